@@ -1,0 +1,75 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+let settings: [SwiftSetting] = [
+    .swiftLanguageMode(.v6),
+    .enableUpcomingFeature("ExistentialAny"),
+    .enableUpcomingFeature("MemberImportVisibility"),
+    .enableUpcomingFeature("InternalImportsByDefault"),
+    .enableExperimentalFeature("Lifetimes"),
+]
+
+func module(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
+    .target(name: name, dependencies: dependencies, swiftSettings: settings)
+}
+
+func tests(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
+    .testTarget(name: "\(name)Tests", dependencies: [.byName(name: name)] + dependencies, swiftSettings: settings)
+}
+
+let package = Package(
+    name: "cardea",
+    products: [
+        .executable(name: "cardea", targets: ["cardea"]),
+        .executable(name: "cardea-lab", targets: ["cardea-lab"]),
+    ],
+    dependencies: [
+        .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2")
+    ],
+    targets: [
+        // C shims: each is imported by exactly one Swift module.
+        .target(name: "CLinux"),
+        .systemLibrary(name: "COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
+        .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
+        .systemLibrary(name: "CYAML", pkgConfig: "yaml-0.1", providers: [.apt(["libyaml-dev"])]),
+
+        // Pure.
+        module("HTTP1"),
+        module("HotCache"),
+        module("Tokens", ["HotCache"]),
+        module("Configuration", ["CYAML"]),
+        module("Telemetry"),
+
+        // I/O and what stands on it.
+        module("Reactor", ["CLinux", "Telemetry"]),
+        module("TLS", ["COpenSSL"]),
+        module("TokenStore", ["CSQLite", "TLS", "Tokens"]),
+        module("Handshakes", ["Tokens", "HTTP1", "Configuration", "TLS"]),
+        module(
+            "Gateway",
+            [
+                "HTTP1", "HotCache", "Tokens", "Configuration", "Telemetry", "Reactor", "TLS", "TokenStore",
+                "Handshakes",
+            ]),
+        module("Admin", ["Gateway", "Tokens", "Telemetry", "Configuration"]),
+
+        .executableTarget(
+            name: "cardea",
+            dependencies: [
+                "HTTP1", "HotCache", "Tokens", "Configuration", "Telemetry", "Reactor", "TLS", "TokenStore",
+                "Handshakes",
+                "Gateway", "Admin", .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            ], swiftSettings: settings),
+        .executableTarget(name: "cardea-lab", swiftSettings: settings),
+
+        tests("HTTP1"),
+        tests("HotCache"),
+        tests("Tokens", ["HotCache"]),
+        tests("Configuration"),
+        tests("Telemetry"),
+        tests("Reactor", ["CLinux", "Telemetry"]),
+        tests("TLS"),
+        tests("TokenStore", ["TLS"]),
+        tests("Handshakes"),
+    ]
+)

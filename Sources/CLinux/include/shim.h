@@ -1,0 +1,114 @@
+// What Glibc's Swift module leaves out: epoll, eventfd, prctl and the socket calls whose arguments Swift cannot spell.
+#ifndef CARDEA_CLINUX_H
+#define CARDEA_CLINUX_H
+
+// No _GNU_SOURCE here: Swift's Glibc module reads the same system headers without it, and the two views of one type would
+// clash. What needs it stands in shim.c.
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ifaddrs.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+// epoll_event is packed on x86-64; these two accessors spare Swift from knowing that.
+static inline uint64_t cardea_epoll_key(const struct epoll_event *event) { return event->data.u64; }
+static inline uint32_t cardea_epoll_events(const struct epoll_event *event) { return event->events; }
+
+static inline int cardea_epoll_ctl(int epoll, int operation, int descriptor, uint32_t events, uint64_t key) {
+    struct epoll_event event;
+    memset(&event, 0, sizeof event);
+    event.events = events;
+    event.data.u64 = key;
+    return epoll_ctl(epoll, operation, descriptor, &event);
+}
+
+// accept4 with SOCK_NONBLOCK and SOCK_CLOEXEC.
+int cardea_accept(int descriptor, struct sockaddr_storage *address, socklen_t *length);
+
+// A stream socket with SOCK_NONBLOCK and SOCK_CLOEXEC.
+int cardea_stream_socket(int family);
+
+static inline int cardea_connect(int descriptor, const struct sockaddr_storage *address, socklen_t length) {
+    return connect(descriptor, (const struct sockaddr *)address, length);
+}
+
+static inline int cardea_bind(int descriptor, const struct sockaddr_storage *address, socklen_t length) {
+    return bind(descriptor, (const struct sockaddr *)address, length);
+}
+
+static inline int cardea_socket_error(int descriptor) {
+    int error = 0;
+    socklen_t length = sizeof error;
+    if (getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &error, &length) != 0) return errno;
+    return error;
+}
+
+static inline int cardea_set_option(int descriptor, int level, int option, int value) {
+    return setsockopt(descriptor, level, option, &value, sizeof value);
+}
+
+// User of the process at the other end of a unix socket; -1 when the kernel does not say.
+long cardea_peer_user(int descriptor);
+
+static inline uint64_t cardea_boottime(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_BOOTTIME, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static inline int64_t cardea_wall_milliseconds(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+// Processors of the affinity mask; -1 when the kernel's mask is larger than 1024 processors.
+int cardea_affinity(void);
+
+// Each of these returns 0 or -errno. prctl is variadic; the limits' first argument has another type in C than in Swift.
+static inline int cardea_forbid_dumps(void) { return prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == 0 ? 0 : -errno; }
+static inline int cardea_forbid_new_privileges(void) {
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 ? 0 : -errno;
+}
+static inline int cardea_set_core_limit(unsigned long bytes) {
+    struct rlimit limit = {bytes, bytes};
+    return setrlimit(RLIMIT_CORE, &limit) == 0 ? 0 : -errno;
+}
+static inline int cardea_raise_descriptor_limit(void) {
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return -errno;
+    limit.rlim_cur = limit.rlim_max;
+    return setrlimit(RLIMIT_NOFILE, &limit) == 0 ? 0 : -errno;
+}
+static inline unsigned long cardea_descriptor_limit(void) {
+    struct rlimit limit;
+    return getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : 0;
+}
+static inline int cardea_exclude_from_dumps(void *start, size_t length) {
+    return madvise(start, length, MADV_DONTDUMP) == 0 ? 0 : -errno;
+}
+
+// EAI_NODATA, an extension of glibc.
+int cardea_eai_nodata(void);
+
+#endif

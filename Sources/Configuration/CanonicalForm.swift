@@ -1,0 +1,65 @@
+/// The bytes of a handshake block that an identity's digest is made from (design §3.1).
+///
+/// Keys are sorted, values are in one spelling, a value that equals its default is left out: writing a default down,
+/// moving a secret's file or a new version's new key changes nothing. A key counts unless it stands below.
+enum CanonicalForm {
+    /// `block.key`: policy that does not decide which token is had.
+    static let excluded: Set<String> = [
+        "oauth2.allowed_scopes",
+        "oauth2.allowed_issuers",
+        "oam_webgate.probe",
+        "oam_webgate.strip_cookies",
+    ]
+
+    /// Each part is preceded by its length, so that no two different blocks give the same bytes.
+    static func of(handshake: String, _ node: Node, _ block: Block) -> [UInt8] {
+        var result: [UInt8] = []
+        append(Array(handshake.utf8), to: &result)
+        result += members(node, block)
+        return result
+    }
+
+    private static func members(_ node: Node, _ block: Block) -> [UInt8] {
+        var result: [UInt8] = []
+        for entry in (node.map ?? []).sorted(by: { $0.key < $1.key }) {
+            guard let spec = block[entry.key], !excluded.contains("\(block.name).\(spec.name)"),
+                let bytes = value(entry.value, spec.type)
+            else { continue }
+            if let text = spec.defaultText(in: block), let canonical = try? spec.type.canonical(text),
+                bytes == Array(canonical.utf8)
+            {
+                continue
+            }
+            if case .block = spec.type, bytes.isEmpty { continue }
+            append(Array(spec.name.utf8), to: &result)
+            append(bytes, to: &result)
+        }
+        return result
+    }
+
+    private static func value(_ node: Node, _ type: ValueType) -> [UInt8]? {
+        var result: [UInt8] = []
+        switch type.fitting(node) {
+        case .list(let item):
+            for node in node.list ?? [] { append(value(node, item) ?? [], to: &result) }
+        case .named(let form, let item):
+            let entries = (node.map ?? []).map { (key: (try? form.canonical($0.key)) ?? $0.key, value: $0.value) }
+            for entry in entries.sorted(by: { $0.key < $1.key }) {
+                append(Array(entry.key.utf8), to: &result)
+                append(value(entry.value, item) ?? [], to: &result)
+            }
+        case .block(let block):
+            result = members(node, block)
+        case let type?:
+            guard let scalar = node.scalar, let canonical = try? type.canonical(scalar.text) else { return nil }
+            result = Array(canonical.utf8)
+        case nil: return nil
+        }
+        return result
+    }
+
+    private static func append(_ bytes: [UInt8], to result: inout [UInt8]) {
+        withUnsafeBytes(of: UInt32(clamping: bytes.count).bigEndian) { result += $0 }
+        result += bytes
+    }
+}

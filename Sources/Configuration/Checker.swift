@@ -1,0 +1,174 @@
+/// Holds a tree against its tables: unknown keys, wrong types, values out of bounds, what is not supported yet.
+/// It looks at what is written, each place once, before defaults are merged; what is missing is the decoder's matter.
+struct Checker {
+    private(set) var diagnostics: [Diagnostic] = []
+
+    /// `place` completes "in …" for a block, such as "route 'hr'".
+    mutating func check(_ node: Node, _ block: Block, place: String) {
+        guard let entries = node.map else {
+            error("\(place) must be \(ValueType.block(block).expectation), not \(node.kind)", node.mark)
+            return
+        }
+        for entry in entries { check(entry, block, place: place) }
+    }
+
+    private mutating func check(_ entry: Node.Entry, _ block: Block, place: String) {
+        guard let spec = block[entry.key] else {
+            unknown(entry, block, place: place)
+            return
+        }
+        if NotSupportedYet.refuses(block: block.name, key: spec.name) {
+            error("'\(spec.name)' is not supported yet (in \(place))", entry.mark)
+            if case .unchecked = spec.type { return }
+        }
+        check(entry.value, spec.type, spec: spec, block: block, mark: entry.mark, place: place)
+    }
+
+    private mutating func unknown(_ entry: Node.Entry, _ block: Block, place: String) {
+        let key = Quoted.short(entry.key)
+        var message = "unknown key '\(key)' in \(place)"
+        if entry.key == "<<" {
+            message = "'<<' is not supported; shared settings go under 'defaults'"
+        } else if let near = NearestWord.of(entry.key, in: block.keys.map(\.name)) {
+            message += "; did you mean '\(near)'?"
+        } else {
+            message += "; known: \(block.keys.map(\.name).joined(separator: ", "))"
+        }
+        error(message, entry.mark)
+    }
+
+    // `mark` is the key's: a missing value has no place of its own that a person would look at.
+    private mutating func check(
+        _ node: Node, _ type: ValueType, spec: KeySpec, block: Block, mark: Mark, place: String
+    ) {
+        guard let type = type.fitting(node) else {
+            error("'\(spec.name)' must be \(type.expectation), not \(node.kind) (in \(place))", mark)
+            return
+        }
+        switch type {
+        case .unchecked, .either: break
+        case .list(let item):
+            for node in node.list ?? [] {
+                check(node, item, spec: spec, block: block, mark: node.mark, place: place)
+            }
+        case .named(let form, let item):
+            for entry in node.map ?? [] {
+                if let fault = form.fault(entry.key) {
+                    error("'\(Quoted.short(entry.key))' in '\(spec.name)': a name here \(fault.reason)", entry.mark)
+                }
+                check(
+                    entry.value, item, spec: spec, block: block, mark: entry.mark, place: inner(entry.key, spec, place))
+            }
+        case .block(let inside):
+            check(node, inside, place: inside.keys.isEmpty ? place : self.place(of: spec, node, place))
+        case .words(let words, let aliases):
+            guard let scalar = node.scalar else { return }
+            word(scalar, words, aliases, spec: spec, block: block, mark: mark)
+        default:
+            guard let scalar = node.scalar else { return }
+            do {
+                _ = try type.canonical(scalar.text)
+                if case .secret = type, scalar.text.hasPrefix("literal:") {
+                    warning("'\(spec.name)' stands in the file itself; use file:, env:, credential: or exec:", mark)
+                }
+                refuse(scalar.text, type, spec: spec, block: block, mark: mark)
+            } catch {
+                self.error("'\(spec.name)\(shown(scalar, type))' \(error.reason)", mark)
+            }
+        }
+    }
+
+    private mutating func word(
+        _ scalar: Node.Scalar, _ words: [String], _ aliases: [String: String], spec: KeySpec, block: Block, mark: Mark
+    ) {
+        guard let canonical = words.contains(scalar.text) ? scalar.text : aliases[scalar.text] else {
+            let expected = ValueType.words(words).expectation
+            let near =
+                NearestWord.of(scalar.text, in: words + aliases.keys.sorted()).map { "; did you mean '\($0)'?" } ?? ""
+            error("'\(spec.name)' must be \(expected), not '\(Quoted.short(scalar.written))'\(near)", mark)
+            return
+        }
+        refuse(canonical, .words(words), spec: spec, block: block, mark: mark)
+    }
+
+    private mutating func refuse(_ text: String, _ type: ValueType, spec: KeySpec, block: Block, mark: Mark) {
+        var word = text
+        if case .boolean = type { word = Units.boolean(text) == true ? "true" : "false" }
+        if NotSupportedYet.refuses(block: block.name, key: spec.name, word: word) {
+            error("'\(spec.name): \(word)' is not supported yet", mark)
+        }
+    }
+
+    // MARK: - Words of messages
+
+    private func inner(_ name: String, _ spec: KeySpec, _ place: String) -> String {
+        switch spec.name {
+        case "identities": "identity '\(Quoted.short(name))'"
+        case "listeners": "listener '\(Quoted.short(name))'"
+        default: place
+        }
+    }
+
+    private func place(of spec: KeySpec, _ node: Node, _ place: String) -> String {
+        switch spec.name {
+        case "identities", "listeners": return place
+        case "routes":
+            if let name = node["name"]?.value.scalar?.written { return "route '\(Quoted.short(name))'" }
+            return "the route in line \(node.mark.line)"
+        default: break
+        }
+        if Keys.handshakes.contains(where: { $0.name == spec.name }) { return "\(place) (\(spec.name))" }
+        return place == "the file" ? "'\(spec.name)'" : "'\(spec.name)' of \(place)"
+    }
+
+    /// Short numbers and words help; anything that may hold a password is left out.
+    private func shown(_ scalar: Node.Scalar, _ type: ValueType) -> String {
+        switch type {
+        case .duration, .size, .integer, .boolean, .text(.refreshAhead): ": \(Quoted.short(scalar.written))"
+        default: ""
+        }
+    }
+
+    private mutating func error(_ message: String, _ mark: Mark) {
+        diagnostics.append(Diagnostic(.error, message, at: mark))
+    }
+
+    private mutating func warning(_ message: String, _ mark: Mark) {
+        diagnostics.append(Diagnostic(.warning, message, at: mark))
+    }
+}
+
+extension TextForm {
+    func fault(_ text: String) -> TextFault? {
+        do {
+            _ = try canonical(text)
+            return nil
+        } catch {
+            return error
+        }
+    }
+}
+
+extension ValueType {
+    /// The one spelling that counts for an identity's digest; of a secret only that there is one.
+    func canonical(_ text: String) throws(TextFault) -> String {
+        switch self {
+        case .text(let form): return try form.canonical(text)
+        case .words(let words, let aliases):
+            guard let word = words.contains(text) ? text : aliases[text] else {
+                throw TextFault("must be \(expectation)")
+            }
+            return word
+        case .boolean:
+            guard let value = Units.boolean(text) else { throw TextFault("must be true or false") }
+            return value ? "true" : "false"
+        case .integer(let range): return String(try Units.integer(text, in: range))
+        case .duration(let least): return String(try Units.duration(text, atLeast: least).wholeNanoseconds)
+        case .size: return String(try Units.size(text))
+        case .secret:
+            _ = try SecretReference(text: text)
+            return "given"
+        case .list, .named, .block, .either, .unchecked: return text
+        }
+    }
+}

@@ -1,0 +1,103 @@
+/// One key of the file: what the decoder accepts, what `cardea schema` prints, and where its default stands.
+struct KeySpec: Sendable {
+    var name: String
+    var type: ValueType
+    var description: String
+    var required: Bool
+    /// As it would be written in the file; for words the first one where nothing else is said.
+    private var writtenDefault: String?
+
+    init(
+        _ name: String, _ type: ValueType, _ description: String, default written: String? = nil, required: Bool = false
+    ) {
+        self.name = name
+        self.type = type
+        self.description = description
+        self.required = required
+        writtenDefault = written
+    }
+
+    /// The default inside `block`; a word that is not supported yet gives way to the next one that is.
+    func defaultText(in block: Block) -> String? {
+        if let writtenDefault { return writtenDefault }
+        guard !required, case .words(let words, _) = type else { return nil }
+        return words.first { !NotSupportedYet.refuses(block: block.name, key: name, word: $0) }
+    }
+}
+
+/// A table of keys. Its name stands in `NotSupportedYet` and in the exclusions of `CanonicalForm`.
+struct Block: Sendable {
+    var name: String
+    var description: String
+    var keys: [KeySpec]
+
+    subscript(key: String) -> KeySpec? { keys.first { $0.name == key } }
+}
+
+/// What a key's value may be.
+indirect enum ValueType: Sendable {
+    case text(TextForm)
+    /// Canonical words and other spellings of them.
+    case words([String], aliases: [String: String])
+    case boolean
+    case integer(ClosedRange<Int>)
+    /// At least this long, at most 366 days.
+    case duration(atLeast: Duration)
+    case size
+    case secret
+    case list(ValueType)
+    /// Names of the user's own, each with a value.
+    case named(TextForm, ValueType)
+    case block(Block)
+    /// Chosen by the kind of the node: at most one alternative for a single value, a list and a map each.
+    case either([ValueType])
+    /// Nothing is known about it.
+    case unchecked
+
+    static func words(_ words: [String]) -> ValueType { .words(words, aliases: [:]) }
+    static func words<Word: CaseIterable & RawRepresentable<String>>(_ type: Word.Type) -> ValueType {
+        .words(type.allCases.map(\.rawValue), aliases: [:])
+    }
+    static func oneOrMore(_ type: ValueType) -> ValueType { .either([type, .list(type)]) }
+    static var onOff: ValueType {
+        .words(["on", "off"], aliases: ["true": "on", "yes": "on", "false": "off", "no": "off"])
+    }
+}
+
+extension ValueType {
+    /// The alternative that the node's kind picks; nil where none fits.
+    func fitting(_ node: Node) -> ValueType? {
+        switch self {
+        case .either(let types):
+            return types.lazy.compactMap { $0.fitting(node) }.first
+        case .unchecked: return self
+        case .list: return node.list == nil ? nil : self
+        case .named, .block: return node.map == nil ? nil : self
+        default:
+            guard let scalar = node.scalar, !scalar.isAbsent else { return nil }
+            return self
+        }
+    }
+
+    /// What a message says was expected.
+    var expectation: String {
+        switch self {
+        case .text(let form): form.expectation
+        case .words(let words, _): words.count == 1 ? "'\(words[0])'" : "one of \(words.joined(separator: ", "))"
+        case .boolean: "true or false"
+        case .integer(let range):
+            range.upperBound == .max
+                ? "a whole number of at least \(range.lowerBound)"
+                : "a whole number from \(range.lowerBound) to \(range.upperBound)"
+        case .duration: "a duration such as 500ms, 5s, 15m, 2h or 1d"
+        case .size: "a size such as 512B, 64KiB or 1MiB"
+        case .secret: "a secret reference: file:, env:, credential: or exec:"
+        case .list(let type): "a list, each item \(type.expectation)"
+        case .named(_, let type): "a map of names, each with \(type.expectation)"
+        case .block(let block):
+            "a map (\(block.keys.prefix(4).map(\.name).joined(separator: ", "))\(block.keys.count > 4 ? ", …" : ""))"
+        case .either(let types): types.map(\.expectation).joined(separator: ", or ")
+        case .unchecked: "a value"
+        }
+    }
+}

@@ -1,0 +1,113 @@
+extension Keys {
+    static let staticHandshake = Block(
+        name: "static", description: "A fixed header value.",
+        keys: [
+            KeySpec("value", .secret, "The value.", required: true),
+            KeySpec("header", .text(.headerName), "The header that carries it.", default: "Authorization"),
+            KeySpec("prefix", .text(.headerValue), "Put before the value as it stands.", default: ""),
+        ])
+
+    static let basicHandshake = Block(
+        name: "basic", description: "HTTP Basic.",
+        keys: [
+            KeySpec("username", .text(.line), "The user, without a colon.", required: true),
+            KeySpec("password", .secret, "The password.", required: true),
+        ])
+
+    static let oauth2 = Block(
+        name: "oauth2", description: "Any OAuth 2.0 server.",
+        keys: [
+            KeySpec("issuer", .text(.httpURL), "The issuer whose metadata names the endpoints."),
+            KeySpec("token_url", .text(.httpURL), "The token endpoint; instead of issuer."),
+            KeySpec("grant", .words(OAuth2Handshake.Grant.self), "How a token is had."),
+            KeySpec("client_id", .text(.line), "The client.", required: true),
+            KeySpec("client_secret", .secret, "The client's secret."),
+            KeySpec(
+                "client_auth",
+                .words(
+                    OAuth2Handshake.ClientAuth.allCases.map(\.rawValue),
+                    aliases: [
+                        "client_secret_basic": "basic", "client_secret_post": "post", "tls_client_auth": "tls",
+                        "self_signed_tls_client_auth": "tls",
+                    ]), "How the client proves itself; the RFC's registered names too."),
+            KeySpec(
+                "basic_encoding", .words(OAuth2Handshake.BasicEncoding.self),
+                "Whether id and secret are form-encoded before Basic."),
+            KeySpec("key", .secret, "The key that signs assertions or proofs."),
+            KeySpec("assertion", .secret, "The assertion of jwt_bearer or saml2_bearer."),
+            KeySpec("username", .text(.line), "The user of grant password."),
+            KeySpec("password", .secret, "The password of grant password."),
+            KeySpec("refresh_token", .secret, "The first refresh token of grant refresh_token."),
+            KeySpec("subject_token", .secret, "The token to exchange."),
+            KeySpec("extra", .named(.line, .text(.anyLine)), "Further members of the token request."),
+            KeySpec("headers", .named(.headerName, .text(.headerValue)), "Further headers of the token request."),
+            KeySpec("allowed_scopes", .list(.text(.scope)), "The only scopes that routes may ask for."),
+            KeySpec(
+                "allowed_issuers", .list(.text(.httpURL)), "Issuers accepted in answers, beside the issuer itself."),
+            KeySpec("identity_domain", .text(.headerValue), "The tenant, sent with every token request."),
+            KeySpec(
+                "identity_domain_header", .text(.headerName), "The header that carries the tenant.",
+                default: "X-USER-IDENTITY-DOMAIN-NAME"),
+            KeySpec("dpop", .boolean, "Proof of possession with every request.", default: "false"),
+        ])
+
+    static let oamWebgate = Block(
+        name: "oam_webgate", description: "An OAM WebGate with Mobile & Social.",
+        keys: [
+            KeySpec(
+                "user_agent_prefix", .text(.userAgent), "The OAMAuthUserAgentPrefix of the WebGate, byte for byte.",
+                required: true),
+            KeySpec(
+                "user_agent_mode", .words(OAMWebgateHandshake.UserAgentMode.self),
+                "Whether the prefix stands before the caller's User-Agent or instead of it."),
+            KeySpec(
+                "context_source", .words(OAMWebgateHandshake.ContextSource.self),
+                "Where the request context comes from."),
+            KeySpec("challenge_scheme", .text(.method), "The scheme of the challenge.", default: "OAM-Auth"),
+            KeySpec(
+                "context_param", .text(.method), "The challenge's parameter with the request context.",
+                default: "request-ctx"),
+            KeySpec(
+                "replay_header", .text(.headerName), "The header that carries the token.", default: "Authorization"),
+            KeySpec("replay_prefix", .text(.headerValue), "Put before the token as it stands.", default: "OAM-Auth "),
+            KeySpec(
+                "token_scope", .words(OAMWebgateHandshake.TokenScope.self),
+                "Whether a token is good for the WebGate or for one URL."),
+            KeySpec(
+                "resource_url", .words(OAMWebgateHandshake.ResourceURL.self),
+                "Whose view of the URL names the resource."),
+            KeySpec("resource_suffix", .text(.headerValue), "Appended to the resource URL as it stands.", default: ""),
+            KeySpec("strip_cookies", .boolean, "Whether OAM's own cookies are taken out of answers.", default: "true"),
+            KeySpec("service", .text(.httpURL), "The full URL of the Mobile & Social service.", required: true),
+            KeySpec("paths", .block(oamPaths), "Operations below the service."),
+            KeySpec("service_domain", .text(.headerValue), "The service domain.", default: "MobileServiceDomain"),
+            KeySpec(
+                "service_domain_header", .text(.headerName), "The header that carries it.",
+                default: "X-IDAAS-SERVICEDOMAIN"),
+            KeySpec("client_auth", .words(OAMWebgateHandshake.ClientAuth.self), "How the client proves itself."),
+            KeySpec(
+                "client_auth_header", .text(.headerName), "The header that carries the proof.",
+                default: "X-Idaas-Rest-Authorization"),
+            KeySpec("client_id", .text(.line), "The client; needed unless client_auth is none."),
+            KeySpec("device_claims", .named(.line, .text(.anyLine)), "Claims of the device profile."),
+            KeySpec("user_token_type", .text(.line), "The type of user token to create.", default: "USERTOKEN"),
+            KeySpec(
+                "user_token_ttl", .duration(atLeast: .seconds(1)), "How long a user token is used.", default: "30m"),
+            KeySpec("rest_version", .text(.headerValue), "X-IDAAS-REST-VERSION; not sent where it is not given."),
+            KeySpec("username", .text(.line), "The user.", required: true),
+            KeySpec("password", .secret, "The user's password.", required: true),
+            KeySpec(
+                "probe", .text(.absolutePath),
+                "A path on the upstream that answers with a challenge and changes nothing."),
+        ])
+
+    static let oamPaths = Block(
+        name: "paths", description: "Operations below the service.",
+        keys: [
+            KeySpec("register", .text(.servicePath), "Registers the client.", default: "register"),
+            KeySpec("authenticate", .text(.servicePath), "Gives a user token.", default: "authenticate"),
+            KeySpec("access", .text(.servicePath), "Gives an access token.", default: "access"),
+            KeySpec("info", .text(.servicePath), "Tells about a token.", default: "tokens/info"),
+            KeySpec("terminate", .text(.servicePathOrOff), "Ends a token.", default: "off"),
+        ])
+}

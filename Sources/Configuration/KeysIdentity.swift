@@ -1,0 +1,88 @@
+extension Keys {
+    static let identity = Block(
+        name: "identity", description: "Exactly one handshake, and how its tokens are kept.",
+        keys: handshakes + [
+            KeySpec("token", .block(token), "How tokens are renewed, kept and given up."),
+            KeySpec("network", .block(network), "Calls to the issuer."),
+            KeySpec("scopes", .list(.text(.scope)), "For routes that name none."),
+        ])
+
+    /// The keys of which an identity has exactly one.
+    static let handshakes = [
+        KeySpec("static", .block(staticHandshake), "A fixed header value."),
+        KeySpec("basic", .block(basicHandshake), "HTTP Basic."),
+        KeySpec("client_certificate", .unchecked, "Mutual TLS only."),
+        KeySpec("oauth2", .block(oauth2), "Any OAuth 2.0 server."),
+        KeySpec("oam_webgate", .block(oamWebgate), "An OAM WebGate with Mobile & Social."),
+        KeySpec("oam_oauth", .unchecked, "OAM 11g OAuth, 12c, SIM, IDCS."),
+        KeySpec("mobilefirst", .unchecked, "IBM MobileFirst 8."),
+        KeySpec("mobile_hub", .unchecked, "Oracle Mobile Hub or MCS."),
+        KeySpec("adobe_pass", .unchecked, "Adobe Pass."),
+        KeySpec("recipe", .unchecked, "An in-house system, declared."),
+    ]
+
+    static let token = Block(
+        name: "token", description: "How tokens are renewed, kept and given up.",
+        keys: [
+            KeySpec(
+                "refresh_ahead", .text(.refreshAhead), "How long before its end a token is renewed.", default: "20%"),
+            KeySpec(
+                "default_lifetime", .duration(atLeast: .seconds(1)),
+                "Of a token whose issuer names none; 15m for oam_webgate.", default: "5m"),
+            KeySpec(
+                "on_issuer_failure", .either([.words(["serve_valid", "fail"]), .block(onIssuerFailure)]),
+                "While renewals fail: serve what is valid, stop, or go on for a while after the end.",
+                default: "serve_valid"),
+            KeySpec("startup", .words(TokenPolicy.Startup.self), "Whether a token is had before the gateway is ready."),
+            KeySpec(
+                "login_attempts", .integer(1...10), "Rejections after which a credential is not sent until it changes.",
+                default: "1"),
+            KeySpec(
+                "allow_last_attempt", .boolean, "Whether the last attempt that an issuer announces may be used.",
+                default: "false"),
+            KeySpec("negative_for", .duration(atLeast: .zero), "How long a failure is remembered.", default: "30s"),
+            KeySpec(
+                "acquire_timeout", .duration(atLeast: .milliseconds(1)), "The longest a request waits for a token.",
+                default: "10s"),
+            KeySpec("persist", .boolean, "Whether tokens go to the store.", default: "true"),
+            KeySpec(
+                "connectivity", .words(TokenPolicy.Connectivity.self),
+                "offline: never call the issuer; online: never serve from the store at boot."),
+        ])
+
+    static let onIssuerFailure = Block(
+        name: "on_issuer_failure", description: "Grace after a token's end.",
+        keys: [
+            KeySpec(
+                "serve_expired_for", .duration(atLeast: .seconds(1)), "How long an expired token is served.",
+                required: true)
+        ])
+
+    static let network = Block(
+        name: "network", description: "Calls to the issuer.",
+        keys: [
+            KeySpec("tls", .block(tls), "How we connect."),
+            KeySpec("proxy", .text(.httpURL), "A proxy on the way."),
+            KeySpec("timeout", .duration(atLeast: .milliseconds(1)), "For one whole call.", default: "10s"),
+            KeySpec(
+                "allow_cleartext", .boolean, "Whether credentials may go over http: beyond this machine.",
+                default: "false"),
+            KeySpec(
+                "resolve", .named(.hostName, .oneOrMore(.text(.ipAddress))),
+                "Addresses to use instead of asking the resolver, by host."),
+        ])
+
+    static let tls = Block(
+        name: "tls", description: "How we connect to a server.",
+        keys: [
+            KeySpec(
+                "ca", .oneOrMore(.text(.authority)),
+                "Authorities to trust: a PEM file replaces the system's; [system, file] adds.", default: "system"),
+            KeySpec("certificate", .text(.path), "The client's certificate."),
+            KeySpec("key", .secret, "The key of the certificate."),
+            KeySpec("password", .secret, "Of the key or the PKCS#12 file."),
+            KeySpec("server_name", .text(.hostName), "Sent and checked instead of the host."),
+            KeySpec("min_version", .words(ClientTLS.Version.self), "The oldest TLS that is spoken."),
+            KeySpec("legacy", .boolean, "Old ciphers, key sizes and renegotiation, for old servers.", default: "false"),
+        ])
+}

@@ -1,0 +1,170 @@
+extension Keys {
+    static let route = Block(
+        name: "route", description: "Which requests go where, with which identity.",
+        keys: [
+            KeySpec(
+                "name", .text(.name), "In logs, metrics and explain; made from listen and path where it is not given."),
+            KeySpec(
+                "listen", .oneOrMore(.text(.listen)), "host:port, unix:/path, a listener's name, or a list of these.",
+                required: true),
+            KeySpec("match", .block(match), "Which requests; all where it is not given."),
+            KeySpec("to", .text(.upstream), "The upstream: one origin with an optional path prefix."),
+            KeySpec("addresses", .list(.text(.endpoint)), "Where to connect instead of the upstream's own address."),
+            KeySpec("use", .text(.name), "An identity's name, or none."),
+            KeySpec("scopes", .list(.text(.scope)), "What the token is asked for."),
+            KeySpec("audience", .text(.line), "Whom the token is for."),
+            KeySpec("resource", .text(.line), "What the token is for (RFC 8707)."),
+            KeySpec("realm", .text(.line), "The realm the token belongs to."),
+            KeySpec(
+                "subject", .either([.words(["from_client_certificate", "from_caller_token"]), .block(subject)]),
+                "A token per end user."),
+            KeySpec("inject", .block(inject), "Where the credential goes; by scheme where it is not given."),
+            KeySpec("headers", .block(headers), "Edits toward the upstream."),
+            KeySpec(
+                "host", .text(.hostHeader), "The Host toward the upstream: the authority of 'to', 'caller', or a name."),
+            KeySpec("rewrite", .block(rewrite), "Paths toward the upstream, addresses in answers."),
+            KeySpec("paths", .words(Route.Paths.self), "Whether ambiguous paths are refused or passed."),
+            KeySpec("on_rejected", .block(onRejected), "What a refused credential leads to."),
+            KeySpec("timeouts", .block(timeouts), "Toward the upstream."),
+            KeySpec("tls", .block(tls), "How we connect to the upstream."),
+            KeySpec("http", .words(Route.HTTPVersion.self), "The protocol toward the upstream; auto asks by ALPN."),
+            KeySpec(
+                "allow_cleartext", .boolean, "Whether the credential may go over http: beyond this machine.",
+                default: "false"),
+            KeySpec("proxy", .text(.httpURL), "A proxy on the way to the upstream."),
+            KeySpec("health", .unchecked, "Checks of the upstream."),
+            KeySpec("callers", .either([.words(["local"]), .block(callers)]), "Who is admitted.", default: "local"),
+            KeySpec(
+                "token_stub", .unchecked,
+                "Instead of to and use: answers a caller's own token request with a placeholder."),
+        ])
+
+    /// A name for all routes would make every second one a duplicate.
+    static let defaultRoute = Block(
+        name: "route", description: route.description, keys: route.keys.filter { $0.name != "name" })
+
+    static let match = Block(
+        name: "match", description: "Everything written must hold.",
+        keys: [
+            KeySpec("host", .text(.hostPattern), "Exact, or *.x for one label."),
+            KeySpec("path", .text(.pathPattern), "A prefix that ends in '/', or exact."),
+            KeySpec("methods", .oneOrMore(.text(.method)), "Case-sensitive; all where it is not given."),
+            KeySpec("headers", .named(.headerName, .text(.headerValue)), "Exact values."),
+        ])
+
+    static let subject = Block(
+        name: "subject", description: "Where the end user's name comes from.",
+        keys: [
+            KeySpec(
+                "from_header", .text(.headerName), "The header with the name; removed before forwarding.",
+                required: true)
+        ])
+
+    static let inject = Block(
+        name: "inject", description: "Where the credential goes.",
+        keys: [
+            KeySpec("header", .text(.headerName), "The header; by scheme where it is not given."),
+            KeySpec("value", .text(.template), "Its value with {token}; by scheme where it is not given."),
+            KeySpec(
+                "caller_value", .either([.words(["drop"]), .block(callerValue)]), "What becomes of the caller's own.",
+                default: "drop"),
+            KeySpec("query", .text(.scope), "The query parameter; instead of header."),
+            KeySpec("cookie", .text(.method), "The cookie; instead of header."),
+        ])
+
+    static let callerValue = Block(
+        name: "caller_value", description: "What becomes of the caller's own value.",
+        keys: [KeySpec("keep_as", .text(.headerName), "The header under which it is forwarded.", required: true)])
+
+    static let headers = Block(
+        name: "headers", description: "Edits toward the upstream; remove comes first.",
+        keys: [
+            KeySpec("set", .named(.headerName, .text(.headerValue)), "Replaces or adds."),
+            KeySpec("remove", .oneOrMore(.text(.headerName)), "Takes out."),
+        ])
+
+    static let rewrite = Block(
+        name: "rewrite", description: "Paths toward the upstream, addresses in answers.",
+        keys: [
+            KeySpec("strip_prefix", .text(.absolutePath), "Taken off the request path."),
+            KeySpec(
+                "response", .onOff,
+                "Whether Location, Content-Location and cookies that name the upstream become what the caller used."),
+        ])
+
+    static let onRejected = Block(
+        name: "on_rejected", description: "What a refused credential leads to.",
+        keys: [
+            KeySpec(
+                "statuses", .list(.integer(400...599)),
+                "Answers that refuse the credential; [401], or as the handshake judges."),
+            KeySpec(
+                "methods", .either([.words(["all"]), .list(.text(.method))]), "Methods that may be replayed.",
+                default: "all"),
+            KeySpec("replay", .words(OnRejected.Replay.self), "Whether a request is sent again with a new token."),
+            KeySpec("max_body", .size, "The largest body that is kept for it.", default: "1MiB"),
+            KeySpec("large_body", .words(OnRejected.LargeBody.self), "What happens to larger ones."),
+            KeySpec("final", .words(OnRejected.Final.self), "What the caller gets when the credential stays refused."),
+        ])
+
+    static let timeouts = Block(
+        name: "timeouts", description: "Toward the upstream.",
+        keys: [
+            KeySpec("connect", .duration(atLeast: .milliseconds(1)), "Until a connection stands.", default: "5s"),
+            KeySpec("response", .duration(atLeast: .milliseconds(1)), "Until the answer's head.", default: "60s"),
+            KeySpec(
+                "idle", .duration(atLeast: .milliseconds(1)), "Between two bytes, and for kept connections.",
+                default: "60s"),
+        ])
+
+    static let callers = Block(
+        name: "callers", description: "Who is admitted; everything written must hold.",
+        keys: [
+            KeySpec("allow", .oneOrMore(.text(.network)), "Address blocks."),
+            KeySpec("tls_names", .oneOrMore(.text(.line)), "Names in the caller's certificate."),
+            KeySpec("token", .secret, "What the caller brings as Bearer or Basic password."),
+            KeySpec("unix_users", .oneOrMore(.text(.name)), "Users by name or number, on a unix socket."),
+            KeySpec(
+                "browsers", .boolean, "Whether requests made by web pages of other sites are admitted.",
+                default: "false"),
+            KeySpec("unsafe_open", .boolean, "Admits everybody who can connect.", default: "false"),
+        ])
+
+    static let listener = Block(
+        name: "listener", description: "An address that callers connect to.",
+        keys: [
+            KeySpec("address", .text(.listenAddress), "host:port or unix:/path.", required: true),
+            KeySpec("tls", .list(.block(serverTLS)), "Certificates, chosen by the name that the caller asks for."),
+            KeySpec("mode", .words(Listener.Mode.self), "What callers take us for."),
+            KeySpec("unmatched", .words(Listener.Unmatched.self), "What happens to a host without a route."),
+            KeySpec("intercept", .block(intercept), "Opens TLS to these hosts."),
+            KeySpec("proxy_protocol", .block(proxyProtocol), "Reads the caller's address from a PROXY header."),
+            KeySpec("forwarded_from", .list(.text(.network)), "Whose Forwarded headers are believed."),
+            KeySpec(
+                "http", .list(.words(Listener.HTTPVersion.self)),
+                "Protocols toward callers; all that are supported where it is not given."),
+        ])
+
+    static let serverTLS = Block(
+        name: "listener_tls", description: "One certificate.",
+        keys: [
+            KeySpec("certificate", .text(.path), "The chain, PEM.", required: true),
+            KeySpec("key", .secret, "Its key.", required: true),
+            KeySpec("client_ca", .text(.path), "Authorities of callers' certificates."),
+            KeySpec("ocsp", .text(.path), "A stapled answer."),
+        ])
+
+    static let intercept = Block(
+        name: "intercept", description: "Opens TLS to these hosts.",
+        keys: [
+            KeySpec("ca", .text(.path), "The authority that signs the leaves.", required: true),
+            KeySpec("hosts", .oneOrMore(.text(.hostPattern)), "The only hosts that are opened.", required: true),
+        ])
+
+    static let proxyProtocol = Block(
+        name: "proxy_protocol", description: "Reads the caller's address from a PROXY header.",
+        keys: [
+            KeySpec("versions", .list(.integer(1...2)), "[1, 2] where it is not given."),
+            KeySpec("from", .oneOrMore(.text(.network)), "The only senders that are believed.", required: true),
+        ])
+}

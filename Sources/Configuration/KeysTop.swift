@@ -1,0 +1,98 @@
+/// The keys outside identities, routes and listeners.
+enum Keys {
+    static let atLeastOne: ClosedRange<Int> = 1...Int.max
+
+    static let configuration = Block(
+        name: "configuration", description: "A Cardea configuration.",
+        keys: [
+            KeySpec("identities", .named(.name, .block(identity)), "Who we are to issuers, by name."),
+            KeySpec(
+                "routes", .list(.block(route)), "Which requests go where, with which identity; the first match wins."),
+            KeySpec("listeners", .named(.name, .block(listener)), "Addresses beyond a plain listen, by name."),
+            KeySpec("store", .block(store), "Where tokens outlive the process; without it they live in memory."),
+            KeySpec(
+                "admin", .either([.words(["off"]), .block(admin)]),
+                "Health, metrics and token status; 'off' disables its addresses."),
+            KeySpec(
+                "name", .text(.headerName),
+                "Our pseudonym in Via and Proxy-Status; the host's name where it is not given."),
+            KeySpec("limits", .block(limits), "How much is held at most."),
+            KeySpec("log", .block(log), "Events on standard error, access records on standard output."),
+            KeySpec("shutdown", .block(shutdown), "The two stages of an end."),
+            KeySpec("threads", .integer(1...256), "Data loops; the CPU limit, at most 4, where it is not given."),
+            KeySpec("sandbox", .onOff, "Whether the process gives up what it does not need."),
+            KeySpec(
+                "secret_files", .words(SecretFilePolicy.self),
+                "What a secret file that others can read leads to: a warning, or a refusal."),
+            KeySpec("defaults", .block(defaults), "For all identities and routes; maps merge, lists replace."),
+            KeySpec(
+                "include", .oneOrMore(.text(.path)),
+                "Files or directories of *.yaml, relative to this file; a name given twice is an error."),
+        ])
+
+    static let defaults = Block(
+        name: "defaults", description: "Settings for all identities and routes.",
+        keys: [
+            KeySpec("token", .block(token), "For every identity."),
+            KeySpec("network", .block(network), "For every identity."),
+            KeySpec("route", .block(defaultRoute), "For every route."),
+        ])
+
+    static let store = Block(
+        name: "store", description: "Where tokens outlive the process.",
+        keys: [
+            KeySpec("path", .text(.path), "The database file; memory only where it is not given."),
+            KeySpec(
+                "key", .oneOrMore(.secret),
+                "Seals the tokens; of a list the first seals and all open. Where it is not given, a key is made beside the file."
+            ),
+            KeySpec("shared", .text(.redisURL), "A Redis or Valkey for one token per fleet; needs a key."),
+        ])
+
+    static let admin = Block(
+        name: "admin", description: "The operator's ways in.",
+        keys: [
+            KeySpec("listen", .text(.listenAddress), "Health, metrics, the page.", default: "127.0.0.1:9901"),
+            KeySpec("probes", .text(.listenAddress), "Only /livez and /readyz, with empty bodies, for kubelets."),
+            KeySpec(
+                "socket", .text(.path),
+                "The command line's way in; cardea.sock beside the store, else in $XDG_RUNTIME_DIR or /run."),
+            KeySpec("hosts", .list(.text(.hostName)), "Names it answers to, beside IP literals and localhost."),
+            KeySpec(
+                "token", .secret,
+                "What a request that changes something must bring; without it such requests are refused."),
+        ])
+
+    static let limits = Block(
+        name: "limits", description: "How much is held at most.",
+        keys: [
+            KeySpec(
+                "connections", .integer(atLeastOne),
+                "Callers' connections; as the file-descriptor limit allows where it is not given."),
+            KeySpec(
+                "connections_per_address", .integer(atLeastOne),
+                "Callers' connections of one address; no limit where it is not given."),
+            KeySpec("header_size", .size, "Of a message head.", default: "64KiB"),
+            KeySpec("headers", .integer(1...65535), "Fields of a message head.", default: "128"),
+            KeySpec("waiters", .integer(atLeastOne), "Requests that wait for a token.", default: "10000"),
+            KeySpec("replay_memory", .size, "Request bodies kept for a replay.", default: "64MiB"),
+            KeySpec("hot_cache", .size, "Tokens in memory.", default: "64MiB"),
+            KeySpec("subjects", .integer(atLeastOne), "Distinct subjects with tokens of their own.", default: "10000"),
+            KeySpec("new_subjects_per_second", .integer(atLeastOne), "Subjects not seen before.", default: "10"),
+        ])
+
+    static let log = Block(
+        name: "log", description: "What is written, and how.",
+        keys: [
+            KeySpec("level", .words(Log.Level.self), "The least severe event that is written.", default: "info"),
+            KeySpec("format", .words(Log.Format.self), "JSON lines, or text for people."),
+            KeySpec("access", .words(Log.Access.self), "Which requests get an access record."),
+        ])
+
+    static let shutdown = Block(
+        name: "shutdown", description: "The two stages of an end.",
+        keys: [
+            KeySpec("linger", .duration(atLeast: .zero), "Not ready, still accepting.", default: "5s"),
+            KeySpec("timeout", .duration(atLeast: .zero), "From the signal to the hard stop.", default: "25s"),
+        ])
+}

@@ -1,0 +1,191 @@
+/// What a load gave.
+public struct LoadResult: Sendable {
+    /// nil if and only if there is an error among the diagnostics.
+    public var configuration: Configuration?
+    /// Everything that was found, sorted by place.
+    public var diagnostics: [Diagnostic]
+    /// Every file and directory that was read, for a watch.
+    public var files: [String]
+
+    public var errors: [Diagnostic] { diagnostics.filter { $0.severity == .error } }
+}
+
+extension Configuration {
+    /// Reads, checks and resolves a configuration. Reads no secret. All mistakes are reported at once.
+    ///
+    /// - Parameter environment: gives a variable's value, for `${NAME}` and the start without a file.
+    public static func load(_ source: ConfigurationSource, environment: (String) -> String?) -> LoadResult {
+        withoutActuallyEscaping(environment) { environment in
+            var loader = Loader(environment: environment)
+            let (configuration, _) = loader.load(source)
+            let diagnostics = loader.sorted
+            let isSound = !diagnostics.contains { $0.severity == .error }
+            return LoadResult(
+                configuration: isSound ? configuration : nil, diagnostics: diagnostics, files: loader.files)
+        }
+    }
+}
+
+/// Puts the steps together: read, expand, include, check, decode.
+struct Loader {
+    let environment: (String) -> String?
+    var diagnostics: [Diagnostic] = []
+    var files: [String] = []
+
+    init(environment: @escaping (String) -> String?) { self.environment = environment }
+
+    /// A directory's files and a list's items together.
+    static let includeBound = 256
+
+    var sorted: [Diagnostic] {
+        var seen: Set<Diagnostic> = []
+        return diagnostics.filter { seen.insert($0).inserted }.sorted()
+    }
+
+    /// The configuration stands also where there are errors, as far as it could be made: for tests only.
+    mutating func load(_ source: ConfigurationSource) -> (Configuration?, Node?) {
+        var root: Node?
+        switch source {
+        case .file(let path): root = file(path).map { included($0, relativeTo: path) }
+        case .text(let text):
+            let name = "CARDEA_CONFIG_YAML"
+            root = tree(Array(text.utf8), name: name).map { included($0, relativeTo: "./") }
+        case .environment:
+            let made = EnvironmentRoute.tree(environment: environment)
+            diagnostics += made.diagnostics
+            root = made.root
+        }
+        guard let root else { return (nil, nil) }
+        var checker = Checker()
+        checker.check(root, Keys.configuration, place: "the file")
+        diagnostics += checker.diagnostics
+        guard root.map != nil else { return (nil, root) }
+        let (configuration, found) = TreeDecoder.decode(root)
+        diagnostics += found
+        return (configuration, root)
+    }
+
+    // MARK: - Files
+
+    private mutating func file(_ path: String) -> Node? {
+        do {
+            let bytes = try FileReader.read(path, bound: YAMLReader.Bound.bytes)
+            files.append(path)
+            return tree(bytes, name: path)
+        } catch {
+            diagnostics.append(Diagnostic(.error, error.message, at: Mark(file: path)))
+            return nil
+        }
+    }
+
+    private mutating func tree(_ bytes: [UInt8], name: String) -> Node? {
+        let (root, found) = YAMLReader.read(bytes, file: name)
+        diagnostics += found
+        if root == nil, found.isEmpty {
+            diagnostics.append(Diagnostic(.error, "the file is empty", at: Mark(file: name)))
+        }
+        guard let root else { return nil }
+        return expanded(root)
+    }
+
+    /// Variables in all values but the bodies that nobody reads.
+    private mutating func expanded(_ root: Node) -> Node {
+        guard var entries = root.map else { return root.expanded(environment: environment, into: &diagnostics) }
+        for (index, entry) in entries.enumerated() {
+            guard entry.key == "identities", var identities = entry.value.map else {
+                entries[index].value = entry.value.expanded(environment: environment, into: &diagnostics)
+                continue
+            }
+            for (at, identity) in identities.enumerated() {
+                guard var keys = identity.value.map else { continue }
+                for (key, inner) in keys.enumerated()
+                where !NotSupportedYet.refuses(block: "identity", key: inner.key) {
+                    keys[key].value = inner.value.expanded(environment: environment, into: &diagnostics)
+                }
+                identities[at].value.content = .map(keys)
+            }
+            entries[index].value.content = .map(identities)
+        }
+        return Node(content: .map(entries), mark: root.mark)
+    }
+
+    // MARK: - Include
+
+    private mutating func included(_ root: Node, relativeTo path: String) -> Node {
+        guard var entries = root.map, let include = root["include"]?.value else { return root }
+        let directory = path.lastIndex(of: "/").map { String(path[...$0]) } ?? ""
+        var paths: [(path: String, mark: Mark)] = []
+        for node in include.list ?? [include] {
+            guard let text = node.scalar?.text, !text.isEmpty else { continue }
+            paths += self.paths(text.hasPrefix("/") ? text : directory + text, mark: node.mark)
+        }
+        guard paths.count <= Self.includeBound else {
+            diagnostics.append(Diagnostic(.error, "'include' brings more than 256 files", at: include.mark))
+            return root
+        }
+        for (path, mark) in paths {
+            if files.contains(path) {
+                diagnostics.append(Diagnostic(.error, "'\(Quoted.short(path))' is included twice", at: mark))
+            } else if let tree = file(path) {
+                merge(tree, into: &entries)
+            }
+        }
+        return Node(content: .map(entries), mark: root.mark)
+    }
+
+    private mutating func paths(_ path: String, mark: Mark) -> [(path: String, mark: Mark)] {
+        guard FileReader.isDirectory(path) else { return [(path, mark)] }
+        files.append(path)
+        do {
+            let names = try FileReader.names(in: path, bound: 4096)
+            let base = path.hasSuffix("/") ? path : path + "/"
+            return names.filter { $0.hasSuffix(".yaml") && !$0.hasPrefix(".") }.map { (base + $0, mark) }
+        } catch {
+            diagnostics.append(Diagnostic(.error, "'\(Quoted.short(path))': \(error.message)", at: mark))
+            return []
+        }
+    }
+
+    /// Names add up, routes follow, anything else stands in one file only.
+    private mutating func merge(_ tree: Node, into entries: inout [Node.Entry]) {
+        guard let added = tree.map else {
+            diagnostics.append(Diagnostic(.error, "an included file must be a map of keys", at: tree.mark))
+            return
+        }
+        for entry in added {
+            if entry.key == "include" {
+                diagnostics.append(Diagnostic(.error, "an included file cannot include others", at: entry.mark))
+                continue
+            }
+            guard let index = entries.firstIndex(where: { $0.key == entry.key }) else {
+                entries.append(entry)
+                continue
+            }
+            switch (entry.key, entries[index].value.content, entry.value.content) {
+            case ("routes", .list(let first), .list(let second)):
+                entries[index].value.content = .list(first + second)
+            case ("identities", .map(let first), .map(let second)), ("listeners", .map(let first), .map(let second)):
+                entries[index].value.content = .map(first + unique(second, beside: first))
+            default:
+                twice(entry, entries[index].mark)
+            }
+        }
+    }
+
+    private mutating func unique(_ added: [Node.Entry], beside entries: [Node.Entry]) -> [Node.Entry] {
+        var result: [Node.Entry] = []
+        for entry in added {
+            if let first = entries.first(where: { $0.key == entry.key }) {
+                twice(entry, first.mark)
+            } else {
+                result.append(entry)
+            }
+        }
+        return result
+    }
+
+    private mutating func twice(_ entry: Node.Entry, _ first: Mark) {
+        let message = "'\(Quoted.short(entry.key))' is given twice; first in \(first.file):\(first.line)"
+        diagnostics.append(Diagnostic(.error, message, at: entry.mark))
+    }
+}

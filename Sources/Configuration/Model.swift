@@ -1,0 +1,107 @@
+/// A checked configuration with every default resolved. All names are those of the file, in lower camel case.
+public struct Configuration: Sendable, Equatable {
+    /// In the order of the file.
+    public var identities: [Identity]
+    /// In the order of the file; the first match wins. With `include`, the including file's routes come first.
+    public var routes: [Route]
+    /// Every address that is listened on: the `listeners` block first, then one for each plain address in a `listen`.
+    public var listeners: [Listener]
+    public var store: Store
+    public var admin: Admin
+    /// Our pseudonym in `Via` and `Proxy-Status`; nil: the host's name.
+    public var name: String?
+    public var limits: Limits
+    public var log: Log
+    public var shutdown: Shutdown
+    /// Data loops; nil: the CPU limit rounded up, at most 4.
+    public var threads: Int?
+    public var sandbox: Bool
+    public var secretFiles: SecretFilePolicy
+
+    /// The identity of that name.
+    public func identity(named name: String) -> Identity? { identities.first { $0.name == name } }
+
+    /// The listener of that name.
+    public func listener(named name: String) -> Listener? { listeners.first { $0.name == name } }
+}
+
+/// `secret_files`: what a secret file that others can read leads to (design §5.7).
+public enum SecretFilePolicy: String, Sendable, CaseIterable { case warn, strict }
+
+/// `limits`: how much is held at most.
+public struct Limits: Sendable, Equatable {
+    /// Callers' connections; nil: as the file-descriptor limit allows.
+    public var connections: Int?
+    /// Callers' connections of one address; nil: no limit of its own.
+    public var connectionsPerAddress: Int?
+    /// Bytes of a message head.
+    public var headerSize: Int
+    /// Fields of a message head.
+    public var headers: Int
+    /// Requests that wait for a token.
+    public var waiters: Int
+    /// Bytes of request bodies kept for a replay.
+    public var replayMemory: Int
+    /// Bytes of tokens in memory.
+    public var hotCache: Int
+    /// Distinct subjects with tokens of their own.
+    public var subjects: Int
+    public var newSubjectsPerSecond: Int
+}
+
+/// `log`: events go to standard error, access records to standard output.
+public struct Log: Sendable, Equatable {
+    public enum Level: String, Sendable, CaseIterable { case debug, info, notice, warning, error }
+    public enum Format: String, Sendable, CaseIterable { case json, text }
+    public enum Access: String, Sendable, CaseIterable { case off, errors, all }
+
+    public var level: Level
+    public var format: Format
+    public var access: Access
+}
+
+/// `shutdown`: the two stages of an end.
+public struct Shutdown: Sendable, Equatable {
+    /// Not ready, but still accepting.
+    public var linger: Duration
+    /// From the signal to the hard stop.
+    public var timeout: Duration
+}
+
+/// `store`: where tokens outlive the process.
+public struct Store: Sendable, Equatable {
+    /// nil: memory only.
+    public var path: String?
+    /// The first seals, all open. Empty: a key is made beside the file.
+    public var keys: [SecretReference]
+    /// The shared tier, `redis:` or `rediss:`.
+    public var shared: ServiceURL?
+}
+
+/// `admin`: the operator's ways in.
+public struct Admin: Sendable, Equatable {
+    /// nil: `admin: off`.
+    public var listen: ListenAddress?
+    /// Only `/livez` and `/readyz`, with empty bodies.
+    public var probes: ListenAddress?
+    /// The socket of the command line; stays with `admin: off`. nil: `cardea.sock` in `$XDG_RUNTIME_DIR` or `/run`.
+    /// With a store and no `socket` this is already `cardea.sock` beside the store's file.
+    public var socket: String?
+    /// Names it answers to, beside IP literals and `localhost`.
+    public var hosts: [String]
+    /// What a request that changes something must bring; nil: such requests are refused.
+    public var token: SecretReference?
+}
+
+// MARK: - Time
+
+extension Duration {
+    /// Whole nanoseconds, the project's unit of time; what does not fit becomes the largest value.
+    public var wholeNanoseconds: Int64 {
+        let (seconds, attoseconds) = components
+        let (scaled, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
+        guard !overflow else { return seconds < 0 ? .min : .max }
+        let (sum, carry) = scaled.addingReportingOverflow(attoseconds / 1_000_000_000)
+        return carry ? .max : sum
+    }
+}

@@ -1,0 +1,129 @@
+/// `static`: a fixed header value.
+public struct StaticHandshake: Sendable, Equatable {
+    public var value: SecretReference
+    public var header: String
+    /// Put before the value as it stands, such as `"Token "`.
+    public var prefix: String
+}
+
+/// `basic`: HTTP Basic (RFC 7617).
+public struct BasicHandshake: Sendable, Equatable {
+    public var username: String
+    public var password: SecretReference
+}
+
+/// `oauth2`: any OAuth 2.0 server.
+public struct OAuth2Handshake: Sendable, Equatable {
+    public enum Grant: String, Sendable, CaseIterable {
+        case clientCredentials = "client_credentials"
+        case password
+        case refreshToken = "refresh_token"
+        case authorizationCode = "authorization_code"
+        case deviceCode = "device_code"
+        case jwtBearer = "jwt_bearer"
+        case saml2Bearer = "saml2_bearer"
+        case tokenExchange = "token_exchange"
+    }
+
+    public enum ClientAuth: String, Sendable, CaseIterable {
+        case basic, post
+        case privateKeyJWT = "private_key_jwt"
+        case clientSecretJWT = "client_secret_jwt"
+        case tls, none
+    }
+
+    /// How client id and secret enter the Basic credentials: form-encoded first (RFC 6749 §2.3.1) or as they are.
+    public enum BasicEncoding: String, Sendable, CaseIterable { case form, raw }
+
+    /// Exactly one of `issuer` and `tokenURL` is set. `issuer` is not built yet.
+    public var issuer: ServiceURL?
+    public var tokenURL: ServiceURL?
+    public var grant: Grant
+    public var clientID: String
+    public var clientSecret: SecretReference?
+    public var clientAuth: ClientAuth
+    public var basicEncoding: BasicEncoding
+    /// The remaining optional ones belong to grants and methods that are not built yet.
+    public var key: SecretReference?
+    public var assertion: SecretReference?
+    public var username: String?
+    public var password: SecretReference?
+    public var refreshToken: SecretReference?
+    public var subjectToken: SecretReference?
+    /// Further members of the token request, in the order of the file.
+    public var extra: [NamedValue]
+    /// Further header fields of the token request, in the order of the file.
+    public var headers: [NamedValue]
+    /// nil: every scope may be asked for.
+    public var allowedScopes: [String]?
+    /// nil: only the issuer itself.
+    public var allowedIssuers: [ServiceURL]?
+    /// Sent in `identityDomainHeader` with every token request.
+    public var identityDomain: String?
+    public var identityDomainHeader: String
+    /// Not built yet.
+    public var dpop: Bool
+}
+
+/// `oam_webgate`: an OAM WebGate with Mobile & Social (protocols/oam.md §7).
+public struct OAMWebgateHandshake: Sendable, Equatable {
+    public enum UserAgentMode: String, Sendable, CaseIterable { case prepend, replace }
+    public enum ContextSource: String, Sendable, CaseIterable { case challenge, redirect, auto }
+    public enum TokenScope: String, Sendable, CaseIterable { case webgate, url }
+    public enum ResourceURL: String, Sendable, CaseIterable { case upstream, caller }
+    public enum ClientAuth: String, Sendable, CaseIterable { case uidpassword, basic, none }
+
+    /// Appended to `service` after one slash.
+    public struct Paths: Sendable, Equatable {
+        public var register: String
+        public var authenticate: String
+        public var access: String
+        public var info: String
+        /// nil: `off`.
+        public var terminate: String?
+    }
+
+    public var userAgentPrefix: String
+    public var userAgentMode: UserAgentMode
+    public var contextSource: ContextSource
+    public var challengeScheme: String
+    public var contextParam: String
+    public var replayHeader: String
+    /// Put before the token as it stands, with its space.
+    public var replayPrefix: String
+    public var tokenScope: TokenScope
+    public var resourceURL: ResourceURL
+    /// Appended to the resource URL as it stands.
+    public var resourceSuffix: String
+    /// Whether OAM's own cookies are taken out of answers.
+    public var stripCookies: Bool
+    public var service: ServiceURL
+    public var paths: Paths
+    public var serviceDomain: String
+    public var serviceDomainHeader: String
+    public var clientAuth: ClientAuth
+    public var clientAuthHeader: String
+    /// nil only with `client_auth: none`.
+    public var clientID: String?
+    /// In the order of the file, without the common `oracle:idm:claims:client:` prefix unless the file has it.
+    public var deviceClaims: [NamedValue]
+    public var userTokenType: String
+    public var userTokenTTL: Duration
+    /// nil: not sent.
+    public var restVersion: String?
+    public var username: String
+    public var password: SecretReference
+    /// A path on the upstream that answers with a challenge and changes nothing.
+    public var probe: String?
+}
+
+/// A name with its value, where order counts.
+public struct NamedValue: Sendable, Hashable {
+    public var name: String
+    public var value: String
+
+    public init(name: String, value: String) {
+        self.name = name
+        self.value = value
+    }
+}

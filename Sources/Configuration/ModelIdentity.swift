@@ -1,0 +1,118 @@
+/// Who we are to an issuer, and how a token is had.
+public struct Identity: Sendable, Equatable {
+    public var name: String
+    public var mark: Mark
+    public var handshake: Handshake
+    public var token: TokenPolicy
+    public var network: Network
+    /// For routes that name none.
+    public var scopes: [String]
+    /// Every key of the handshake block that differs from its default, canonicalised, without secret values:
+    /// the input of the identity's digest (design §3.1). It starts with the handshake's name.
+    public var canonicalForm: [UInt8]
+}
+
+/// The one handshake key of an identity.
+public enum Handshake: Sendable, Equatable {
+    case `static`(StaticHandshake)
+    case basic(BasicHandshake)
+    case oauth2(OAuth2Handshake)
+    case oamWebgate(OAMWebgateHandshake)
+    /// The name is known and nothing else; a configuration that holds one is never loaded.
+    case notBuilt(String)
+
+    /// The key in the file.
+    public var key: String {
+        switch self {
+        case .static: "static"
+        case .basic: "basic"
+        case .oauth2: "oauth2"
+        case .oamWebgate: "oam_webgate"
+        case .notBuilt(let key): key
+        }
+    }
+
+    /// Whether a token needs data out of an upstream's challenge (design §3.4).
+    public var isChallengeDriven: Bool {
+        if case .oamWebgate = self { true } else { false }
+    }
+}
+
+/// `token`: how tokens are renewed, kept and given up.
+public struct TokenPolicy: Sendable, Equatable {
+    public enum RefreshAhead: Sendable, Equatable {
+        /// Of the token's life, 1 to 90.
+        case percent(Int)
+        case before(Duration)
+    }
+
+    public enum OnIssuerFailure: Sendable, Equatable {
+        /// Valid tokens are served while renewals fail.
+        case serveValid
+        /// Serving stops when a renewal fails.
+        case fail
+        /// Expired tokens are served for this long, marked.
+        case serveExpired(for: Duration)
+    }
+
+    public enum Startup: String, Sendable, CaseIterable { case lazy, wait, required }
+    public enum Connectivity: String, Sendable, CaseIterable { case auto, online, offline }
+
+    public var refreshAhead: RefreshAhead
+    /// For tokens whose issuer names no lifetime.
+    public var defaultLifetime: Duration
+    public var onIssuerFailure: OnIssuerFailure
+    public var startup: Startup
+    /// Rejections after which a credential is not sent again until it changes.
+    public var loginAttempts: Int
+    /// Whether the last attempt that an issuer announces may be used.
+    public var allowLastAttempt: Bool
+    /// How long an issuer's failure, or the refusal of a token just granted, is remembered.
+    public var negativeFor: Duration
+    /// The longest a request waits for a token.
+    public var acquireTimeout: Duration
+    /// Whether tokens go to the store.
+    public var persist: Bool
+    public var connectivity: Connectivity
+}
+
+/// `network`: calls to the issuer.
+public struct Network: Sendable, Equatable {
+    public var tls: ClientTLS
+    /// Not built yet.
+    public var proxy: ServiceURL?
+    /// For one whole call.
+    public var timeout: Duration
+    public var allowCleartext: Bool
+    /// Addresses to connect to instead of asking the resolver, by lower-case host name.
+    public var resolve: [String: [IPAddress]]
+}
+
+/// `tls` of a route or a network: how we connect to a server.
+public struct ClientTLS: Sendable, Equatable {
+    public enum Authority: Sendable, Hashable {
+        case system
+        /// A PEM file with one or more certificates.
+        case file(String)
+    }
+
+    public enum Version: String, Sendable, CaseIterable, Comparable {
+        case tls12 = "1.2"
+        case tls13 = "1.3"
+        public static func < (left: Version, right: Version) -> Bool { left.rawValue < right.rawValue }
+    }
+
+    /// Never empty.
+    public var authorities: [Authority]
+    /// The client's certificate, a PEM or PKCS#12 file. Not built yet.
+    public var certificate: String?
+    /// Not built yet.
+    public var key: SecretReference?
+    /// Of the key or the PKCS#12 file. Not built yet.
+    public var password: SecretReference?
+    /// Sent as SNI and checked in the certificate instead of the host.
+    public var serverName: String?
+    public var minVersion: Version
+    /// Old ciphers, key sizes and renegotiation, for old servers.
+    public var legacy: Bool
+}

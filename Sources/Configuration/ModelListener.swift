@@ -1,0 +1,48 @@
+/// An address that callers connect to.
+public struct Listener: Sendable, Equatable {
+    public enum Mode: String, Sendable, CaseIterable {
+        case gateway
+        case forwardProxy = "forward_proxy"
+        case transparent
+    }
+
+    public enum Unmatched: String, Sendable, CaseIterable { case refuse, tunnel }
+
+    public enum HTTPVersion: String, Sendable, CaseIterable {
+        case http1 = "1.1"
+        case http2 = "2"
+    }
+
+    /// Not built yet.
+    public struct ServerTLS: Sendable, Equatable {
+        public var certificate: String
+        public var key: SecretReference
+        public var clientCA: String?
+        public var ocsp: String?
+    }
+
+    /// Not built yet.
+    public struct Intercept: Sendable, Equatable {
+        public var ca: String
+        public var hosts: [Match.Host]
+    }
+
+    /// Not built yet.
+    public struct ProxyProtocol: Sendable, Equatable {
+        public var versions: [Int]
+        public var from: [Callers.Network]
+    }
+
+    /// The address itself for one that stands only in a route's `listen`.
+    public var name: String
+    public var mark: Mark
+    public var address: ListenAddress
+    public var tls: [ServerTLS]
+    public var mode: Mode
+    public var unmatched: Unmatched
+    public var intercept: Intercept?
+    public var proxyProtocol: ProxyProtocol?
+    /// Whose `Forwarded` and `X-Forwarded-*` are believed; empty: nobody's.
+    public var forwardedFrom: [Callers.Network]
+    public var http: [HTTPVersion]
+}

@@ -1,0 +1,188 @@
+/// Which requests go where, with which identity.
+public struct Route: Sendable, Equatable {
+    public enum Use: Sendable, Equatable {
+        case none
+        case identity(String)
+    }
+
+    /// The `Host` toward the upstream.
+    public enum HostHeader: Sendable, Equatable {
+        case upstream
+        case caller
+        case name(String)
+    }
+
+    public enum Paths: String, Sendable, CaseIterable { case strict, raw }
+
+    public enum HTTPVersion: String, Sendable, CaseIterable {
+        case auto
+        case http1 = "1.1"
+        case http2 = "2"
+    }
+
+    public enum Subject: Sendable, Equatable {
+        case header(String)
+        case clientCertificate
+        case callerToken
+    }
+
+    /// `strip_prefix` is removed from the path; `response` names the caller's view in answers. Not built yet.
+    public struct Rewrite: Sendable, Equatable {
+        public var stripPrefix: String?
+        public var response: Bool
+    }
+
+    public struct Timeouts: Sendable, Equatable {
+        public var connect: Duration
+        /// From the end of the request to the response's head.
+        public var response: Duration
+        public var idle: Duration
+    }
+
+    /// Unique.
+    public var name: String
+    public var mark: Mark
+    /// Names of listeners, at least one.
+    public var listen: [String]
+    public var match: Match
+    /// nil only with `tokenStub`.
+    public var to: Upstream?
+    public var use: Use
+    /// The identity's where the route names none.
+    public var scopes: [String]
+    public var audience: String?
+    public var resource: String?
+    public var realm: String?
+    /// Not built yet.
+    public var subject: Subject?
+    public var inject: Injection
+    public var headers: HeaderEdits
+    public var host: HostHeader
+    /// Not built yet.
+    public var rewrite: Rewrite?
+    public var paths: Paths
+    public var onRejected: OnRejected
+    public var timeouts: Timeouts
+    public var tls: ClientTLS
+    public var http: HTTPVersion
+    public var allowCleartext: Bool
+    /// Not built yet.
+    public var proxy: ServiceURL?
+    public var callers: Callers
+    /// Not built yet.
+    public var tokenStub: Bool
+}
+
+/// `to`: the token's host binding, and where to connect.
+public struct Upstream: Sendable, Equatable {
+    public var origin: Origin
+    /// Prepended to the request path; empty or `/…` without a slash at its end.
+    public var pathPrefix: String
+    /// Instead of resolving the origin's host; empty: resolve it.
+    public var addresses: [Endpoint]
+}
+
+/// `match`: everything written must hold.
+public struct Match: Sendable, Equatable {
+    public enum Host: Sendable, Equatable {
+        /// Lower case, without a port.
+        case exact(String)
+        /// `*.x`: exactly one label before `.x`; the value is `.x`.
+        case oneLabel(String)
+    }
+
+    public enum Path: Sendable, Equatable {
+        case exact(String)
+        /// Ends in `/`.
+        case prefix(String)
+    }
+
+    public var host: Host?
+    public var path: Path?
+    /// Case-sensitive; empty: all.
+    public var methods: [String]
+    /// Names in lower case, values exact.
+    public var headers: [NamedValue]
+
+    /// Whether no condition is written.
+    public var isEverything: Bool { host == nil && path == nil && methods.isEmpty && headers.isEmpty }
+}
+
+/// `inject`: where the credential goes.
+public enum Injection: Sendable, Equatable {
+    /// nil: as the identity's scheme has it.
+    case header(name: String?, value: Template?, callerValue: CallerValue)
+    /// Not built yet.
+    case query(name: String)
+    /// Not built yet.
+    case cookie(name: String)
+
+    /// What becomes of the caller's own field of that name.
+    public enum CallerValue: Sendable, Equatable {
+        case drop
+        /// Forwarded under this name.
+        case keepAs(String)
+    }
+
+    /// A value with one `{token}` in it.
+    public struct Template: Sendable, Equatable {
+        public var prefix: String
+        public var suffix: String
+    }
+}
+
+/// `headers`: edits toward the upstream; `remove` comes first.
+public struct HeaderEdits: Sendable, Equatable {
+    public var set: [NamedValue]
+    public var remove: [String]
+}
+
+/// `on_rejected`: what a refused credential leads to.
+public struct OnRejected: Sendable, Equatable {
+    public enum Replay: String, Sendable, CaseIterable { case once, never }
+    public enum LargeBody: String, Sendable, CaseIterable {
+        case pass
+        case expectContinue = "expect_continue"
+        case probeHead = "probe_head"
+    }
+    public enum Final: String, Sendable, CaseIterable { case problem, pass }
+
+    /// nil: not written, so the handshake judges; one that does not judge itself takes 401.
+    public var statuses: [Int]?
+    /// nil: all.
+    public var methods: [String]?
+    public var replay: Replay
+    /// Bytes of a request body that may be kept for a replay.
+    public var maxBody: Int
+    public var largeBody: LargeBody
+    public var final: Final
+}
+
+/// `callers`: who is admitted; everything written must hold.
+public struct Callers: Sendable, Equatable {
+    public enum Allow: Sendable, Equatable {
+        /// Loopback, a unix socket, or an address of this network namespace.
+        case local
+        /// Any address: another condition, or `unsafe_open`, stands in its place.
+        case any
+        case networks([Network])
+    }
+
+    /// An address block.
+    public struct Network: Sendable, Hashable {
+        public var address: IPAddress
+        /// Bits.
+        public var prefixLength: Int
+    }
+
+    public var allow: Allow
+    /// Not built yet.
+    public var tlsNames: [String]
+    /// Not built yet.
+    public var token: SecretReference?
+    /// By name or number; empty: no condition.
+    public var unixUsers: [String]
+    /// Whether requests that a browser made for another site are admitted.
+    public var browsers: Bool
+    public var unsafeOpen: Bool
+}

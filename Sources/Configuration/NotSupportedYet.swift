@@ -1,0 +1,37 @@
+/// What the file's syntax has and this version has not. Removing an entry turns the feature on: nothing else
+/// refuses it, and a default that had to give way comes back.
+enum NotSupportedYet {
+    /// `block.key` refuses the key, `block.key=word` one value of it. Of a refused handshake the body is not read.
+    static let entries: Set<String> = [
+        "identity.client_certificate", "identity.oam_oauth", "identity.mobilefirst", "identity.mobile_hub",
+        "identity.adobe_pass", "identity.recipe",
+
+        "oauth2.issuer", "oauth2.dpop=true",
+        "oauth2.grant=password", "oauth2.grant=refresh_token", "oauth2.grant=authorization_code",
+        "oauth2.grant=device_code", "oauth2.grant=jwt_bearer", "oauth2.grant=saml2_bearer",
+        "oauth2.grant=token_exchange",
+        "oauth2.client_auth=private_key_jwt", "oauth2.client_auth=client_secret_jwt", "oauth2.client_auth=tls",
+        "oauth2.client_auth=none",
+
+        "token.connectivity=online", "token.connectivity=offline",
+        "network.proxy",
+        "tls.certificate", "tls.key", "tls.password",
+
+        "route.subject", "route.rewrite", "route.proxy", "route.health", "route.token_stub", "route.http=2",
+        "inject.query", "inject.cookie",
+        "on_rejected.large_body=expect_continue", "on_rejected.large_body=probe_head",
+        "callers.tls_names", "callers.token",
+
+        "listener.tls", "listener.mode=forward_proxy", "listener.mode=transparent", "listener.intercept",
+        "listener.proxy_protocol", "listener.http=2",
+
+        "store.shared",
+        "configuration.sandbox=on",
+    ]
+
+    static func refuses(block: String, key: String) -> Bool { entries.contains("\(block).\(key)") }
+
+    static func refuses(block: String, key: String, word: String) -> Bool {
+        entries.contains("\(block).\(key)=\(word)")
+    }
+}

@@ -1,0 +1,63 @@
+import Glibc
+
+/// The bytes of a secret. They are wiped when the last reference goes.
+public final class SecretBytes: Sendable {
+    // Written once in `init`, read-only until `deinit`: nothing to race with.
+    private nonisolated(unsafe) let bytes: UnsafeMutableRawBufferPointer
+
+    /// Copies `source`; the caller wipes its own copy.
+    public init(_ source: UnsafeRawBufferPointer) {
+        bytes = .allocate(byteCount: source.count, alignment: 1)
+        if source.count > 0 { bytes.copyMemory(from: source) }
+    }
+
+    /// Copies the UTF-8 bytes of `text`. Swift cannot wipe the string itself.
+    public convenience init(_ text: String) {
+        self.init(wiping: Array(text.utf8))
+    }
+
+    /// Copies `source` and wipes that array's storage if no one else holds it.
+    public init(wiping source: consuming [UInt8]) {
+        bytes = .allocate(byteCount: source.count, alignment: 1)
+        let target = bytes
+        // Of shared storage this would wipe a copy, hence `consuming`.
+        source.withUnsafeMutableBytes { raw in
+            guard let base = raw.baseAddress, raw.count > 0 else { return }
+            target.copyMemory(from: UnsafeRawBufferPointer(raw))
+            explicit_bzero(base, raw.count)
+        }
+    }
+
+    deinit {
+        if let base = bytes.baseAddress { explicit_bzero(base, bytes.count) }
+        bytes.deallocate()
+    }
+
+    /// In bytes.
+    public var count: Int { bytes.count }
+
+    /// Lends the bytes for the length of the call. They must not be kept.
+    public func withBytes<Result, Fault: Error>(
+        _ body: (UnsafeRawBufferPointer) throws(Fault) -> Result
+    ) throws(Fault) -> Result {
+        try body(UnsafeRawBufferPointer(bytes))
+    }
+}
+
+extension SecretBytes: Hashable {
+    /// Equal content. The time taken depends on the lengths only.
+    public static func == (left: SecretBytes, right: SecretBytes) -> Bool {
+        guard left.count == right.count else { return false }
+        var difference: UInt8 = 0
+        for index in 0..<left.count { difference |= left.bytes[index] ^ right.bytes[index] }
+        return difference == 0
+    }
+
+    public func hash(into hasher: inout Hasher) { hasher.combine(bytes: UnsafeRawBufferPointer(bytes)) }
+}
+
+extension SecretBytes: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+    public var description: String { "••••••••" }
+    public var debugDescription: String { description }
+    public var customMirror: Mirror { Mirror(self, children: []) }
+}

@@ -1,0 +1,73 @@
+extension Configuration {
+    /// A secret that the configuration names.
+    public struct NamedSecret: Sendable, Equatable {
+        /// Such as "identity 'hr'".
+        public var owner: String
+        public var key: String
+        public var mark: Mark
+        public var reference: SecretReference
+    }
+
+    /// Every secret of the file, for `check` and for a watch.
+    public var secrets: [NamedSecret] {
+        var found: [NamedSecret] = []
+        func add(_ owner: String, _ key: String, _ mark: Mark, _ reference: SecretReference?) {
+            if let reference { found.append(.init(owner: owner, key: key, mark: mark, reference: reference)) }
+        }
+        for identity in identities {
+            let owner = "identity '\(identity.name)'"
+            for (key, reference) in identity.handshake.secrets { add(owner, key, identity.mark, reference) }
+            add(owner, "network.tls.key", identity.mark, identity.network.tls.key)
+            add(owner, "network.tls.password", identity.mark, identity.network.tls.password)
+        }
+        for route in routes {
+            let owner = "route '\(route.name)'"
+            add(owner, "tls.key", route.mark, route.tls.key)
+            add(owner, "tls.password", route.mark, route.tls.password)
+            add(owner, "callers.token", route.mark, route.callers.token)
+        }
+        for listener in listeners {
+            for tls in listener.tls { add("listener '\(listener.name)'", "tls.key", listener.mark, tls.key) }
+        }
+        let file = Mark(file: routes.first?.mark.file ?? identities.first?.mark.file ?? "environment")
+        for key in store.keys { add("store", "key", file, key) }
+        add("admin", "token", file, admin.token)
+        return found
+    }
+
+    /// Reads every secret once and gives a warning for each that cannot be had, or that others can read. Blocks.
+    public func checkSecrets(environment: (String) -> String?) -> [Diagnostic] {
+        var diagnostics: [Diagnostic] = []
+        for secret in secrets {
+            let what = "'\(secret.key)' of \(secret.owner)"
+            do {
+                _ = try readSecret(secret.reference, environment: environment, policy: secretFiles) {
+                    diagnostics.append(Diagnostic(.warning, "\(what): \($0)", at: secret.mark))
+                }
+            } catch {
+                diagnostics.append(Diagnostic(.warning, "\(what): \(error)", at: secret.mark))
+            }
+        }
+        return diagnostics.sorted()
+    }
+}
+
+extension Handshake {
+    /// The secrets of the handshake by their keys.
+    public var secrets: [(key: String, reference: SecretReference)] {
+        let all: [(key: String, reference: SecretReference?)] =
+            switch self {
+            case .static(let handshake): [("value", handshake.value)]
+            case .basic(let handshake): [("password", handshake.password)]
+            case .oauth2(let oauth2):
+                [
+                    ("client_secret", oauth2.clientSecret), ("key", oauth2.key), ("assertion", oauth2.assertion),
+                    ("password", oauth2.password), ("refresh_token", oauth2.refreshToken),
+                    ("subject_token", oauth2.subjectToken),
+                ]
+            case .oamWebgate(let webgate): [("password", webgate.password)]
+            case .notBuilt: []
+            }
+        return all.compactMap { item in item.reference.map { (item.key, $0) } }
+    }
+}

@@ -1,0 +1,122 @@
+import CYAML
+import Glibc
+
+/// Why a secret cannot be had. Names the place, never the value.
+public struct SecretFault: Error, Equatable, CustomStringConvertible {
+    /// `file:/path: what is wrong`.
+    public var description: String
+}
+
+/// Bounds of a secret's reading.
+public enum SecretBound {
+    /// Bytes of a secret.
+    public static let bytes = 64 << 10
+    /// How long an `exec:` command may take, in nanoseconds.
+    public static let commandTime: Int64 = 10_000_000_000
+}
+
+/// Reads the secret that `reference` names (design §5.7); blocks, so never on a data loop.
+///
+/// - Parameters:
+///   - environment: gives a variable's value.
+///   - policy: `strict` refuses a file that others can read; `warn` tells `warn`.
+///   - warn: gets one sentence about a file that others can read, unless it lies on a read-only or memory file system.
+/// - Throws: `SecretFault` where the place does not exist, breaks a rule, is empty or larger than 64 KiB.
+public func readSecret(
+    _ reference: SecretReference, environment: (String) -> String?, policy: SecretFilePolicy = .warn,
+    warn: (String) -> Void = { _ in }
+) throws(SecretFault) -> SecretBytes {
+    let reader = SecretReader(place: reference.description, policy: policy)
+    switch reference {
+    case .literal(let bytes): return bytes
+    case .environment(let name):
+        guard let value = environment(name) else { throw reader.fault("the variable is not set") }
+        return try reader.secret(Array(value.utf8))
+    case .file(let path): return try reader.file(path, warn: warn)
+    case .credential(let name):
+        guard let directory = environment("CREDENTIALS_DIRECTORY"), directory.hasPrefix("/") else {
+            throw reader.fault("$CREDENTIALS_DIRECTORY is not set")
+        }
+        return try reader.file("\(directory)/\(name)", warn: warn)
+    case .command(let path, let arguments): return try reader.command(path, arguments)
+    }
+}
+
+struct SecretReader {
+    let place: String
+    let policy: SecretFilePolicy
+
+    func fault(_ reason: String) -> SecretFault { SecretFault(description: "\(place): \(reason)") }
+
+    /// Trims one line end and checks the size.
+    func secret(_ source: consuming [UInt8]) throws(SecretFault) -> SecretBytes {
+        var bytes = consume source
+        guard bytes.count <= SecretBound.bytes else {
+            wipe(&bytes)
+            throw fault("larger than 64 KiB")
+        }
+        if bytes.last == UInt8(ascii: "\n") {
+            bytes.removeLast()
+            if bytes.last == UInt8(ascii: "\r") { bytes.removeLast() }
+        }
+        guard !bytes.isEmpty else { throw fault("empty") }
+        return SecretBytes(wiping: bytes)
+    }
+
+    private func wipe(_ bytes: inout [UInt8]) {
+        bytes.withUnsafeMutableBytes { raw in
+            if let base = raw.baseAddress { explicit_bzero(base, raw.count) }
+        }
+    }
+
+    // MARK: - Files
+
+    func file(_ path: String, warn: (String) -> Void) throws(SecretFault) -> SecretBytes {
+        // Opened once and judged by its descriptor: the file that is read is the file that was checked.
+        let file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
+        guard file >= 0 else { throw fault(FileReader.lastFault()) }
+        defer { close(file) }
+        try judge(file, warn: warn)
+        do {
+            return try secret(try FileReader.read(file, bound: SecretBound.bytes))
+        } catch let error as SecretFault {
+            throw error
+        } catch {
+            throw fault("cannot be read")
+        }
+    }
+
+    private func judge(_ file: Int32, warn: (String) -> Void) throws(SecretFault) {
+        var status = stat()
+        guard fstat(file, &status) == 0 else { throw fault(FileReader.lastFault()) }
+        guard status.st_mode & S_IFMT == S_IFREG else { throw fault("not a regular file") }
+        guard status.st_uid == 0 || status.st_uid == geteuid() else {
+            throw fault("owned by user \(status.st_uid), neither root nor us")
+        }
+        guard status.st_mode & (S_IWGRP | S_IWOTH) == 0 else {
+            throw fault("others can write it; chmod go-w")
+        }
+        guard status.st_mode & S_IROTH != 0, !isUnderPlatform(file) else { return }
+        if policy == .strict { throw fault("others can read it; chmod o-r (secret_files: strict)") }
+        warn("\(place): others can read it; chmod o-r")
+    }
+
+    /// Kubernetes, systemd and Docker mount secrets read-only or in memory with modes that nobody can change.
+    private func isUnderPlatform(_ file: Int32) -> Bool {
+        cyaml_is_memory_or_read_only(file) != 0
+    }
+
+    // MARK: - Commands
+
+    func command(_ path: String, _ arguments: [String]) throws(SecretFault) -> SecretBytes {
+        let output: [UInt8]
+        do {
+            output = try BoundedCommand.output(
+                of: path, arguments, bound: SecretBound.bytes, time: SecretBound.commandTime)
+        } catch {
+            throw fault(error.reason)
+        }
+        // Moved, not copied: only the sole owner of the storage can wipe it.
+        return try secret(consume output)
+    }
+}

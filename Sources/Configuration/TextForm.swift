@@ -1,0 +1,111 @@
+/// The forms of a single value that stays text in the model, or becomes an address.
+enum TextForm: Sendable {
+    /// Anything but an empty value and control characters.
+    case line
+    /// As `line`, also empty.
+    case anyLine
+    /// A name of the user's own for an identity, a route or a listener.
+    case name
+    case headerName, headerValue, method
+    case scope
+    case hostName, hostPattern, pathPattern, hostHeader
+    /// An origin with an optional path prefix.
+    case upstream
+    case httpURL, redisURL
+    case listen, listenAddress, endpoint, network, ipAddress
+    /// A file's path.
+    case path
+    /// As `path`, also with `file:` before it, or the word `system`.
+    case authority
+    /// Relative to a service, without a slash at its start.
+    case servicePath, servicePathOrOff
+    case absolutePath
+    case template
+    /// A percentage or a duration.
+    case refreshAhead
+    case userAgent
+}
+
+/// Why a text does not have its form.
+struct TextFault: Error {
+    /// Completes "'key' …", such as "must be an IP address".
+    var reason: String
+
+    init(_ reason: String) { self.reason = reason }
+}
+
+extension TextForm {
+    var expectation: String {
+        switch self {
+        case .line: "a text"
+        case .anyLine: "a text, which may be empty"
+        case .name: "a name of letters, digits, '.', '_' and '-'"
+        case .headerName: "a header name"
+        case .headerValue: "a header value"
+        case .method: "a method such as GET"
+        case .scope: "a scope"
+        case .hostName: "a host name"
+        case .hostPattern: "a host name, or '*.' and a host name"
+        case .pathPattern: "a path: '/x/' for everything below, '/x' for exactly this"
+        case .hostHeader: "'caller' or a host name"
+        case .upstream: "an http: or https: origin with an optional path"
+        case .httpURL: "an http: or https: URL"
+        case .redisURL: "a redis: or rediss: URL"
+        case .listen: "an address such as 127.0.0.1:8080, unix:/path, or a listener's name"
+        case .listenAddress: "an address such as 127.0.0.1:8080, [::1]:8080 or unix:/path"
+        case .endpoint: "host:port or unix:/path"
+        case .network: "an address block such as 10.0.0.0/8"
+        case .ipAddress: "an IP address"
+        case .path: "a file's path"
+        case .authority: "'system' or a file's path"
+        case .servicePath: "a path below the service"
+        case .servicePathOrOff: "a path below the service, or 'off'"
+        case .absolutePath: "a path that starts with '/'"
+        case .template: "a text with one '{token}'"
+        case .refreshAhead: "a percentage such as 20%, or a duration such as 30s"
+        case .userAgent: "the start of a User-Agent"
+        }
+    }
+
+    /// The text in the one spelling that counts for an identity's digest.
+    func canonical(_ text: String) throws(TextFault) -> String {
+        switch self {
+        case .line:
+            guard !text.isEmpty else { throw TextFault("must not be empty") }
+            try AddressParser.requireLine(text)
+        case .anyLine: try AddressParser.requireLine(text)
+        case .name: try AddressParser.requireName(text)
+        case .headerName: return try AddressParser.headerName(text).lowercased()
+        case .headerValue: try AddressParser.requireHeaderValue(text)
+        case .method: try AddressParser.requireToken(text, "a method such as GET")
+        case .scope: try AddressParser.requireScope(text)
+        case .hostName: return try AddressParser.host(text)
+        case .hostPattern: _ = try AddressParser.hostPattern(text)
+        case .pathPattern: _ = try AddressParser.pathPattern(text)
+        case .hostHeader: _ = try AddressParser.hostHeader(text)
+        case .upstream: _ = try AddressParser.upstream(text)
+        case .httpURL:
+            let url = try AddressParser.url(text, schemes: [.http, .https])
+            return "\(url.origin)\(url.target)"
+        case .redisURL:
+            let url = try AddressParser.url(text, schemes: [.rediss, .redis])
+            return "\(url.origin)\(url.target)"
+        case .listen: _ = try AddressParser.listen(text)
+        case .listenAddress: _ = try AddressParser.listenAddress(text)
+        case .endpoint: return try AddressParser.endpoint(text).description
+        case .network: return try AddressParser.network(text).description
+        case .ipAddress: return try AddressParser.ipAddress(text).description
+        case .path: _ = try AddressParser.path(text)
+        case .authority: _ = try AddressParser.authority(text)
+        case .servicePath: return try AddressParser.servicePath(text)
+        case .servicePathOrOff: return text == "off" ? text : try AddressParser.servicePath(text)
+        case .absolutePath: try AddressParser.requireAbsolutePath(text)
+        case .template: _ = try AddressParser.template(text)
+        case .refreshAhead: _ = try Units.refreshAhead(text)
+        case .userAgent:
+            guard !text.isEmpty else { throw TextFault("must not be empty") }
+            try AddressParser.requireHeaderValue(text)
+        }
+        return text
+    }
+}

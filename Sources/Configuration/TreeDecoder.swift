@@ -1,0 +1,124 @@
+/// Makes the typed model from a checked tree: merges defaults, resolves names, finds what is missing.
+struct TreeDecoder {
+    var diagnostics: [Diagnostic] = []
+    let root: BlockReader
+    let defaults: BlockReader
+    var identities: [Identity] = []
+    var listeners: [Listener] = []
+    var routes: [Route] = []
+
+    /// `root` was given to `Checker` before.
+    static func decode(_ root: Node) -> (configuration: Configuration, diagnostics: [Diagnostic]) {
+        var decoder = TreeDecoder(root: root)
+        let configuration = decoder.configuration()
+        return (configuration, decoder.diagnostics)
+    }
+
+    private init(root: Node) {
+        self.root = BlockReader(root, Keys.configuration, mark: root.mark)
+        defaults = self.root.inside("defaults", Keys.defaults)
+    }
+
+    private mutating func configuration() -> Configuration {
+        decodeListeners()
+        decodeIdentities()
+        decodeRoutes()
+        let store = store()
+        let configuration = Configuration(
+            identities: identities, routes: routes, listeners: listeners, store: store,
+            admin: admin(store: store), name: root.text("name"), limits: limits(), log: log(), shutdown: shutdown(),
+            threads: root.integer("threads"), sandbox: root.boolean("sandbox"), secretFiles: root.word("secret_files"))
+        checkWhole(configuration)
+        return configuration
+    }
+
+    // MARK: - Findings
+
+    mutating func error(_ message: String, _ mark: Mark) { diagnostics.append(Diagnostic(.error, message, at: mark)) }
+    mutating func warning(_ message: String, _ mark: Mark) {
+        diagnostics.append(Diagnostic(.warning, message, at: mark))
+    }
+
+    /// Reports what `reader`'s table requires and the file lacks.
+    mutating func require(_ reader: BlockReader, _ place: String) {
+        for key in reader.missing { error("\(place) needs '\(key)'", reader.mark) }
+    }
+
+    // MARK: - Top
+
+    private mutating func limits() -> Limits {
+        let reader = root.inside("limits", Keys.limits)
+        if reader.isSize("header_size"), reader.size("header_size") < 1024 {
+            error("'header_size' must be at least 1KiB", reader.mark("header_size"))
+        }
+        return Limits(
+            connections: reader.integer("connections"),
+            connectionsPerAddress: reader.integer("connections_per_address"), headerSize: reader.size("header_size"),
+            headers: reader.integer("headers") ?? 0, waiters: reader.integer("waiters") ?? 0,
+            replayMemory: reader.size("replay_memory"), hotCache: reader.size("hot_cache"),
+            subjects: reader.integer("subjects") ?? 0,
+            newSubjectsPerSecond: reader.integer("new_subjects_per_second") ?? 0)
+    }
+
+    private func log() -> Log {
+        let reader = root.inside("log", Keys.log)
+        return Log(level: reader.word("level"), format: reader.word("format"), access: reader.word("access"))
+    }
+
+    private mutating func shutdown() -> Shutdown {
+        let reader = root.inside("shutdown", Keys.shutdown)
+        let shutdown = Shutdown(linger: reader.duration("linger"), timeout: reader.duration("timeout"))
+        if shutdown.timeout < shutdown.linger, reader.isReadable("timeout") {
+            error("'timeout' of 'shutdown' must be at least its 'linger'", reader.mark("timeout"))
+        }
+        return shutdown
+    }
+
+    private mutating func store() -> Store {
+        let reader = root.inside("store", Keys.store)
+        let keys = reader.list("key") { text throws(TextFault) in try SecretReference(text: text) } ?? []
+        let shared = reader.parsed("shared") { text throws(TextFault) in
+            try AddressParser.url(text, schemes: [.rediss, .redis])
+        }
+        let store = Store(path: reader.path("path"), keys: keys, shared: shared)
+        if reader.has("key"), store.keys.isEmpty, reader.items("key")?.isEmpty == true {
+            error("'key' of 'store' is an empty list; the first key seals", reader.mark("key"))
+        }
+        if store.shared != nil, !reader.has("key") {
+            error("'shared' needs a 'key' of the fleet's own", reader.mark("shared"))
+        }
+        if let shared, shared.origin.isCleartext, !shared.origin.isLoopback {
+            error("'shared' sends tokens in clear text; use rediss:", reader.mark("shared"))
+        }
+        if store.path == nil, store.shared == nil, reader.has("key") {
+            warning("'key' of 'store' seals nothing without a 'path'", reader.mark("key"))
+        }
+        if store.path != nil, !reader.has("key") {
+            warning(
+                "'store' has no 'key'; one is made beside the file, so whoever copies the directory has both",
+                reader.mark)
+        }
+        return store
+    }
+
+    private mutating func admin(store: Store) -> Admin {
+        let isOff = root.entry("admin")?.value.scalar != nil
+        let reader = root.inside("admin", Keys.admin)
+        // The directory of the store is ours already; a socket beside it needs no further right.
+        let beside = store.path.map { path in
+            path.lastIndex(of: "/").map { String(path[...$0]) + "cardea.sock" } ?? "./cardea.sock"
+        }
+        let admin = Admin(
+            listen: isOff ? nil : reader.parsed("listen", AddressParser.listenAddress),
+            probes: isOff ? nil : reader.parsed("probes", AddressParser.listenAddress),
+            socket: reader.path("socket") ?? beside, hosts: reader.list("hosts", AddressParser.host) ?? [],
+            token: reader.secret("token"))
+        if let probes = admin.probes, probes == admin.listen {
+            error("'probes' must not be the address of 'listen'", reader.mark("probes"))
+        }
+        if let socket = reader.path("socket"), socket.utf8.count > 107 {
+            error("'socket' must be a path of at most 107 bytes", reader.mark("socket"))
+        }
+        return admin
+    }
+}

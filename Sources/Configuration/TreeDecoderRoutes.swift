@@ -1,0 +1,327 @@
+extension TreeDecoder {
+    mutating func decodeListeners() {
+        for entry in root.entry("listeners")?.value.map ?? [] { decodeListener(entry) }
+    }
+
+    private mutating func decodeListener(_ entry: Node.Entry) {
+        let place = "listener '\(Quoted.short(entry.key))'"
+        guard entry.value.map != nil else { return }
+        let reader = BlockReader(entry.value, Keys.listener, mark: entry.mark)
+        require(reader, place)
+        guard let address = reader.parsed("address", AddressParser.listenAddress) else { return }
+        if let other = listeners.first(where: { $0.address == address }) {
+            error("\(place) has the address of listener '\(other.name)'", reader.mark("address"))
+        }
+        var listener = Listener(name: entry.key, mark: entry.mark, address: address)
+        listener.mode = reader.word("mode")
+        listener.unmatched = reader.word("unmatched")
+        listener.forwardedFrom = reader.list("forwarded_from", AddressParser.network) ?? []
+        if let versions = reader.texts("http") { listener.http = versions.compactMap(Listener.HTTPVersion.init) }
+        if listener.http.isEmpty { error("'http' of \(place) is an empty list", reader.mark("http")) }
+        if listener.unmatched == .tunnel, listener.mode == .gateway {
+            error(
+                "'unmatched: tunnel' of \(place) is used only in forward_proxy and transparent mode",
+                reader.mark("unmatched"))
+        }
+        for node in reader.items("tls") ?? [] {
+            let inside = BlockReader(node, Keys.serverTLS, mark: node.mark)
+            require(inside, "'tls' of \(place)")
+            guard let certificate = inside.path("certificate"), let key = inside.secret("key") else { continue }
+            listener.tls.append(
+                .init(certificate: certificate, key: key, clientCA: inside.path("client_ca"), ocsp: inside.path("ocsp"))
+            )
+        }
+        if reader.has("intercept") {
+            let inside = reader.inside("intercept", Keys.intercept)
+            require(inside, "'intercept' of \(place)")
+            listener.intercept = .init(
+                ca: inside.path("ca") ?? "", hosts: inside.list("hosts", AddressParser.hostPattern) ?? [])
+        }
+        if reader.has("proxy_protocol") {
+            let inside = reader.inside("proxy_protocol", Keys.proxyProtocol)
+            require(inside, "'proxy_protocol' of \(place)")
+            let versions = inside.list("versions") { text throws(TextFault) in try Units.integer(text, in: 1...2) }
+            listener.proxyProtocol = .init(
+                versions: versions ?? [1, 2], from: inside.list("from", AddressParser.network) ?? [])
+        }
+        listeners.append(listener)
+    }
+
+    mutating func decodeRoutes() {
+        for node in root.entry("routes")?.value.list ?? [] where node.map != nil {
+            let base = defaults.entry("route")?.value
+            decodeRoute(BlockReader(node.merged(over: base), Keys.route, mark: node.mark))
+        }
+    }
+
+    private mutating func decodeRoute(_ reader: BlockReader) {
+        let listen = listen(reader)
+        let match = match(reader)
+        let path = reader.inside("match", Keys.match).text("path") ?? ""
+        let made = (listen.first ?? "route") + path
+        let name = reader.text("name") ?? unusedName(made)
+        let place = "route '\(Quoted.short(name))'"
+        if let other = routes.first(where: { $0.name == name }) {
+            error(
+                "\(place) is defined twice; first in line \(other.mark.line) of \(other.mark.file)", reader.mark("name")
+            )
+        }
+        require(reader, place)
+        let isStub = reader.has("token_stub")
+        let use = use(reader, place: place, isStub: isStub)
+        let upstream = upstream(reader, match, listen, place: place, isStub: isStub)
+        var route = Route(
+            name: name, mark: reader.mark, listen: listen, match: match, to: upstream, use: use,
+            inject: injection(reader, place: place), headers: headerEdits(reader, place: place),
+            onRejected: onRejected(reader), timeouts: timeouts(reader), tls: tls(reader),
+            callers: callers(reader, place: place))
+        let own = identity(of: route)
+        route.scopes = reader.texts("scopes") ?? own?.scopes ?? []
+        route.audience = reader.text("audience")
+        route.resource = reader.text("resource")
+        route.realm = reader.text("realm")
+        route.subject = subject(reader, place: place)
+        route.host = reader.parsed("host", AddressParser.hostHeader) ?? .upstream
+        route.rewrite = rewrite(reader)
+        route.paths = reader.word("paths")
+        route.http = reader.word("http")
+        route.allowCleartext = reader.boolean("allow_cleartext")
+        route.proxy = reader.httpURL("proxy")
+        route.tokenStub = isStub
+        checkRoute(route, reader, place: place)
+        routes.append(route)
+    }
+
+    /// The identity that `route` uses, where it is defined.
+    func identity(of route: Route) -> Identity? {
+        guard case .identity(let name) = route.use else { return nil }
+        return identities.first { $0.name == name }
+    }
+
+    private func unusedName(_ made: String) -> String {
+        var name = made
+        var count = 1
+        while routes.contains(where: { $0.name == name }) {
+            count += 1
+            name = "\(made)#\(count)"
+        }
+        return name
+    }
+
+    // MARK: - Where from, where to
+
+    /// Names of listeners; a plain address becomes a listener of its own.
+    private mutating func listen(_ reader: BlockReader) -> [String] {
+        var names: [String] = []
+        if reader.items("listen")?.isEmpty == true { error("'listen' is an empty list", reader.mark("listen")) }
+        for node in reader.items("listen") ?? [] {
+            guard let text = node.scalar?.text, let listen = try? AddressParser.listen(text) else { continue }
+            var found: String?
+            switch listen {
+            case .name(let name):
+                let known = root.entry("listeners")?.value[name] != nil
+                if known { found = name }
+                if !known {
+                    dangling("'listen' names listener", node.scalar?.written ?? "", listeners.map(\.name), node.mark)
+                }
+            case .address(let address):
+                if let listener = listeners.first(where: { $0.address == address }) {
+                    found = listener.name
+                } else {
+                    listeners.append(Listener(name: address.description, mark: node.mark, address: address))
+                    found = address.description
+                }
+            }
+            if let found, names.contains(found) {
+                error("'listen' names '\(Quoted.short(found))' twice", node.mark)
+            } else if let found {
+                names.append(found)
+            }
+        }
+        return names
+    }
+
+    private mutating func dangling(_ what: String, _ name: String, _ defined: [String], _ mark: Mark) {
+        let list = defined.isEmpty ? "none is defined" : "defined: \(defined.joined(separator: ", "))"
+        let near = NearestWord.of(name, in: defined).map { "; did you mean '\($0)'?" } ?? ""
+        error("\(what) '\(Quoted.short(name))', which is not defined; \(list)\(near)", mark)
+    }
+
+    private mutating func use(_ reader: BlockReader, place: String, isStub: Bool) -> Route.Use {
+        guard reader.has("use") else {
+            if !isStub, reader.lacks("use") { error("\(place) needs 'use': an identity, or none", reader.mark) }
+            return .none
+        }
+        if isStub { error("\(place) has 'use' beside 'token_stub'", reader.mark("use")) }
+        guard let name = reader.text("use"), name != "none" else { return .none }
+        // Against what is written: an identity that could not be decoded has its own errors already.
+        let defined = (root.entry("identities")?.value.map ?? []).map(\.key)
+        if !defined.contains(name) {
+            dangling(
+                "\(place) uses identity", reader.entry("use")?.value.scalar?.written ?? "", defined, reader.mark("use"))
+        }
+        return .identity(name)
+    }
+
+    private mutating func upstream(
+        _ reader: BlockReader, _ match: Match, _ listen: [String], place: String, isStub: Bool
+    ) -> Upstream? {
+        let isForward = listen.contains { name in listeners.contains { $0.name == name && $0.mode == .forwardProxy } }
+        var upstream = reader.parsed("to", AddressParser.upstream)
+        if isStub {
+            if reader.has("to") { error("\(place) has 'to' beside 'token_stub'", reader.mark("to")) }
+            return upstream
+        }
+        if !reader.has("to") {
+            if isForward, case .exact(let host)? = match.host {
+                upstream = Upstream(
+                    origin: Origin(scheme: .https, host: host, port: 443), pathPrefix: "", addresses: [])
+            } else if reader.lacks("to") {
+                error("\(place) needs 'to'", reader.mark)
+            }
+        }
+        if reader.items("addresses")?.isEmpty == true {
+            error("'addresses' of \(place) is an empty list", reader.mark("addresses"))
+        }
+        upstream?.addresses = reader.list("addresses", AddressParser.endpoint) ?? []
+        return upstream
+    }
+
+    private func match(_ route: BlockReader) -> Match {
+        let reader = route.inside("match", Keys.match)
+        return Match(
+            host: reader.parsed("host", AddressParser.hostPattern),
+            path: reader.parsed("path", AddressParser.pathPattern),
+            methods: reader.texts("methods") ?? [],
+            headers: reader.pairs("headers").map { NamedValue(name: $0.name.lowercased(), value: $0.value) })
+    }
+
+    // MARK: - What is changed
+
+    private mutating func injection(_ route: BlockReader, place: String) -> Injection {
+        let reader = route.inside("inject", Keys.inject)
+        let places = reader.written(["header", "query", "cookie"])
+        if places.count > 1 {
+            error("'inject' of \(place) has \(places.joined(separator: " and ")); it needs one", reader.mark(places[1]))
+        }
+        if let other = places.first, other != "header" {
+            for key in reader.written(["value", "caller_value"]) {
+                error("'\(key)' in 'inject' of \(place) goes only with 'header'", reader.mark(key))
+            }
+        }
+        if let name = reader.text("query") { return .query(name: name) }
+        if let name = reader.text("cookie") { return .cookie(name: name) }
+        refuseReserved(reader.text("header"), "'header' in 'inject' of \(place)", reader.mark("header"))
+        var callerValue = Injection.CallerValue.drop
+        if reader.entry("caller_value")?.value.map != nil {
+            let inside = reader.inside("caller_value", Keys.callerValue)
+            require(inside, "'caller_value' of \(place)")
+            let name = inside.text("keep_as") ?? ""
+            refuseReserved(name, "'keep_as' in 'inject' of \(place)", inside.mark("keep_as"))
+            if name.lowercased() == (reader.text("header") ?? "authorization").lowercased() {
+                error("'keep_as' of \(place) is the header that carries the credential", inside.mark("keep_as"))
+            }
+            callerValue = .keepAs(name)
+        }
+        return .header(
+            name: reader.text("header"), value: reader.parsed("value", AddressParser.template), callerValue: callerValue
+        )
+    }
+
+    private mutating func refuseReserved(_ name: String?, _ what: String, _ mark: Mark) {
+        guard let name, ReservedHeader.contains(name) else { return }
+        error("\(what) must not be '\(name)', which the connection itself uses", mark)
+    }
+
+    private mutating func headerEdits(_ route: BlockReader, place: String) -> HeaderEdits {
+        let reader = route.inside("headers", Keys.headers)
+        let edits = HeaderEdits(set: reader.pairs("set"), remove: reader.texts("remove") ?? [])
+        for pair in edits.set {
+            let hint = pair.name.lowercased() == "host" ? "; the Host is set by 'host'" : ""
+            guard ReservedHeader.contains(pair.name) else { continue }
+            error("'\(pair.name)' in 'headers' of \(place) is written by the gateway itself\(hint)", reader.mark("set"))
+        }
+        for name in edits.remove where ReservedHeader.contains(name) {
+            error("'\(name)' in 'headers' of \(place) is written by the gateway itself", reader.mark("remove"))
+        }
+        let names = edits.set.map { $0.name.lowercased() }
+        if let name = names.first(where: { name in names.filter { $0 == name }.count > 1 }) {
+            error("'set' of \(place) has '\(name)' twice", reader.mark("set"))
+        }
+        return edits
+    }
+
+    private func subject(_ reader: BlockReader, place: String) -> Route.Subject? {
+        switch reader.text("subject") {
+        case "from_client_certificate": return .clientCertificate
+        case "from_caller_token": return .callerToken
+        default: return reader.inside("subject", Keys.subject).text("from_header").map { .header($0) }
+        }
+    }
+
+    private func rewrite(_ route: BlockReader) -> Route.Rewrite? {
+        // The law's default is that answers are rewritten; it waits until rewriting is built.
+        if !route.has("rewrite"), NotSupportedYet.refuses(block: "route", key: "rewrite") { return nil }
+        let reader = route.inside("rewrite", Keys.rewrite)
+        return .init(
+            stripPrefix: reader.text("strip_prefix"), response: reader.text("response").flatMap(Units.boolean) ?? true)
+    }
+
+    private func onRejected(_ route: BlockReader) -> OnRejected {
+        let reader = route.inside("on_rejected", Keys.onRejected)
+        return OnRejected(
+            statuses: reader.list("statuses") { text throws(TextFault) in try Units.integer(text, in: 400...599) },
+            methods: reader.entry("methods")?.value.list == nil ? nil : reader.texts("methods"),
+            replay: reader.word("replay"), maxBody: reader.size("max_body"), largeBody: reader.word("large_body"),
+            final: reader.word("final"))
+    }
+
+    private func timeouts(_ route: BlockReader) -> Route.Timeouts {
+        let reader = route.inside("timeouts", Keys.timeouts)
+        return .init(
+            connect: reader.duration("connect"), response: reader.duration("response"), idle: reader.duration("idle"))
+    }
+
+    private func callers(_ route: BlockReader, place: String) -> Callers {
+        let reader = route.inside("callers", Keys.callers)
+        var callers = Callers(
+            allow: .local, tlsNames: reader.texts("tls_names") ?? [], token: reader.secret("token"),
+            unixUsers: reader.texts("unix_users") ?? [], browsers: reader.boolean("browsers"),
+            unsafeOpen: reader.boolean("unsafe_open"))
+        if let networks = reader.list("allow", AddressParser.network) {
+            callers.allow = .networks(networks)
+        } else if callers.unsafeOpen || callers.token != nil || !callers.tlsNames.isEmpty || !callers.unixUsers.isEmpty
+        {
+            callers.allow = .any
+        }
+        return callers
+    }
+}
+
+// MARK: - Defaults of the model
+
+extension Listener {
+    /// A gateway listener as a plain `listen` makes it.
+    init(name: String, mark: Mark, address: ListenAddress) {
+        let versions = HTTPVersion.allCases.filter {
+            !NotSupportedYet.refuses(block: "listener", key: "http", word: $0.rawValue)
+        }
+        self.init(
+            name: name, mark: mark, address: address, tls: [], mode: .gateway, unmatched: .refuse, intercept: nil,
+            proxyProtocol: nil, forwardedFrom: [], http: versions)
+    }
+}
+
+extension Route {
+    /// The parts that take work; the rest has its default until it is set.
+    init(
+        name: String, mark: Mark, listen: [String], match: Match, to: Upstream?, use: Use, inject: Injection,
+        headers: HeaderEdits, onRejected: OnRejected, timeouts: Timeouts, tls: ClientTLS, callers: Callers
+    ) {
+        self.init(
+            name: name, mark: mark, listen: listen, match: match, to: to, use: use, scopes: [], audience: nil,
+            resource: nil, realm: nil, subject: nil, inject: inject, headers: headers, host: .upstream, rewrite: nil,
+            paths: .strict, onRejected: onRejected, timeouts: timeouts, tls: tls, http: .auto, allowCleartext: false,
+            proxy: nil, callers: callers, tokenStub: false)
+    }
+}

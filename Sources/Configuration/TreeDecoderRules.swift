@@ -1,0 +1,184 @@
+/// What one key cannot know: rules between routes, identities, listeners and the store (design §5).
+extension TreeDecoder {
+    mutating func checkRoute(_ route: Route, _ reader: BlockReader, place: String) {
+        checkCredential(route, reader, place: place)
+        checkCallers(route, reader, place: place)
+        if let identity = identity(of: route) {
+            checkScopes(reader.texts("scopes") ?? [], of: identity, at: reader.mark("scopes"), place: place)
+        }
+        if route.subject != nil, !reader.has("callers") {
+            error(
+                "'subject' of \(place) needs 'callers': whoever may name a subject gets its token",
+                reader.mark("subject"))
+        }
+        if let upstream = route.to { checkLoop(upstream, route, reader, place: place) }
+        checkReachable(route, place: place)
+    }
+
+    private mutating func checkCredential(_ route: Route, _ reader: BlockReader, place: String) {
+        guard case .identity = route.use else {
+            for key in reader.written(["inject", "scopes", "audience", "resource", "realm"])
+            where reader.node?[key]?.mark != defaults.entry("route")?.value[key]?.mark {
+                warning("'\(key)' of \(place) has no effect with 'use: none'", reader.mark(key))
+            }
+            return
+        }
+        if let origin = route.to?.origin, origin.isCleartext, !origin.isLoopback, !route.allowCleartext {
+            error(
+                "\(place) sends its credential in clear text to \(origin.host); use https:, or allow_cleartext: true",
+                reader.mark("to"))
+        }
+        guard let identity = identity(of: route) else { return }
+        let carrier = carrier(of: route, identity)
+        if ReservedHeader.contains(carrier), case .header(nil, _, _) = route.inject {
+            error(
+                "\(place) uses identity '\(identity.name)', which injects '\(carrier)', a header of the connection itself",
+                reader.mark("use"))
+        }
+        let names = route.headers.set.map(\.name) + route.headers.remove
+        // The WebGate answers with a challenge only to the User-Agent that starts with its prefix.
+        let isWebgate = if case .oamWebgate = identity.handshake { true } else { false }
+        let owned = [carrier.lowercased()] + (isWebgate ? ["user-agent"] : [])
+        if let name = names.first(where: { owned.contains($0.lowercased()) }) {
+            error(
+                "'headers' of \(place) edits '\(name)', which identity '\(identity.name)' writes",
+                reader.mark("headers"))
+        }
+    }
+
+    /// The header that carries the credential.
+    private func carrier(of route: Route, _ identity: Identity) -> String {
+        if case .header(let name?, _, _) = route.inject { return name }
+        return switch identity.handshake {
+        case .static(let handshake): handshake.header
+        case .oamWebgate(let webgate): webgate.replayHeader
+        default: "Authorization"
+        }
+    }
+
+    private mutating func checkCallers(_ route: Route, _ reader: BlockReader, place: String) {
+        let callers = route.callers
+        let bound = route.listen.compactMap { name in listeners.first { $0.name == name } }
+        let admitsNamed = callers.token != nil || !callers.tlsNames.isEmpty || !callers.unixUsers.isEmpty
+        // `callers: local` in so many words is a decision; a map that names nobody is none.
+        let isStated = reader.entry("callers")?.value.scalar != nil
+        if callers.allow == .local, !isStated, !admitsNamed, !callers.unsafeOpen {
+            for listener in bound where !listener.address.isLocal {
+                error(
+                    "\(place) listens on \(listener.address) and admits nobody in particular; say callers.allow, "
+                        + "or callers: {unsafe_open: true}", reader.mark("listen"))
+            }
+        }
+        if case .networks(let networks) = callers.allow {
+            if reader.inside("callers", Keys.callers).items("allow")?.isEmpty == true {
+                error("'allow' of \(place) is empty, so nobody could call", reader.mark("callers"))
+            }
+            if networks.contains(where: { $0.prefixLength == 0 }), !callers.unsafeOpen {
+                let mark = reader.mark("callers")
+                warning("'allow' of \(place) admits every address; callers: {unsafe_open: true} says so plainly", mark)
+            }
+        }
+        for listener in bound {
+            switch listener.address {
+            case .unix:
+                if case .networks = callers.allow {
+                    error(
+                        "'allow' of \(place) never holds on \(listener.address), where callers have no address",
+                        reader.mark("callers"))
+                }
+            case .tcp:
+                if !callers.unixUsers.isEmpty {
+                    error("'unix_users' of \(place) never holds on \(listener.address)", reader.mark("callers"))
+                }
+            }
+        }
+    }
+
+    /// A route to its own listener would call itself until a limit ends it; a chain through another one may be meant.
+    private mutating func checkLoop(_ upstream: Upstream, _ route: Route, _ reader: BlockReader, place: String) {
+        guard upstream.addresses.isEmpty else { return }
+        let host = upstream.origin.host == "localhost" ? "127.0.0.1" : upstream.origin.host
+        guard let address = IPAddress(host) else { return }
+        for listener in listeners where route.listen.contains(listener.name) {
+            if case .tcp(let own, let port) = listener.address, port == upstream.origin.port,
+                own == address || (own.isUnspecified && address.isLoopback)
+            {
+                error("'to' of \(place) is its own listener \(listener.address)", reader.mark("to"))
+            }
+        }
+    }
+
+    private mutating func checkReachable(_ route: Route, place: String) {
+        // Every listener of the route must be covered; one earlier route may cover each.
+        var covering: Route?
+        for name in route.listen {
+            guard let earlier = routes.first(where: { $0.listen.contains(name) && $0.match.covers(route.match) }) else {
+                return
+            }
+            covering = earlier
+        }
+        guard let covering else { return }
+        warning(
+            "\(place) is never reached: route '\(covering.name)' before it matches everything it matches", route.mark)
+    }
+
+    mutating func checkWhole(_ configuration: Configuration) {
+        if root.lacks("routes") {
+            error("the file needs 'routes'", root.mark)
+        } else if root.entry("routes")?.value.list?.isEmpty == true {
+            error("'routes' is empty, so there is nothing to serve", root.mark("routes"))
+        }
+        checkAdminAddress(configuration)
+        guard configuration.store.path == nil else { return }
+        for identity in configuration.identities where identity.handshake.sendsPassword {
+            warning(
+                "identity '\(identity.name)' sends a password and there is no 'store': after a restart a refused one is tried again",
+                identity.mark)
+        }
+    }
+
+    private mutating func checkAdminAddress(_ configuration: Configuration) {
+        let reader = root.inside("admin", Keys.admin)
+        for (key, address) in [("listen", configuration.admin.listen), ("probes", configuration.admin.probes)] {
+            guard let address, let listener = configuration.listeners.first(where: { $0.address == address }) else {
+                continue
+            }
+            error(
+                "'\(key)' of 'admin' is the address of listener '\(listener.name)'",
+                reader.has(key) ? reader.mark(key) : listener.mark)
+        }
+    }
+}
+
+extension Handshake {
+    /// Whether refusing it may lock an account.
+    var sendsPassword: Bool {
+        switch self {
+        case .basic, .oamWebgate: true
+        case .oauth2(let oauth2): oauth2.grant == .password
+        case .static, .notBuilt: false
+        }
+    }
+}
+
+extension Match {
+    /// Whether every request that `other` matches is matched. May say no where it is so; never says yes where it is not.
+    func covers(_ other: Match) -> Bool {
+        let coversHost: Bool =
+            switch (host, other.host) {
+            case (nil, _): true
+            case (.oneLabel(let suffix)?, .exact(let name)?):
+                name.hasSuffix(suffix) && !name.dropLast(suffix.count).contains(".") && name.count > suffix.count
+            default: host == other.host
+            }
+        let coversPath: Bool =
+            switch (path, other.path) {
+            case (nil, _): true
+            case (.prefix(let above)?, .prefix(let below)?), (.prefix(let above)?, .exact(let below)?):
+                below.hasPrefix(above)
+            default: path == other.path
+            }
+        let coversMethods = methods.isEmpty || (!other.methods.isEmpty && other.methods.allSatisfy(methods.contains))
+        return coversHost && coversPath && coversMethods && headers.allSatisfy(other.headers.contains)
+    }
+}

@@ -1,0 +1,152 @@
+internal import CLinux
+internal import Glibc
+internal import Reactor
+
+/// One listening socket of one loop. TCP listeners are bound once for each loop with `SO_REUSEPORT`, so that the kernel spreads the
+/// callers and no connection is handed from thread to thread; a unix socket is one descriptor that every loop watches.
+final class Acceptor: Watched {
+    let plan: ListenerPlan
+    private unowned let data: DataLoop
+    private var isPaused = false
+
+    init(plan: ListenerPlan, data: DataLoop) {
+        self.plan = plan
+        self.data = data
+        super.init(loop: data.loop)
+    }
+
+    func start(_ descriptor: Int32) -> Bool { loop.watch(self, descriptor: descriptor, shared: plan.isUnix) }
+
+    override func ready(_ readiness: Readiness) { acceptBatch() }
+
+    override func timerFired(_ kind: UInt8) {
+        isPaused = false
+        acceptBatch()
+    }
+
+    private func acceptBatch() {
+        guard !isPaused else { return }
+        var address = sockaddr_storage()
+        var length: socklen_t = 0
+        // Bounded, so that a flood of new callers cannot starve those who are connected.
+        for _ in 0..<256 {
+            let accepted = loop.kernel.accept(descriptor, from: &address, length: &length)
+            if accepted >= 0 {
+                data.admit(accepted, from: SocketAddress(storage: address, length: length), listener: plan)
+                continue
+            }
+            switch -accepted {
+            case EAGAIN: return
+            case EINTR, ECONNABORTED, EPROTO: continue
+            default:
+                // Out of descriptors or memory: the queue stays with the kernel, and we look again in a moment. Edge-triggered epoll would
+                // not tell us of what is already queued.
+                isPaused = true
+                data.noteGlitch(.acceptFailed)
+                _ = loop.arm(self, at: loop.now + 100_000_000, kind: 0)
+                return
+            }
+        }
+        loop.putOffToEndOfTurn { [weak self] in self?.acceptBatch() }
+    }
+}
+
+/// Opens the sockets of a listener, once in the process, before any loop runs.
+struct ListeningSocket {
+    let plan: ListenerPlan
+    /// One for each loop, or one for all when `plan.isUnix`.
+    let descriptors: [Int32]
+    /// Port that the kernel chose when the configuration said 0.
+    let port: UInt16?
+
+    static func open(_ plan: ListenerPlan, loops: Int) throws(ListenFault) -> ListeningSocket {
+        var descriptors: [Int32] = []
+        var address = plan.address
+        for _ in 0..<(plan.isUnix ? 1 : loops) {
+            do throws(ListenFault) {
+                let descriptor = try bind(plan, to: address)
+                descriptors.append(descriptor)
+                if !plan.isUnix, let bound = boundAddress(descriptor) { address = bound }
+            } catch {
+                for descriptor in descriptors { close(descriptor) }
+                throw error
+            }
+        }
+        return ListeningSocket(plan: plan, descriptors: descriptors, port: address.port)
+    }
+
+    private static func bind(_ plan: ListenerPlan, to address: SocketAddress) throws(ListenFault) -> Int32 {
+        let descriptor = cardea_stream_socket(address.socketFamily)
+        guard descriptor >= 0 else { throw ListenFault(address: plan.text, call: "socket", errno: errno) }
+        if plan.isUnix {
+            removeStaleSocket(address)
+        } else {
+            _ = cardea_set_option(descriptor, SOL_SOCKET, SO_REUSEADDR, 1)
+            _ = cardea_set_option(descriptor, SOL_SOCKET, SO_REUSEPORT, 1)
+            _ = cardea_set_option(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, 1)
+            if address.socketFamily == AF_INET6 {
+                _ = cardea_set_option(descriptor, Int32(IPPROTO_IPV6), IPV6_V6ONLY, 1)
+            }
+        }
+        let bound = address.withStorage { cardea_bind(descriptor, $0, $1) }
+        guard bound == 0 else {
+            let failure = ListenFault(address: plan.text, call: "bind", errno: errno)
+            close(descriptor)
+            throw failure
+        }
+        guard listen(descriptor, 4096) == 0 else {
+            let failure = ListenFault(address: plan.text, call: "listen", errno: errno)
+            close(descriptor)
+            throw failure
+        }
+        return descriptor
+    }
+
+    /// A socket file that nobody listens on is what a killed process leaves behind; one that answers belongs to somebody.
+    private static func removeStaleSocket(_ address: SocketAddress) {
+        guard let path = address.unixPath, !path.isEmpty else { return }
+        let probe = cardea_stream_socket(AF_UNIX)
+        guard probe >= 0 else { return }
+        defer { close(probe) }
+        let connected = address.withStorage { cardea_connect(probe, $0, $1) }
+        if connected != 0, errno == ECONNREFUSED { unlink(path) }
+    }
+
+    private static func boundAddress(_ descriptor: Int32) -> SocketAddress? {
+        var storage = sockaddr_storage()
+        var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
+        let result = withUnsafeMutablePointer(to: &storage) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { getsockname(descriptor, $0, &length) }
+        }
+        return result == 0 ? SocketAddress(storage: storage, length: length) : nil
+    }
+}
+
+/// Why an address could not be listened on.
+public struct ListenFault: Error, Sendable, CustomStringConvertible {
+    public let address: String
+    public let call: String
+    public let errno: Int32
+
+    public var description: String {
+        let advice =
+            switch errno {
+            case EADDRINUSE: "; another process listens there"
+            case EACCES: "; ports below 1024 and this folder need more rights"
+            case EADDRNOTAVAIL: "; this machine has no such address"
+            default: ""
+            }
+        return "cannot listen on \(address): \(call): \(String(cString: strerror(errno)))\(advice)"
+    }
+}
+
+extension SocketAddress {
+    /// `AF_INET`, `AF_INET6` or `AF_UNIX`.
+    var socketFamily: Int32 {
+        switch family {
+        case .ipv4: AF_INET
+        case .ipv6: AF_INET6
+        case .unix: AF_UNIX
+        }
+    }
+}

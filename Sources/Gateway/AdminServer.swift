@@ -1,0 +1,253 @@
+internal import CLinux
+internal import Glibc
+internal import HTTP1
+internal import Reactor
+internal import Telemetry
+
+/// A request to the admin address, the probes address or the admin socket.
+public struct AdminRequest: Sendable {
+    public var method: String
+    /// Without the query.
+    public var path: String
+    public var query: String
+    public var entrance: Entrance
+    /// `Authorization` as received; for the comparison with the admin token only.
+    public var authorization: String?
+
+    public enum Entrance: Sendable {
+        case listen
+        /// For kubelets: health only, from anywhere.
+        case probes
+        /// The command line's way in. Its peer is our user or root.
+        case socket
+    }
+}
+
+public struct AdminAnswer: Sendable {
+    public var status: Int
+    public var contentType: String
+    public var body: [UInt8]
+    public var fields: [(name: String, value: String)]
+
+    public init(_ status: Int, _ contentType: String, _ body: String, fields: [(name: String, value: String)] = []) {
+        self.status = status
+        self.contentType = contentType
+        self.body = Array(body.utf8)
+        self.fields = fields
+    }
+}
+
+/// Says what an admin request is answered with. Called on the keeper's loop, so it must not block.
+public protocol AdminResponder: Sendable {
+    func answer(_ request: AdminRequest) -> AdminAnswer
+}
+
+/// Serves the admin addresses on the keeper's loop, with the parser and limits of the data path.
+final class AdminServer: @unchecked Sendable {
+    let loop: Loop
+    let responder: any AdminResponder
+    let buffers = LoopBuffers(blocks: 128, largeLimit: 4 << 20, scratchSize: 1024)
+    let hosts: [[UInt8]]
+    private var connections: [ObjectIdentifier: AdminConnection] = [:]
+    private var doors: [AdminDoor] = []
+
+    static let connectionLimit = 128
+
+    init(loop: Loop, responder: any AdminResponder, hosts: [String]) {
+        self.loop = loop
+        self.responder = responder
+        self.hosts = (["localhost"] + hosts).map { Array($0.lowercased().utf8) }
+    }
+
+    func open(_ descriptor: Int32, entrance: AdminRequest.Entrance) -> Bool {
+        let door = AdminDoor(server: self, entrance: entrance)
+        doors.append(door)
+        return loop.watch(door, descriptor: descriptor)
+    }
+
+    func close() {
+        for door in doors { loop.close(door) }
+        doors.removeAll()
+    }
+
+    fileprivate func admit(_ descriptor: Int32, entrance: AdminRequest.Entrance) {
+        guard connections.count < Self.connectionLimit, entrance != .socket || isOwner(descriptor) else {
+            return loop.kernel.close(descriptor)
+        }
+        let connection = AdminConnection(server: self, entrance: entrance)
+        guard loop.watch(connection, descriptor: descriptor) else { return loop.kernel.close(descriptor) }
+        connections[ObjectIdentifier(connection)] = connection
+        connection.begin()
+    }
+
+    /// Our user and root, by the kernel's word.
+    private func isOwner(_ descriptor: Int32) -> Bool {
+        guard let user = loop.kernel.peerUser(descriptor) else { return false }
+        return user == 0 || user == geteuid()
+    }
+
+    fileprivate func closed(_ connection: AdminConnection) {
+        connections.removeValue(forKey: ObjectIdentifier(connection))
+    }
+}
+
+private final class AdminDoor: Watched {
+    private unowned let server: AdminServer
+    private let entrance: AdminRequest.Entrance
+
+    init(server: AdminServer, entrance: AdminRequest.Entrance) {
+        self.server = server
+        self.entrance = entrance
+        super.init(loop: server.loop)
+    }
+
+    override func ready(_ readiness: Readiness) {
+        var address = sockaddr_storage()
+        var length: socklen_t = 0
+        while true {
+            let accepted = loop.kernel.accept(descriptor, from: &address, length: &length)
+            if accepted >= 0 {
+                server.admit(accepted, entrance: entrance)
+            } else if -accepted != EINTR, -accepted != ECONNABORTED {
+                return
+            }
+        }
+    }
+}
+
+/// One connection of an operator or a monitor. Requests carry no body that matters; one that has a body is answered and closed.
+private final class AdminConnection: Stream {
+    private unowned let server: AdminServer
+    private let entrance: AdminRequest.Entrance
+    private var head = RequestHead(maxFields: 64)
+    private var isClosing = false
+
+    private static let limits = HeadLimits(headSize: 16 * 1024, fields: 64, target: 2048)
+
+    init(server: AdminServer, entrance: AdminRequest.Entrance) {
+        self.server = server
+        self.entrance = entrance
+        super.init(loop: server.loop, buffers: server.buffers)
+    }
+
+    func begin() {
+        canWrite = true
+        expect(by: loop.now + 30_000_000_000, kind: 0)
+    }
+
+    override func deadlinePassed(_ kind: UInt8) { close() }
+
+    override func ready(_ readiness: Readiness) {
+        note(readiness)
+        guard readiness.isDisjoint(with: [.failed, .hungUp]), flush() else { return close() }
+        if isClosing {
+            if !hasPending { close() }
+            return
+        }
+        serve()
+    }
+
+    private func serve() {
+        while !isClosing, !hasPending {
+            if end > start {
+                do throws(HeadFault) {
+                    head.reset()
+                    if let length = try head.parse(input.octets, limits: Self.limits) {
+                        respond(length)
+                        continue
+                    }
+                } catch { return send(AdminAnswer(error.status, "text/plain", "\(error.reason)\n"), closing: true) }
+            }
+            switch fill() {
+            case .bytes: break
+            case .notNow: return
+            case .blockFull: return send(AdminAnswer(431, "text/plain", "request too large\n"), closing: true)
+            default: return close()
+            }
+        }
+    }
+
+    private func respond(_ length: Int) {
+        let closing = head.framing != .none || !head.keepAlive
+        let answer = checked() ?? server.responder.answer(request())
+        let isHead = head.knownMethod == .head
+        start += length
+        if start == end {
+            start = 0
+            end = 0
+        } else {
+            compact()
+        }
+        send(answer, closing: closing, headOnly: isHead)
+    }
+
+    /// The admin page must not be readable by a web page: no foreign names, no requests that a browser marks as another site's.
+    private func checked() -> AdminAnswer? {
+        guard entrance == .listen else { return nil }
+        if let host = head.host ?? head.authority {
+            var name = input[host]
+            if let colon = name.lastIndex(of: UInt8(ascii: ":")), name.last != UInt8(ascii: "]") {
+                name = UnsafeRawBufferPointer(rebasing: name[..<colon])
+            }
+            let text = String(decoding: name, as: UTF8.self)
+            let literal = text.hasPrefix("[") ? String(text.dropFirst().dropLast()) : text
+            if SocketAddress(host: literal, port: 1) == nil,
+                !server.hosts.contains(where: { equalsIgnoringCase(name, $0) })
+            {
+                return AdminAnswer(421, "text/plain", "this host is not served here; name it in admin.hosts\n")
+            }
+        }
+        if head.contains(.origin) { return AdminAnswer(403, "text/plain", "requests of web pages are not admitted\n") }
+        if let site = head.first(.secFetchSite) {
+            let value = input[site]
+            if !value.elementsEqual("same-origin".utf8), !value.elementsEqual("none".utf8) {
+                return AdminAnswer(403, "text/plain", "requests of other sites are not admitted\n")
+            }
+        }
+        return nil
+    }
+
+    private func request() -> AdminRequest {
+        let target = String(decoding: input[head.path], as: UTF8.self)
+        let parts = target.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
+        return AdminRequest(
+            method: String(decoding: input[head.method], as: UTF8.self), path: String(parts.first ?? "/"),
+            query: parts.count > 1 ? String(parts[1]) : "", entrance: entrance,
+            authorization: head.first(.authorization).map { String(decoding: input[$0], as: UTF8.self) })
+    }
+
+    private func send(_ answer: AdminAnswer, closing: Bool, headOnly: Bool = false) {
+        var text = "HTTP/1.1 \(answer.status) \(Self.reason(answer.status))\r\nContent-Type: \(answer.contentType)\r\n"
+        text += "Content-Length: \(answer.body.count)\r\nCache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n"
+        for field in answer.fields { text += "\(field.name): \(field.value)\r\n" }
+        if closing { text += "Connection: close\r\n" }
+        text += "\r\n"
+        let message = Array(text.utf8) + (headOnly ? [] : answer.body)
+        guard message.withUnsafeBytes({ send($0) }) else { return close() }
+        expect(by: loop.now + 30_000_000_000, kind: 0)
+        if closing {
+            isClosing = true
+            if !hasPending { close() }
+        }
+    }
+
+    private static func reason(_ status: Int) -> String {
+        switch status {
+        case 200: "OK"
+        case 204: "No Content"
+        case 400: "Bad Request"
+        case 401: "Unauthorized"
+        case 403: "Forbidden"
+        case 404: "Not Found"
+        case 405: "Method Not Allowed"
+        case 421: "Misdirected Request"
+        case 503: "Service Unavailable"
+        default: "Answer"
+        }
+    }
+
+    private func close() {
+        tearDown()
+        server.closed(self)
+    }
+}

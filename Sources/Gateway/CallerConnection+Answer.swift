@@ -1,0 +1,246 @@
+internal import HTTP1
+internal import Handshakes
+internal import Reactor
+
+/// The answer's way to the caller.
+extension CallerConnection {
+    func pumpAnswer() {
+        while stage == .exchanging, let upstream, upstream.state == .busy {
+            switch exchange.phase {
+            case .asking:
+                guard readAnswerHead(from: upstream) else { return }
+            case .relaying where answerBegun:
+                guard relayBody(from: upstream) else { return }
+            default:
+                // Parked: the held answer stays in its block, unread bytes in the kernel.
+                return
+            }
+        }
+    }
+
+    // MARK: - The head
+
+    /// - Returns: false when more bytes are needed or the exchange moved elsewhere.
+    private func readAnswerHead(from upstream: UpstreamConnection) -> Bool {
+        if upstream.end > upstream.start {
+            do throws(HeadFault) {
+                if let length = try data.parseAnswer(upstream.input) { return take(head: length, from: upstream) }
+            } catch {
+                fail(Fault(error == .headTooLarge || error == .tooManyFields ? .upstreamBigHead : .upstreamGarbage))
+                return false
+            }
+        }
+        switch upstream.fill() {
+        case .bytes: return true
+        case .notNow: return false
+        case .blockFull:
+            guard upstream.growBlock(to: min(upstream.end * 4, data.limits.headerSize)) else {
+                fail(Fault(.upstreamBigHead))
+                return false
+            }
+            return true
+        case .noBuffer:
+            fail(Fault(.outOfMemory, retryAfter: 1))
+            return false
+        case .ended, .truncated, .failed:
+            let nothing = upstream.end == upstream.start
+            upstream.lose(Fault(.upstreamClosed, retry: nothing ? .ifPooled : .never))
+            return false
+        }
+    }
+
+    private func take(head length: Int, from upstream: UpstreamConnection) -> Bool {
+        let status = data.responseHead.status
+        if status < 200 { return take(interim: status, length: length, from: upstream) }
+        answerStatus = status
+        record.firstByteAt = loop.now
+        let framing = data.responseHead.framing(forMethodHEAD: method == .head, connect: false)
+        answerBody = BodyReader(framing)
+        answerPersistent = data.responseHead.keepAlive && framing != .untilClose
+        answerHeadLength = length
+        answerHeadFraming = framing
+        perform(exchange.on(.answered(judge(status, head: length, in: upstream))))
+        return stage == .exchanging
+    }
+
+    /// 1xx: relayed to callers that can know them (RFC 9110 §15.2), except a 101 that nobody asked for.
+    private func take(interim status: Int, length: Int, from upstream: UpstreamConnection) -> Bool {
+        guard status != 101 else {
+            fail(Fault(.upstreamGarbage))
+            return false
+        }
+        let head = UnsafeRawBufferPointer(rebasing: upstream.input[..<length])
+        let wanted = minorVersion >= 1 && (status != 100 || expectsContinue)
+        if wanted, !send(head) {
+            close()
+            return false
+        }
+        upstream.start += length
+        interimAnswers += 1
+        // A server that sends interim answers without end would hold the exchange open for ever.
+        guard interimAnswers <= 64 else {
+            fail(Fault(.upstreamGarbage))
+            return false
+        }
+        return true
+    }
+
+    /// What the answer means to the route's identity.
+    private func judge(_ status: Int, head length: Int, in upstream: UpstreamConnection) -> Exchange.Judgement {
+        guard let identity = route?.identity else { return .answer }
+        guard identity.inspectedStatuses.contains(status) else {
+            if identity.reportsSuccess, status != 403 { data.desk.reportSuccess(self) }
+            return .answer
+        }
+        let verdict = data.judge(status, head: UnsafeRawBufferPointer(rebasing: upstream.input[..<length]), for: self)
+        switch verdict {
+        case .none: return .answer
+        case .unusable(let reason):
+            data.noteGlitch(.unusableChallenge, route: route, reason: reason)
+            return .answer
+        case .misconfigured(let reason):
+            data.noteGlitch(.loginRedirect, route: route, reason: reason)
+            return .misconfigured(Fault(.upstreamRedirectedToLogin, receivedStatus: status))
+        case .challenged(let challenge):
+            record.challenge = challenge
+            return .challenge
+        }
+    }
+
+    /// Writes the answer's head and what is there of its body.
+    func relayAnswer() {
+        guard let route, let upstream, upstream.state == .busy else { return answer(Fault(.upstreamClosed)) }
+        do throws(HeadFault) {
+            // Parsed anew: the loop's scratch may have served other connections while this answer was held.
+            guard try data.parseAnswer(upstream.input) != nil else { return fail(Fault(.internalFault)) }
+        } catch { return fail(Fault(.internalFault)) }
+        // An answer before the request was complete: what the caller still sends would be read as its next request.
+        if !requestComplete { keepsAlive = false }
+        if data.isDraining { keepsAlive = false }
+        answerFraming = data.responseHead.outgoingFraming(
+            forMethodHEAD: method == .head, connect: false, callerMinorVersion: minorVersion)
+        // HTTP/1.0 knows no chunks: the end of the connection is the end of the body.
+        if answerFraming == .untilClose { keepsAlive = false }
+        var cursor = OutputCursor(buffers.scratch)
+        let head = UnsafeRawBufferPointer(rebasing: upstream.input[..<answerHeadLength])
+        writeResponse(
+            data.responseHead, bytes: head.octets, edits: route.answerEdits, framing: answerFraming,
+            callerMinorVersion: minorVersion, close: !keepsAlive, into: &cursor)
+        guard !cursor.overflowed else { return fail(Fault(.upstreamBigHead)) }
+        upstream.start += answerHeadLength
+        answerBegun = true
+        record.answeredAt = loop.now
+        expect(by: loop.now + route.idleTimeout, kind: Deadline.stall)
+
+        // The head and the body's first piece leave in one write.
+        var piece = BodyReader.Step()
+        let raw = upstream.input
+        do throws(ChunkFault) {
+            if !answerBody.isComplete, raw.count > 0 { piece = try answerBody.next(raw) }
+        } catch { return close() }
+        upstream.start += piece.consumed
+        var suffix = OutputCursor(buffers.suffix)
+        if answerFraming == .chunked {
+            appendChunkFrame(raw, piece, dropping: route.answerEdits.drop, prefix: &cursor, suffix: &suffix)
+        }
+        guard !cursor.overflowed, !suffix.overflowed else { return close() }
+        let sent = send(
+            cursor.written(in: buffers.scratch), UnsafeRawBufferPointer(rebasing: raw[piece.data]),
+            suffix.written(in: buffers.suffix))
+        guard sent else { return close() }
+        if piece.ended || answerBody.isComplete { return completeAnswer() }
+        pumpAnswer()
+    }
+
+    // MARK: - The body
+
+    /// - Returns: false when the body cannot go on now or is complete.
+    private func relayBody(from upstream: UpstreamConnection) -> Bool {
+        guard !hasPending else { return false }
+        if upstream.end > upstream.start {
+            let raw = upstream.input
+            do throws(ChunkFault) {
+                let piece = try answerBody.next(raw)
+                upstream.start += piece.consumed
+                let sent =
+                    answerFraming == .chunked
+                    ? sendChunk(raw, piece, dropping: route?.answerEdits.drop ?? NameSet())
+                    : send(UnsafeRawBufferPointer(rebasing: raw[piece.data]))
+                guard sent else {
+                    close()
+                    return false
+                }
+                if piece.ended {
+                    completeAnswer()
+                    return false
+                }
+                if piece.consumed > 0 {
+                    if upstream.start == upstream.end {
+                        upstream.start = 0
+                        upstream.end = 0
+                    }
+                    return true
+                }
+            } catch {
+                // The answer's framing broke after its head was passed on: cutting the connection is the only honest end.
+                close()
+                return false
+            }
+            upstream.compact()
+        } else {
+            upstream.start = 0
+            upstream.end = 0
+        }
+        switch upstream.fill() {
+        case .bytes:
+            if let route { expect(by: loop.now + route.idleTimeout, kind: Deadline.stall) }
+            return true
+        case .notNow: return false
+        case .ended:
+            if case .untilClose = answerBody {
+                let end = BodyReader.Step(ended: true)
+                if answerFraming == .chunked, !sendChunk(upstream.input, end, dropping: NameSet()) {
+                    close()
+                } else {
+                    completeAnswer()
+                }
+            } else {
+                close()
+            }
+            return false
+        case .truncated, .failed, .blockFull, .noBuffer:
+            close()
+            return false
+        }
+    }
+
+    private func completeAnswer() {
+        releaseUpstream(reusable: true)
+        perform(exchange.on(.completed))
+    }
+
+    /// Whether the held answer can be read to its end at once, so that its connection carries the replay too.
+    func canReuseHeldAnswer() -> Bool {
+        guard exchange.replayed, let upstream, upstream.state == .busy else { return false }
+        upstream.start += answerHeadLength
+        while upstream.end > upstream.start, !answerBody.isComplete {
+            do throws(ChunkFault) {
+                let piece = try answerBody.next(upstream.input)
+                upstream.start += piece.consumed
+                if piece.ended { return true }
+                if piece.consumed == 0 { return false }
+            } catch { return false }
+        }
+        return answerBody.isComplete
+    }
+}
+
+extension Stream {
+    /// Moves the input to the block's front.
+    final func compact() {
+        guard start > 0, let block else { return }
+        block.put(UnsafeRawBufferPointer(rebasing: block[start..<end]), at: 0)
+        end -= start
+        start = 0
+    }
+}

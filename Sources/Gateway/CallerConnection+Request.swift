@@ -1,0 +1,223 @@
+internal import HTTP1
+internal import Handshakes
+internal import HotCache
+internal import Reactor
+
+/// The request's way to the upstream.
+extension CallerConnection {
+    /// Writes the edited head, then as much of the body as is there.
+    func sendRequest() {
+        guard let route, let upstream else { return }
+        rewindBody()
+        var cursor = OutputCursor(buffers.scratch)
+        var withdrawn: Slot?
+        if case .token(let slot, _) = exchange.credential {
+            // Spliced here and not at the lookup: between the two lies a connect, and an expired token must not leave.
+            switch data.reader.lookup(slot, now: loop.now) {
+            case .miss: withdrawn = slot
+            case .hit(let token), .refreshDue(let token):
+                exchange.spliced(generation: token.generation)
+                composeHead(route: route, credential: line(around: token.bytes, of: route), into: &cursor)
+            }
+        } else {
+            let carried = carried
+            if case .carried = exchange.credential, let carried {
+                carried.withBytes { composeHead(route: route, credential: line(around: $0, of: route), into: &cursor) }
+            } else {
+                composeHead(route: route, credential: nil, into: &cursor)
+            }
+        }
+        if let withdrawn {
+            releaseUpstream(reusable: false)
+            return perform(exchange.on(.withdrawn(slot: withdrawn)))
+        }
+        guard !cursor.overflowed else { return answer(Fault(.bigHead)) }
+        upstream.requests += 1
+        record.sentAt = loop.now
+        expect(by: loop.now + route.answerTimeout, kind: Deadline.answer)
+        if requestFraming == .none { requestComplete = true }
+        guard upstream.send(cursor.written(in: buffers.scratch)) else {
+            return upstream.lose(Fault(.upstreamClosed, retry: .ifPooled))
+        }
+        pumpRequestBody()
+        // An answer may be there already: a pooled connection tells of it by an edge that came before this request had a reader.
+        if stage == .exchanging, self.upstream === upstream, upstream.canRead { pumpAnswer() }
+    }
+
+    /// The ready line as it is, or the token out of it in the route's own field line.
+    private func line(around ready: UnsafeRawBufferPointer, of route: RoutePlan) -> UnsafeRawBufferPointer {
+        guard let injection = route.injection, let identity = route.identity, ready.count >= identity.linePrefix + 2
+        else {
+            return ready
+        }
+        let token = UnsafeRawBufferPointer(rebasing: ready[identity.linePrefix..<(ready.count - 2)])
+        var cursor = OutputCursor(buffers.record)
+        cursor.append(injection.before.span)
+        cursor.append(token.octets)
+        cursor.append(injection.after.span)
+        return cursor.written(in: buffers.record)
+    }
+
+    private func composeHead(route: RoutePlan, credential: UnsafeRawBufferPointer?, into cursor: inout OutputCursor) {
+        data.restoreHead(of: self)
+        let head = UnsafeRawBufferPointer(rebasing: input[..<headLength])
+        let framing: OutgoingFraming =
+            switch requestFraming {
+            case .none: .none
+            case .length(let length): .length(length)
+            case .chunked: .chunked
+            }
+        // A replay sends what it has of the body at once; asking the upstream again would only cost a round trip.
+        let expects = expectsContinue && end == headLength
+        if let credential {
+            writeRequest(
+                data.requestHead, bytes: head.octets, edits: route.edits, credential: credential.octets,
+                framing: framing,
+                expectContinue: expects, into: &cursor)
+        } else {
+            writeRequest(
+                data.requestHead, bytes: head.octets, edits: route.edits, credential: nil, framing: framing,
+                expectContinue: expects, into: &cursor)
+        }
+    }
+
+    /// Back to the body's first byte, for a replay or a retry.
+    func rewindBody() {
+        guard retainsBody || bodyAt == headLength else { return }
+        bodyAt = headLength
+        requestComplete = false
+        requestBody = BodyReader(requestFraming)
+    }
+
+    /// Moves body bytes to the upstream while it takes them.
+    func pumpRequestBody() {
+        guard exchange.phase == .asking || exchange.phase == .relaying, let upstream, upstream.state == .busy else {
+            return
+        }
+        while !requestComplete {
+            guard !upstream.hasPending else { return }
+            if bodyAt < end {
+                guard forwardBody(to: upstream) else { return }
+                continue
+            }
+            if retainsBody {
+                if let block, end == block.count, !growForReplay(block.count) {
+                    // Everything so far has been forwarded, so the block may be used again from behind the head.
+                    retainsBody = false
+                    exchange.body = .lost
+                }
+            }
+            if !retainsBody {
+                end = headLength
+                bodyAt = headLength
+            }
+            switch fill() {
+            case .bytes:
+                expect(by: loop.now + (route?.idleTimeout ?? 0), kind: answerBegun ? Deadline.stall : Deadline.answer)
+            case .notNow:
+                if let route { expect(by: loop.now + route.idleTimeout, kind: Deadline.stall) }
+                return
+            case .blockFull: return answer(Fault(.outOfMemory, retryAfter: 1))
+            case .noBuffer: return answer(Fault(.outOfMemory, retryAfter: 1))
+            case .ended, .truncated, .failed:
+                // A body shorter than promised: the upstream must not take it for a whole one.
+                return fail(Fault(.incompleteBody))
+            }
+        }
+    }
+
+    private func growForReplay(_ size: Int) -> Bool {
+        guard let route, size - headLength < route.replayBody else { return false }
+        return growBlock(to: min(size * 4, headLength + route.replayBody + buffers.blockSize))
+    }
+
+    /// Decodes the next piece and sends it on.
+    /// - Returns: false when more bytes are needed or the exchange has ended.
+    private func forwardBody(to upstream: UpstreamConnection) -> Bool {
+        guard let block else { return false }
+        // From here on some of the body is gone, unless it stays in the block.
+        if !retainsBody { exchange.body = .lost }
+        let raw = UnsafeRawBufferPointer(rebasing: block[bodyAt..<end])
+        do throws(ChunkFault) {
+            let step = try requestBody.next(raw)
+            bodyAt += step.consumed
+            if step.ended {
+                requestComplete = true
+                expect(by: loop.now + (route?.answerTimeout ?? 0), kind: answerBegun ? Deadline.stall : Deadline.answer)
+            }
+            let sent: Bool
+            if requestFraming == .chunked {
+                sent = upstream.sendChunk(raw, step, dropping: route?.edits.drop ?? NameSet())
+            } else {
+                sent = upstream.send(UnsafeRawBufferPointer(rebasing: raw[step.data]))
+            }
+            guard sent else {
+                upstream.lose(Fault(.upstreamClosed, retry: .ifPooled))
+                return false
+            }
+            if step.consumed == 0, !step.ended {
+                // An incomplete chunk line: it stays where it is until more has come.
+                return makeRoomBehindFragment()
+            }
+            return true
+        } catch {
+            fail(Fault(.malformedRequest))
+            return false
+        }
+    }
+
+    /// The block may end in the middle of a chunk's line. Moves the fragment to the front of the body's place and reads on behind it.
+    private func makeRoomBehindFragment() -> Bool {
+        guard let block else { return false }
+        if !retainsBody, bodyAt > headLength {
+            let count = end - bodyAt
+            block.put(UnsafeRawBufferPointer(rebasing: block[bodyAt..<end]), at: headLength)
+            bodyAt = headLength
+            end = headLength + count
+        }
+        switch fill() {
+        case .bytes: return true
+        case .notNow:
+            if let route { expect(by: loop.now + route.idleTimeout, kind: Deadline.stall) }
+            return false
+        case .blockFull where retainsBody && growForReplay(block.count):
+            return true
+        case .blockFull where retainsBody:
+            retainsBody = false
+            exchange.body = .lost
+            return true
+        case .blockFull, .noBuffer:
+            answer(Fault(.outOfMemory, retryAfter: 1))
+            return false
+        case .ended, .truncated, .failed:
+            fail(Fault(.incompleteBody))
+            return false
+        }
+    }
+}
+
+extension Stream {
+    /// Sends a piece of a body as one chunk, and the body's end after it if the piece is the last one.
+    /// - Parameter dropping: trailer names that do not pass.
+    final func sendChunk(_ raw: UnsafeRawBufferPointer, _ step: BodyReader.Step, dropping: borrowing NameSet) -> Bool {
+        var prefix = OutputCursor(buffers.prefix)
+        var suffix = OutputCursor(buffers.suffix)
+        appendChunkFrame(raw, step, dropping: dropping, prefix: &prefix, suffix: &suffix)
+        guard !suffix.overflowed else { return false }
+        return send(
+            prefix.written(in: buffers.prefix), UnsafeRawBufferPointer(rebasing: raw[step.data]),
+            suffix.written(in: buffers.suffix))
+    }
+}
+
+/// What stands before and behind a piece of a body in the chunked coding.
+func appendChunkFrame(
+    _ raw: UnsafeRawBufferPointer, _ step: BodyReader.Step, dropping: borrowing NameSet, prefix: inout OutputCursor,
+    suffix: inout OutputCursor
+) {
+    if !step.data.isEmpty {
+        ChunkedEncoder.appendPrefix(step.data.count, into: &prefix)
+        suffix.append(ChunkedEncoder.lineEnd)
+    }
+    if step.ended { ChunkedEncoder.appendEnd(raw.octets, trailers: step.trailers, drop: dropping, into: &suffix) }
+}

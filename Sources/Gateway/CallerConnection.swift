@@ -1,0 +1,426 @@
+internal import Glibc
+internal import HTTP1
+internal import Handshakes
+internal import HotCache
+internal import Reactor
+internal import TLS
+internal import Telemetry
+
+/// A caller's connection and the interpreter of its exchange: it moves bytes and asks the machine what to do next.
+///
+/// The block holds the request's head at its front for as long as the request may have to be sent (again); the body's received bytes
+/// follow it, undecoded. A replay rewinds `bodyAt` to the end of the head.
+final class CallerConnection: Stream, UpstreamUser {
+    unowned let data: DataLoop
+    let listener: ListenerPlan
+    let peer: Peer
+
+    var exchange = Exchange()
+    private(set) var stage = Stage.reading
+    var route: RoutePlan?
+
+    // The request.
+    var headLength = 0
+    /// How far the search for the head's end has come.
+    private var searched = 0
+    var method = Method.other
+    var minorVersion: UInt8 = 1
+    var keepsAlive = true
+    var expectsContinue = false
+    var requestFraming = RequestFraming.none
+    var requestBody = BodyReader.none
+    var bodyAt = 0
+    var requestComplete = false
+    /// The body's bytes stay in the block: the request may be sent again.
+    var retainsBody = false
+
+    // The answer.
+    var upstream: UpstreamConnection?
+    var answerBody = BodyReader.none
+    var answerFraming = OutgoingFraming.none
+    var answerBegun = false
+    var answerPersistent = false
+    var answerStatus = 0
+    /// A challenge is held in the upstream's block until the keeper's verdict.
+    var ticket: UInt64 = 0
+    /// The ticket under which this request became the scout, while the keeper waits for what it finds.
+    var scoutTicket: UInt64 = 0
+    /// The slot whose token this request waits for.
+    var waitsFor: Slot?
+    /// The token in use was granted because of this request's challenge.
+    var usesJustGranted = false
+    /// A credential that the keeper handed to this request alone.
+    var carried: Secret?
+    var answerHeadLength = 0
+    var answerHeadFraming = ResponseFraming.none
+    var interimAnswers = 0
+    var upstreamAddress: LogAddress?
+    var record = ExchangeRecord()
+
+    enum Stage { case reading, exchanging, closing, closed }
+    enum Method { case get, head, other }
+    enum Deadline {
+        static let head: UInt8 = 1, idle: UInt8 = 2, token: UInt8 = 3, answer: UInt8 = 4, stall: UInt8 = 5,
+            close: UInt8 = 6
+    }
+
+    /// What is known of the caller from its socket.
+    struct Peer {
+        /// A unix socket, loopback, or an address of this network namespace.
+        var isLocal: Bool
+        var address: SocketAddress?
+        var user: UInt32?
+    }
+
+    init(data: DataLoop, listener: ListenerPlan, peer: Peer) {
+        self.data = data
+        self.listener = listener
+        self.peer = peer
+        super.init(loop: data.loop, buffers: data.buffers)
+    }
+
+    func begin() {
+        canWrite = true
+        expect(by: loop.now + DataLoop.idleCallerTimeout, kind: Deadline.idle)
+    }
+
+    // MARK: - Events
+
+    override func ready(_ readiness: Readiness) {
+        note(readiness)
+        // Both directions gone, or a reset: nobody is left to answer. (A half-closed caller shows the end of input alone.)
+        if !readiness.isDisjoint(with: [.failed, .hungUp]), stage != .closing { return close() }
+        guard flush() else { return close() }
+        switch stage {
+        case .reading: readRequests()
+        case .exchanging: pump()
+        case .closing: finishClosing()
+        case .closed: break
+        }
+    }
+
+    override func deadlinePassed(_ kind: UInt8) {
+        switch kind {
+        case Deadline.head: answer(Fault(.slowHead))
+        case Deadline.token:
+            data.desk.leave(self)
+            perform(exchange.on(.refused(Fault(.tokenTimeout))))
+            continueIfReading()
+        case Deadline.answer: fail(Fault(.upstreamTimeout))
+        case Deadline.stall:
+            // Whoever stalls: the caller that does not send its body, or does not read, or the upstream that does neither.
+            if !requestComplete, !answerBegun, upstream?.hasPending != true {
+                answer(Fault(.slowBody))
+            } else {
+                fail(Fault(.upstreamTimeout))
+            }
+        default: close()
+        }
+    }
+
+    // MARK: - Reading requests
+
+    /// Reads and serves until the socket is empty or an exchange has to wait. Iterative: a pipeline of a thousand requests costs no stack.
+    func readRequests() {
+        while stage == .reading {
+            // Answers leave in order, and a caller that does not read them gets no more work done.
+            guard !hasPending else { return }
+            if end > start, tryHead() { continue }
+            guard stage == .reading else { return }
+            switch fill() {
+            case .bytes: break
+            case .notNow:
+                if end > start {
+                    if record.startedAt == 0 {
+                        record.startedAt = loop.now
+                        expect(by: loop.now + DataLoop.headTimeout, kind: Deadline.head)
+                    }
+                } else {
+                    if data.isDraining { return close() }
+                    releaseEmptyBlock()
+                }
+                return
+            case .blockFull:
+                guard end < data.limits.headerSize else { return answer(Fault(.bigHead)) }
+                guard growBlock(to: min(end * 4, data.limits.headerSize)) else {
+                    return answer(Fault(.outOfMemory, retryAfter: 1))
+                }
+            case .noBuffer: return answer(Fault(.outOfMemory, retryAfter: 1))
+            case .ended, .truncated, .failed: return close()
+            }
+        }
+    }
+
+    /// Parses a head if one is complete.
+    /// - Returns: false when more bytes are needed or the connection left the reading stage.
+    private func tryHead() -> Bool {
+        // The first bytes are parsed at once, so that what is no HTTP is refused at once; a head that dribbles in is parsed again only
+        // when its end is there, so that a slow sender cannot make us scan the same bytes for every one it sends.
+        if searched > 0, !endsHead(from: max(0, searched - 3)) {
+            searched = end - start
+            return false
+        }
+        do throws(HeadFault) {
+            guard let length = try data.parseRequest(input, for: self) else {
+                searched = end - start
+                return false
+            }
+            searched = 0
+            headLength = length
+            if record.startedAt == 0 { record.startedAt = loop.now }
+            stage = .exchanging
+            runPhases()
+            return stage == .reading
+        } catch {
+            answer(Fault(head: error))
+            return false
+        }
+    }
+
+    private func endsHead(from offset: Int) -> Bool {
+        let bytes = input
+        guard bytes.count < data.limits.headerSize else { return true }
+        var index = offset
+        while index + 2 < bytes.count {
+            if bytes[index] == 0x0a, bytes[index + 1] == 0x0d, bytes[index + 2] == 0x0a { return true }
+            index += 1
+        }
+        return false
+    }
+
+    // MARK: - Interpreting
+
+    func perform(_ action: Exchange.Action) {
+        switch action {
+        case .none: break
+        case .askToken(let slot):
+            record.cache = .wait
+            expect(by: loop.now + (route?.identity?.acquireTimeout ?? 0) + DataLoop.tokenGrace, kind: Deadline.token)
+            data.desk.wait(self, slot: slot)
+        case .parkCold:
+            record.cache = .grant
+            expect(by: loop.now + (route?.identity?.acquireTimeout ?? 0) + DataLoop.tokenGrace, kind: Deadline.token)
+            data.desk.parkCold(self)
+        case .connect(let fresh): connect(fresh: fresh)
+        case .send: sendRequest()
+        case .relay: relayAnswer()
+        case .reportAndPark:
+            expect(by: loop.now + (route?.identity?.acquireTimeout ?? 0) + DataLoop.tokenGrace, kind: Deadline.token)
+            data.desk.report(self, parks: true)
+        case .reportAndRelay:
+            data.desk.report(self, parks: false)
+            relayAnswer()
+        case .reportRefusal:
+            data.desk.report(self, parks: false)
+            refuseFinally()
+        case .reportOpenAndRelay:
+            data.desk.reportOpen(self)
+            relayAnswer()
+        case .refuseFinally: refuseFinally()
+        case .fault(let fault): answer(fault)
+        case .finish: nextRequest()
+        }
+    }
+
+    private func connect(fresh: Bool) {
+        guard let route else { return }
+        releaseUpstream(reusable: canReuseHeldAnswer())
+        record.tokenAt = loop.now
+        let connection = data.group(route.upstream).take(for: self, fresh: fresh)
+        upstream = connection
+        upstreamAddress = connection.address?.logAddress
+        expectNothing()
+        if connection.state == .busy { perform(exchange.on(.connected)) }
+    }
+
+    private func refuseFinally() {
+        guard let route else { return }
+        if route.passesFinalRefusal, upstream != nil {
+            relayAnswer()
+        } else {
+            answer(Fault(.upstreamRefusedCredential, receivedStatus: answerStatus))
+        }
+    }
+
+    /// Moves whatever can move, both ways.
+    func pump() {
+        if stage == .exchanging { pumpRequestBody() }
+        if stage == .exchanging { pumpAnswer() }
+    }
+
+    // MARK: - The upstream's events
+
+    func upstreamConnected(_ connection: UpstreamConnection) {
+        guard connection === upstream else { return }
+        upstreamAddress = connection.address?.logAddress
+        perform(exchange.on(.connected))
+        continueIfReading()
+    }
+
+    func upstreamReady(_ connection: UpstreamConnection) {
+        guard connection === upstream else { return }
+        pump()
+        continueIfReading()
+    }
+
+    func upstreamLost(_ connection: UpstreamConnection, _ fault: Fault) {
+        guard connection === upstream else { return }
+        upstream = nil
+        if answerBegun { return close() }
+        rewindBody()
+        perform(exchange.on(.lost(fault, pooled: connection.isPooled)))
+        continueIfReading()
+    }
+
+    func upstreamTimedOut(_ connection: UpstreamConnection) {}
+
+    /// After an event from elsewhere finished the exchange, the next request may already be in the block.
+    func continueIfReading() {
+        if stage == .reading { readRequests() }
+    }
+
+    // MARK: - Ending an exchange
+
+    /// A fault of the upstream's side, at whatever point: an answer when none has begun, an abort after that, because ending the framing
+    /// cleanly would turn a truncated answer into a complete one.
+    func fail(_ fault: Fault) {
+        if answerBegun { return close() }
+        answer(fault)
+    }
+
+    /// Answers the caller ourselves.
+    func answer(_ fault: Fault) {
+        guard stage != .closed, stage != .closing else { return }
+        releaseUpstream(reusable: false)
+        data.desk.leave(self)
+        expectNothing()
+        let closes = fault.answer.closes || !keepsAlive || !requestIsConsumed || data.isDraining
+        let message = fault.message(
+            pseudonym: data.pseudonym, route: route?.name, headOnly: method == .head, close: closes)
+        record.fault = fault.kind
+        answerStatus = fault.answer.status
+        keepsAlive = keepsAlive && !closes
+        let sent = message.withUnsafeBytes { send($0) }
+        guard sent else { return close() }
+        answerBegun = true
+        exchange.reset()
+        nextRequest()
+    }
+
+    /// What was asked, for reports and records; the head stays at the block's front.
+    var heldMethod: UnsafeRawBufferPointer { block == nil ? .init(start: nil, count: 0) : input[record.method] }
+    var heldPath: UnsafeRawBufferPointer { block == nil ? .init(start: nil, count: 0) : input[record.target] }
+
+    /// Whether every byte of the request has been received, so that what follows is the next one.
+    private var requestIsConsumed: Bool {
+        stage == .exchanging && (requestComplete || requestFraming == .none)
+    }
+
+    /// The exchange is over: account for it, and go on with the connection.
+    func nextRequest() {
+        data.desk.leave(self)
+        data.account(self)
+        guard keepsAlive, requestIsConsumed, !data.isDraining || end > bodyAt else { return beginClosing() }
+        let consumed = max(headLength, bodyAt)
+        let left = end - consumed
+        if left > 0, let block { block.put(UnsafeRawBufferPointer(rebasing: block[consumed..<end]), at: 0) }
+        start = 0
+        end = left
+        if let block, block.count > buffers.blockSize, left <= buffers.blockSize { shrinkBlock(left) }
+        resetExchange()
+        stage = .reading
+        expect(by: loop.now + DataLoop.idleCallerTimeout, kind: Deadline.idle)
+    }
+
+    private func shrinkBlock(_ left: Int) {
+        guard let large = block, let small = buffers.take() else { return }
+        small.put(UnsafeRawBufferPointer(rebasing: large[..<left]), at: 0)
+        buffers.give(large)
+        block = small
+    }
+
+    private func resetExchange() {
+        exchange.reset()
+        route = nil
+        headLength = 0
+        searched = 0
+        requestFraming = .none
+        requestBody = .none
+        bodyAt = 0
+        requestComplete = false
+        retainsBody = false
+        answerBegun = false
+        answerStatus = 0
+        usesJustGranted = false
+        carried = nil
+        interimAnswers = 0
+        upstreamAddress = nil
+        record = ExchangeRecord()
+        record.bytesInBefore = bytesIn
+        record.bytesOutBefore = bytesOut
+    }
+
+    /// Gives the upstream's connection back, or ends it.
+    func releaseUpstream(reusable: Bool) {
+        guard let connection = upstream else { return }
+        upstream = nil
+        connection.user = nil
+        if reusable,
+            connection.mayBeReused(answerComplete: true, requestComplete: requestComplete, persistent: answerPersistent)
+        {
+            connection.group.give(connection)
+        } else {
+            connection.close()
+        }
+    }
+
+    // MARK: - Closing
+
+    /// Sends what waits, says that no more comes, and drains for a moment: closing at once would reset the connection, and the reset can
+    /// overtake the answer.
+    func beginClosing() {
+        guard stage != .closed else { return }
+        stage = .closing
+        releaseUpstream(reusable: false)
+        expect(by: loop.now + DataLoop.lingerTimeout, kind: Deadline.close)
+        saidNoMore = false
+        finishClosing()
+    }
+
+    private func finishClosing() {
+        guard flush() else { return close() }
+        guard !hasPending else { return }
+        if !saidNoMore {
+            saidNoMore = true
+            if inputEnded { return close() }
+            tls?.shutdown()
+            loop.kernel.shutdownWriting(descriptor)
+        }
+        while true {
+            start = 0
+            end = 0
+            switch fill() {
+            case .bytes(let count):
+                drained += count
+                if drained > DataLoop.lingerBytes { return close() }
+            case .notNow: return
+            default: return close()
+            }
+        }
+    }
+    private var saidNoMore = false
+    private var drained = 0
+
+    func close() {
+        guard stage != .closed else { return }
+        if stage == .exchanging, route != nil {
+            if !answerBegun { answerStatus = 499 }
+            data.account(self)
+        }
+        stage = .closed
+        data.desk.leave(self)
+        releaseUpstream(reusable: false)
+        tearDown()
+        data.callerClosed(self)
+    }
+}

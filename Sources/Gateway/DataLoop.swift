@@ -1,0 +1,240 @@
+internal import Glibc
+internal import HTTP1
+internal import Handshakes
+internal import HotCache
+internal import Reactor
+internal import TLS
+internal import Telemetry
+
+/// What one data loop owns: its callers, its upstream connections, its buffers, its counters and its scratch space. No other thread
+/// touches any of it.
+final class DataLoop {
+    let index: Int
+    let loop: Loop
+    let buffers: LoopBuffers
+    let plan: GatewayPlan
+    let limits: DataLimits
+    private(set) var reader: Reader
+    private(set) var desk: TokenDesk!
+    let metrics: LoopMetrics
+    let access: AccessRing?
+    let events: EventLog
+
+    /// Scratch heads: valid from a parse to the next one on this loop.
+    var requestHead: RequestHead
+    var responseHead: ResponseHead
+    private var headOwner: ObjectIdentifier?
+
+    private var groups: [UpstreamGroup?]
+    private let resolver: Resolver
+    private var acceptors: [Acceptor] = []
+    private var callers: [ObjectIdentifier: CallerConnection] = [:]
+    private(set) var isDraining = false
+    private let local: LocalAddresses
+
+    let pseudonym: String
+    /// Our mark in a `Via` field.
+    let viaMark: [UInt8]
+
+    static let headTimeout: UInt64 = 10_000_000_000
+    static let idleCallerTimeout: UInt64 = 75_000_000_000
+    /// What a caller waits beyond the keeper's own deadline, so that the keeper's answer, which says more, comes first.
+    static let tokenGrace: UInt64 = 1_000_000_000
+    static let lingerTimeout: UInt64 = 1_000_000_000
+    static let lingerBytes = 1 << 20
+
+    init(
+        index: Int, loop: Loop, plan: GatewayPlan, reader: consuming Reader, keeper: any KeeperInbox,
+        metrics: LoopMetrics,
+        access: AccessRing?, events: EventLog, resolver: Resolver, local: LocalAddresses
+    ) {
+        self.index = index
+        self.loop = loop
+        self.plan = plan
+        self.reader = reader
+        self.metrics = metrics
+        self.access = access
+        self.events = events
+        self.resolver = resolver
+        self.local = local
+        limits = plan.limits
+        pseudonym = plan.pseudonym
+        viaMark = Array(plan.pseudonym.utf8)
+        buffers = LoopBuffers(
+            blocks: plan.limits.connections * 2 + 64, largeLimit: plan.limits.largeBytes,
+            scratchSize: plan.limits.headerSize * 2 + 16 * 1024)
+        requestHead = RequestHead(maxFields: plan.limits.heads.fields)
+        responseHead = ResponseHead(maxFields: plan.limits.heads.fields)
+        groups = Array(repeating: nil, count: plan.upstreams.count)
+        desk = TokenDesk(data: self, keeper: keeper, loopIndex: index)
+        loop.turnBegan = { [unowned self] in self.reader.enterTick() }
+        loop.willBlock = { [unowned self] in self.reader.goOffline() }
+    }
+
+    // MARK: - Callers
+
+    func listen(_ plan: ListenerPlan, descriptor: Int32) -> Bool {
+        let acceptor = Acceptor(plan: plan, data: self)
+        guard acceptor.start(descriptor) else { return false }
+        acceptors.append(acceptor)
+        return true
+    }
+
+    func admit(_ descriptor: Int32, from address: SocketAddress?, listener: ListenerPlan) {
+        guard callers.count < limits.connections else {
+            metrics.glitch(.connectionLimit)
+            let message = Fault(.tooManyConnections, retryAfter: 1)
+                .message(pseudonym: pseudonym, route: nil, headOnly: false, close: true)
+            // One attempt: a caller over the limit gets no buffer of ours.
+            _ = message.withUnsafeBytes { loop.kernel.write(descriptor, $0) }
+            loop.kernel.close(descriptor)
+            return
+        }
+        var peer = CallerConnection.Peer(isLocal: listener.isUnix, address: nil, user: nil)
+        if listener.isUnix {
+            peer.user = loop.kernel.peerUser(descriptor)
+        } else {
+            peer.address = address
+            peer.isLocal = address?.isLocal(in: local) ?? false
+            loop.kernel.setNoDelay(descriptor)
+        }
+        let caller = CallerConnection(data: self, listener: listener, peer: peer)
+        guard loop.watch(caller, descriptor: descriptor) else {
+            loop.kernel.close(descriptor)
+            return
+        }
+        callers[ObjectIdentifier(caller)] = caller
+        metrics.callerOpened()
+        caller.begin()
+    }
+
+    func callerClosed(_ caller: CallerConnection) {
+        if callers.removeValue(forKey: ObjectIdentifier(caller)) != nil { metrics.callerClosed() }
+        if isDraining, callers.isEmpty { drained?() }
+    }
+
+    // MARK: - Upstreams
+
+    func group(_ plan: UpstreamPlan) -> UpstreamGroup {
+        if let group = groups[plan.index] { return group }
+        let group = UpstreamGroup(plan: plan, loop: loop, buffers: buffers, resolver: resolver) { [events] reason in
+            events.warn(
+                "upstream TLS failed", [LogField("upstream", .name(plan.origin)), LogField("reason", .name(reason))])
+        }
+        groups[plan.index] = group
+        return group
+    }
+
+    // MARK: - Heads
+
+    func parseRequest(_ bytes: UnsafeRawBufferPointer, for caller: CallerConnection) throws(HeadFault) -> Int? {
+        headOwner = ObjectIdentifier(caller)
+        requestHead.reset()
+        return try requestHead.parse(bytes.octets, limits: limits.heads)
+    }
+
+    /// Makes `requestHead` the caller's again, if another request used the scratch since.
+    func restoreHead(of caller: CallerConnection) {
+        guard headOwner != ObjectIdentifier(caller) else { return }
+        let bytes = UnsafeRawBufferPointer(rebasing: caller.input[..<caller.headLength])
+        do throws(HeadFault) { _ = try parseRequest(bytes, for: caller) } catch {
+            // It parsed before, from the same bytes.
+            preconditionFailure("a head that parsed once no longer does")
+        }
+    }
+
+    func parseAnswer(_ bytes: UnsafeRawBufferPointer) throws(HeadFault) -> Int? {
+        responseHead.reset()
+        return try responseHead.parse(bytes.octets, limits: limits.heads)
+    }
+
+    /// Asks the identity's handshake what an answer means. `responseHead` is this answer's. Allocates: this is no cache hit.
+    func judge(_ status: Int, head: UnsafeRawBufferPointer, for caller: CallerConnection) -> ChallengeVerdict {
+        guard let route = caller.route, let identity = route.identity else { return .none }
+        var challenges: [[UInt8]] = []
+        var location: [UInt8]?
+        for index in 0..<responseHead.fieldCount {
+            let field = responseHead[index]
+            if field.known == .wwwAuthenticate { challenges.append(Array(head[field.value])) }
+            if field.known == .location { location = Array(head[field.value]) }
+        }
+        restoreHead(of: caller)
+        let path = String(decoding: caller.requestPath, as: UTF8.self)
+        let url: String
+        if identity.resourceFromCaller, let host = requestHead.authority ?? requestHead.host {
+            url = "http://" + String(decoding: caller.input[host], as: UTF8.self) + path
+        } else {
+            url = route.upstream.origin + route.pathPrefix + path
+        }
+        return identity.handshake.judge(
+            status: status, wwwAuthenticate: challenges, location: location, requestURL: url)
+    }
+
+    // MARK: - Accounting
+
+    func noteGlitch(_ glitch: Glitch, route: RoutePlan? = nil, reason: String? = nil) {
+        metrics.glitch(glitch)
+        guard let route, let reason else { return }
+        guard lastGlitch != reason else { return }
+        lastGlitch = reason
+        events.warn("answer cannot be used", [LogField("route", .name(route.name)), LogField("reason", .name(reason))])
+    }
+    private var lastGlitch = ""
+
+    /// An exchange is over.
+    func account(_ caller: CallerConnection) {
+        let record = caller.record
+        guard record.startedAt != 0 else { return }
+        let now = loop.kernel.now()
+        let total = now - min(now, record.startedAt)
+        metrics.finished(
+            route: caller.route?.index, status: caller.answerStatus, nanoseconds: total, cache: record.cache)
+        if caller.exchange.replayed { metrics.replayed(route: caller.route?.index, refused: record.fault != nil) }
+        guard let access, plan.accessPolicy.admits(status: caller.answerStatus, faulted: record.fault != nil) else {
+            return
+        }
+        _ = access.append { line in
+            line.time = UInt64(max(0, loop.kernel.wallMilliseconds())) * 1_000_000
+            line.route = caller.route.map { plan.routeNames[$0.index] } ?? 0
+            line.status = UInt16(clamping: caller.answerStatus)
+            line.bytesIn = caller.bytesIn - record.bytesInBefore
+            line.bytesOut = caller.bytesOut - record.bytesOutBefore
+            line.caller = caller.peer.address?.logAddress ?? LogAddress()
+            line.upstream = caller.upstreamAddress ?? LogAddress()
+            line.callerProtocol = caller.minorVersion == 0 ? .http10 : .http11
+            line.upstreamProtocol = record.sentAt == 0 ? .none : .http11
+            if record.tokenAt > record.startedAt { line.tokenWait = record.tokenAt - record.startedAt }
+            if record.sentAt > record.tokenAt, record.tokenAt != 0 { line.connect = record.sentAt - record.tokenAt }
+            if record.firstByteAt > record.sentAt, record.sentAt != 0 {
+                line.firstByte = record.firstByteAt - record.sentAt
+            }
+            line.total = total
+            line.cache = record.cache
+            line.replayed = caller.exchange.replayed
+            line.fault = record.fault.map { plan.faultNames[$0] ?? 0 } ?? 0
+            line.setMethod(caller.heldMethod)
+            line.setPath(caller.heldPath)
+        }
+    }
+
+    // MARK: - Ending
+
+    private var drained: (() -> Void)?
+
+    /// Takes no new callers, closes those that are idle, and calls `completion` when the last exchange is over.
+    func drain(completion: @escaping () -> Void) {
+        isDraining = true
+        drained = completion
+        for acceptor in acceptors { loop.close(acceptor) }
+        acceptors.removeAll()
+        for caller in Array(callers.values) where caller.stage == .reading && caller.start == caller.end {
+            caller.close()
+        }
+        if callers.isEmpty { completion() }
+    }
+
+    func closeEverything() {
+        for caller in Array(callers.values) { caller.close() }
+        for group in groups { group?.closeIdle() }
+    }
+}

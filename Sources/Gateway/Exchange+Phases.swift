@@ -1,0 +1,204 @@
+internal import HTTP1
+internal import HotCache
+internal import Reactor
+
+/// The life of a request, in the order of its phases. A phase answers with a fault, which ends the exchange, or lets it pass.
+///
+/// ```
+/// accept → read head → frame → route → admit → guard → [token] → edit head → upstream connection → send
+///        → read answer's head → [challenge?] → edit answer's head → relay body → finish → log
+/// ```
+///
+/// Up to the token this file is the list; from there on the machine (`Exchange`) leads, because events decide the order.
+extension CallerConnection {
+    func runPhases() {
+        // First of all the framing: until we know where this request ends, nothing that follows may be believed.
+        if let fault = frame() { return answer(fault) }
+        // The route before admission: who is admitted is the route's word.
+        guard let route = findRoute() else { return answer(Fault(.noRoute)) }
+        self.route = route
+        // Admission before anything that costs us or the issuer something.
+        if let fault = admit(to: route) { return answer(fault) }
+        // What must not meet a credential is refused before one is looked up.
+        if let fault = guardCredential(of: route) { return answer(fault) }
+        prepareReplay(on: route)
+        // The token before the connection: a wait for it must not hold an upstream's connection.
+        perform(exchange.on(.routed(lookUpToken(for: route))))
+    }
+
+    // MARK: - Frame
+
+    private func frame() -> Fault? {
+        minorVersion = data.requestHead.minorVersion
+        keepsAlive = data.requestHead.keepAlive
+        requestFraming = data.requestHead.framing
+        expectsContinue = data.requestHead.expectsContinue && minorVersion >= 1
+        requestBody = BodyReader(requestFraming)
+        bodyAt = headLength
+        requestComplete = requestBody.isComplete
+        method = methodOfHead()
+        record.noteHead(method: data.requestHead.method, target: data.requestHead.path)
+        switch data.requestHead.targetForm {
+        case .authority: return Fault(.connectRefused)
+        default: return nil
+        }
+    }
+
+    private func methodOfHead() -> Method {
+        switch data.requestHead.knownMethod {
+        case .get: .get
+        case .head: .head
+        default: .other
+        }
+    }
+
+    // MARK: - Route
+
+    /// The first route that matches wins.
+    private func findRoute() -> RoutePlan? {
+        for route in listener.routes where matches(route.matches) { return route }
+        return nil
+    }
+
+    private func matches(_ match: RouteMatch) -> Bool {
+        switch match.host {
+        case .any: break
+        case .exact(let host):
+            guard equalsIgnoringCase(requestHost, host) else { return false }
+        case .oneLabel(let suffix):
+            let host = requestHost
+            guard host.count > suffix.count,
+                equalsIgnoringCase(UnsafeRawBufferPointer(rebasing: host[(host.count - suffix.count)...]), suffix),
+                !host[..<(host.count - suffix.count)].contains(UInt8(ascii: "."))
+            else { return false }
+        }
+        switch match.path {
+        case .any: break
+        case .exact(let path): guard pathMatches(requestPath.octets, exact: path.span) else { return false }
+        case .prefix(let path): guard pathMatches(requestPath.octets, prefix: path.span) else { return false }
+        }
+        if !match.methods.isEmpty {
+            let method = input[data.requestHead.method]
+            guard match.methods.contains(where: { equals(method, $0) }) else { return false }
+        }
+        for wanted in match.headers {
+            guard hasField(wanted.name, value: wanted.value) else { return false }
+        }
+        return true
+    }
+
+    private func hasField(_ name: [UInt8], value: [UInt8]) -> Bool {
+        for index in 0..<data.requestHead.fieldCount {
+            let field = data.requestHead[index]
+            if equalsIgnoringCase(input[field.name], name), equals(input[field.value], value) { return true }
+        }
+        return false
+    }
+
+    /// The host that was asked for, without its port: the target's authority in absolute form, the Host field otherwise.
+    var requestHost: UnsafeRawBufferPointer {
+        guard let range = data.requestHead.authority ?? data.requestHead.host else {
+            return .init(start: nil, count: 0)
+        }
+        let authority = input[range]
+        if authority.first == UInt8(ascii: "["), let bracket = authority.firstIndex(of: UInt8(ascii: "]")) {
+            return UnsafeRawBufferPointer(rebasing: authority[..<(bracket + 1)])
+        }
+        guard let colon = authority.lastIndex(of: UInt8(ascii: ":")) else { return authority }
+        return UnsafeRawBufferPointer(rebasing: authority[..<colon])
+    }
+
+    /// The path that was asked for, as received, with its query.
+    var requestPath: UnsafeRawBufferPointer { input[data.requestHead.path] }
+
+    // MARK: - Admit
+
+    private func admit(to route: RoutePlan) -> Fault? {
+        let admission = route.admission
+        switch admission.from {
+        case .any: break
+        case .local: guard peer.isLocal else { return Fault(.callerRefused) }
+        case .networks(let ranges):
+            // A unix socket has no address: its own rule below, or the file's mode, admits.
+            if let address = peer.address, !ranges.contains(where: { $0.contains(address) }) {
+                return Fault(.callerRefused)
+            }
+        }
+        if !admission.unixUsers.isEmpty {
+            guard let user = peer.user, admission.unixUsers.contains(user) else { return Fault(.callerRefused) }
+        }
+        guard !admission.browsers else { return listener.isLoopback ? checkHost(admission) : nil }
+        if listener.isLoopback {
+            // A page in a browser on this machine can reach a loopback port; its name for us gives a rebound address away.
+            if let fault = checkHost(admission) { return fault }
+        }
+        if data.requestHead.first(.origin) != nil { return Fault(.crossSite) }
+        if let site = data.requestHead.first(.secFetchSite) {
+            let value = input[site]
+            if !value.elementsEqual("same-origin".utf8), !value.elementsEqual("none".utf8) { return Fault(.crossSite) }
+        }
+        return nil
+    }
+
+    private func checkHost(_ admission: Admission) -> Fault? {
+        guard data.requestHead.host != nil || data.requestHead.authority != nil else { return nil }
+        let host = requestHost
+        if admission.hosts.contains(where: { equalsIgnoringCase(host, $0) }) { return nil }
+        // The route matched, so a host with the suffix has exactly one label before it.
+        let suffix = admission.hostSuffix
+        if !suffix.isEmpty, host.count > suffix.count,
+            equalsIgnoringCase(UnsafeRawBufferPointer(rebasing: host[(host.count - suffix.count)...]), suffix)
+        {
+            return nil
+        }
+        return Fault(.misdirected)
+    }
+
+    // MARK: - Guard
+
+    private func guardCredential(of route: RoutePlan) -> Fault? {
+        if data.requestHead.contains(.via) {
+            let mark = data.viaMark
+            if data.requestHead.viaNames(mark.span, in: input.octets) { return Fault(.loopDetected) }
+        }
+        guard route.identity != nil else { return nil }
+        // TRACE would send the credential back to the caller (RFC 9110 §9.3.8).
+        if data.requestHead.knownMethod == .trace { return Fault(.traceRefused) }
+        if route.strictPaths, validateStrictPath(requestPath.octets) != .clean { return Fault(.unsafePath) }
+        return nil
+    }
+
+    // MARK: - Replay
+
+    private func prepareReplay(on route: RoutePlan) {
+        exchange.idempotent = isIdempotent()
+        exchange.body = requestFraming == .none ? .none : .retained
+        exchange.replay = route.identity == nil ? .never : route.replay
+        if exchange.replay == .once, !route.replayMethods.isEmpty {
+            let method = input[data.requestHead.method]
+            if !route.replayMethods.contains(where: { equals(method, $0) }) { exchange.replay = .never }
+        }
+        retainsBody = exchange.replay == .once && requestFraming != .none
+        if case .length(let length) = requestFraming, length > UInt64(route.replayBody) {
+            // Known from the start not to fit: nothing of it is kept, and it is lost with its first byte. Until then, as with
+            // `Expect: 100-continue`, even a large request may be sent again.
+            retainsBody = false
+        }
+    }
+
+    /// RFC 9110 §9.2.2.
+    private func isIdempotent() -> Bool {
+        switch data.requestHead.knownMethod {
+        case .get, .head, .put, .delete, .options, .trace: true
+        default: false
+        }
+    }
+
+    // MARK: - Token
+
+    private func lookUpToken(for route: RoutePlan) -> Exchange.Lookup {
+        guard let identity = route.identity else { return .unneeded }
+        if let slot = route.slot { return data.desk.lookUp(slot, identity: identity, caller: self) }
+        return data.desk.lookUpLearned(route, path: requestPath, method: input[data.requestHead.method], caller: self)
+    }
+}

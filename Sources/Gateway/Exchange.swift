@@ -1,0 +1,249 @@
+internal import HotCache
+
+/// One request of a caller on its way to an answer: a pure machine. Events go in, one action comes out; it holds no socket, no
+/// clock and no bytes. `CallerConnection` is its interpreter, `Exchange+Phases.swift` says in which order things happen and why.
+///
+/// ```
+/// idle ──routed──▶ waiting ──granted──▶ connecting ──connected──▶ asking ──answered──▶ relaying ──completed──▶ idle
+///                     ▲                    ▲   ▲                     │
+///                     │                    │   └──── lost (pooled) ──┤
+///                     └── (cold: parked) ──┴──── verdict ── parked ◀─┘ challenged
+/// ```
+struct Exchange: ~Copyable {
+    private(set) var phase = Phase.idle
+    /// How the request carries, or does not carry, a credential.
+    private(set) var credential = Credential.none
+    /// The one replay of this request has been used.
+    private(set) var replayed = false
+    /// The one retry on a fresh connection has been used.
+    private(set) var retried = false
+
+    var replay = ReplayPolicy.never
+    var body = RequestBody.none
+    /// The method may be sent twice without harm (RFC 9110 §9.2.2).
+    var idempotent = false
+
+    enum Phase: UInt8, Sendable { case idle, waiting, connecting, asking, parked, relaying }
+
+    enum Credential: Equatable, Sendable {
+        /// The route uses no identity.
+        case none
+        /// Sent without one: the scout of a cold key, or a path learned as open.
+        case bare(scout: Bool)
+        /// Bytes that the keeper handed to this request alone.
+        case carried(slot: Slot, generation: UInt64)
+        /// The token of `slot`, in the generation that was spliced in.
+        case token(slot: Slot, generation: UInt64)
+
+        /// What was sent, for the keeper to compare.
+        var sent: (slot: Slot, generation: UInt64)? {
+            switch self {
+            case .none, .bare: nil
+            case .carried(let slot, let generation), .token(let slot, let generation): (slot, generation)
+            }
+        }
+    }
+
+    enum ReplayPolicy: Sendable { case never, once }
+
+    enum RequestBody: Sendable {
+        case none
+        /// Everything that was received of it is still at hand.
+        case retained
+        /// Some of it has been forwarded and is gone: the request cannot be sent again.
+        case lost
+    }
+
+    enum Event: Sendable {
+        /// The route is known and the desk was asked for a token.
+        case routed(Lookup)
+        /// A wait for a token ended.
+        case granted(Credential)
+        case refused(Fault)
+        case connected
+        /// The token left the hot cache between the lookup and the connection; nothing has been sent.
+        case withdrawn(slot: Slot)
+        /// The final answer's head arrived.
+        case answered(Judgement)
+        /// The keeper's word on a challenge that was reported.
+        case verdict(Verdict)
+        /// The upstream's connection failed before the answer's head was complete.
+        case lost(Fault, pooled: Bool)
+        case completed
+    }
+
+    enum Lookup: Equatable, Sendable {
+        case unneeded
+        case ready(slot: Slot, generation: UInt64)
+        case open
+        /// No token that may be served: one is to be had from the keeper.
+        case missing(slot: Slot)
+        /// Which realm guards this path is not known yet.
+        case cold
+    }
+
+    enum Judgement: Equatable, Sendable {
+        case answer
+        case challenge
+        /// The answer shows that the identity cannot work as configured.
+        case misconfigured(Fault)
+    }
+
+    enum Verdict: Sendable {
+        case replay(Credential)
+        /// There is nothing better to send: the upstream's refusal stands.
+        case final
+        /// The held answer goes to the caller as received.
+        case pass
+        case fault(Fault)
+    }
+
+    enum Action: Equatable, Sendable {
+        case none
+        case askToken(slot: Slot)
+        case parkCold
+        /// Get a connection, from the pool unless `fresh`.
+        case connect(fresh: Bool)
+        case send
+        case relay
+        /// Tell the keeper of the challenge and hold the answer until its verdict.
+        case reportAndPark
+        /// Tell the keeper, but the caller gets this answer: the request cannot be sent again.
+        case reportAndRelay
+        /// Tell the keeper that the credential it just granted was refused, and refuse in turn.
+        case reportRefusal
+        /// The scout met no challenge: tell the keeper, relay.
+        case reportOpenAndRelay
+        /// The held answer goes to the caller after all, or a fault in its place: the route's `final` decides.
+        case refuseFinally
+        case fault(Fault)
+        case finish
+    }
+
+    // MARK: - Behaviour
+
+    mutating func on(_ event: Event) -> Action {
+        switch (phase, event) {
+        case (.idle, .routed(let lookup)):
+            return routed(lookup)
+
+        case (.waiting, .granted(let credential)):
+            self.credential = credential
+            phase = .connecting
+            return .connect(fresh: false)
+
+        case (.waiting, .refused(let fault)), (.parked, .refused(let fault)):
+            return end(with: fault)
+
+        case (.connecting, .connected):
+            phase = .asking
+            return .send
+
+        case (.asking, .withdrawn(let slot)):
+            phase = .waiting
+            return .askToken(slot: slot)
+
+        case (.connecting, .lost(let fault, _)):
+            return end(with: fault)
+
+        case (.asking, .answered(let judgement)):
+            return answered(judgement)
+
+        case (.asking, .lost(let fault, let pooled)):
+            // A pooled connection that dies without a byte was, most often, closed by the server while it was idle: the request was
+            // not seen. Most often is not surely, so only what may be repeated is repeated.
+            if pooled, !retried, body != .lost, idempotent || fault.retry == .unsent {
+                retried = true
+                phase = .connecting
+                return .connect(fresh: true)
+            }
+            return end(with: fault)
+
+        case (.parked, .verdict(let verdict)):
+            switch verdict {
+            case .replay(let credential):
+                self.credential = credential
+                replayed = true
+                retried = false
+                phase = .connecting
+                return .connect(fresh: false)
+            case .final:
+                phase = .relaying
+                return .refuseFinally
+            case .pass:
+                phase = .relaying
+                return .relay
+            case .fault(let fault):
+                return end(with: fault)
+            }
+
+        case (.relaying, .completed):
+            phase = .idle
+            return .finish
+
+        default:
+            // An event that outlived its phase: a verdict for a request whose caller is gone, a second loss.
+            return .none
+        }
+    }
+
+    /// The generation that was spliced into the head; the lookup's may have been replaced since.
+    mutating func spliced(generation: UInt64) {
+        if case .token(let slot, _) = credential { credential = .token(slot: slot, generation: generation) }
+    }
+
+    /// Makes the machine ready for the connection's next request.
+    mutating func reset() {
+        phase = .idle
+        credential = .none
+        replayed = false
+        retried = false
+        replay = .never
+        body = .none
+        idempotent = false
+    }
+
+    private mutating func routed(_ lookup: Lookup) -> Action {
+        switch lookup {
+        case .unneeded:
+            credential = .none
+        case .open:
+            credential = .bare(scout: false)
+        case .ready(let slot, let generation):
+            credential = .token(slot: slot, generation: generation)
+        case .missing(let slot):
+            phase = .waiting
+            return .askToken(slot: slot)
+        case .cold:
+            phase = .waiting
+            return .parkCold
+        }
+        phase = .connecting
+        return .connect(fresh: false)
+    }
+
+    private mutating func answered(_ judgement: Judgement) -> Action {
+        switch judgement {
+        case .misconfigured(let fault):
+            return end(with: fault)
+        case .answer:
+            phase = .relaying
+            return credential == .bare(scout: true) ? .reportOpenAndRelay : .relay
+        case .challenge where replayed:
+            phase = .relaying
+            return .reportRefusal
+        case .challenge:
+            guard replay == .once, body != .lost else {
+                phase = .relaying
+                return .reportAndRelay
+            }
+            phase = .parked
+            return .reportAndPark
+        }
+    }
+
+    private mutating func end(with fault: Fault) -> Action {
+        phase = .relaying
+        return .fault(fault)
+    }
+}

@@ -1,0 +1,26 @@
+internal import HTTP1
+internal import Handshakes
+internal import Telemetry
+
+/// What the access record and the metrics will say of an exchange, gathered while it runs. Times are of `CLOCK_BOOTTIME`, zero where
+/// the step did not take place.
+struct ExchangeRecord {
+    var startedAt: UInt64 = 0
+    var tokenAt: UInt64 = 0
+    var sentAt: UInt64 = 0
+    var firstByteAt: UInt64 = 0
+    var answeredAt: UInt64 = 0
+    var cache = AccessRecord.CacheState.none
+    var fault: Fault.Kind?
+    /// Where in the block the method and the target lie.
+    var method = ByteRange(start: 0, count: 0)
+    var target = ByteRange(start: 0, count: 0)
+    var challenge: Handshakes.Challenge?
+    var bytesInBefore: UInt64 = 0
+    var bytesOutBefore: UInt64 = 0
+
+    mutating func noteHead(method: ByteRange, target: ByteRange) {
+        self.method = method
+        self.target = target
+    }
+}

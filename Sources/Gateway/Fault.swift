@@ -1,0 +1,69 @@
+/// What went wrong in an exchange, said so that nothing else has to be looked up to decide: whose fault it was, what kind, whether
+/// sending the request again is safe, and where it happened.
+///
+/// `FaultAnswers.swift` alone maps faults to what a caller sees.
+public struct Fault: Error, Sendable, Equatable {
+    public let kind: Kind
+    public let retry: Retry
+    /// Seconds for `Retry-After`; nil: the field is left out.
+    public var retryAfter: Int?
+    /// Status that the upstream gave, for `Proxy-Status: received-status`.
+    public var receivedStatus: Int?
+    /// Safe text for the caller: never a token, a body of an issuer, or an internal address.
+    public var detail: String?
+
+    public init(
+        _ kind: Kind, retry: Retry = .never, retryAfter: Int? = nil, receivedStatus: Int? = nil, detail: String? = nil
+    ) {
+        self.kind = kind
+        self.retry = retry
+        self.retryAfter = retryAfter
+        self.receivedStatus = receivedStatus
+        self.detail = detail
+    }
+
+    public enum Side: String, Sendable { case caller, upstream, issuer, gateway }
+
+    public enum Retry: Sendable {
+        case never
+        /// The request provably did not reach the server: sending it again is safe whatever its method.
+        case unsent
+        /// The connection came from the pool and died before an answer: safe for requests that may be repeated.
+        case ifPooled
+    }
+
+    public enum Kind: String, Sendable, CaseIterable {
+        // The caller's request.
+        case malformedRequest, unknownTransferCoding, unsupportedVersion, slowHead, slowBody, longTarget, bigHead
+        case unsafePath, traceRefused, noRoute, callerRefused, misdirected, crossSite, connectRefused, incompleteBody
+        case upgradeUnsupported
+        // The token.
+        case issuerUnavailable, issuerAnswerInvalid, credentialRejected, quarantined, secretUnreadable
+        case interactionRequired, tokenTimeout, policyDenied, identityMisconfigured
+        // The upstream.
+        case upstreamUnresolvable, upstreamRefused, upstreamConnectTimeout, upstreamTLS, upstreamClosed
+        case upstreamGarbage, upstreamBigHead, upstreamTimeout, upstreamRefusedCredential, upstreamRedirectedToLogin
+        case loopDetected
+        // Us.
+        case tooManyWaiters, tooManyConnections, draining, outOfMemory, internalFault
+    }
+
+    public var side: Side {
+        switch kind {
+        case .malformedRequest, .unknownTransferCoding, .unsupportedVersion, .slowHead, .slowBody, .longTarget,
+            .bigHead,
+            .unsafePath, .traceRefused, .noRoute, .callerRefused, .misdirected, .crossSite, .connectRefused,
+            .incompleteBody, .upgradeUnsupported:
+            .caller
+        case .issuerUnavailable, .issuerAnswerInvalid, .credentialRejected, .quarantined, .secretUnreadable,
+            .interactionRequired, .tokenTimeout, .policyDenied, .identityMisconfigured:
+            .issuer
+        case .upstreamUnresolvable, .upstreamRefused, .upstreamConnectTimeout, .upstreamTLS, .upstreamClosed,
+            .upstreamGarbage, .upstreamBigHead, .upstreamTimeout, .upstreamRefusedCredential,
+            .upstreamRedirectedToLogin, .loopDetected:
+            .upstream
+        case .tooManyWaiters, .tooManyConnections, .draining, .outOfMemory, .internalFault:
+            .gateway
+        }
+    }
+}

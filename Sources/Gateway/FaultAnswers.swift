@@ -1,0 +1,190 @@
+/// The one place where a fault becomes an answer: status, problem type (RFC 9457), Proxy-Status error (RFC 9209), and whether the
+/// caller's connection can carry another request.
+struct FaultAnswer {
+    let status: Int
+    let reason: StaticString
+    /// Last segment of the problem's `type`.
+    let type: StaticString
+    let title: StaticString
+    /// RFC 9209 §2.3 error type; nil where the caller's own request is at fault and no next hop was involved.
+    let proxyError: StaticString?
+    /// True where the bytes that follow on the connection cannot be trusted to be a request.
+    let closes: Bool
+}
+
+extension Fault {
+    var answer: FaultAnswer {
+        switch kind {
+        // MARK: the caller's request
+        case .malformedRequest:
+            .init(400, "Bad Request", "malformed-request", "The request is malformed", closes: true)
+        case .incompleteBody:
+            .init(400, "Bad Request", "incomplete-body", "The request body ended early", closes: true)
+        case .unsafePath:
+            .init(400, "Bad Request", "unsafe-path", "The path is ambiguous", "http_request_error")
+        case .unknownTransferCoding:
+            .init(501, "Not Implemented", "unknown-transfer-coding", "The transfer coding is not known", closes: true)
+        case .unsupportedVersion:
+            .init(
+                505, "HTTP Version Not Supported", "unsupported-version", "The HTTP version is not supported",
+                closes: true)
+        case .slowHead:
+            .init(408, "Request Timeout", "slow-head", "The request head took too long", closes: true)
+        case .slowBody:
+            .init(408, "Request Timeout", "slow-body", "The request body took too long", closes: true)
+        case .longTarget:
+            .init(414, "URI Too Long", "long-target", "The request target is too long", closes: true)
+        case .bigHead:
+            .init(431, "Request Header Fields Too Large", "big-head", "The request head is too large", closes: true)
+        case .traceRefused:
+            .init(
+                405, "Method Not Allowed", "trace-refused", "TRACE is refused where a credential would go",
+                "http_request_denied")
+        case .connectRefused:
+            .init(
+                405, "Method Not Allowed", "connect-refused", "CONNECT needs a listener in forward proxy mode",
+                closes: true)
+        case .upgradeUnsupported:
+            .init(501, "Not Implemented", "upgrade-unsupported", "This protocol upgrade is not supported")
+        case .noRoute:
+            .init(404, "Not Found", "no-route", "No route matches", "destination_not_found")
+        case .callerRefused:
+            .init(403, "Forbidden", "caller-refused", "This caller is not admitted", "http_request_denied")
+        case .crossSite:
+            .init(403, "Forbidden", "cross-site", "Requests of web pages are not admitted", "http_request_denied")
+        case .misdirected:
+            .init(421, "Misdirected Request", "misdirected", "This host is not served here", "http_request_denied")
+
+        // MARK: the token
+        case .issuerUnavailable:
+            .init(
+                503, "Service Unavailable", "issuer-unavailable", "No token can be had now", "proxy_internal_response")
+        case .issuerAnswerInvalid:
+            .init(
+                503, "Service Unavailable", "issuer-answer-invalid", "The issuer's answer cannot be used",
+                "proxy_internal_response")
+        case .credentialRejected, .quarantined:
+            .init(
+                503, "Service Unavailable", "credential-rejected", "The issuer rejected the credential",
+                "proxy_internal_response")
+        case .secretUnreadable:
+            .init(
+                503, "Service Unavailable", "secret-unreadable", "A secret cannot be read", "proxy_configuration_error")
+        case .interactionRequired:
+            .init(503, "Service Unavailable", "login-required", "A person must log in", "proxy_internal_response")
+        case .policyDenied:
+            .init(
+                503, "Service Unavailable", "issuer-denied", "The issuer's policy denies the token",
+                "proxy_internal_response")
+        case .identityMisconfigured:
+            .init(
+                503, "Service Unavailable", "identity-misconfigured", "The issuer refuses this configuration",
+                "proxy_configuration_error")
+        case .tokenTimeout:
+            .init(504, "Gateway Timeout", "token-timeout", "The token took too long", "connection_read_timeout")
+
+        // MARK: the upstream
+        case .upstreamUnresolvable:
+            .init(502, "Bad Gateway", "upstream-unresolvable", "The upstream's name cannot be resolved", "dns_error")
+        case .upstreamRefused:
+            .init(502, "Bad Gateway", "upstream-refused", "The upstream refused the connection", "connection_refused")
+        case .upstreamConnectTimeout:
+            .init(
+                504, "Gateway Timeout", "upstream-connect-timeout", "The upstream did not accept in time",
+                "connection_timeout")
+        case .upstreamTLS:
+            .init(502, "Bad Gateway", "upstream-tls", "TLS to the upstream failed", "tls_certificate_error")
+        case .upstreamClosed:
+            .init(502, "Bad Gateway", "upstream-closed", "The upstream closed the connection", "connection_terminated")
+        case .upstreamGarbage:
+            .init(
+                502, "Bad Gateway", "upstream-garbage", "The upstream's answer is not valid HTTP", "http_protocol_error"
+            )
+        case .upstreamBigHead:
+            .init(
+                502, "Bad Gateway", "upstream-big-head", "The upstream's head is too large",
+                "http_response_header_section_size")
+        case .upstreamTimeout:
+            .init(
+                504, "Gateway Timeout", "upstream-timeout", "The upstream did not answer in time",
+                "http_response_timeout")
+        case .upstreamRefusedCredential:
+            .init(
+                502, "Bad Gateway", "upstream-refused-credential", "The upstream refuses the credential",
+                "proxy_internal_response")
+        case .upstreamRedirectedToLogin:
+            .init(
+                502, "Bad Gateway", "upstream-redirected-to-login", "The upstream sends callers to a login page",
+                "proxy_configuration_error")
+        case .loopDetected:
+            .init(
+                502, "Bad Gateway", "loop-detected", "The request has come through here before", "proxy_loop_detected")
+
+        // MARK: us
+        case .tooManyWaiters:
+            .init(
+                503, "Service Unavailable", "too-many-waiters", "Too many requests wait for a token",
+                "connection_limit_reached")
+        case .tooManyConnections:
+            .init(
+                503, "Service Unavailable", "too-many-connections", "Too many connections", "connection_limit_reached",
+                closes: true)
+        case .draining:
+            .init(
+                503, "Service Unavailable", "draining", "The gateway is shutting down", "proxy_internal_response",
+                closes: true)
+        case .outOfMemory:
+            .init(
+                503, "Service Unavailable", "out-of-buffers", "The gateway has no buffer left",
+                "connection_limit_reached", closes: true)
+        case .internalFault:
+            .init(500, "Internal Server Error", "internal", "The gateway failed", "proxy_internal_error", closes: true)
+        }
+    }
+
+    /// The complete answer, head and body. Allocates: a fault is never a cache hit.
+    /// - Parameter headOnly: the request was HEAD; the length is announced and the body left out.
+    func message(pseudonym: String, route: String?, headOnly: Bool, close: Bool) -> [UInt8] {
+        let answer = self.answer
+        var body =
+            "{\"type\":\"urn:cardea:problems/\(answer.type)\",\"title\":\"\(answer.title)\",\"status\":\(answer.status)"
+        if let detail { body += ",\"detail\":\"\(Self.escaped(detail))\"" }
+        if let route { body += ",\"route\":\"\(Self.escaped(route))\"" }
+        body += "}\n"
+        var head = "HTTP/1.1 \(answer.status) \(answer.reason)\r\nContent-Type: application/problem+json\r\n"
+        head += "Content-Length: \(body.utf8.count)\r\nCache-Control: no-store\r\n"
+        if let error = answer.proxyError {
+            head += "Proxy-Status: \(pseudonym); error=\(error)"
+            if let receivedStatus { head += "; received-status=\(receivedStatus)" }
+            head += "\r\n"
+        }
+        if answer.status == 405 { head += "Allow: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS\r\n" }
+        if let retryAfter { head += "Retry-After: \(retryAfter)\r\n" }
+        if close || answer.closes { head += "Connection: close\r\n" }
+        head += "\r\n"
+        return Array(headOnly ? head.utf8 : (head + body).utf8)
+    }
+
+    private static func escaped(_ text: String) -> String {
+        var escaped = ""
+        for scalar in text.unicodeScalars {
+            switch scalar {
+            case "\"": escaped += "\\\""
+            case "\\": escaped += "\\\\"
+            case let control where control.value < 0x20 || control.value == 0x7f: escaped += " "
+            default: escaped.unicodeScalars.append(scalar)
+            }
+        }
+        return escaped
+    }
+}
+
+extension FaultAnswer {
+    fileprivate init(
+        _ status: Int, _ reason: StaticString, _ type: StaticString, _ title: StaticString,
+        _ proxyError: StaticString? = nil,
+        closes: Bool = false
+    ) {
+        self.init(status: status, reason: reason, type: type, title: title, proxyError: proxyError, closes: closes)
+    }
+}

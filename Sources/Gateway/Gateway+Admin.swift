@@ -1,0 +1,68 @@
+internal import CLinux
+public import Configuration
+internal import Glibc
+internal import Reactor
+internal import Synchronization
+internal import Telemetry
+
+/// What the admin module asks of a running gateway, and the addresses that it answers on.
+extension Gateway {
+    /// Whether traffic should come, and what is missing if not.
+    public struct Readiness: Sendable {
+        public var isReady: Bool
+        public var reasons: [String]
+    }
+
+    /// Must be called on the keeper's loop, where admin requests are answered.
+    public func status() -> GatewayStatus { keeper.assumeIsolated { $0.status() } }
+
+    /// Must be called on the keeper's loop. Lifts the identity's quarantine; false if there is no such identity.
+    public func reset(identity: String) -> Bool { keeper.assumeIsolated { $0.reset(identity: identity) } }
+
+    /// Must be called on the keeper's loop. Once ready, it stays so until the gateway drains: an issuer's outage or a quarantine is no reason
+    /// to take the traffic away that valid tokens still serve.
+    public func readiness() -> Readiness {
+        if isLingering { return Readiness(isReady: false, reasons: ["draining"]) }
+        guard isServing else { return Readiness(isReady: false, reasons: ["starting"]) }
+        if readied.load(ordering: .relaxed) { return Readiness(isReady: true, reasons: []) }
+        let awaited = keeper.assumeIsolated { keeper in keeper.awaited(strictly: keeper.now > self.waitUntil) }
+        guard awaited.isEmpty else {
+            return Readiness(isReady: false, reasons: awaited.map { "identity \($0) has no token yet" })
+        }
+        readied.store(true, ordering: .relaxed)
+        return Readiness(isReady: true, reasons: [])
+    }
+
+    /// Nanoseconds since the gateway was made.
+    public var age: UInt64 { keeperLoop.kernel.now() - startedAt }
+
+    /// Binds the admin addresses. Before `start`.
+    public func openAdmin(_ admin: Admin, responder: any AdminResponder) throws(GatewayFault) {
+        let server = AdminServer(loop: keeperLoop, responder: responder, hosts: admin.hosts)
+        adminServers.withLock { $0.append(server) }
+        if let listen = admin.listen { try open(server, text: "\(listen)", entrance: .listen) }
+        if let probes = admin.probes { try open(server, text: "\(probes)", entrance: .probes) }
+    }
+
+    /// Binds the command line's socket, mode 0600. Before `start`.
+    public func openAdminSocket(_ path: String, responder: any AdminResponder) throws(GatewayFault) {
+        let server = AdminServer(loop: keeperLoop, responder: responder, hosts: [])
+        adminServers.withLock { $0.append(server) }
+        try open(server, text: "unix:\(path)", entrance: .socket)
+    }
+
+    private func open(_ server: AdminServer, text: String, entrance: AdminRequest.Entrance) throws(GatewayFault) {
+        guard let address = SocketAddress(parsing: text) else { throw GatewayFault("admin: cannot listen on \(text)") }
+        let plan = ListenerPlan(
+            index: 0, address: address, text: text, isUnix: address.family == .unix, isLoopback: false, routes: [])
+        let before = umask(0o177)
+        defer { umask(before) }
+        do throws(ListenFault) {
+            let socket = try ListeningSocket.open(plan, loops: 1)
+            guard server.open(socket.descriptors[0], entrance: entrance) else {
+                throw ListenFault(address: text, call: "epoll_ctl", errno: errno)
+            }
+        } catch { throw GatewayFault("admin: \(error)") }
+        events.info("admin listening", [LogField("address", .name(text))])
+    }
+}

@@ -1,0 +1,111 @@
+internal import Configuration
+internal import Glibc
+internal import TLS
+internal import Telemetry
+internal import TokenStore
+
+/// Opens the store at boot and says what became of it. Whatever is wrong with it, the gateway serves: from memory, and saying so.
+extension Gateway {
+    struct OpenedStore {
+        var store: TokenStore?
+        var state: Keeper.StoreState
+        var rows: [StoredRow] = []
+        var key: SealingKey
+        var marksUnreadable = false
+    }
+
+    static func openStore(
+        _ configuration: Configuration, environment: @Sendable (String) -> String?, events: EventLog
+    ) throws(GatewayFault) -> OpenedStore {
+        guard let path = configuration.store.path else {
+            return OpenedStore(store: nil, state: .none, key: try randomKey())
+        }
+        let keys: [SealingKey]
+        do throws(StoreProblem) {
+            keys = try sealingKeys(configuration, path: path, environment: environment, events: events)
+        } catch {
+            events.error("store not used", [LogField("path", .name(path)), LogField("reason", .name(error.text))])
+            return OpenedStore(store: nil, state: .refused(error.text), key: try randomKey(), marksUnreadable: true)
+        }
+        let ring: SealingKeyRing
+        do { ring = try SealingKeyRing(keys) } catch { throw GatewayFault("store.key: \(error)") }
+        let store = TokenStore(path: path, keys: ring)
+        let place = LogField("path", .name(path))
+        switch store.open(now: wallNow()) {
+        case .owner(let census):
+            events.info(
+                "store opened",
+                [
+                    place, LogField("rows", .count(Int64(census.restored))),
+                    LogField("expired", .count(Int64(census.expired))),
+                    LogField("damaged", .count(Int64(census.damagedCount))),
+                ])
+            return OpenedStore(store: store, state: .serving, rows: store.restore(), key: ring.first)
+        case .setAside(let aside):
+            events.warn("store was damaged and set aside", [place, LogField("aside", .name(aside))])
+            return OpenedStore(store: store, state: .serving, key: ring.first)
+        case .degraded(let reason):
+            events.error("store degraded", [place, LogField("reason", .name(reason))])
+            return OpenedStore(store: store, state: .degraded(reason), rows: store.restore(), key: ring.first)
+        case .lockedByAnother:
+            return refused("another process owns \(path)", place, ring, events)
+        case .unknownKey(let ids):
+            let names = ids.map { SealingKey.name(of: $0) }.joined(separator: ", ")
+            var opened = refused("it is sealed with a key that store.key does not name: \(names)", place, ring, events)
+            opened.marksUnreadable = true
+            return opened
+        case .notOurs(let reason):
+            return refused("the file is not a token store: \(reason)", place, ring, events)
+        case .newer(let version):
+            return refused("a newer version wrote it (format \(version))", place, ring, events)
+        }
+    }
+
+    private static func refused(_ reason: String, _ place: LogField, _ ring: SealingKeyRing, _ events: EventLog)
+        -> OpenedStore
+    {
+        events.error("store not used", [place, LogField("reason", .name(reason))])
+        return OpenedStore(store: nil, state: .refused(reason), key: ring.first)
+    }
+
+    private struct StoreProblem: Error { let text: String }
+
+    private static func sealingKeys(
+        _ configuration: Configuration, path: String, environment: @Sendable (String) -> String?, events: EventLog
+    ) throws(StoreProblem) -> [SealingKey] {
+        if configuration.store.keys.isEmpty {
+            do {
+                let (key, made) = try KeyFile.makeKeyFile(beside: path)
+                if made {
+                    events.warn(
+                        "store key made beside the store; keep it elsewhere and name it in store.key",
+                        [LogField("path", .name(KeyFile.path(beside: path)))])
+                }
+                return [key]
+            } catch { throw StoreProblem(text: "\(error)") }
+        }
+        var keys: [SealingKey] = []
+        for reference in configuration.store.keys {
+            do {
+                let bytes = try readSecret(reference, environment: environment, policy: configuration.secretFiles)
+                keys.append(
+                    try bytes.withBytes { (raw: UnsafeRawBufferPointer) throws(SealingFault) in
+                        try SealingKey(fileContents: Array(raw))
+                    })
+            } catch { throw StoreProblem(text: "store.key \(reference): \(error)") }
+        }
+        return keys
+    }
+
+    private static func randomKey() throws(GatewayFault) -> SealingKey {
+        do { return try SealingKey(bytes: randomBytes(SealingKey.size)) } catch {
+            throw GatewayFault("no randomness: \(error)")
+        }
+    }
+
+    private static func wallNow() -> Int64 {
+        var now = timespec()
+        clock_gettime(CLOCK_REALTIME, &now)
+        return Int64(now.tv_sec) * 1000 + Int64(now.tv_nsec) / 1_000_000
+    }
+}

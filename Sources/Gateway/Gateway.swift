@@ -1,0 +1,202 @@
+public import Configuration
+internal import Glibc
+internal import Handshakes
+internal import HotCache
+internal import Reactor
+internal import Synchronization
+internal import TLS
+public import Telemetry
+internal import TokenStore
+internal import Tokens
+
+/// The composition of a serving gateway: loops, keeper, store and listeners of one configuration.
+///
+/// `init` compiles and binds, so that every mistake is known before a thread runs; `start` lets them run.
+public final class Gateway: Sendable {
+    let plan: GatewayPlan
+    let keeper: Keeper
+    let keeperLoop: Loop
+    private let loops: [LoopBound<DataLoop>]
+    private let resolver: Resolver
+    private let store: TokenStore?
+    public let metrics: MetricBoard
+    public let events: EventLog
+    private let phase = Atomic<UInt8>(0)
+    private let seeds: Mutex<Seeds>
+    let startedAt: UInt64
+    let waitUntil: UInt64
+    let readied = Atomic<Bool>(false)
+    let adminServers = Mutex<[AdminServer]>([])
+
+    private enum Phase {
+        static let starting: UInt8 = 0, serving: UInt8 = 1, lingering: UInt8 = 2, draining: UInt8 = 3
+    }
+
+    /// What the keeper takes up when its loop begins to run.
+    private struct Seeds: @unchecked Sendable {
+        var rows: [StoredRow]
+        var keys: [(key: AccessKey, slot: Slot, identity: KeptIdentity, wanted: Wanted)]
+        var marksUnreadable: Bool
+    }
+
+    /// - Parameters:
+    ///   - configuration: checked.
+    ///   - environment: for `env:` secrets.
+    ///   - log: gets access records; its threads are started by the caller.
+    public init(
+        _ configuration: Configuration, environment: @escaping @Sendable (String) -> String?, log: LogThread
+    ) throws(GatewayFault) {
+        events = log.events
+        let loopCount = configuration.threads ?? CPULimit.loops()
+        // Untouched slots cost no memory, so there are more than a fleet of users needs.
+        let cache = HotCache(readers: loopCount, slots: 1 << 18, byteLimit: configuration.limits.hotCache)
+        let identityCompiler = IdentityCompiler(
+            environment: environment, secretFiles: configuration.secretFiles, persists: configuration.store.path != nil)
+        var identities: [KeptIdentity] = []
+        for (index, identity) in configuration.identities.enumerated() {
+            identities.append(try identityCompiler.compile(identity, index: index))
+        }
+        Self.shareLanes(identities)
+        var compiler = GatewayCompiler(
+            configuration: configuration, identities: identities, identityCompiler: identityCompiler, cache: cache,
+            loops: loopCount, routeNames: log.routes, faultNames: log.faults)
+        plan = try compiler.compile()
+
+        let opened = try Self.openStore(configuration, environment: environment, events: log.events)
+        store = opened.store
+        do {
+            resolver = try Resolver()
+            keeperLoop = try Loop(name: "keeper", mailCapacity: 65_536)
+        } catch { throw GatewayFault("\(error)") }
+        keeper = Keeper(
+            KeeperParts(
+                executor: LoopExecutor(loop: keeperLoop), cache: cache, events: log.events, resolver: resolver,
+                identities: identities, routes: compiler.keptRoutes, store: opened.store, storeState: opened.state,
+                markKey: opened.key, seed: UInt64.random(in: 0 ... .max)))
+        metrics = MetricBoard()
+        let blocks = metrics.adopt(plan.metrics.schema, writers: loopCount)
+        let local = LocalAddresses.snapshot()
+        var loops: [LoopBound<DataLoop>] = []
+        for index in 0..<loopCount {
+            do {
+                let loop = try Loop(name: "loop-\(index)")
+                loops.append(
+                    LoopBound(
+                        DataLoop(
+                            index: index, loop: loop, plan: plan, reader: cache.makeReader(index), keeper: keeper,
+                            metrics: LoopMetrics(plan: plan.metrics, block: blocks[index]),
+                            access: configuration.log.access == .off ? nil : log.makeRing(), events: log.events,
+                            resolver: resolver, local: local)))
+            } catch { throw GatewayFault("\(error)") }
+        }
+        self.loops = loops
+        for listener in plan.listeners {
+            let socket: ListeningSocket
+            do { socket = try ListeningSocket.open(listener, loops: loopCount) } catch {
+                throw GatewayFault("\(error)")
+            }
+            for (index, loop) in loops.enumerated() {
+                let descriptor = listener.isUnix ? socket.descriptors[0] : socket.descriptors[index]
+                guard loop.value.listen(listener, descriptor: descriptor) else {
+                    throw GatewayFault("cannot watch \(listener.text)")
+                }
+            }
+            log.events.info("listening", [LogField("address", .name(listener.text))])
+        }
+        startedAt = keeperLoop.kernel.now()
+        let patience =
+            identities.filter { $0.policy.startup == .wait }.map { $0.policy.access.acquireTimeout }.max() ?? 0
+        waitUntil = startedAt + patience
+        seeds = Mutex(
+            Seeds(
+                rows: opened.rows,
+                keys: compiler.fixedKeys.map { ($0.key, $0.value.slot, $0.value.identity, $0.value.wanted) },
+                marksUnreadable: opened.marksUnreadable))
+    }
+
+    /// Flights that spend the attempts of one account take turns, whatever identities they belong to.
+    private static func shareLanes(_ identities: [KeptIdentity]) {
+        var lanes: [Account: Lane] = [:]
+        for identity in identities {
+            guard let account = identity.account else { continue }
+            let lane = lanes[account] ?? Lane()
+            lanes[account] = lane
+            identity.lane = lane
+        }
+    }
+
+    // MARK: - Running
+
+    public func start() throws(GatewayFault) {
+        let keeper = self.keeper
+        let seeds = self.seeds.withLock { seeds in
+            defer { seeds = Seeds(rows: [], keys: [], marksUnreadable: false) }
+            return seeds
+        }
+        let loops = self.loops
+        _ = keeperLoop.post {
+            keeper.assumeIsolated { keeper in
+                if seeds.marksUnreadable { keeper.attempts.restoreUnreadable() }
+                for seed in seeds.keys {
+                    keeper.adopt(key: seed.key, slot: seed.slot, identity: seed.identity, wanted: seed.wanted)
+                }
+                keeper.connect(loops)
+                keeper.restore(seeds.rows)
+                keeper.warmUp()
+            }
+        }
+        do {
+            let keeperLoop = self.keeperLoop
+            _ = try WorkerThread(name: "keeper") { keeperLoop.run() }
+            for loop in loops {
+                let running = loop.value.loop
+                _ = try WorkerThread(name: running.name) { running.run() }
+            }
+        } catch { throw GatewayFault("\(error)") }
+        phase.store(Phase.serving, ordering: .releasing)
+    }
+
+    /// Addresses that are listened on, as configured.
+    public var addresses: [String] { plan.listeners.map(\.text) }
+
+    // MARK: - Ending
+
+    /// Not ready any more, and still accepting: load balancers learn of it first.
+    public func linger() {
+        phase.store(Phase.lingering, ordering: .releasing)
+        events.info("draining")
+    }
+
+    /// Takes no new callers and ends when the last exchange has.
+    /// - Parameter completion: called once, on some loop's thread.
+    public func drain(completion: @escaping @Sendable () -> Void) {
+        phase.store(Phase.draining, ordering: .releasing)
+        let left = DrainCount(loops.count, completion)
+        for loop in loops {
+            if !loop.value.loop.post({ loop.value.drain { left.oneLess() } }) { left.oneLess() }
+        }
+    }
+
+    /// Commits what is queued and closes the store.
+    public func close() {
+        _ = store?.close()
+    }
+
+    public var isLingering: Bool { phase.load(ordering: .acquiring) >= Phase.lingering }
+    var isServing: Bool { phase.load(ordering: .acquiring) == Phase.serving }
+}
+
+/// Calls `completion` when every loop has reported.
+private final class DrainCount: Sendable {
+    private let left: Atomic<Int>
+    private let completion: @Sendable () -> Void
+
+    init(_ count: Int, _ completion: @escaping @Sendable () -> Void) {
+        left = Atomic(count)
+        self.completion = completion
+    }
+
+    func oneLess() {
+        if left.subtract(1, ordering: .acquiringAndReleasing).newValue == 0 { completion() }
+    }
+}

@@ -1,0 +1,337 @@
+internal import Configuration
+internal import Glibc
+internal import HTTP1
+internal import Handshakes
+internal import HotCache
+internal import Reactor
+internal import TLS
+internal import Telemetry
+internal import Tokens
+
+/// Turns a checked configuration into the plans of the loops and the keeper's first state. Runs before any thread does.
+struct GatewayCompiler {
+    let configuration: Configuration
+    let identities: [KeptIdentity]
+    let identityCompiler: IdentityCompiler
+    let cache: HotCache
+    let loops: Int
+    let routeNames: NameTable
+    let faultNames: NameTable
+
+    private(set) var upstreams: [UpstreamPlan] = []
+    private(set) var routes: [RoutePlan] = []
+    private(set) var keptRoutes: [KeptRoute] = []
+    /// Keys that the configuration alone determines, with their slots.
+    private(set) var fixedKeys: [AccessKey: (slot: Slot, identity: KeptIdentity, wanted: Wanted)] = [:]
+
+    init(
+        configuration: Configuration, identities: [KeptIdentity], identityCompiler: IdentityCompiler, cache: HotCache,
+        loops: Int, routeNames: NameTable, faultNames: NameTable
+    ) {
+        self.configuration = configuration
+        self.identities = identities
+        self.identityCompiler = identityCompiler
+        self.cache = cache
+        self.loops = loops
+        self.routeNames = routeNames
+        self.faultNames = faultNames
+    }
+
+    mutating func compile() throws(GatewayFault) -> GatewayPlan {
+        let pseudonym = configuration.name ?? Self.hostName()
+        for (index, route) in configuration.routes.enumerated() {
+            try compile(route, index: index, pseudonym: pseudonym)
+        }
+        let metrics: MetricPlan
+        do { metrics = try MetricPlan(routes: routes.map(\.name)) } catch { throw GatewayFault("metrics: \(error)") }
+        var faults: [Fault.Kind: UInt16] = [:]
+        for kind in Fault.Kind.allCases { faults[kind] = faultNames.intern(kind.rawValue) }
+        return GatewayPlan(
+            routes: routes, listeners: try listeners(), upstreams: upstreams, limits: limits(), pseudonym: pseudonym,
+            accessPolicy: accessPolicy(), routeNames: routes.map { routeNames.intern($0.name) }, faultNames: faults,
+            metrics: metrics)
+    }
+
+    private static func hostName() -> String {
+        var buffer = [CChar](repeating: 0, count: 256)
+        guard gethostname(&buffer, 255) == 0 else { return "cardea" }
+        let name = String(decoding: buffer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        // A token of RFC 9110, as `Via` and `Proxy-Status` need it.
+        return FieldName(name) == nil ? "cardea" : name
+    }
+
+    private func limits() -> DataLimits {
+        let limits = configuration.limits
+        let connections = limits.connections ?? max(64, (Hardening.descriptorLimit - 256) / 2)
+        return DataLimits(
+            connections: max(1, connections / loops), headerSize: limits.headerSize,
+            heads: HeadLimits(headSize: limits.headerSize, fields: limits.headers),
+            waiters: max(1, limits.waiters / loops),
+            largeBytes: max(1 << 20, limits.replayMemory / loops))
+    }
+
+    private func accessPolicy() -> AccessPolicy {
+        switch configuration.log.access {
+        case .off: .off
+        case .errors: .errors
+        case .all: .all
+        }
+    }
+
+    // MARK: - Routes
+
+    private mutating func compile(_ route: ConfiguredRoute, index: Int, pseudonym: String) throws(GatewayFault) {
+        guard let to = route.to else { throw GatewayFault("route \(route.name): no upstream") }
+        let upstream = try upstream(of: route, to)
+        var identity: KeptIdentity?
+        var plan: IdentityPlan?
+        if case .identity(let name) = route.use {
+            guard let found = identities.first(where: { $0.plan.name == name }),
+                let configured = configuration.identity(named: name)
+            else { throw GatewayFault("route \(route.name): no identity \(name)") }
+            identity = found
+            plan = found.plan
+            if let statuses = route.onRejected.statuses {
+                plan = IdentityPlan(
+                    index: found.plan.index, name: name,
+                    handshake: try identityCompiler.handshake(of: configured, statuses: statuses),
+                    acquireTimeout: found.plan.acquireTimeout, reportsSuccess: found.plan.reportsSuccess,
+                    resourceFromCaller: found.plan.resourceFromCaller, statuses: statuses)
+            }
+        }
+        let kept = keptRoute(route, index: index, to: to, identity: identity, upstream: upstream)
+        keptRoutes.append(kept)
+        var slot: Slot?
+        if let identity, identity.policy.kind != .challengeDriven {
+            slot = try fixedSlot(of: kept, identity: identity, realm: kept.realm ?? Realm(""))
+        }
+        routes.append(
+            RoutePlan(
+                index: index, name: route.name, matches: match(of: route), admission: try admission(of: route, to: to),
+                upstream: upstream, pathPrefix: to.pathPrefix,
+                edits: try edits(of: route, to: to, plan: plan, pseudonym: pseudonym),
+                answerEdits: answerEdits(of: route), identity: plan, injection: injection(of: route, plan), slot: slot,
+                learned: kept.published, strictPaths: route.paths == .strict,
+                replay: route.onRejected.replay == .once ? .once : .never,
+                replayMethods: (route.onRejected.methods ?? []).map { Array($0.utf8) },
+                replayBody: route.onRejected.maxBody,
+                passesFinalRefusal: route.onRejected.final == .pass,
+                answerTimeout: UInt64(clamping: route.timeouts.response.wholeNanoseconds),
+                idleTimeout: UInt64(clamping: route.timeouts.idle.wholeNanoseconds)))
+    }
+
+    private func keptRoute(
+        _ route: ConfiguredRoute, index: Int, to: Upstream, identity: KeptIdentity?, upstream: UpstreamPlan
+    ) -> KeptRoute {
+        var scopes = route.scopes
+        if scopes.isEmpty, let identity { scopes = configuration.identity(named: identity.plan.name)?.scopes ?? [] }
+        let driven = identity?.policy.kind == .challengeDriven
+        var bindsToURL = false
+        var agent = "cardea"
+        if let identity, case .oamWebgate(let webgate)? = configuration.identity(named: identity.plan.name)?.handshake {
+            bindsToURL = webgate.tokenScope == .url
+            agent = webgate.userAgentPrefix + (webgate.userAgentPrefix.contains("/") ? "" : "/1.0")
+        }
+        return KeptRoute(
+            index: index, name: route.name, origin: Tokens.Origin(to.origin), originText: upstream.origin,
+            identity: identity,
+            wanted: Wanted(
+                scopes: scopes, audience: route.audience.map { [$0] } ?? [],
+                resource: route.resource.map { [$0] } ?? [],
+                challenge: nil, upstreamOrigin: upstream.origin),
+            scopes: ScopeSet(scopes.map { ByteString($0) }), audience: route.audience.map { ByteString($0) },
+            resource: route.resource.map { ByteString($0) }, realm: route.realm.map { Realm(ByteString($0)) },
+            published: driven ? Published(nil, in: cache.epochs) : nil, bindsToURL: bindsToURL,
+            waiters: configuration.limits.waiters, upstream: upstream, pathPrefix: to.pathPrefix, probeAgent: agent)
+    }
+
+    private mutating func fixedSlot(of route: KeptRoute, identity: KeptIdentity, realm: Realm) throws(GatewayFault)
+        -> Slot
+    {
+        guard let key = route.key(of: realm) else { throw GatewayFault("route \(route.name): no key") }
+        if let known = fixedKeys[key] { return known.slot }
+        guard let slot = cache.allocateSlot() else { throw GatewayFault("more tokens than the hot cache has slots") }
+        fixedKeys[key] = (slot, identity, route.wanted)
+        return slot
+    }
+
+    // MARK: - Upstreams
+
+    /// Routes share connections where everything about reaching the upstream is equal.
+    private mutating func upstream(of route: ConfiguredRoute, _ to: Upstream) throws(GatewayFault) -> UpstreamPlan {
+        let addresses = try to.addresses.map { endpoint throws(GatewayFault) in try address(endpoint, of: route) }
+        let plan = UpstreamPlan(
+            index: upstreams.count, origin: "\(to.origin)", host: to.origin.host, port: to.origin.port,
+            usesTLS: to.origin.scheme == .https, serverName: route.tls.serverName ?? to.origin.host,
+            addresses: addresses,
+            authorities: route.tls.authorities.map { CertificateAuthority($0) },
+            minimumVersion: route.tls.minVersion == .tls13 ? .v1_3 : .v1_2, legacyTLS: route.tls.legacy,
+            connectTimeout: UInt64(clamping: route.timeouts.connect.wholeNanoseconds), idleTimeout: 60_000_000_000)
+        if let same = upstreams.first(where: { $0.reaches(sameAs: plan) }) { return same }
+        upstreams.append(plan)
+        return plan
+    }
+
+    private func address(_ endpoint: Endpoint, of route: ConfiguredRoute) throws(GatewayFault) -> SocketAddress {
+        let address: SocketAddress? =
+            switch endpoint {
+            case .address(let ip, let port): SocketAddress(host: "\(ip)", port: port)
+            case .unix(let path): SocketAddress(unixPath: path)
+            case .host(let name, let port):
+                // A name beside `to` is resolved once, at start: it is there to pin where the host of `to` lives.
+                (try? Resolver.system(name, port).get())?.first
+            }
+        guard let address else { throw GatewayFault("route \(route.name): cannot resolve \(endpoint)") }
+        return address
+    }
+
+    // MARK: - Edits
+
+    private func edits(
+        of route: ConfiguredRoute, to: Upstream, plan: IdentityPlan?, pseudonym: String
+    ) throws(GatewayFault) -> RequestEdits {
+        var edits = RequestEdits()
+        edits.via = Array(pseudonym.utf8)
+        switch route.host {
+        case .upstream: edits.host = Array(to.origin.authority.utf8)
+        case .name(let name): edits.host = Array(name.utf8)
+        case .caller: break
+        }
+        edits.targetPrefix = Array(to.pathPrefix.utf8)
+        for name in route.headers.remove {
+            guard let field = FieldName(name) else {
+                throw GatewayFault("route \(route.name): headers.remove: \(name)")
+            }
+            edits.drop.insert(field)
+        }
+        for header in route.headers.set {
+            guard let field = FieldName(header.name),
+                edits.set(field, spelled: Array(header.name.utf8), value: Array(header.value.utf8))
+            else {
+                throw GatewayFault("route \(route.name): headers.set: \(header.name) is not a field that can be set")
+            }
+        }
+        if let plan {
+            var name = plan.handshake.injection(for: []).name
+            if case .header(let own?, _, _) = route.inject { name = own }
+            guard let field = FieldName(name) else { throw GatewayFault("route \(route.name): inject: \(name)") }
+            edits.drop.insert(field)
+        }
+        if case .identity(let name) = route.use,
+            case .oamWebgate(let webgate)? = configuration.identity(named: name)?.handshake
+        {
+            edits.userAgentMode = webgate.userAgentMode == .replace ? .replace : .prepend
+            var agent = webgate.userAgentPrefix
+            if !agent.contains("/") { agent += "/1.0" }
+            edits.userAgent = Array(agent.utf8)
+        }
+        return edits
+    }
+
+    private func answerEdits(of route: ConfiguredRoute) -> ResponseEdits {
+        var edits = ResponseEdits()
+        if case .identity(let name) = route.use,
+            case .oamWebgate(let webgate)? = configuration.identity(named: name)?.handshake,
+            webgate.stripCookies
+        {
+            edits.dropCookies = PrefixSet(
+                ["OAMAuthnCookie", "ObSSOCookie", "OAMRequestContext"].map { Array($0.utf8) })
+        }
+        return edits
+    }
+
+    /// The field line around the token where the route has its own; nil where the identity's ready line is spliced as it is.
+    private func injection(of route: ConfiguredRoute, _ plan: IdentityPlan?) -> RoutePlan.Injection? {
+        guard let plan, case .header(let name, let template, _) = route.inject, name != nil || template != nil else {
+            return nil
+        }
+        let standard = plan.handshake.injection(for: [])
+        let before = template.map { Array($0.prefix.utf8) } ?? standard.value
+        return RoutePlan.Injection(
+            before: Array((name ?? standard.name).utf8) + [0x3a, 0x20] + before,
+            after: Array((template?.suffix ?? "").utf8) + [13, 10])
+    }
+
+    // MARK: - Matching and admission
+
+    private func match(of route: ConfiguredRoute) -> RouteMatch {
+        var match = RouteMatch()
+        switch route.match.host {
+        case nil: break
+        case .exact(let host)?: match.host = .exact(Array(host.lowercased().utf8))
+        case .oneLabel(let suffix)?:
+            match.host = .oneLabel(suffix: Array((suffix.hasPrefix(".") ? suffix : "." + suffix).lowercased().utf8))
+        }
+        switch route.match.path {
+        case nil: break
+        case .exact(let path)?: match.path = .exact(Array(path.utf8))
+        case .prefix(let path)?: match.path = .prefix(Array(path.utf8))
+        }
+        match.methods = route.match.methods.map { Array($0.utf8) }
+        match.headers = route.match.headers.map { (Array($0.name.lowercased().utf8), Array($0.value.utf8)) }
+        return match
+    }
+
+    private func admission(of route: ConfiguredRoute, to: Upstream) throws(GatewayFault) -> Admission {
+        var admission = Admission()
+        switch route.callers.allow {
+        case .local: admission.from = .local
+        case .any: admission.from = .any
+        case .networks(let networks):
+            admission.from = .networks(
+                networks.compactMap { network in
+                    guard let address = SocketAddress(host: "\(network.address)", port: 0) else { return nil }
+                    return AddressRange(network: address.ipBytes, prefixLength: network.prefixLength)
+                })
+        }
+        for user in route.callers.unixUsers {
+            guard let id = UInt32(user) ?? Self.userID(of: user) else {
+                throw GatewayFault("route \(route.name): callers.unix_users: no user \(user) on this machine")
+            }
+            admission.unixUsers.append(id)
+        }
+        admission.browsers = route.callers.browsers
+        var hosts = ["localhost", "127.0.0.1", "[::1]", to.origin.host.lowercased()]
+        for listen in route.listen {
+            if let address = SocketAddress(parsing: listen), address.family != .unix {
+                hosts.append(address.family == .ipv6 ? "[\(address.host)]" : address.host)
+            }
+        }
+        if case .exact(let host)? = route.match.host { hosts.append(host.lowercased()) }
+        admission.hosts = hosts.map { Array($0.utf8) }
+        if case .oneLabel(let suffix)? = route.match.host {
+            admission.hostSuffix = Array((suffix.hasPrefix(".") ? suffix : "." + suffix).lowercased().utf8)
+        }
+        return admission
+    }
+
+    private static func userID(of name: String) -> UInt32? {
+        var entry = passwd()
+        var result: UnsafeMutablePointer<passwd>?
+        var buffer = [CChar](repeating: 0, count: 4096)
+        guard getpwnam_r(name, &entry, &buffer, buffer.count, &result) == 0, result != nil else { return nil }
+        return entry.pw_uid
+    }
+
+    // MARK: - Listeners
+
+    private func listeners() throws(GatewayFault) -> [ListenerPlan] {
+        var order: [SocketAddress] = []
+        var members: [SocketAddress: [RoutePlan]] = [:]
+        for (index, route) in configuration.routes.enumerated() {
+            for listen in route.listen {
+                let text = configuration.listener(named: listen).map { "\($0.address)" } ?? listen
+                guard let address = SocketAddress(parsing: text) else {
+                    throw GatewayFault("route \(route.name): cannot listen on \(listen)")
+                }
+                if members[address] == nil { order.append(address) }
+                members[address, default: []].append(routes[index])
+            }
+        }
+        return order.enumerated().map { index, address in
+            ListenerPlan(
+                index: index, address: address, text: "\(address)", isUnix: address.family == .unix,
+                isLoopback: address.family != .unix && address.isLoopback, routes: members[address] ?? [])
+        }
+    }
+}

@@ -1,0 +1,41 @@
+/// The state of everything, for operators. Holds names and times, never a value.
+public struct GatewayStatus: Sendable {
+    public var identities: [IdentityStatus]
+    public var tokens: [TokenStatus]
+    public var store: String
+    /// Tokens taken up from the store at boot.
+    public var restoredTokens: Int
+    public var routes: [RouteStatus]
+}
+
+public struct IdentityStatus: Sendable {
+    public var name: String
+    public var scheme: String
+    public var grants: UInt64
+    public var failures: UInt64
+    public var isQuarantined: Bool
+    /// One safe sentence.
+    public var lastFailure: String?
+}
+
+public struct TokenStatus: Sendable {
+    public var identity: String
+    public var upstream: String
+    public var realm: String
+    public var scopes: String
+    public var state: String
+    public var level: Int?
+    /// Nanoseconds; nil where there is no token, or one that never expires.
+    public var age: UInt64?
+    public var refreshIn: UInt64?
+    public var expiresIn: UInt64?
+    public var grants: UInt64
+    public var lastFailure: String?
+    public var waiting: Int
+}
+
+public struct RouteStatus: Sendable {
+    public var name: String
+    public var identity: String?
+    public var upstream: String
+}

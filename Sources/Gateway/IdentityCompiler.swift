@@ -1,0 +1,253 @@
+internal import Configuration
+internal import Glibc
+internal import Handshakes
+internal import Reactor
+internal import TLS
+internal import Tokens
+
+/// Turns configured identities into what the keeper and the loops work with.
+struct IdentityCompiler {
+    let environment: @Sendable (String) -> String?
+    let secretFiles: SecretFilePolicy
+    let persists: Bool
+
+    func compile(_ identity: ConfiguredIdentity, index: Int) throws(GatewayFault) -> KeptIdentity {
+        let handshake = try handshake(of: identity, statuses: nil)
+        let policy = try policy(of: identity)
+        let plan = IdentityPlan(
+            index: index, name: identity.name, handshake: handshake, acquireTimeout: policy.access.acquireTimeout,
+            reportsSuccess: policy.kind == .basic, resourceFromCaller: resourceFromCaller(identity.handshake),
+            statuses: nil)
+        guard let digest = IdentityDigest(sha256(identity.canonicalForm)) else {
+            throw GatewayFault("identity \(identity.name): no digest")
+        }
+        let kept = KeptIdentity(
+            plan: plan, digest: digest, policy: policy, account: account(of: identity), issuer: issuer(of: identity))
+        kept.probe = probe(of: identity.handshake)
+        return kept
+    }
+
+    // MARK: - Handshakes
+
+    /// - Parameter statuses: of a route that names its own rejected statuses.
+    func handshake(of identity: ConfiguredIdentity, statuses: [Int]?) throws(GatewayFault) -> any Handshakes.Handshake {
+        do throws(Handshakes.GrantFailure) {
+            switch identity.handshake {
+            case .static(let configured):
+                return try Handshakes.StaticHandshake(header: configured.header, prefix: configured.prefix)
+            case .basic(let configured):
+                return try Handshakes.BasicHandshake(username: configured.username)
+            case .oauth2(let configured):
+                return try Handshakes.OAuth2Handshake(settings(configured, statuses: statuses))
+            case .oamWebgate(let configured):
+                return try OAMWebGateHandshake(settings(configured))
+            case .notBuilt(let key):
+                throw .configuration(reason: "\(key) is not supported yet")
+            }
+        } catch {
+            throw GatewayFault("identity \(identity.name): \(error)")
+        }
+    }
+
+    private func settings(
+        _ configured: ConfiguredOAuth2, statuses: [Int]?
+    ) throws(Handshakes.GrantFailure) -> OAuth2Settings {
+        guard let tokenURL = configured.tokenURL, let url = IssuerURL(tokenURL) else {
+            throw .configuration(reason: "token_url: missing")
+        }
+        var settings = OAuth2Settings(tokenURL: url, clientID: configured.clientID)
+        settings.clientAuth =
+            switch configured.clientAuth {
+            case .post: .post
+            case .none: .none
+            default: .basic
+            }
+        settings.basicEncoding = configured.basicEncoding == .raw ? .raw : .form
+        settings.extra = configured.extra.map { ($0.name, $0.value) }
+        settings.headers = configured.headers.map { ($0.name, $0.value) }
+        settings.allowedScopes = configured.allowedScopes
+        if let statuses { settings.rejectedStatuses = statuses }
+        settings.identityDomain = configured.identityDomain
+        settings.identityDomainHeader = configured.identityDomainHeader
+        return settings
+    }
+
+    private func settings(_ configured: ConfiguredWebGate) throws(Handshakes.GrantFailure) -> OAMWebGateSettings {
+        guard let service = IssuerURL(configured.service) else { throw .configuration(reason: "service: not a URL") }
+        var settings = OAMWebGateSettings(
+            service: service, username: configured.username, clientID: configured.clientID,
+            userAgentPrefix: configured.userAgentPrefix)
+        settings.paths.register = configured.paths.register
+        settings.paths.authenticate = configured.paths.authenticate
+        settings.paths.access = configured.paths.access
+        settings.paths.info = configured.paths.info
+        settings.paths.terminate = configured.paths.terminate
+        settings.serviceDomain = configured.serviceDomain
+        settings.serviceDomainHeader = configured.serviceDomainHeader
+        settings.clientAuth =
+            switch configured.clientAuth {
+            case .uidpassword: .uidPassword
+            case .basic: .basic
+            case .none: .none
+            }
+        settings.clientAuthHeader = configured.clientAuthHeader
+        for claim in configured.deviceClaims { settings.deviceClaims[claim.name] = claim.value }
+        settings.userTokenType = configured.userTokenType
+        settings.userTokenTTL = UInt64(clamping: configured.userTokenTTL.wholeNanoseconds)
+        settings.restVersion = configured.restVersion
+        settings.userAgentMode = configured.userAgentMode == .replace ? .replace : .prepend
+        settings.contextSource =
+            switch configured.contextSource {
+            case .challenge: .challenge
+            case .redirect: .redirect
+            case .auto: .auto
+            }
+        settings.challengeScheme = configured.challengeScheme
+        settings.contextParam = configured.contextParam
+        settings.replayHeader = configured.replayHeader
+        settings.replayPrefix = configured.replayPrefix
+        settings.tokenScope = configured.tokenScope == .url ? .url : .webgate
+        settings.resourceURL = configured.resourceURL == .caller ? .caller : .upstream
+        settings.resourceSuffix = configured.resourceSuffix
+        settings.stripCookies = configured.stripCookies
+        return settings
+    }
+
+    private func resourceFromCaller(_ handshake: ConfiguredHandshake) -> Bool {
+        if case .oamWebgate(let configured) = handshake { return configured.resourceURL == .caller }
+        return false
+    }
+
+    // MARK: - Policy
+
+    private func policy(of identity: ConfiguredIdentity) throws(GatewayFault) -> IdentityPolicy {
+        let token = identity.token
+        var access = AccessTokenPolicy()
+        access.onIssuerFailure =
+            switch token.onIssuerFailure {
+            case .serveValid: .serveValid
+            case .fail: .fail
+            case .serveExpired(let duration): .serveExpired(UInt64(clamping: duration.wholeNanoseconds))
+            }
+        access.negativeFor = UInt64(clamping: token.negativeFor.wholeNanoseconds)
+        access.acquireTimeout = UInt64(clamping: token.acquireTimeout.wholeNanoseconds)
+        access.persist = persists && token.persist
+        access.renewsByTimer = token.startup != .lazy
+        access.connectivity =
+            switch token.connectivity {
+            case .auto: .auto
+            case .online: .online
+            case .offline: .offline
+            }
+        let kind: IdentityPolicy.Kind
+        switch identity.handshake {
+        case .static:
+            kind = .fixed
+            access.canRegrant = false
+            access.persist = false
+        case .basic:
+            kind = .basic
+            access.canRegrant = false
+            access.persist = false
+        case .oamWebgate(let configured):
+            kind = .challengeDriven
+            access.needsChallenge = configured.probe == nil
+        case .oauth2, .notBuilt:
+            kind = .proactive
+        }
+        let refreshAhead: Tokens.RefreshAhead =
+            switch token.refreshAhead {
+            case .percent(let percent): .percent(UInt8(clamping: percent))
+            case .before(let duration): .duration(UInt64(clamping: duration.wholeNanoseconds))
+            }
+        return IdentityPolicy(
+            access: access,
+            lifetime: LifetimePolicy(
+                refreshAhead: refreshAhead, defaultLifetime: UInt64(clamping: token.defaultLifetime.wholeNanoseconds)),
+            attempts: .init(
+                loginAttempts: UInt32(clamping: token.loginAttempts), allowsLastAttempt: token.allowLastAttempt),
+            secrets: secrets(of: identity.handshake), network: network(of: identity), kind: kind,
+            startup: token.startup == .required ? .required : token.startup == .wait ? .wait : .lazy)
+    }
+
+    private func secrets(of handshake: ConfiguredHandshake) -> [String: SecretSource] {
+        var sources: [String: SecretSource] = [:]
+        for (key, reference) in handshake.secrets {
+            sources[key] = { [environment, secretFiles] in
+                let bytes = try readSecret(reference, environment: environment, policy: secretFiles)
+                return bytes.withBytes { Secret($0) }
+            }
+        }
+        return sources
+    }
+
+    private func network(of identity: ConfiguredIdentity) -> IssuerNetwork {
+        let network = identity.network
+        var resolve: [String: [SocketAddress]] = [:]
+        for (host, addresses) in network.resolve {
+            resolve[host] = addresses.compactMap { SocketAddress(host: "\($0)", port: 0) }
+        }
+        return IssuerNetwork(
+            authorities: network.tls.authorities.map { CertificateAuthority($0) },
+            minimumVersion: network.tls.minVersion == .tls13 ? .v1_3 : .v1_2, legacyTLS: network.tls.legacy,
+            serverName: network.tls.serverName, timeout: UInt64(clamping: network.timeout.wholeNanoseconds),
+            resolve: resolve)
+    }
+
+    // MARK: - Keys
+
+    private func account(of identity: ConfiguredIdentity) -> Account? {
+        switch identity.handshake {
+        case .oamWebgate(let configured):
+            Account(issuer: Tokens.Origin(configured.service.origin), user: ByteString(configured.username))
+        case .basic(let configured):
+            // The upstream is the judge of the password; it stands in the route, so the account is the identity's alone.
+            Account(
+                issuer: Tokens.Origin(scheme: "basic", host: ByteString(identity.name), port: 0),
+                user: ByteString(configured.username))
+        case .oauth2(let configured):
+            configured.tokenURL.map { Account(issuer: Tokens.Origin($0.origin), user: ByteString(configured.clientID)) }
+        case .static, .notBuilt: nil
+        }
+    }
+
+    private func issuer(of identity: ConfiguredIdentity) -> Tokens.Origin? {
+        switch identity.handshake {
+        case .oamWebgate(let configured): Tokens.Origin(configured.service.origin)
+        case .oauth2(let configured): configured.tokenURL.map { Tokens.Origin($0.origin) }
+        case .static, .basic, .notBuilt: nil
+        }
+    }
+
+    private func probe(of handshake: ConfiguredHandshake) -> String? {
+        if case .oamWebgate(let configured) = handshake { return configured.probe }
+        return nil
+    }
+}
+
+extension IssuerURL {
+    init?(_ url: ConfiguredURL) {
+        self.init("\(url.origin)\(url.target)")
+    }
+}
+
+extension CertificateAuthority {
+    init(_ authority: ConfiguredTLS.Authority) {
+        switch authority {
+        case .system: self = .system
+        case .file(let path): self = .file(path)
+        }
+    }
+}
+
+extension Tokens.Origin {
+    init(_ origin: ConfiguredOrigin) {
+        self.init(scheme: ByteString(origin.scheme.rawValue), host: ByteString(origin.host), port: origin.port)
+    }
+}
+
+/// Why a configuration that is valid cannot be served.
+public struct GatewayFault: Error, Sendable, CustomStringConvertible {
+    public let description: String
+    public init(_ description: String) { self.description = description }
+}

@@ -1,0 +1,261 @@
+internal import Handshakes
+internal import HotCache
+internal import Telemetry
+internal import Tokens
+
+/// Misses, cold keys, scouts and challenges: from a loop's report to the machines and back.
+extension Keeper {
+    // MARK: - Misses
+
+    func needed(_ slot: Slot, from loop: Int) {
+        guard let token = tokensBySlot[slot] else {
+            return order(.settled(slot: slot, .fault(Fault(.issuerUnavailable, retryAfter: 1))), to: loop)
+        }
+        noticeSecrets(of: token.identity)
+        if token.probation != nil {
+            // Each request of an unproven secret is a login attempt, so the keeper wants to see them one by one.
+            return order(.settled(slot: slot, .scout), to: loop)
+        }
+        if token.identity.policy.kind == .fixed, token.line == nil {
+            if now > token.loadedAt + 1_000_000_000 { loadFixed(token) }
+            return order(.settled(slot: slot, .fault(Fault(.secretUnreadable, retryAfter: 1))), to: loop)
+        }
+        apply(token.machine.missed(from: loop, at: now), to: token)
+    }
+
+    /// A request whose realm is not known, or whose token has to be fetched with a challenge.
+    func cold(_ request: ParkedRequest) {
+        let route = routes[request.route]
+        guard let identity = route.identity else { return answer(request.ticket, .fault(Fault(.internalFault))) }
+        noticeSecrets(of: identity)
+        if let slot = request.slot, let token = tokensBySlot[slot], token.probation != nil {
+            return arriveOnProbation(request.ticket, token)
+        }
+        let entry = LearnedEntry(path: path(of: request.path, on: route), method: request.method)
+        switch route.table.target(of: entry) {
+        case .open?: return answer(request.ticket, .bare(scout: false))
+        case .realm(let index)?:
+            guard let token = token(of: route.table.realms[index], on: route) else {
+                return answer(request.ticket, .fault(Fault(.tooManyWaiters, retryAfter: 1)))
+            }
+            var scouts = false
+            for action in token.machine.missed(from: request.ticket.loop, at: now) {
+                switch action {
+                case .scout: scouts = true
+                case .answer(_, let outcome): answer(request.ticket, tokenAnswer(outcome, of: token))
+                default: apply([action], to: token)
+                }
+            }
+            if scouts { break }
+            // Joined a flight: it is answered with the others.
+            if token.machine.servedGeneration(at: now) == nil, token.machine.state(at: now) == .acquiring {
+                token.tickets.append(request.ticket)
+            }
+            return
+        case nil:
+            if attemptsRefused(identity) {
+                return answer(request.ticket, .fault(Fault(.quarantined, detail: quarantineAdvice(identity))))
+            }
+        }
+        perform(
+            route.scouts.arrived(
+                ScoutMachine.Parked(
+                    ticket: .init(loop: request.ticket.loop, number: request.ticket.number), entry: entry,
+                    isReplayable: request.isReplayable, isSafeMethod: request.isSafe)), on: route)
+    }
+
+    // MARK: - Scouts
+
+    func left(_ ticket: Ticket) {
+        for route in routes where !route.scouts.isEmpty {
+            perform(route.scouts.left(.init(loop: ticket.loop, number: ticket.number)), on: route)
+        }
+        for token in tokens.values {
+            if !token.tickets.isEmpty { token.tickets.removeAll { $0 == ticket } }
+            if token.probation != nil {
+                perform(token.probation?.left(.init(loop: ticket.loop, number: ticket.number)) ?? [], on: token)
+            }
+        }
+    }
+
+    func foundOpen(_ ticket: Ticket) {
+        for route in routes where !route.scouts.isEmpty {
+            perform(route.scouts.answeredWithoutChallenge(.init(loop: ticket.loop, number: ticket.number)), on: route)
+        }
+    }
+
+    func scoutFailed(_ ticket: Ticket) {
+        for route in routes where !route.scouts.isEmpty {
+            perform(route.scouts.failed(.init(loop: ticket.loop, number: ticket.number)), on: route)
+        }
+        for token in tokens.values where token.probation != nil {
+            perform(token.probation?.left(.init(loop: ticket.loop, number: ticket.number)) ?? [], on: token)
+        }
+    }
+
+    private func perform(_ actions: [ScoutMachine.Action], on route: KeptRoute) {
+        for action in actions {
+            switch action {
+            case .dispatch(let ticket): answer(Ticket(loop: ticket.loop, number: ticket.number), .bare(scout: true))
+            case .release(let tickets):
+                for ticket in tickets { answer(Ticket(loop: ticket.loop, number: ticket.number), .bare(scout: false)) }
+            case .learnOpen(let entry):
+                if route.table.learnOpen(at: entry) == .learned { publishTable(of: route) }
+            case .handOver: break
+            case .refuse(let ticket):
+                answer(
+                    Ticket(loop: ticket.loop, number: ticket.number), .fault(Fault(.tooManyWaiters, retryAfter: 1)))
+            }
+        }
+    }
+
+    // MARK: - Challenges
+
+    func challenged(_ report: ChallengeOfRequest) {
+        let route = routes[report.route]
+        guard let identity = route.identity else { return }
+        let token: KeptToken?
+        switch identity.policy.kind {
+        case .challengeDriven:
+            let realm = route.realm ?? realm(of: report, on: route)
+            let entry = LearnedEntry(path: path(of: report.path, on: route), method: report.method)
+            switch route.table.learnChallenge(of: realm, at: entry) {
+            case .learned: publishTable(of: route)
+            case .realmsFull:
+                events.warn("too many realms on a route", [LogField("route", .name(route.name))])
+                if let ticket = report.ticket { answer(ticket, .pass) }
+                return endScout(report, on: route, joining: nil)
+            case .entriesFull, .unchanged: break
+            }
+            token = self.token(of: realm, on: route)
+        case .fixed, .basic, .proactive:
+            token = report.sent.flatMap { tokensBySlot[$0.slot] }
+        }
+        guard let token else {
+            if let ticket = report.ticket { answer(ticket, .fault(Fault(.tooManyWaiters, retryAfter: 1))) }
+            return endScout(report, on: route, joining: nil)
+        }
+        noticeSecrets(of: identity)
+        if token.probation != nil {
+            refusedOnProbation(report, token)
+            return
+        }
+        var sentGeneration: UInt64 = 0
+        if let sent = report.sent, sent.slot == token.slot { sentGeneration = sent.generation }
+        // One context serves one flight; the newest one is the least likely to have expired.
+        if token.machine.state(at: now) != .acquiring { token.challenge = report.challenge }
+        let actions = token.machine.challenged(
+            from: report.loop,
+            ChallengeReport(
+                generation: sentGeneration, isReplay: report.isReplay, justGranted: report.justGranted,
+                demand: report.challenge.level.map { .level($0) } ?? .token), at: now)
+        let outcome = apply(actions, to: token, direct: true)
+        if let ticket = report.ticket {
+            if let outcome { answer(ticket, tokenAnswer(outcome, of: token)) } else { token.tickets.append(ticket) }
+        }
+        endScout(report, on: route, joining: token)
+    }
+
+    /// The scout has brought its challenge: those behind it wait for the same token.
+    private func endScout(_ report: ChallengeOfRequest, on route: KeptRoute, joining token: KeptToken?) {
+        guard let scout = report.scout else { return }
+        for action in route.scouts.challenged(.init(loop: scout.loop, number: scout.number)) {
+            guard case .handOver(let tickets) = action else { continue }
+            for ticket in tickets {
+                let ticket = Ticket(loop: ticket.loop, number: ticket.number)
+                guard let token else {
+                    answer(ticket, .fault(Fault(.issuerUnavailable, retryAfter: 1)))
+                    continue
+                }
+                if let outcome = apply(token.machine.missed(from: ticket.loop, at: now), to: token, direct: true) {
+                    answer(ticket, tokenAnswer(outcome, of: token))
+                } else {
+                    token.tickets.append(ticket)
+                }
+            }
+        }
+    }
+
+    private func realm(of report: ChallengeOfRequest, on route: KeptRoute) -> Realm {
+        guard route.bindsToURL else { return Realm(ByteString(report.challenge.realm)) }
+        // `token_scope: url`: the URL is ours, as it was sent; the one in the realm is the upstream's word and selects nothing.
+        return Realm(ByteString(report.challenge.realm + " " + report.challenge.resource))
+    }
+
+    /// What the learned table is keyed by: the path, or the whole target where a token belongs to one URL.
+    private func path(of target: [UInt8], on route: KeptRoute) -> [UInt8] {
+        let path = target.prefix { $0 != UInt8(ascii: "?") }
+        return route.bindsToURL ? path + [UInt8(ascii: "/")] : Array(path)
+    }
+
+    func token(of realm: Realm, on route: KeptRoute) -> KeptToken? {
+        guard let identity = route.identity, let key = route.key(of: realm) else { return nil }
+        let token = token(of: key, identity: identity, wanted: route.wanted)
+        if token?.route == nil { token?.route = route }
+        return token
+    }
+
+    func publishTable(of route: KeptRoute) {
+        guard let published = route.published else { return }
+        published.publish(
+            route.table.snapshot(seed: seed) { [self] realm in token(of: realm, on: route)?.slot ?? .nowhere })
+        storeTable(of: route)
+    }
+
+    // MARK: - Basic
+
+    private func arriveOnProbation(_ ticket: Ticket, _ token: KeptToken) {
+        perform(token.probation?.arrived(.init(loop: ticket.loop, number: ticket.number)) ?? [], on: token)
+    }
+
+    func accepted(_ slot: Slot, _ generation: UInt64) {
+        guard let token = tokensBySlot[slot], token.line?.generation == generation else { return }
+        perform(token.probation?.succeeded() ?? [], on: token)
+    }
+
+    private func refusedOnProbation(_ report: ChallengeOfRequest, _ token: KeptToken) {
+        if report.sent?.generation == token.line?.generation {
+            perform(token.probation?.refused(path: ByteString(report.path)) ?? [], on: token)
+        }
+        guard let ticket = report.ticket else { return }
+        answer(ticket, .final)
+    }
+
+    private func perform(_ actions: [BasicProbation.Action], on token: KeptToken) {
+        for action in actions {
+            switch action {
+            case .dispatch(let ticket):
+                guard let line = token.line else {
+                    if now > token.loadedAt + 1_000_000_000 { loadFixed(token) }
+                    answer(
+                        Ticket(loop: ticket.loop, number: ticket.number),
+                        .fault(Fault(.secretUnreadable, retryAfter: 1)))
+                    continue
+                }
+                answer(
+                    Ticket(loop: ticket.loop, number: ticket.number),
+                    .carry(line.bytes, slot: token.slot, generation: line.generation))
+            case .publish(let tickets):
+                publishFixed(token)
+                for ticket in tickets {
+                    answer(Ticket(loop: ticket.loop, number: ticket.number), .use(slot: token.slot, justGranted: false))
+                }
+            case .refuse(let tickets, _):
+                for ticket in tickets {
+                    answer(
+                        Ticket(loop: ticket.loop, number: ticket.number),
+                        .fault(Fault(.quarantined, detail: quarantineAdvice(token.identity))))
+                }
+            case .quarantine:
+                cache.clear(slot: token.slot)
+                token.identity.lastFailure = "the upstream refused the user name or password"
+                markRejected(token.identity)
+                log(.credentialQuarantined, token)
+            }
+        }
+    }
+
+    func quarantineAdvice(_ identity: KeptIdentity) -> String {
+        "identity \(identity.plan.name) is quarantined; change its secret, or run: cardea reset \(identity.plan.name)"
+    }
+}

@@ -1,0 +1,237 @@
+internal import HTTP1
+internal import Handshakes
+internal import HotCache
+internal import Reactor
+internal import TLS
+internal import Telemetry
+internal import Tokens
+
+/// Runs grants: one task a flight, on the keeper's loop.
+extension Keeper {
+    func startFlight(_ flight: Flight, of token: KeptToken) {
+        let challenge = token.challenge
+        token.challenge = nil
+        token.flightTask = Task { await fly(flight, token, challenge: challenge) }
+    }
+
+    private func fly(_ flight: Flight, _ token: KeptToken, challenge: Handshakes.Challenge?) async {
+        let identity = token.identity
+        await identity.lane?.enter(isolation: self)
+        defer {
+            identity.lane?.leave()
+            flushOrders()
+        }
+        guard !Task.isCancelled else { return fail(flight, token, .timedOut(step: "waiting for its turn")) }
+        var wanted = token.wanted
+        wanted.challenge = challenge
+        let ledger = KeeperLedger(keeper: self, identity: identity, standing: flight.token.standing)
+        let client = KeeperIssuerClient(keeper: self, network: identity.policy.network)
+        // A client secret that was refused is not sent again either, though no account is locked by it.
+        if identity.policy.kind == .proactive, attemptsRefused(identity) { return fail(flight, token, .quarantined) }
+        do throws(Handshakes.GrantFailure) {
+            if wanted.challenge == nil, let route = token.route, let path = identity.probe {
+                wanted.challenge = try await probe(path, on: route, identity)
+            }
+            let grant = try await identity.plan.handshake.acquire(wanted, ledger: ledger, issuer: client)
+            land(flight, token, grant, challenge: challenge)
+        } catch {
+            if case .credentialRejected = error, identity.policy.kind == .proactive { markRejected(identity) }
+            fail(flight, token, error)
+        }
+    }
+
+    private func land(_ flight: Flight, _ token: KeptToken, _ grant: AccessGrant, challenge: Handshakes.Challenge?) {
+        let lifetime = token.identity.policy.lifetime.lifetime(
+            sentAt: grant.sentAt, expiresIn: grant.lifetime.map { Int64(clamping: $0 / 1_000_000_000) },
+            jitter: UInt32.random(in: 0 ... .max))
+        let generation = generations.next()
+        let line = grant.token.withBytes { bytes in
+            Self.fieldLine(token.identity.plan.handshake.injection(for: Array(bytes)))
+        }
+        token.landing = (generation, Secret(line))
+        token.lastFailure = nil
+        token.grants += 1
+        token.identity.grants += 1
+        token.identity.lastFailure = nil
+        apply(
+            token.machine.landed(
+                flight.token,
+                Grant(
+                    generation: generation, lifetime: lifetime, level: grant.level ?? challenge?.level,
+                    granted: grant.grantedScopes.map { ScopeSet($0.map { ByteString($0) }) } ?? token.key.scopes),
+                at: now),
+            to: token)
+    }
+
+    private func fail(_ flight: Flight, _ token: KeptToken, _ failure: Handshakes.GrantFailure) {
+        token.lastFailure = "\(failure)"
+        token.identity.lastFailure = "\(failure)"
+        token.identity.failures += 1
+        apply(token.machine.failed(flight.token, Tokens.GrantFailure(failure), at: now), to: token)
+    }
+
+    /// `Name: value` with its line end, ready to splice.
+    static func fieldLine(_ field: InjectedField) -> [UInt8] {
+        Array(field.name.utf8) + [UInt8(ascii: ":"), UInt8(ascii: " ")] + field.value + [13, 10]
+    }
+
+    /// Asks the upstream for a challenge, as a caller without a credential would.
+    private func probe(
+        _ path: String, on route: KeptRoute, _ identity: KeptIdentity
+    ) async throws(Handshakes.GrantFailure) -> Handshakes.Challenge? {
+        guard let url = IssuerURL(route.upstream.origin + route.pathPrefix + path) else {
+            throw .configuration(reason: "probe: not a path")
+        }
+        let call = IssuerCall(
+            step: "probe", method: "GET", url: url, headers: [("User-Agent", route.probeAgent)], body: [],
+            carriesPassword: false)
+        let network = IssuerNetwork(
+            authorities: route.upstream.authorities, minimumVersion: route.upstream.minimumVersion,
+            legacyTLS: route.upstream.legacyTLS, serverName: route.upstream.serverName,
+            timeout: identity.policy.network.timeout, resolve: [:], pinned: route.upstream.addresses)
+        let answer: IssuerAnswer
+        do throws(IssuerFault) { answer = try await self.call(call, network: network) } catch {
+            throw .issuerUnavailable(retryAfterSeconds: nil, reason: "probe: \(error.kind)")
+        }
+        let challenges = answer.headers.filter { $0.name.lowercased() == "www-authenticate" }.map {
+            Array($0.value.utf8)
+        }
+        switch identity.plan.handshake.judge(
+            status: answer.status, wwwAuthenticate: challenges,
+            location: answer.header("location").map { Array($0.utf8) },
+            requestURL: url.description)
+        {
+        case .challenged(let challenge): return challenge
+        case .none: throw .configuration(reason: "probe: the path is not protected")
+        case .unusable(let reason), .misconfigured(let reason): throw .configuration(reason: "probe: \(reason)")
+        }
+    }
+
+    // MARK: - Fixed credentials
+
+    /// Reads the secret of a `static` or `basic` identity and makes it the token.
+    func loadFixed(_ token: KeptToken) {
+        token.loadedAt = now
+        token.flightTask = Task {
+            let ledger = KeeperLedger(keeper: self, identity: token.identity, standing: token.identity.standing)
+            let client = KeeperIssuerClient(keeper: self, network: token.identity.policy.network)
+            do {
+                let grant = try await token.identity.plan.handshake.acquire(
+                    token.wanted, ledger: ledger, issuer: client)
+                let line = grant.token.withBytes { bytes in
+                    Self.fieldLine(token.identity.plan.handshake.injection(for: Array(bytes)))
+                }
+                token.line = (generations.next(), Secret(line))
+                token.lastFailure = nil
+                if token.probation == nil || token.probation?.state == .proven { publishFixed(token) }
+            } catch {
+                token.lastFailure = "\(error)"
+                token.identity.lastFailure = "\(error)"
+                events.error(
+                    "secret cannot be read",
+                    [LogField("identity", .name(token.identity.plan.name)), LogField("reason", .name("\(error)"))])
+                // Nothing can be served: callers learn why, and a later request tries the secret again.
+                token.line = nil
+                cache.clear(slot: token.slot)
+            }
+            flushOrders()
+        }
+    }
+
+    func publishFixed(_ token: KeptToken) {
+        guard let line = token.line else { return }
+        let forever = Lifetime(
+            sentAt: now, refreshAt: .max, stopServingAt: .max, expiresAt: .max, original: LifetimePolicy.longest)
+        apply(
+            token.machine.adopted(Grant(generation: line.generation, lifetime: forever), from: .configuration, at: now),
+            to: token)
+    }
+
+    // MARK: - Calls to issuers
+
+    func call(_ call: IssuerCall, network: IssuerNetwork) async throws(IssuerFault) -> IssuerAnswer {
+        let group = issuerGroup(call.url, network)
+        guard group.open < 64 || !group.idle.isEmpty else { throw IssuerFault(.overloaded, provablyUnsent: true) }
+        let result = await withCheckedContinuation { continuation in
+            let exchange = IssuerExchange(
+                call, group: group, deadline: now + network.timeout, limits: .init()
+            ) { continuation.resume(returning: $0) }
+            exchange.start()
+        }
+        return try result.get()
+    }
+
+    private func issuerGroup(_ url: IssuerURL, _ network: IssuerNetwork) -> UpstreamGroup {
+        let key = IssuerKey(origin: url.origin, network: network)
+        if let group = issuers[key] { return group }
+        let plan = UpstreamPlan(
+            index: issuers.count, origin: url.origin, host: url.host, port: UInt16(clamping: url.port),
+            usesTLS: url.isTLS,
+            serverName: network.serverName ?? url.host, addresses: key.addresses(of: url, network),
+            authorities: network.authorities, minimumVersion: network.minimumVersion, legacyTLS: network.legacyTLS,
+            connectTimeout: min(network.timeout, 5_000_000_000), idleTimeout: 30_000_000_000)
+        let group = UpstreamGroup(plan: plan, loop: loop, buffers: buffers, resolver: resolver) { [events] reason in
+            events.warn(
+                "issuer TLS failed", [LogField("issuer", .name(url.origin)), LogField("reason", .name(reason))])
+        }
+        issuers[key] = group
+        return group
+    }
+}
+
+/// Two identities share an issuer's connections only where everything about reaching it is equal.
+struct IssuerKey: Hashable {
+    let origin: String
+    let authorities: [CertificateAuthority]
+    let minimumVersion: TLSVersion
+    let legacyTLS: Bool
+    let serverName: String?
+    let resolve: [String: [SocketAddress]]
+    let pinned: [SocketAddress]
+
+    init(origin: String, network: IssuerNetwork) {
+        self.origin = origin
+        authorities = network.authorities
+        minimumVersion = network.minimumVersion
+        legacyTLS = network.legacyTLS
+        serverName = network.serverName
+        resolve = network.resolve
+        pinned = network.pinned
+    }
+
+    func addresses(of url: IssuerURL, _ network: IssuerNetwork) -> [SocketAddress] {
+        if !network.pinned.isEmpty { return network.pinned }
+        guard let addresses = network.resolve[url.host] else { return [] }
+        return addresses.compactMap { SocketAddress(host: $0.host, port: UInt16(clamping: url.port)) }
+    }
+}
+
+/// The keeper as handshakes see it.
+struct KeeperIssuerClient: IssuerClient {
+    let keeper: Keeper
+    let network: IssuerNetwork
+
+    nonisolated(nonsending) func send(_ call: IssuerCall) async throws(IssuerFault) -> IssuerAnswer {
+        try await keeper.call(call, network: network)
+    }
+}
+
+extension Tokens.GrantFailure {
+    /// What the token's machine has to know of a handshake's failure.
+    init(_ failure: Handshakes.GrantFailure) {
+        switch failure {
+        case .issuerUnavailable(let seconds, _):
+            self = .issuerUnavailable(retryAfter: seconds.map { .seconds(UInt64(max(0, $0))) })
+        case .issuerAnswerInvalid: self = .issuerAnswerInvalid
+        case .credentialRejected, .quarantined: self = .credentialRejected
+        case .configuration: self = .configuration
+        case .interactionRequired: self = .interactionRequired
+        case .policyDenied: self = .policyDenied
+        case .timedOut: self = .timedOut
+        // Without a challenge nothing can be asked; the next one brings it.
+        case .challengeNeeded: self = .notPermitted(retryAfter: .seconds(1))
+        case .secretUnreadable: self = .issuerUnavailable(retryAfter: .seconds(1))
+        case .internal: self = .issuerAnswerInvalid
+        }
+    }
+}

@@ -1,0 +1,294 @@
+internal import Handshakes
+internal import HotCache
+internal import Reactor
+internal import TLS
+internal import Telemetry
+internal import TokenStore
+internal import Tokens
+
+/// Owns all token state: it alone writes the hot cache, runs handshakes, and decides what a challenge means. It lives on one loop, whose
+/// executor it is; loops and store reach it by mail.
+///
+/// This file holds its state and the mail. `Keeper+Challenges.swift` decides over cold keys and challenges,
+/// `Keeper+Flights.swift` runs grants, `Keeper+Ledger.swift` keeps layers and attempts, `Keeper+Store.swift` restores and commits,
+/// `Keeper+Status.swift` tells operators.
+actor Keeper: KeeperInbox {
+    nonisolated let executor: LoopExecutor
+    nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+
+    let cache: HotCache
+    let events: EventLog
+    let resolver: Resolver
+    let buffers: LoopBuffers
+    let identities: [KeptIdentity]
+    let routes: [KeptRoute]
+    var tokens: [AccessKey: KeptToken] = [:]
+    var tokensBySlot: [Slot: KeptToken] = [:]
+    var issuers: [IssuerKey: UpstreamGroup] = [:]
+    var attempts = AttemptLedger()
+    var generations = GenerationCounter()
+    let store: TokenStore?
+    var storeState: StoreState
+    /// Key of the hashes by which secrets and accounts are told apart; never leaves the process or the sealed store.
+    let markKey: SealingKey
+    let seed: UInt64
+    /// Tokens that were taken up from the store at boot.
+    var restoredTokens = 0
+
+    private var loops: [LoopBound<DataLoop>] = []
+    private var outbox: [[KeeperOrder]] = []
+    private var flushPending = false
+    private var isOpen = false
+
+    enum StoreState: Sendable, Equatable {
+        case none, serving
+        case degraded(String)
+        /// Another process owns it, or its key is unknown: this process makes no password step.
+        case refused(String)
+    }
+
+    nonisolated var loop: Loop { executor.loop }
+
+    init(_ parts: KeeperParts) {
+        executor = parts.executor
+        cache = parts.cache
+        events = parts.events
+        resolver = parts.resolver
+        buffers = LoopBuffers(blocks: 256, largeLimit: 8 << 20, scratchSize: 64 * 1024)
+        identities = parts.identities
+        routes = parts.routes
+        store = parts.store
+        storeState = parts.storeState
+        markKey = parts.markKey
+        seed = parts.seed
+    }
+
+    // MARK: - Mail in
+
+    nonisolated func send(_ report: LoopReport, from loop: Int) -> Bool {
+        executor.loop.post { self.assumeIsolated { $0.take(report, from: loop) } }
+    }
+
+    private func take(_ report: LoopReport, from loop: Int) {
+        switch report {
+        case .needed(let slot): needed(slot, from: loop)
+        case .refreshDue(let slot, let generation):
+            guard let token = tokensBySlot[slot] else { return }
+            apply(token.machine.refreshDue(generation: generation, at: now), to: token)
+        case .cold(let request): cold(request)
+        case .left(let ticket): left(ticket)
+        case .foundOpen(let ticket): foundOpen(ticket)
+        case .scoutFailed(let ticket): scoutFailed(ticket)
+        case .challenged(let challenge): challenged(challenge)
+        case .accepted(let slot, let generation): accepted(slot, generation)
+        }
+        flushOrders()
+    }
+
+    var now: UInt64 { executor.loop.kernel.now() }
+
+    // MARK: - Mail out
+
+    func connect(_ loops: [LoopBound<DataLoop>]) {
+        self.loops = loops
+        outbox = Array(repeating: [], count: loops.count)
+        isOpen = true
+        flushOrders()
+    }
+
+    func order(_ order: KeeperOrder, to loop: Int) {
+        guard loop < outbox.count else { return }
+        outbox[loop].append(order)
+    }
+
+    func answer(_ ticket: Ticket, _ answer: TokenAnswer) { order(.request(ticket, answer), to: ticket.loop) }
+
+    /// One letter a loop and turn, whatever is in it, so that the loop's mailbox cannot fill with orders.
+    func flushOrders() {
+        for index in outbox.indices where !outbox[index].isEmpty {
+            let orders = outbox[index]
+            let loop = loops[index]
+            if loop.value.loop.post({ for order in orders { loop.value.desk.open(order) } }) {
+                outbox[index].removeAll()
+            } else {
+                retryFlush()
+            }
+        }
+    }
+
+    private func retryFlush() {
+        guard !flushPending else { return }
+        flushPending = true
+        let alarm = Alarm(loop: loop)
+        alarm.action = { [unowned self] in
+            self.assumeIsolated {
+                $0.flushPending = false
+                $0.flushOrders()
+            }
+        }
+        alarm.set(at: now + 10_000_000)
+    }
+
+    // MARK: - Interpreting a token's machine
+
+    /// Carries out what a machine decided.
+    /// - Parameter direct: the event was about one request, and the answer is its alone: it is returned instead of being given to the
+    ///   waiters.
+    @discardableResult
+    func apply(_ actions: [AccessTokenMachine.Action], to token: KeptToken, direct: Bool = false) -> Outcome? {
+        var direct: (isAsked: Bool, outcome: Outcome?) = (direct, nil)
+        for action in actions {
+            switch action {
+            case .startFlight(let flight): startFlight(flight, of: token)
+            case .abandonFlight: token.flightTask?.cancel()
+            case .commit(let generation): commit(token, generation: generation)
+            case .publish(let fields): publish(token, fields)
+            case .unpublish: cache.clear(slot: token.slot)
+            case .answer(let loops, let outcome):
+                if direct.isAsked { direct.outcome = outcome } else { deliver(outcome, of: token, to: loops) }
+            case .scout(let loops):
+                for loop in loops.indices { order(.settled(slot: token.slot, .scout), to: loop) }
+            case .schedule(let time): alarm(of: token).set(at: time)
+            case .cancelTimer: token.alarm?.clear()
+            case .deleteRow: deleteRow(of: token)
+            case .discard: break
+            case .report(let event): log(event, token)
+            }
+        }
+        _ = cache.reclaim()
+        return direct.outcome
+    }
+
+    private func publish(_ token: KeptToken, _ fields: RecordFields) {
+        if let landing = token.landing, landing.generation == fields.generation {
+            token.line = landing
+            token.landing = nil
+        }
+        guard let line = token.line, line.generation == fields.generation else { return }
+        let publication = line.bytes.withBytes { cache.publish(slot: token.slot, record: fields, bytes: $0) }
+        if case .published(let evicted) = publication, !evicted.isEmpty {
+            events.debug("tokens evicted", [LogField("count", .count(Int64(evicted.count)))])
+        }
+    }
+
+    private func deliver(_ outcome: Outcome, of token: KeptToken, to waiting: LoopSet) {
+        let answer = tokenAnswer(outcome, of: token)
+        for loop in waiting.indices { order(.settled(slot: token.slot, answer), to: loop) }
+        let tickets = token.tickets.filter { waiting.contains(.loop($0.loop)) }
+        token.tickets.removeAll { waiting.contains(.loop($0.loop)) }
+        for ticket in tickets { self.answer(ticket, answer) }
+    }
+
+    func tokenAnswer(_ outcome: Outcome, of token: KeptToken) -> TokenAnswer {
+        switch outcome {
+        case .ready(_, let justGranted): .use(slot: token.slot, justGranted: justGranted)
+        case .failed(let failure, let wait): .fault(Fault(failure, retryAfter: wait, detail: token.lastFailure))
+        case .final: .final
+        case .moved: .fault(Fault(.issuerUnavailable, retryAfter: 1))
+        }
+    }
+
+    private func alarm(of token: KeptToken) -> Alarm {
+        if let alarm = token.alarm { return alarm }
+        let alarm = Alarm(loop: loop)
+        alarm.action = { [unowned self, unowned token] in
+            self.assumeIsolated { keeper in
+                keeper.apply(token.machine.timerFired(at: keeper.now), to: token)
+                keeper.flushOrders()
+            }
+        }
+        token.alarm = alarm
+        return alarm
+    }
+
+    // MARK: - Tokens by key
+
+    /// The token of a key, made when it is first asked for. Nil when every slot of the hot cache is in use.
+    func token(of key: AccessKey, identity: KeptIdentity, wanted: Wanted) -> KeptToken? {
+        if let token = tokens[key] { return token }
+        guard let slot = cache.allocateSlot() else { return nil }
+        return adopt(key: key, slot: slot, identity: identity, wanted: wanted)
+    }
+
+    @discardableResult
+    func adopt(key: AccessKey, slot: Slot, identity: KeptIdentity, wanted: Wanted) -> KeptToken {
+        let machine = AccessTokenMachine(
+            policy: identity.policy.access, standing: identity.standing,
+            seed: seed ^ UInt64(slot.index) &* 0x9E37_79B9_7F4A_7C15)
+        let token = KeptToken(key: key, slot: slot, identity: identity, machine: machine, wanted: wanted)
+        if identity.policy.kind == .basic { token.probation = BasicProbation() }
+        tokens[key] = token
+        tokensBySlot[slot] = token
+        return token
+    }
+}
+
+/// A route as the keeper holds it.
+/// Touched on the keeper's loop only.
+final class KeptRoute: @unchecked Sendable {
+    let index: Int
+    let name: String
+    let origin: Origin
+    let originText: String
+    let identity: KeptIdentity?
+    let wanted: Wanted
+    let scopes: ScopeSet
+    let audience: ByteString?
+    let resource: ByteString?
+    let realm: Realm?
+    let published: Published<LearnedSnapshot>?
+    /// Tokens are bound to one URL instead of the whole realm (`token_scope: url`).
+    let bindsToURL: Bool
+    let upstream: UpstreamPlan
+    let pathPrefix: String
+    /// The User-Agent that makes the upstream challenge.
+    let probeAgent: String
+    var table = LearnedTable()
+    var scouts: ScoutMachine
+
+    init(
+        index: Int, name: String, origin: Origin, originText: String, identity: KeptIdentity?, wanted: Wanted,
+        scopes: ScopeSet, audience: ByteString?, resource: ByteString?, realm: Realm?,
+        published: Published<LearnedSnapshot>?, bindsToURL: Bool, waiters: Int, upstream: UpstreamPlan,
+        pathPrefix: String, probeAgent: String
+    ) {
+        self.index = index
+        self.name = name
+        self.origin = origin
+        self.originText = originText
+        self.identity = identity
+        self.wanted = wanted
+        self.scopes = scopes
+        self.audience = audience
+        self.resource = resource
+        self.realm = realm
+        self.published = published
+        self.bindsToURL = bindsToURL
+        self.upstream = upstream
+        self.pathPrefix = pathPrefix
+        self.probeAgent = probeAgent
+        scouts = ScoutMachine(limit: waiters)
+    }
+
+    func key(of realm: Realm) -> AccessKey? {
+        guard let identity else { return nil }
+        return AccessKey(
+            digest: identity.digest, origin: origin, realm: realm, scopes: scopes, audience: audience,
+            resource: resource,
+            subject: nil)
+    }
+}
+
+/// What a keeper is made of. Built before any thread runs, handed over once.
+struct KeeperParts: @unchecked Sendable {
+    let executor: LoopExecutor
+    let cache: HotCache
+    let events: EventLog
+    let resolver: Resolver
+    let identities: [KeptIdentity]
+    let routes: [KeptRoute]
+    let store: TokenStore?
+    let storeState: Keeper.StoreState
+    let markKey: SealingKey
+    let seed: UInt64
+}

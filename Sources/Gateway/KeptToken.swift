@@ -1,0 +1,163 @@
+internal import Handshakes
+internal import HotCache
+internal import Reactor
+internal import TLS
+internal import Tokens
+
+/// One access key's token, as the keeper holds it: the machine, the bytes that it decides over, and who waits for them.
+/// Touched on the keeper's loop only, hence safe to hand through its tasks.
+final class KeptToken: @unchecked Sendable {
+    let key: AccessKey
+    let slot: Slot
+    let identity: KeptIdentity
+    var machine: AccessTokenMachine
+
+    /// The ready field line of the served token and of one that waits for its commit, with their generations.
+    var line: (generation: UInt64, bytes: Secret)?
+    var landing: (generation: UInt64, bytes: Secret)?
+    /// The challenge that the next flight answers. Single-use, never stored.
+    var challenge: Handshakes.Challenge?
+    /// The route that the token was first made for: where a probe goes.
+    weak var route: KeptRoute?
+    /// Scopes, audience and resource as configured, for the request to the issuer.
+    let wanted: Wanted
+
+    /// Requests that the keeper answers one by one; loops that wait with the slot stand in the machine.
+    var tickets: [Ticket] = []
+    /// For `basic`: its secret has to succeed once before it is published.
+    var probation: BasicProbation?
+    var flightTask: Task<Void, Never>?
+    var alarm: Alarm?
+    var grants: UInt64 = 0
+    var lastFailure: String?
+    /// When a fixed credential's secret was last read.
+    var loadedAt: UInt64 = 0
+
+    init(key: AccessKey, slot: Slot, identity: KeptIdentity, machine: AccessTokenMachine, wanted: Wanted) {
+        self.key = key
+        self.slot = slot
+        self.identity = identity
+        self.machine = machine
+        self.wanted = wanted
+    }
+}
+
+/// An identity as the keeper holds it.
+/// Touched on the keeper's loop only.
+final class KeptIdentity: @unchecked Sendable {
+    let plan: IdentityPlan
+    let digest: IdentityDigest
+    let policy: IdentityPolicy
+    /// Whose account is locked when a password is wrong; nil for schemes without one.
+    let account: Account?
+    /// Where its session and durable material come from; nil for schemes that have none.
+    let issuer: Origin?
+
+    var epoch: UInt64 = 1
+    /// Rises when a secret's value changes.
+    var secretVersion: UInt64 = 1
+    var secretHashes: [String: [UInt8]] = [:]
+    var secretsCheckedAt: UInt64 = 0
+    /// Path that is asked to get a challenge when no caller's request brings one.
+    var probe: String?
+    var durable: LayerMaterial?
+    var session: LayerMaterial?
+    /// What was read to spend an attempt, so that its outcome is booked on the same mark.
+    var openMark: AttemptMark?
+    /// Flights of one account go one after the other, across identities.
+    var lane: Lane?
+    var lastFailure: String?
+    var grants: UInt64 = 0
+    var failures: UInt64 = 0
+
+    init(plan: IdentityPlan, digest: IdentityDigest, policy: IdentityPolicy, account: Account?, issuer: Origin?) {
+        self.plan = plan
+        self.digest = digest
+        self.policy = policy
+        self.account = account
+        self.issuer = issuer
+    }
+
+    var standing: Standing { Standing(digest: digest, secretVersion: secretVersion, epoch: epoch) }
+}
+
+/// What the keeper needs to know of an identity's configuration beyond its handshake.
+struct IdentityPolicy: Sendable {
+    var access: AccessTokenPolicy
+    var lifetime: LifetimePolicy
+    var attempts: AttemptLedger.Policy
+    var secrets: [String: SecretSource]
+    var network: IssuerNetwork
+    var kind: Kind
+    /// The identity must have a token before the gateway is ready.
+    var startup: Startup
+
+    enum Kind: Sendable { case fixed, basic, proactive, challengeDriven }
+    enum Startup: Sendable { case lazy, wait, required }
+}
+
+/// Reads a secret anew each time; the value is wiped by its owner.
+typealias SecretSource = @Sendable () throws -> Secret
+
+/// How calls to an identity's issuer are made.
+struct IssuerNetwork: Sendable {
+    var authorities: [CertificateAuthority]
+    var minimumVersion: TLSVersion
+    var legacyTLS: Bool
+    var serverName: String?
+    /// Nanoseconds for one call, connect included.
+    var timeout: UInt64
+    /// Addresses to use instead of resolving, by host.
+    var resolve: [String: [SocketAddress]]
+    /// Where to connect whatever the host, as a route's `to.addresses` says.
+    var pinned: [SocketAddress] = []
+}
+
+/// A turn-taking of flights: first come, first served.
+final class Lane {
+    private var isTaken = false
+    private var queue: [CheckedContinuation<Void, Never>] = []
+
+    /// Waits for its turn, on the keeper.
+    func enter(isolation: isolated Keeper) async {
+        guard isTaken else {
+            isTaken = true
+            return
+        }
+        await withCheckedContinuation { queue.append($0) }
+    }
+
+    func leave() {
+        if queue.isEmpty {
+            isTaken = false
+        } else {
+            queue.removeFirst().resume()
+        }
+    }
+}
+
+/// A timer of the keeper with a closure behind it.
+final class Alarm: Watched {
+    private var timer: TimerID?
+    var action: () -> Void = {}
+
+    override init(loop: Loop) {
+        super.init(loop: loop)
+        loop.adopt(self)
+    }
+
+    func set(at deadline: UInt64) {
+        if let timer { loop.disarm(timer) }
+        timer = loop.arm(self, at: deadline, kind: 0)
+    }
+
+    func clear() {
+        if let timer { loop.disarm(timer) }
+        timer = nil
+    }
+
+    override func timerFired(_ kind: UInt8) {
+        timer = nil
+        action()
+    }
+}

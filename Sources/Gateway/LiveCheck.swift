@@ -1,0 +1,150 @@
+public import Configuration
+internal import Handshakes
+internal import HotCache
+internal import Reactor
+internal import Synchronization
+internal import Telemetry
+internal import TokenStore
+internal import Tokens
+
+/// What `check --live` found of one identity or upstream.
+public struct LiveFinding: Sendable {
+    public let subject: String
+    public let isGood: Bool
+    public let milliseconds: Int
+    /// One sentence; on failure what to do.
+    public let text: String
+}
+
+/// Tries a configuration against the world: one token for each identity, one connection to each upstream.
+public enum LiveCheck {
+    /// Blocks until everything has been tried; each step is bounded by its own timeout.
+    public static func run(
+        _ configuration: Configuration, environment: @escaping @Sendable (String) -> String?
+    ) throws(GatewayFault) -> [LiveFinding] {
+        let loop: Loop
+        let resolver: Resolver
+        let events: EventLog
+        do {
+            loop = try Loop(name: "check")
+            resolver = try Resolver()
+            events = try EventLog(level: .error)
+        } catch { throw GatewayFault("\(error)") }
+        let cache = HotCache(readers: 1, slots: 4096, byteLimit: 1 << 20)
+        let identityCompiler = IdentityCompiler(
+            environment: environment, secretFiles: configuration.secretFiles, persists: configuration.store.path != nil)
+        var identities: [KeptIdentity] = []
+        for (index, identity) in configuration.identities.enumerated() {
+            identities.append(try identityCompiler.compile(identity, index: index))
+        }
+        var compiler = GatewayCompiler(
+            configuration: configuration, identities: identities, identityCompiler: identityCompiler, cache: cache,
+            loops: 1,
+            routeNames: NameTable(), faultNames: NameTable())
+        let plan = try compiler.compile()
+        // With the store, so that an attempt made here counts, and with a running gateway none is made at all.
+        let opened = try Gateway.openStore(configuration, environment: environment, events: events)
+        let keeper = Keeper(
+            KeeperParts(
+                executor: LoopExecutor(loop: loop), cache: cache, events: events, resolver: resolver,
+                identities: identities,
+                routes: compiler.keptRoutes, store: opened.store, storeState: opened.state, markKey: opened.key, seed: 1
+            ))
+        let findings = Mutex<[LiveFinding]>([])
+        let rows = opened.rows
+        let found: @Sendable (LiveFinding) -> Void = { finding in findings.withLock { $0.append(finding) } }
+        _ = loop.post {
+            keeper.assumeIsolated { keeper in
+                keeper.restore(rows)
+                keeper.tryEverything(upstreams: plan.upstreams, found: found)
+            }
+        }
+        loop.run()
+        _ = opened.store?.close()
+        return findings.withLock { $0 }
+    }
+}
+
+extension Keeper {
+    func tryEverything(upstreams: [UpstreamPlan], found: @escaping @Sendable (LiveFinding) -> Void) {
+        Task {
+            for identity in identities { found(await tryIdentity(identity)) }
+            for upstream in upstreams { found(await tryUpstream(upstream)) }
+            loop.stop()
+        }
+    }
+
+    private func tryIdentity(_ identity: KeptIdentity) async -> LiveFinding {
+        let begun = now
+        let subject = "identity \(identity.plan.name)"
+        let ledger = KeeperLedger(keeper: self, identity: identity, standing: identity.standing)
+        let client = KeeperIssuerClient(keeper: self, network: identity.policy.network)
+        let wanted = routes.first { $0.identity === identity }?.wanted ?? Wanted(upstreamOrigin: "")
+        do throws(Handshakes.GrantFailure) {
+            if let webgate = identity.plan.handshake as? OAMWebGateHandshake {
+                try await webgate.openSession(ledger: ledger, issuer: client)
+                return LiveFinding(
+                    subject: subject, isGood: true, milliseconds: since(begun),
+                    text: "logged in; access tokens need a challenge of the upstream and were not tried")
+            }
+            _ = try await identity.plan.handshake.acquire(wanted, ledger: ledger, issuer: client)
+            let isLocal = identity.policy.kind == .fixed || identity.policy.kind == .basic
+            return LiveFinding(
+                subject: subject, isGood: true, milliseconds: since(begun),
+                text: isLocal ? "secret read; only the upstream can judge it" : "token obtained")
+        } catch {
+            return LiveFinding(subject: subject, isGood: false, milliseconds: since(begun), text: "\(error)")
+        }
+    }
+
+    private func tryUpstream(_ plan: UpstreamPlan) async -> LiveFinding {
+        let begun = now
+        let group = UpstreamGroup(plan: plan, loop: loop, buffers: buffers, resolver: resolver) { _ in }
+        let fault: Fault? = await withCheckedContinuation { continuation in
+            let trial = ConnectionTrial { continuation.resume(returning: $0) }
+            trial.begin(group)
+        }
+        let text =
+            switch fault?.kind {
+            case nil: plan.usesTLS ? "connected, certificate good" : "connected"
+            case .upstreamTLS:
+                "TLS failed: \(group.lastTLSFailure ?? "handshake"); see tls.ca, tls.server_name, tls.legacy"
+            case .upstreamUnresolvable: "the name does not resolve"
+            case .upstreamConnectTimeout: "no answer in time"
+            default: "connection refused"
+            }
+        return LiveFinding(
+            subject: "upstream \(plan.origin)", isGood: fault == nil, milliseconds: since(begun), text: text)
+    }
+
+    private func since(_ begun: UInt64) -> Int { Int((now - begun) / 1_000_000) }
+}
+
+/// Connects once and says how it went.
+private final class ConnectionTrial: UpstreamUser {
+    private var done: ((Fault?) -> Void)?
+    /// Keeps itself alive until the outcome: the connection knows its user only weakly.
+    private var itself: ConnectionTrial?
+
+    init(done: @escaping (Fault?) -> Void) { self.done = done }
+
+    func begin(_ group: UpstreamGroup) {
+        itself = self
+        _ = group.take(for: self, fresh: true)
+    }
+
+    func upstreamConnected(_ connection: UpstreamConnection) {
+        connection.close()
+        end(nil)
+    }
+
+    func upstreamReady(_ connection: UpstreamConnection) {}
+    func upstreamLost(_ connection: UpstreamConnection, _ fault: Fault) { end(fault) }
+    func upstreamTimedOut(_ connection: UpstreamConnection) {}
+
+    private func end(_ fault: Fault?) {
+        done?(fault)
+        done = nil
+        itself = nil
+    }
+}

@@ -1,0 +1,54 @@
+internal import Reactor
+
+/// The memory of one loop's connections: blocks for input, larger ones for the rare big head or body, and scratch areas that are
+/// free again at the end of every call.
+final class LoopBuffers {
+    /// Bytes of an ordinary block: one TLS record, and more than nearly every head.
+    let blockSize = 16 * 1024
+    /// Where heads are composed. Twice the largest head, since a rewrite may add to it.
+    let scratch: UnsafeMutableRawBufferPointer
+    /// Where the parts of one TLS record are put together.
+    let record: UnsafeMutableRawBufferPointer
+    /// A chunk's size line, and its end with the trailers behind it.
+    let prefix: UnsafeMutableRawBufferPointer
+    let suffix: UnsafeMutableRawBufferPointer
+    private let pool: BufferPool
+    private var largeBytes = 0
+    private let largeLimit: Int
+
+    init(blocks: Int, largeLimit: Int, scratchSize: Int) {
+        pool = BufferPool(blockSize: 16 * 1024, capacity: blocks)
+        self.largeLimit = largeLimit
+        scratch = .allocate(byteCount: scratchSize, alignment: 16)
+        record = .allocate(byteCount: 16 * 1024, alignment: 16)
+        prefix = .allocate(byteCount: 32, alignment: 16)
+        suffix = .allocate(byteCount: 12 * 1024, alignment: 16)
+    }
+
+    deinit {
+        scratch.deallocate()
+        record.deallocate()
+        prefix.deallocate()
+        suffix.deallocate()
+    }
+
+    func take() -> UnsafeMutableRawBufferPointer? { pool.take() }
+
+    /// A block of at least `capacity` bytes. Past the pool's block size it is allocated, an exception to the first law: only heads over
+    /// 16 KiB and output that a slow peer leaves behind come here.
+    func takeLarge(_ capacity: Int) -> UnsafeMutableRawBufferPointer? {
+        if capacity <= blockSize { return pool.take() }
+        guard largeBytes + capacity <= largeLimit else { return nil }
+        largeBytes += capacity
+        return .allocate(byteCount: capacity, alignment: 16)
+    }
+
+    func give(_ block: UnsafeMutableRawBufferPointer) {
+        if block.count == blockSize {
+            pool.give(block)
+        } else {
+            largeBytes -= block.count
+            block.deallocate()
+        }
+    }
+}

@@ -1,0 +1,78 @@
+internal import Telemetry
+
+/// What is counted, by name: families and cells of a configuration.
+struct MetricPlan: Sendable {
+    var schema = MetricSchema()
+    /// By route; the last row counts requests that found no route.
+    var requests: [MetricRow] = []
+    var durations: [MetricHistogram] = []
+    var replays: [(accepted: MetricCell, refused: MetricCell)] = []
+    var lookups: [MetricCell] = []
+    var callers: MetricCell
+    var glitches: [MetricCell] = []
+
+    init(routes: [String]) throws(MetricFault) {
+        let requestFamily = try schema.family(
+            "cardea_requests_total", help: "Requests by route and status.", kind: .counter, labels: ["route", "code"],
+            omitsZeros: true)
+        let durationFamily = try schema.family(
+            "cardea_request_duration_seconds", help: "Time from a request's first byte to its answer's last.",
+            kind: .histogram, labels: ["route"])
+        let replayFamily = try schema.family(
+            "cardea_replays_total", help: "Requests sent a second time after a challenge.", kind: .counter,
+            labels: ["route", "result"])
+        let lookupFamily = try schema.family(
+            "cardea_token_lookups_total", help: "Where requests found their token.", kind: .counter, labels: ["result"])
+        let callerFamily = try schema.family(
+            "cardea_caller_connections", help: "Connections of callers now.", kind: .gauge)
+        let glitchFamily = try schema.family(
+            "cardea_glitches_total", help: "Odd events that were dealt with.", kind: .counter, labels: ["kind"])
+        for route in routes + ["-"] {
+            requests.append(try schema.row(requestFamily, [route], columns: StatusColumns.labels))
+        }
+        for route in routes {
+            durations.append(try schema.histogram(durationFamily, [route]))
+            replays.append(
+                (
+                    try schema.series(replayFamily, [route, "accepted"]),
+                    try schema.series(replayFamily, [route, "refused"])
+                ))
+        }
+        for state in AccessRecord.CacheState.allCases { lookups.append(try schema.series(lookupFamily, ["\(state)"])) }
+        callers = try schema.series(callerFamily)
+        for kind in Glitch.allCases { glitches.append(try schema.series(glitchFamily, [kind.rawValue])) }
+    }
+}
+
+/// Odd but survivable events, which show a hostile or broken peer.
+enum Glitch: String, CaseIterable, Sendable {
+    case unusableChallenge = "unusable_challenge"
+    case loginRedirect = "login_redirect"
+    case acceptFailed = "accept_failed"
+    case connectionLimit = "connection_limit"
+}
+
+/// One loop's counters.
+struct LoopMetrics {
+    let plan: MetricPlan
+    let block: MetricBlock
+
+    func finished(route: Int?, status: Int, nanoseconds: UInt64, cache: AccessRecord.CacheState) {
+        block.add(plan.requests[route ?? plan.requests.count - 1][StatusColumns.column(of: status)])
+        block.add(plan.lookups[Int(cache.rawValue)])
+        if let route { block.observe(plan.durations[route], nanoseconds: nanoseconds) }
+    }
+
+    func replayed(route: Int?, refused: Bool) {
+        guard let route else { return }
+        block.add(refused ? plan.replays[route].refused : plan.replays[route].accepted)
+    }
+
+    func glitch(_ glitch: Glitch) {
+        guard let index = Glitch.allCases.firstIndex(of: glitch) else { return }
+        block.add(plan.glitches[index])
+    }
+
+    func callerOpened() { block.add(plan.callers) }
+    func callerClosed() { block.subtract(plan.callers) }
+}

@@ -1,0 +1,36 @@
+internal import Glibc
+internal import HTTP1
+
+// Received bytes by offset, as the head indices name them.
+
+extension UnsafeRawBufferPointer {
+    subscript(range: ByteRange) -> UnsafeRawBufferPointer { UnsafeRawBufferPointer(rebasing: self[range.indices]) }
+
+    /// The bytes for the pure modules. The block they lie in outlives the call that gets them; nothing of it is kept.
+    var octets: Span<UInt8> {
+        @_lifetime(immortal)
+        get { _overrideLifetime(Span(_unsafeBytes: self), copying: ()) }
+    }
+}
+
+extension OutputCursor {
+    /// What was written into `memory`, from which the cursor was made.
+    func written(in memory: UnsafeMutableRawBufferPointer) -> UnsafeRawBufferPointer {
+        UnsafeRawBufferPointer(rebasing: memory[..<count])
+    }
+}
+
+/// Compares with a name that is in lower case already.
+func equalsIgnoringCase(_ bytes: UnsafeRawBufferPointer, _ lowercase: [UInt8]) -> Bool {
+    guard bytes.count == lowercase.count else { return false }
+    for index in 0..<lowercase.count {
+        var octet = bytes[index]
+        if octet >= 0x41, octet <= 0x5a { octet |= 0x20 }
+        if octet != lowercase[index] { return false }
+    }
+    return true
+}
+
+func equals(_ bytes: UnsafeRawBufferPointer, _ expected: [UInt8]) -> Bool {
+    bytes.count == expected.count && expected.withUnsafeBytes { $0.elementsEqual(bytes) }
+}

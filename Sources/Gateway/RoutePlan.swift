@@ -1,0 +1,165 @@
+internal import HTTP1
+internal import Handshakes
+internal import HotCache
+internal import Reactor
+internal import Tokens
+
+/// A route as the data path needs it: compiled from the configuration once, immutable, shared by all loops.
+final class RoutePlan: Sendable {
+    let index: Int
+    let name: String
+    let matches: RouteMatch
+    let admission: Admission
+    let upstream: UpstreamPlan
+    /// Stands before every path toward the upstream; empty or without a trailing slash.
+    let pathPrefix: String
+    let edits: RequestEdits
+    let answerEdits: ResponseEdits
+    let identity: IdentityPlan?
+    let injection: Injection?
+    /// The slot of a route whose access key is known from the configuration; nil for none and for challenge-driven identities.
+    let slot: Slot?
+    /// What was learned of a challenge-driven route: written by the keeper.
+    let learned: Published<LearnedSnapshot>?
+    let strictPaths: Bool
+    let replay: Exchange.ReplayPolicy
+    /// Upper-case methods whose requests may be replayed; empty: all.
+    let replayMethods: [[UInt8]]
+    /// Bytes of a request body that are kept for a replay.
+    let replayBody: Int
+    let passesFinalRefusal: Bool
+    /// Nanoseconds.
+    let answerTimeout: UInt64
+    let idleTimeout: UInt64
+
+    init(
+        index: Int, name: String, matches: RouteMatch, admission: Admission, upstream: UpstreamPlan, pathPrefix: String,
+        edits: RequestEdits,
+        answerEdits: ResponseEdits, identity: IdentityPlan?, injection: Injection?, slot: Slot?,
+        learned: Published<LearnedSnapshot>?,
+        strictPaths: Bool, replay: Exchange.ReplayPolicy, replayMethods: [[UInt8]], replayBody: Int,
+        passesFinalRefusal: Bool, answerTimeout: UInt64, idleTimeout: UInt64
+    ) {
+        self.index = index
+        self.name = name
+        self.matches = matches
+        self.admission = admission
+        self.upstream = upstream
+        self.pathPrefix = pathPrefix
+        self.edits = edits
+        self.answerEdits = answerEdits
+        self.identity = identity
+        self.injection = injection
+        self.slot = slot
+        self.learned = learned
+        self.strictPaths = strictPaths
+        self.replay = replay
+        self.replayMethods = replayMethods
+        self.replayBody = replayBody
+        self.passesFinalRefusal = passesFinalRefusal
+        self.answerTimeout = answerTimeout
+        self.idleTimeout = idleTimeout
+    }
+}
+
+extension RoutePlan {
+    /// What stands around the token where the route has a field line of its own.
+    struct Injection: Sendable {
+        let before: [UInt8]
+        let after: [UInt8]
+    }
+}
+
+/// An identity as the data path needs it.
+final class IdentityPlan: Sendable {
+    let index: Int
+    let name: String
+    let handshake: any Handshake
+    let isChallengeDriven: Bool
+    /// Statuses in which a challenge may hide; at most a handful.
+    let inspectedStatuses: [Int]
+    /// Nanoseconds that a caller waits for a token at most.
+    let acquireTimeout: UInt64
+    /// Successful answers are told to the keeper until it says that it knows: `basic` is on probation until then.
+    let reportsSuccess: Bool
+    /// The URL told to the issuer is the one that the caller used, not the upstream's.
+    let resourceFromCaller: Bool
+    /// Bytes before the token in the ready line.
+    let linePrefix: Int
+
+    init(
+        index: Int, name: String, handshake: any Handshake, acquireTimeout: UInt64, reportsSuccess: Bool,
+        resourceFromCaller: Bool, statuses: [Int]?
+    ) {
+        self.index = index
+        self.name = name
+        self.handshake = handshake
+        isChallengeDriven = handshake.isChallengeDriven
+        inspectedStatuses = statuses ?? handshake.inspectedStatuses
+        self.acquireTimeout = acquireTimeout
+        self.reportsSuccess = reportsSuccess
+        self.resourceFromCaller = resourceFromCaller
+        let empty = handshake.injection(for: [])
+        linePrefix = empty.name.utf8.count + 2 + empty.value.count
+    }
+}
+
+/// Which requests a route takes.
+struct RouteMatch: Sendable {
+    var host: Host = .any
+    var path: Path = .any
+    /// As written on the wire; empty: all.
+    var methods: [[UInt8]] = []
+    var headers: [(name: [UInt8], value: [UInt8])] = []
+
+    enum Host: Sendable {
+        case any
+        /// Lower case, without a port.
+        case exact([UInt8])
+        /// `*.example.com`: exactly one label before the suffix, which begins with a dot.
+        case oneLabel(suffix: [UInt8])
+    }
+
+    enum Path: Sendable {
+        case any
+        case exact([UInt8])
+        case prefix([UInt8])
+    }
+}
+
+/// Whom a route admits. Everything that is written must hold; a refusal never falls through to the next route.
+struct Admission: Sendable {
+    var from: From = .local
+    /// User ids admitted on a unix socket; empty: any that can open it.
+    var unixUsers: [UInt32] = []
+    var browsers = false
+    /// Lower-case hosts (no port) that a request on a loopback TCP listener may name; nil: not checked there.
+    var hosts: [[UInt8]] = []
+    /// Any host that ends with this one, from `match.host: "*.…"`.
+    var hostSuffix: [UInt8] = []
+
+    enum From: Sendable {
+        case local, any
+        case networks([AddressRange])
+    }
+}
+
+/// A listener as the data path needs it.
+final class ListenerPlan: Sendable {
+    let index: Int
+    let address: SocketAddress
+    let text: String
+    let isUnix: Bool
+    /// A loopback TCP address: a browser on this machine can reach it, so Host and Origin are checked.
+    let isLoopback: Bool
+    let routes: [RoutePlan]
+
+    init(index: Int, address: SocketAddress, text: String, isUnix: Bool, isLoopback: Bool, routes: [RoutePlan]) {
+        self.index = index
+        self.address = address
+        self.text = text
+        self.isUnix = isUnix
+        self.isLoopback = isLoopback
+        self.routes = routes
+    }
+}

@@ -1,0 +1,115 @@
+internal import Handshakes
+internal import TLS
+internal import Tokens
+
+/// What stands, sealed, in the value of a row. Big-endian numbers and counted byte strings behind a version byte; a row that does
+/// not decode exactly is dropped.
+struct AccessRow {
+    var line: Secret
+    /// Milliseconds since 1970.
+    var wallExpiry: Int64
+    /// Nanoseconds of the whole life.
+    var original: UInt64
+    var level: Int?
+    var granted: ScopeSet
+}
+
+/// A registration or a session, as its handshake encoded it.
+struct LayerRow {
+    var material: Secret
+    var wallExpiry: Int64?
+    var original: UInt64?
+}
+
+enum AttemptRow {
+    /// One row a mark; the file shows only its HMAC.
+    static func key(of mark: AttemptMark) -> [UInt8] {
+        var writer = RowWriter()
+        writer.put(Array(mark.account.issuer.description.utf8))
+        writer.put(mark.account.user.bytes)
+        writer.put(mark.secretHash.bytes)
+        return writer.bytes
+    }
+}
+
+// MARK: - Encoding
+
+extension AccessRow {
+    func encoded() -> [UInt8] {
+        var writer = RowWriter()
+        writer.put(wallExpiry)
+        writer.put(Int64(bitPattern: original))
+        writer.put(Int64(level ?? -1))
+        writer.put(Array(granted.description.utf8))
+        line.withBytes { writer.put(Array($0)) }
+        return writer.bytes
+    }
+
+    init?(encoded bytes: [UInt8]) {
+        guard var reader = RowReader(bytes), let wallExpiry = reader.number(), let original = reader.number(),
+            let level = reader.number(), let granted = reader.string(), let line = reader.string(), reader.isAtEnd
+        else { return nil }
+        self.init(
+            line: Secret(line), wallExpiry: wallExpiry, original: UInt64(bitPattern: original),
+            level: level < 0 ? nil : Int(level), granted: ScopeSet(spaceSeparated: granted))
+    }
+}
+
+extension LayerRow {
+    func encoded() -> [UInt8] {
+        var writer = RowWriter()
+        writer.put(wallExpiry ?? -1)
+        writer.put(Int64(bitPattern: original ?? .max))
+        material.withBytes { writer.put(Array($0)) }
+        return writer.bytes
+    }
+
+    init?(encoded bytes: [UInt8]) {
+        guard var reader = RowReader(bytes), let wallExpiry = reader.number(), let original = reader.number(),
+            let material = reader.string(), reader.isAtEnd
+        else { return nil }
+        self.init(
+            material: Secret(material), wallExpiry: wallExpiry < 0 ? nil : wallExpiry,
+            original: UInt64(bitPattern: original) == .max ? nil : UInt64(bitPattern: original))
+    }
+}
+
+private struct RowWriter {
+    private(set) var bytes: [UInt8] = [RowReader.version]
+
+    mutating func put(_ number: Int64) {
+        for shift in stride(from: 56, through: 0, by: -8) {
+            bytes.append(UInt8(truncatingIfNeeded: number >> Int64(shift)))
+        }
+    }
+
+    mutating func put(_ string: [UInt8]) {
+        put(Int64(string.count))
+        bytes += string
+    }
+}
+
+private struct RowReader {
+    static let version: UInt8 = 1
+    private var rest: ArraySlice<UInt8>
+
+    init?(_ bytes: [UInt8]) {
+        guard bytes.first == Self.version else { return nil }
+        rest = bytes.dropFirst()
+    }
+
+    var isAtEnd: Bool { rest.isEmpty }
+
+    mutating func number() -> Int64? {
+        guard rest.count >= 8 else { return nil }
+        let number = rest.prefix(8).reduce(Int64(0)) { $0 << 8 | Int64($1) }
+        rest = rest.dropFirst(8)
+        return number
+    }
+
+    mutating func string() -> [UInt8]? {
+        guard let count = number(), count >= 0, count <= rest.count else { return nil }
+        defer { rest = rest.dropFirst(Int(count)) }
+        return Array(rest.prefix(Int(count)))
+    }
+}

@@ -1,0 +1,342 @@
+internal import CLinux
+internal import Glibc
+internal import Reactor
+internal import TLS
+
+/// One connected socket, clear text or TLS, with one input block and the output that the kernel has not taken yet.
+///
+/// Both halves of an exchange are streams. Back-pressure is a rule between two of them: a half reads only while the other half's
+/// `pending` is empty, so a stream holds at most one block of input and what one read could not write.
+class Stream: Watched {
+    let buffers: LoopBuffers
+    final var tls: TLSConnection?
+
+    /// Input: bytes `start..<end` of `block` are received and not yet consumed.
+    final var block: UnsafeMutableRawBufferPointer?
+    final var start = 0
+    final var end = 0
+    /// The peer will send no more.
+    final var inputEnded = false
+    /// Epoll said readable and no read has come back empty since.
+    final var canRead = false
+    final var canWrite = false
+
+    /// Output that the socket did not take. Empty in the steady state.
+    private var pending: UnsafeMutableRawBufferPointer?
+    private var pendingStart = 0
+    private var pendingEnd = 0
+
+    /// The one deadline of this stream, in nanoseconds; zero for none. The wheel's timer may fire early: then it is set again.
+    private final var deadline: UInt64 = 0
+    private final var deadlineKind: UInt8 = 0
+    private final var timer: TimerID?
+    private final var timerAt: UInt64 = 0
+
+    final var bytesIn: UInt64 = 0
+    final var bytesOut: UInt64 = 0
+
+    /// Most output that may wait: one head, one block of body and its chunk framing.
+    static let pendingLimit = 256 * 1024
+
+    init(loop: Loop, buffers: LoopBuffers) {
+        self.buffers = buffers
+        super.init(loop: loop)
+    }
+
+    enum Reading { case bytes(Int), notNow, ended, truncated, failed, blockFull, noBuffer }
+
+    // MARK: - Input
+
+    /// Reads once into the free end of the block, taking a block if there is none.
+    final func fill() -> Reading {
+        if block == nil {
+            guard let taken = buffers.take() else { return .noBuffer }
+            block = taken
+            start = 0
+            end = 0
+        }
+        guard let block, end < block.count else { return .blockFull }
+        guard canRead else { return inputEnded ? .ended : .notNow }
+        let free = UnsafeMutableRawBufferPointer(rebasing: block[end...])
+        if let tls {
+            switch tls.read(into: free) {
+            case .bytes(let count):
+                end += count
+                bytesIn &+= UInt64(count)
+                return .bytes(count)
+            case .wantsRead:
+                canRead = false
+                return .notNow
+            case .wantsWrite:
+                canWrite = false
+                return .notNow
+            case .closed:
+                inputEnded = true
+                return .ended
+            case .truncated:
+                inputEnded = true
+                return .truncated
+            case .failed:
+                return .failed
+            }
+        }
+        let count = loop.kernel.read(descriptor, into: free)
+        if count > 0 {
+            end += count
+            bytesIn &+= UInt64(count)
+            // A short read has emptied the socket, and edge-triggered epoll will tell of what comes next, unless the end of
+            // input was already told: that edge does not come twice.
+            if count < free.count, !inputEndSeen { canRead = false }
+            return .bytes(count)
+        }
+        if count == 0 {
+            inputEnded = true
+            canRead = false
+            return .ended
+        }
+        if count == Int(-EAGAIN) {
+            canRead = false
+            return .notNow
+        }
+        if count == Int(-EINTR) { return fill() }
+        return .failed
+    }
+
+    /// `EPOLLRDHUP` was seen: the end of input, or an error, is to be read after what is buffered.
+    final var inputEndSeen = false
+
+    final var input: UnsafeRawBufferPointer {
+        guard let block else { return UnsafeRawBufferPointer(start: nil, count: 0) }
+        return UnsafeRawBufferPointer(rebasing: block[start..<end])
+    }
+
+    /// Gives the block back when nothing is in it, so that an idle connection holds none.
+    final func releaseEmptyBlock() {
+        guard start == end, let block else { return }
+        buffers.give(block)
+        self.block = nil
+        start = 0
+        end = 0
+    }
+
+    /// Exchanges the block for one of `capacity` bytes and keeps the input at its front.
+    /// - Returns: false when no such block can be had.
+    final func growBlock(to capacity: Int) -> Bool {
+        guard let grown = buffers.takeLarge(capacity) else { return false }
+        let count = end - start
+        if let block {
+            grown.copyMemory(from: UnsafeRawBufferPointer(rebasing: block[start..<end]))
+            buffers.give(block)
+        }
+        block = grown
+        start = 0
+        end = count
+        return true
+    }
+
+    // MARK: - Output
+
+    final var hasPending: Bool { pendingEnd > pendingStart }
+    final var pendingCount: Int { pendingEnd - pendingStart }
+
+    /// Writes the parts in order; what the socket does not take is kept.
+    /// - Returns: false when the connection is lost or the bound of what may wait would be passed.
+    final func send(
+        _ first: UnsafeRawBufferPointer, _ second: UnsafeRawBufferPointer = .init(start: nil, count: 0),
+        _ third: UnsafeRawBufferPointer = .init(start: nil, count: 0)
+    ) -> Bool {
+        let total = first.count + second.count + third.count
+        if total == 0 { return true }
+        var taken = 0
+        if !hasPending, canWrite {
+            taken = write(first, second, third, total: total)
+            if taken < 0 { return false }
+        }
+        bytesOut &+= UInt64(total)
+        guard taken < total else { return true }
+        guard reserve(total - taken) else { return false }
+        keep(first, after: &taken)
+        keep(second, after: &taken)
+        keep(third, after: &taken)
+        return true
+    }
+
+    private func write(
+        _ first: UnsafeRawBufferPointer, _ second: UnsafeRawBufferPointer, _ third: UnsafeRawBufferPointer, total: Int
+    ) -> Int {
+        if tls != nil { return writeSealed(first, second, third, total: total) }
+        let written: Int
+        if second.count == 0, third.count == 0 {
+            written = loop.kernel.write(descriptor, first)
+        } else {
+            written = withUnsafeTemporaryAllocation(of: iovec.self, capacity: 3) { parts in
+                parts[0] = Self.vector(first)
+                parts[1] = Self.vector(second)
+                parts[2] = Self.vector(third)
+                return loop.kernel.write(descriptor, UnsafeBufferPointer(parts))
+            }
+        }
+        return settle(written, of: total)
+    }
+
+    /// TLS: small parts leave in one record, so that a head and its body cost one write.
+    private func writeSealed(
+        _ first: UnsafeRawBufferPointer, _ second: UnsafeRawBufferPointer, _ third: UnsafeRawBufferPointer, total: Int
+    ) -> Int {
+        guard let tls else { return -1 }
+        if second.count + third.count > 0, total <= buffers.record.count {
+            buffers.record.put(first, at: 0)
+            buffers.record.put(second, at: first.count)
+            buffers.record.put(third, at: first.count + second.count)
+            return writeRecord(tls, UnsafeRawBufferPointer(rebasing: buffers.record[..<total]))
+        }
+        var taken = writeRecord(tls, first)
+        guard taken == first.count else { return taken }
+        let next = writeRecord(tls, second)
+        guard next >= 0 else { return next }
+        taken += next
+        guard next == second.count else { return taken }
+        let last = writeRecord(tls, third)
+        return last < 0 ? last : taken + last
+    }
+
+    private func writeRecord(_ tls: TLSConnection, _ bytes: UnsafeRawBufferPointer) -> Int {
+        var taken = 0
+        while taken < bytes.count {
+            switch tls.write(UnsafeRawBufferPointer(rebasing: bytes[taken...])) {
+            case .bytes(let count): taken += count
+            case .wantsWrite:
+                canWrite = false
+                return taken
+            case .wantsRead: return taken
+            case .closed, .truncated, .failed: return -1
+            }
+        }
+        return taken
+    }
+
+    private func settle(_ written: Int, of total: Int) -> Int {
+        if written >= 0 {
+            if written < total { canWrite = false }
+            return written
+        }
+        if written == Int(-EAGAIN) {
+            canWrite = false
+            return 0
+        }
+        return written == Int(-EINTR) ? 0 : -1
+    }
+
+    /// Writes what waits.
+    /// - Returns: false when the connection is lost.
+    final func flush() -> Bool {
+        guard let pending, hasPending, canWrite else { return true }
+        let bytes = UnsafeRawBufferPointer(rebasing: pending[pendingStart..<pendingEnd])
+        let taken: Int
+        if let tls {
+            taken = writeRecord(tls, bytes)
+        } else {
+            taken = settle(loop.kernel.write(descriptor, bytes), of: bytes.count)
+        }
+        if taken < 0 { return false }
+        pendingStart += taken
+        if !hasPending { dropPending() }
+        return true
+    }
+
+    private func reserve(_ count: Int) -> Bool {
+        guard pendingCount + count <= Self.pendingLimit else { return false }
+        if let pending, pending.count - pendingEnd >= count { return true }
+        guard let larger = buffers.takeLarge(max(pendingCount + count, buffers.blockSize)) else { return false }
+        let waiting = pendingCount
+        if let pending {
+            larger.copyMemory(from: UnsafeRawBufferPointer(rebasing: pending[pendingStart..<pendingEnd]))
+            buffers.give(pending)
+        }
+        pending = larger
+        pendingStart = 0
+        pendingEnd = waiting
+        return true
+    }
+
+    /// Keeps what the socket left of `part`, `taken` being how much it took of this part and those behind it.
+    private func keep(_ part: UnsafeRawBufferPointer, after taken: inout Int) {
+        let skipped = min(taken, part.count)
+        taken -= skipped
+        guard skipped < part.count, let pending else { return }
+        pending.put(UnsafeRawBufferPointer(rebasing: part[skipped...]), at: pendingEnd)
+        pendingEnd += part.count - skipped
+    }
+
+    private static func vector(_ part: UnsafeRawBufferPointer) -> iovec {
+        iovec(iov_base: UnsafeMutableRawPointer(mutating: part.baseAddress), iov_len: part.count)
+    }
+
+    private func dropPending() {
+        if let pending { buffers.give(pending) }
+        pending = nil
+        pendingStart = 0
+        pendingEnd = 0
+    }
+
+    // MARK: - Deadline
+
+    /// Sets the one deadline. Moving it later costs a store: the timer that is armed finds out when it fires.
+    final func expect(by deadline: UInt64, kind: UInt8) {
+        self.deadline = deadline
+        deadlineKind = kind
+        if timer != nil, timerAt <= deadline { return }
+        if let timer { loop.disarm(timer) }
+        timer = loop.arm(self, at: deadline, kind: 0)
+        timerAt = deadline
+    }
+
+    final func expectNothing() { deadline = 0 }
+
+    final override func timerFired(_ kind: UInt8) {
+        timer = nil
+        guard deadline != 0 else { return }
+        if loop.now < deadline {
+            timer = loop.arm(self, at: deadline, kind: 0)
+            timerAt = deadline
+            return
+        }
+        deadline = 0
+        deadlinePassed(deadlineKind)
+    }
+
+    /// The deadline that `expect` set has passed.
+    func deadlinePassed(_ kind: UInt8) {}
+
+    // MARK: - End
+
+    /// Closes the socket and gives every buffer back. Safe to call twice.
+    final func tearDown() {
+        tls?.shutdown()
+        tls = nil
+        if let timer { loop.disarm(timer) }
+        timer = nil
+        deadline = 0
+        if let block { buffers.give(block) }
+        block = nil
+        start = 0
+        end = 0
+        dropPending()
+        loop.close(self)
+    }
+
+    /// Notes what epoll said. Subclasses call this first.
+    final func note(_ readiness: Readiness) {
+        if !readiness.isDisjoint(with: [.readable, .inputEnded, .hungUp, .failed]) { canRead = true }
+        if !readiness.isDisjoint(with: [.inputEnded, .hungUp, .failed]) { inputEndSeen = true }
+        if !readiness.isDisjoint(with: [.writable, .hungUp, .failed]) { canWrite = true }
+    }
+}
+
+extension UnsafeMutableRawBufferPointer {
+    /// Copies `bytes` to `offset`; traps when they do not fit.
+    func put(_ bytes: UnsafeRawBufferPointer, at offset: Int) {
+        guard bytes.count > 0 else { return }
+        UnsafeMutableRawBufferPointer(rebasing: self[offset..<(offset + bytes.count)]).copyMemory(from: bytes)
+    }
+}

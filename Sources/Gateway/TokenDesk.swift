@@ -1,0 +1,224 @@
+internal import HTTP1
+internal import Handshakes
+internal import HotCache
+internal import Reactor
+internal import Telemetry
+internal import Tokens
+
+/// Where the exchanges of one loop get their tokens: from the hot cache, or by waiting for the keeper.
+final class TokenDesk {
+    unowned let data: DataLoop
+    private let keeper: any KeeperInbox
+    private let loopIndex: Int
+
+    /// Requests that wait for a slot. One mail stands for all of them.
+    private var waiting: [Slot: [CallerConnection]] = [:]
+    /// Requests that the keeper knows one by one.
+    private var parked: [UInt64: CallerConnection] = [:]
+    private var lastTicket: UInt64 = 0
+    private(set) var waiters = 0
+
+    init(data: DataLoop, keeper: any KeeperInbox, loopIndex: Int) {
+        self.data = data
+        self.keeper = keeper
+        self.loopIndex = loopIndex
+    }
+
+    // MARK: - Looking up
+
+    func lookUp(_ slot: Slot, identity: IdentityPlan, caller: CallerConnection) -> Exchange.Lookup {
+        switch data.reader.lookup(slot, now: data.loop.now) {
+        case .hit(let token):
+            caller.record.cache = .hit
+            return .ready(slot: slot, generation: token.generation)
+        case .refreshDue(let token):
+            caller.record.cache = .hit
+            if !keeper.send(.refreshDue(slot: slot, generation: token.generation), from: loopIndex) {
+                data.reader.refreshNotAsked(slot)
+            }
+            return .ready(slot: slot, generation: token.generation)
+        case .miss:
+            return .missing(slot: slot)
+        }
+    }
+
+    func lookUpLearned(
+        _ route: RoutePlan, path: UnsafeRawBufferPointer, method: UnsafeRawBufferPointer, caller: CallerConnection
+    ) -> Exchange.Lookup {
+        guard let identity = route.identity, let learned = route.learned else { return .cold }
+        let found = data.reader.withSnapshot(learned) { $0.verdict(path: path, method: method) }
+        switch found {
+        case .slot(let slot)?: return lookUp(slot, identity: identity, caller: caller)
+        case .open?: return .open
+        case .cold?, nil: return .cold
+        }
+    }
+
+    // MARK: - Waiting
+
+    func wait(_ caller: CallerConnection, slot: Slot) {
+        guard admitWaiter(caller) else { return }
+        caller.waitsFor = slot
+        let isFirst = waiting[slot] == nil
+        waiting[slot, default: []].append(caller)
+        waiters += 1
+        guard isFirst else { return }
+        if !keeper.send(.needed(slot: slot), from: loopIndex) {
+            settle(slot, .fault(Fault(.tooManyWaiters, retryAfter: 1)))
+        }
+    }
+
+    func parkCold(_ caller: CallerConnection) {
+        guard admitWaiter(caller), let route = caller.route else { return }
+        let ticket = park(caller)
+        let request = ParkedRequest(
+            ticket: ticket, route: route.index, slot: route.slot, path: Array(caller.heldPath),
+            method: Array(caller.heldMethod),
+            isReplayable: caller.exchange.replay == .once && (caller.exchange.body == .none || caller.retainsBody),
+            isSafe: caller.method != .other)
+        if !keeper.send(.cold(request), from: loopIndex) {
+            unpark(caller)
+            caller.perform(caller.exchange.on(.refused(Fault(.tooManyWaiters, retryAfter: 1))))
+        }
+    }
+
+    private func admitWaiter(_ caller: CallerConnection) -> Bool {
+        if waiters + parked.count < data.limits.waiters { return true }
+        caller.perform(caller.exchange.on(.refused(Fault(.tooManyWaiters, retryAfter: 1))))
+        return false
+    }
+
+    private func park(_ caller: CallerConnection) -> Ticket {
+        lastTicket += 1
+        caller.ticket = lastTicket
+        parked[lastTicket] = caller
+        return Ticket(loop: loopIndex, number: lastTicket)
+    }
+
+    private func unpark(_ caller: CallerConnection) {
+        guard caller.ticket != 0 else { return }
+        parked[caller.ticket] = nil
+        caller.ticket = 0
+    }
+
+    /// The caller's exchange no longer waits, whatever it waited for. Safe to call when it does not.
+    func leave(_ caller: CallerConnection) {
+        if let slot = caller.waitsFor {
+            caller.waitsFor = nil
+            waiters -= 1
+            if var callers = waiting[slot] {
+                callers.removeAll { $0 === caller }
+                waiting[slot] = callers.isEmpty ? nil : callers
+            }
+        }
+        if caller.ticket != 0 {
+            let ticket = Ticket(loop: loopIndex, number: caller.ticket)
+            unpark(caller)
+            _ = keeper.send(.left(ticket: ticket), from: loopIndex)
+        }
+        if caller.scoutTicket != 0 {
+            let ticket = Ticket(loop: loopIndex, number: caller.scoutTicket)
+            caller.scoutTicket = 0
+            // Not sent when the mailbox is full: the keeper then finds out by its own deadline.
+            _ = keeper.send(.scoutFailed(ticket: ticket), from: loopIndex)
+        }
+    }
+
+    // MARK: - Reporting
+
+    /// A challenge. With `parks` the request waits for the keeper's word on it.
+    func report(_ caller: CallerConnection, parks: Bool) {
+        guard let route = caller.route, let challenge = caller.record.challenge else { return }
+        if parks, !admitWaiter(caller) { return }
+        let ticket = parks ? park(caller) : nil
+        var scout: Ticket?
+        if caller.scoutTicket != 0 {
+            scout = Ticket(loop: loopIndex, number: caller.scoutTicket)
+            caller.scoutTicket = 0
+        }
+        let report = ChallengeOfRequest(
+            ticket: ticket, scout: scout, loop: loopIndex, route: route.index, path: Array(caller.heldPath),
+            method: Array(caller.heldMethod), challenge: challenge, sent: caller.exchange.credential.sent,
+            isReplay: caller.exchange.replayed,
+            justGranted: caller.usesJustGranted)
+        if !keeper.send(.challenged(report), from: loopIndex), parks {
+            unpark(caller)
+            caller.perform(caller.exchange.on(.refused(Fault(.tooManyWaiters, retryAfter: 1))))
+        }
+    }
+
+    func reportOpen(_ caller: CallerConnection) {
+        guard caller.scoutTicket != 0 else { return }
+        let ticket = Ticket(loop: loopIndex, number: caller.scoutTicket)
+        caller.scoutTicket = 0
+        _ = keeper.send(.foundOpen(ticket: ticket), from: loopIndex)
+    }
+
+    func reportSuccess(_ caller: CallerConnection) {
+        caller.scoutTicket = 0
+        guard let (slot, generation) = caller.exchange.credential.sent, generation != reportedSuccess else { return }
+        reportedSuccess = generation
+        _ = keeper.send(.accepted(slot: slot, generation: generation), from: loopIndex)
+    }
+    private var reportedSuccess: UInt64 = 0
+
+    // MARK: - The keeper's orders
+
+    func open(_ order: KeeperOrder) {
+        switch order {
+        case .settled(let slot, let answer): settle(slot, answer)
+        case .request(let ticket, let answer):
+            guard let caller = parked[ticket.number] else {
+                // Its caller left while the order was on its way; `left` has told the keeper.
+                return
+            }
+            unpark(caller)
+            deliver(answer, to: caller, ticket: ticket.number)
+        }
+    }
+
+    private func settle(_ slot: Slot, _ answer: TokenAnswer) {
+        guard let callers = waiting.removeValue(forKey: slot) else { return }
+        waiters -= callers.count
+        // First all of them are taken off the desk: one that finds the token gone again must become the first of a new wait.
+        for caller in callers { caller.waitsFor = nil }
+        for caller in callers { deliver(answer, to: caller, ticket: 0) }
+    }
+
+    private func deliver(_ answer: TokenAnswer, to caller: CallerConnection, ticket: UInt64) {
+        let isParkedForVerdict = caller.exchange.phase == .parked
+        switch answer {
+        case .use(let slot, let justGranted):
+            caller.usesJustGranted = justGranted
+            let credential = Exchange.Credential.token(slot: slot, generation: 0)
+            caller.perform(
+                caller.exchange.on(isParkedForVerdict ? .verdict(.replay(credential)) : .granted(credential)))
+        case .bare(let scout):
+            if scout { caller.scoutTicket = ticket }
+            let credential = Exchange.Credential.bare(scout: scout)
+            caller.perform(
+                caller.exchange.on(isParkedForVerdict ? .verdict(.replay(credential)) : .granted(credential)))
+        case .carry(let line, let slot, let generation):
+            caller.carried = line
+            // The ticket stays known: if the exchange ends without an answer, the next request tries the secret.
+            caller.scoutTicket = ticket
+            caller.perform(caller.exchange.on(.granted(.carried(slot: slot, generation: generation))))
+        case .scout:
+            parkCold(caller)
+        case .pass:
+            caller.perform(caller.exchange.on(isParkedForVerdict ? .verdict(.pass) : .refused(Fault(.internalFault))))
+        case .final:
+            caller.perform(
+                caller.exchange.on(isParkedForVerdict ? .verdict(.final) : .refused(Fault(.upstreamRefusedCredential))))
+        case .fault(let fault):
+            caller.perform(caller.exchange.on(isParkedForVerdict ? .verdict(.fault(fault)) : .refused(fault)))
+        }
+        caller.continueIfReading()
+    }
+}
+
+/// The keeper's end of the mail, as a loop sees it.
+protocol KeeperInbox: AnyObject, Sendable {
+    /// - Returns: false when the keeper's mailbox is full.
+    func send(_ report: LoopReport, from loop: Int) -> Bool
+}

@@ -1,0 +1,104 @@
+// Reading through raw memory is confined to this file, `FieldTable` and `OutputCursor`; all others index spans, which
+// check their bounds.
+
+/// The offset of the first CR, LF or NUL in `bytes[from..<limit]`, or `limit`.
+///
+/// The three octets that may not stand inside a line are looked for at once, eight bytes a step, so a head is read for
+/// line ends exactly one time, however many pieces it arrives in.
+func firstLineBreak(in bytes: Span<UInt8>, from: Int, limit: Int) -> Int {
+    precondition(from >= 0 && limit <= bytes.count)
+    return bytes.withUnsafeBytes { raw in
+        let ones: UInt64 = 0x0101_0101_0101_0101
+        let tops: UInt64 = 0x8080_8080_8080_8080
+        var offset = from
+        while offset &+ 8 <= limit {
+            let word = UInt64(littleEndian: raw.loadUnaligned(fromByteOffset: offset, as: UInt64.self))
+            let carriageReturn = word ^ 0x0D0D_0D0D_0D0D_0D0D
+            let lineFeed = word ^ 0x0A0A_0A0A_0A0A_0A0A
+            // A borrow can set a false bit only above a true one, so the lowest set bit is always true.
+            let found =
+                ((word &- ones) & ~word) | ((carriageReturn &- ones) & ~carriageReturn)
+                | ((lineFeed &- ones) & ~lineFeed)
+            if found & tops != 0 {
+                return offset &+ ((found & tops).trailingZeroBitCount >> 3)
+            }
+            offset &+= 8
+        }
+        while offset < limit {
+            let octet = raw[offset]
+            if octet == 0x0D || octet == 0x0A || octet == 0 { return offset }
+            offset &+= 1
+        }
+        return max(offset, limit)
+    }
+}
+
+extension Span where Element == UInt8 {
+    /// Whether the bytes of `range`, in any case, are `literal`, which is written in lower case.
+    ///
+    /// With `lookAlike`, a received `_` counts as `-`.
+    @inline(__always)
+    func spells(_ literal: StaticString, at range: ByteRange, lookAlike: Bool = false) -> Bool {
+        guard Int(range.count) == literal.utf8CodeUnitCount else { return false }
+        let expected = literal.utf8Start
+        var index = Int(range.start)
+        for offset in 0..<Int(range.count) {
+            var octet = lowercased(self[index])
+            if lookAlike, octet == 0x5F { octet = 0x2D }
+            if octet != expected[offset] { return false }
+            index &+= 1
+        }
+        return true
+    }
+
+    /// Whether the bytes of `range` are exactly those of `literal`.
+    @inline(__always)
+    func isExactly(_ literal: StaticString, at range: ByteRange) -> Bool {
+        guard Int(range.count) == literal.utf8CodeUnitCount else { return false }
+        let expected = literal.utf8Start
+        for offset in 0..<Int(range.count) where self[Int(range.start) &+ offset] != expected[offset] {
+            return false
+        }
+        return true
+    }
+
+    /// Whether two ranges hold the same bytes, ASCII case aside.
+    func matchesIgnoringCase(_ left: ByteRange, _ right: ByteRange) -> Bool {
+        guard left.count == right.count else { return false }
+        for offset in 0..<Int(left.count) {
+            let one = lowercased(self[Int(left.start) &+ offset])
+            let other = lowercased(self[Int(right.start) &+ offset])
+            if one != other { return false }
+        }
+        return true
+    }
+
+    /// `range` without blanks at both ends; of a folded value the line breaks go too.
+    func trimmed(_ range: Range<Int>) -> ByteRange {
+        var lower = range.lowerBound
+        var upper = range.upperBound
+        while lower < upper, isBlank(self[lower]) || isLineBreak(self[lower]) { lower &+= 1 }
+        while lower < upper, isBlank(self[upper &- 1]) || isLineBreak(self[upper &- 1]) { upper &-= 1 }
+        return ByteRange(lower..<upper)
+    }
+
+    /// The value of `1*DIGIT`, nil for anything else and for what does not fit a signed 64-bit length.
+    func decimal(at range: ByteRange) -> UInt64? {
+        guard range.count > 0 else { return nil }
+        var value: UInt64 = 0
+        for index in range.indices {
+            let octet = self[index]
+            guard isDigit(octet) else { return nil }
+            let (scaled, overflow) = value.multipliedReportingOverflow(by: 10)
+            let (sum, carry) = scaled.addingReportingOverflow(UInt64(octet &- 0x30))
+            guard !overflow, !carry, sum <= UInt64(Int64.max) else { return nil }
+            value = sum
+        }
+        return value
+    }
+}
+
+@inline(__always)
+func isLineBreak(_ octet: UInt8) -> Bool {
+    octet == 0x0D || octet == 0x0A
+}

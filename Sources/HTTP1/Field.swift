@@ -1,0 +1,41 @@
+/// One field line of a head, as offsets.
+public struct Field: Sendable, Equatable {
+    public var name: ByteRange
+    /// Without the blanks around it. Of a folded response field it still holds the folds.
+    public var value: ByteRange
+    /// The whole line with its CRLF; of a folded field all of its lines.
+    public var line: ByteRange
+    /// What the name is, in any case.
+    public var known: KnownField
+    /// What the name is when `_` counts as `-`; equal to `known` for a name without `_`.
+    public var resembles: KnownField
+    public var marks: FieldMarks
+}
+
+/// What was noticed about a field line while it was read.
+public struct FieldMarks: OptionSet, Sendable {
+    public let rawValue: UInt8
+
+    @inlinable
+    public init(rawValue: UInt8) {
+        self.rawValue = rawValue
+    }
+
+    /// The `Connection` field names it, so it ends at this hop (RFC 9110 §7.6.1).
+    public static var nominated: FieldMarks { FieldMarks(rawValue: 1) }
+    /// The value runs over more than one line (obs-fold, RFC 9112 §5.2). Responses only.
+    public static var folded: FieldMarks { FieldMarks(rawValue: 2) }
+    /// Blanks stood before the colon (RFC 9112 §5.1). Responses only.
+    public static var spacedColon: FieldMarks { FieldMarks(rawValue: 4) }
+}
+
+// MARK: -
+
+extension Field {
+    static var empty: Field {
+        Field(name: .empty, value: .empty, line: .empty, known: .other, resembles: .other, marks: [])
+    }
+
+    /// The line cannot be forwarded byte for byte.
+    var needsRepair: Bool { !marks.isDisjoint(with: [.folded, .spacedColon]) }
+}

@@ -1,0 +1,28 @@
+/// The framing field written into a head.
+public enum OutgoingFraming: Sendable, Equatable {
+    /// No framing field at all.
+    case none
+    /// `Content-Length`.
+    case length(UInt64)
+    /// `Transfer-Encoding: chunked`.
+    case chunked
+    /// No framing field; the end of the connection ends the body. Responses only, and they say `Connection: close`.
+    case untilClose
+}
+
+// MARK: -
+
+extension OutgoingFraming {
+    func write(into output: inout OutputCursor) {
+        switch self {
+        case .none, .untilClose:
+            break
+        case .length(let length):
+            output.append("Content-Length: ")
+            output.append(decimal: length)
+            output.append("\r\n")
+        case .chunked:
+            output.append("Transfer-Encoding: chunked\r\n")
+        }
+    }
+}

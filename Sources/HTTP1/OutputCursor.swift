@@ -1,0 +1,79 @@
+/// Writes into memory that someone else owns, never past its end.
+///
+/// What does not fit is dropped and `overflowed` stays true: a writer runs to its end without a check per line, and
+/// its caller looks once.
+public struct OutputCursor {
+    private let memory: UnsafeMutableRawBufferPointer
+    /// Bytes written.
+    public private(set) var count = 0
+    /// Something did not fit; what was written is incomplete and must not be sent.
+    public private(set) var overflowed = false
+
+    /// - Parameter memory: outlives the cursor.
+    public init(_ memory: UnsafeMutableRawBufferPointer) {
+        self.memory = memory
+    }
+}
+
+// MARK: -
+
+extension OutputCursor {
+    /// Bytes that still fit.
+    public var remaining: Int { memory.count - count }
+
+    public mutating func append(_ bytes: Span<UInt8>) {
+        bytes.withUnsafeBytes { append(raw: $0) }
+    }
+
+    /// - Precondition: `range` lies in `bytes`.
+    public mutating func append(_ bytes: Span<UInt8>, _ range: ByteRange) {
+        guard range.count > 0 else { return }
+        precondition(range.start >= 0 && Int(range.end) <= bytes.count)
+        bytes.withUnsafeBytes { append(raw: UnsafeRawBufferPointer(rebasing: $0[range.indices])) }
+    }
+
+    public mutating func append(_ text: StaticString) {
+        append(raw: UnsafeRawBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
+    }
+
+    public mutating func append(byte: UInt8) {
+        guard !overflowed, count < memory.count else {
+            overflowed = true
+            return
+        }
+        memory[count] = byte
+        count += 1
+    }
+
+    public mutating func append(decimal value: UInt64) {
+        // The digits come last first; 20 are the most that 64 bits have.
+        var digits = InlineArray<20, UInt8>(repeating: 0)
+        var start = 20
+        var rest = value
+        repeat {
+            start -= 1
+            digits[start] = UInt8(truncatingIfNeeded: rest % 10) + 0x30
+            rest /= 10
+        } while rest > 0
+        for index in start..<20 { append(byte: digits[index]) }
+    }
+
+    public mutating func append(hexadecimal value: UInt64) {
+        var shift = value == 0 ? 0 : (63 - value.leadingZeroBitCount) & ~3
+        while shift >= 0 {
+            let digit = UInt8(truncatingIfNeeded: (value >> UInt64(shift)) & 0xF)
+            append(byte: digit < 10 ? digit + 0x30 : digit + 0x57)
+            shift -= 4
+        }
+    }
+
+    private mutating func append(raw: UnsafeRawBufferPointer) {
+        guard !overflowed, raw.count <= memory.count - count else {
+            overflowed = true
+            return
+        }
+        guard let source = raw.baseAddress, let target = memory.baseAddress, raw.count > 0 else { return }
+        (target + count).copyMemory(from: source, byteCount: raw.count)
+        count += raw.count
+    }
+}

@@ -1,0 +1,80 @@
+/// What a route changes in a request, compiled once.
+///
+/// Flat arrays and no payload enums: reading them on the data path neither allocates nor copies.
+public struct RequestEdits: Sendable {
+    /// Fields to delete; names that differ only in `_` for `-` go with them.
+    public var drop = NameSet()
+    /// Ready lines, each with its CRLF. Use `set` to add one together with its deletion.
+    public private(set) var setLines: [UInt8] = []
+    public var userAgentMode = UserAgentMode.keep
+    /// The prefix or the replacement; put between us and the caller's value exactly as it is.
+    public var userAgent: [UInt8] = []
+    /// Value of `Host`; empty forwards the host that the caller asked for, and an empty value for the HTTP/1.0 caller
+    /// that asked for none (RFC 9112 §3.2).
+    public var host: [UInt8] = []
+    /// Removed from the start of the path, whole segments only, compared as `pathMatches` does; empty removes nothing.
+    public var stripPrefix: [UInt8] = []
+    /// Put before the path. Without a trailing `/`, as the path brings one.
+    public var targetPrefix: [UInt8] = []
+    /// Our pseudonym for `Via`; empty writes none.
+    public var via: [UInt8] = []
+    /// Where the credential goes.
+    public var place = CredentialPlace.header
+    /// Name of the query parameter or cookie that carries the credential.
+    public var placeName: [UInt8] = []
+
+    public init() {}
+}
+
+public enum UserAgentMode: UInt8, Sendable {
+    case keep
+    /// `userAgent` stands before the caller's value, or alone where there is none.
+    case prepend
+    case replace
+}
+
+/// What the credential given to `writeRequest` is, and which of the caller's bytes are deleted for it.
+public enum CredentialPlace: UInt8, Sendable {
+    /// `Name: value` with its CRLF. The name belongs into `drop`.
+    case header
+    /// `name=value`, encoded; the caller's parameters called `placeName` are deleted.
+    case query
+    /// `name=value`; the caller's cookies called `placeName` are deleted.
+    case cookie
+}
+
+// MARK: -
+
+extension RequestEdits {
+    /// Sets a field for every request: the caller's copies are deleted, the line is added.
+    ///
+    /// - Returns: false, and nothing changed, when the value holds CR, LF or NUL, or when the field is one that framing
+    ///   and routing own (`Host`, `Connection`, `Content-Length`, `Transfer-Encoding` and their like).
+    public mutating func set(_ name: FieldName, spelled spelling: [UInt8]? = nil, value: [UInt8]) -> Bool {
+        let known = KnownField.lookup(ByteRange(0..<name.bytes.count), in: name.bytes.span, lookAlike: true)
+        guard RequestEdits.ownedByHop & known.bit == 0, isFieldValue(value.span) else { return false }
+        let shown = spelling ?? name.bytes
+        guard FieldName(bytes: shown) == name else { return false }
+        drop.insert(name)
+        setLines += shown + [0x3A, 0x20] + value + [0x0D, 0x0A]
+        return true
+    }
+
+    /// Bytes that writing can add to a received head, credential apart.
+    public var growth: Int {
+        setLines.count + userAgent.count + host.count + targetPrefix.count + via.count + 256
+    }
+
+    /// Deleted from every request: they speak of one hop, or are written anew (RFC 9110 §7.6.1, §11.7.2).
+    @inline(__always)
+    static var ownedByHop: UInt64 {
+        KnownField.host.bit | KnownField.connection.bit | KnownField.contentLength.bit
+            | KnownField.transferEncoding.bit | KnownField.upgrade.bit | KnownField.te.bit | KnownField.trailer.bit
+            | KnownField.keepAlive.bit | KnownField.proxyConnection.bit | KnownField.proxyAuthorization.bit
+    }
+}
+
+/// Whether bytes may stand in a field value: no CR, LF or NUL (RFC 9110 §5.5).
+public func isFieldValue(_ value: Span<UInt8>) -> Bool {
+    firstLineBreak(in: value, from: 0, limit: value.count) == value.count
+}

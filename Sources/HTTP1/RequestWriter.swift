@@ -1,0 +1,268 @@
+/// Writes a received request for the upstream, as HTTP/1.1.
+///
+/// Lines that nothing touches are copied byte for byte, in order, whole runs at once. What the caller sent under a name
+/// that we inject is gone before anything is injected, and a caller's `Connection` acts before the injection too:
+/// naming `Authorization` or `Host` there removes the caller's copy and never ours.
+///
+/// - Parameters:
+///   - head: parsed from `bytes`, complete.
+///   - credential: ready bytes as `edits.place` asks for; nil writes none and still deletes the caller's copies.
+///   - framing: how the body will be sent; `.untilClose` does not exist for requests and counts as `.none`.
+///   - expectContinue: write `Expect: 100-continue`; the caller's own is always deleted.
+///   - upgrade: write `Connection: upgrade` and the caller's `Upgrade`.
+///   - output: look at `overflowed` afterwards.
+/// - Precondition: the head is complete and its target is not in authority form.
+public func writeRequest(
+    _ head: borrowing RequestHead, bytes: Span<UInt8>, edits: borrowing RequestEdits, credential: Span<UInt8>?,
+    framing: OutgoingFraming, expectContinue: Bool = false, upgrade: Bool = false, into output: inout OutputCursor
+) {
+    precondition(head.length > 0)
+    output.append(bytes, head.method)
+    output.append(byte: 0x20)
+    writeTarget(head, bytes, edits, credential, &output)
+    output.append(" HTTP/1.1\r\nHost: ")
+    if edits.host.isEmpty {
+        output.append(bytes, head.host ?? .empty)
+    } else {
+        output.append(edits.host.span)
+    }
+    output.append("\r\n")
+
+    writeReceivedFields(head, bytes, edits, credential, &output)
+
+    if edits.userAgentMode != .keep, !head.contains(.userAgent) {
+        writeUserAgent(nil, bytes, edits, &output)
+    }
+    output.append(edits.setLines.span)
+    if let credential {
+        switch edits.place {
+        case .header:
+            output.append(credential)
+        case .cookie where !head.contains(.cookie):
+            output.append("Cookie: ")
+            output.append(credential)
+            output.append("\r\n")
+        case .cookie, .query:
+            break
+        }
+    }
+    if !edits.via.isEmpty {
+        writeVia(head.minorVersion, edits.via.span, &output)
+    }
+    if expectContinue { output.append("Expect: 100-continue\r\n") }
+    if upgrade, let protocols = head.first(.upgrade) {
+        output.append("Connection: upgrade\r\nUpgrade: ")
+        output.append(bytes, protocols)
+        output.append("\r\n")
+    }
+    framing.write(into: &output)
+    output.append("\r\n")
+}
+
+// MARK: - Fields
+
+private enum LineVerdict {
+    case keep
+    case drop
+    case edit
+}
+
+private func writeReceivedFields(
+    _ head: borrowing RequestHead, _ bytes: Span<UInt8>, _ edits: borrowing RequestEdits, _ credential: Span<UInt8>?,
+    _ output: inout OutputCursor
+) {
+    var run = ByteRange.empty
+    var seenUserAgent = false
+    var seenCookie = false
+    for index in 0..<head.fieldCount {
+        let field = head[index]
+        switch verdict(field, head, bytes, edits) {
+        case .keep:
+            if run.end == field.line.start, !run.isEmpty {
+                run.count += field.line.count
+            } else {
+                output.append(bytes, run)
+                run = field.line
+            }
+        case .drop:
+            break
+        case .edit:
+            output.append(bytes, run)
+            run = .empty
+            // A value that may not pass is edited all the same, as if it were empty: ours is written in its place.
+            let refused = field.marks.contains(.nominated) || edits.drop.covers(field, in: bytes)
+            let value = refused ? ByteRange.empty : field.value
+            switch field.known {
+            case .userAgent:
+                if !seenUserAgent { writeUserAgent(value, bytes, edits, &output) }
+                seenUserAgent = true
+            case .cookie:
+                writeCookies(value, bytes, edits, seenCookie ? nil : credential, &output)
+                seenCookie = true
+            default:
+                writeMaxForwards(field.value, bytes, &output)
+            }
+        }
+    }
+    output.append(bytes, run)
+}
+
+private func verdict(
+    _ field: Field, _ head: borrowing RequestHead, _ bytes: Span<UInt8>, _ edits: borrowing RequestEdits
+) -> LineVerdict {
+    if RequestEdits.ownedByHop & field.resembles.bit != 0 { return .drop }
+    // The fields that we edit come before nomination: a caller cannot take a User-Agent prefix away.
+    switch field.resembles {
+    case .userAgent where edits.userAgentMode != .keep:
+        return field.known == .userAgent ? .edit : .drop
+    case .cookie where edits.place == .cookie:
+        return field.known == .cookie ? .edit : .drop
+    case .expect:
+        // Void in HTTP/1.0, and ours to answer or to write again otherwise. Other expectations are the upstream's.
+        if head.minorVersion == 0 || bytes.spells("100-continue", at: field.value) { return .drop }
+    case .maxForwards where head.knownMethod == .options || head.knownMethod == .trace:
+        return field.known == .maxForwards ? .edit : .drop
+    default:
+        break
+    }
+    if field.marks.contains(.nominated) { return .drop }
+    return edits.drop.covers(field, in: bytes) ? .drop : .keep
+}
+
+private func writeUserAgent(
+    _ received: ByteRange?, _ bytes: Span<UInt8>, _ edits: borrowing RequestEdits, _ output: inout OutputCursor
+) {
+    output.append("User-Agent: ")
+    let own = edits.userAgent.span
+    if edits.userAgentMode == .prepend, let received, !received.isEmpty {
+        output.append(own)
+        output.append(bytes, received)
+    } else {
+        // Blanks that would have parted the two are no part of a value that stands alone.
+        output.append(own, own.trimmed(0..<own.count))
+    }
+    output.append("\r\n")
+}
+
+private func writeCookies(
+    _ value: ByteRange, _ bytes: Span<UInt8>, _ edits: borrowing RequestEdits, _ credential: Span<UInt8>?,
+    _ output: inout OutputCursor
+) {
+    var isOpen = false
+    var cursor = Int(value.start)
+    let end = Int(value.end)
+    while cursor < end {
+        let start = cursor
+        while cursor < end, bytes[cursor] != 0x3B { cursor &+= 1 }
+        let pair = bytes.trimmed(start..<cursor)
+        let received = ByteRange(start..<cursor)
+        cursor &+= 1
+        if pair.isEmpty || isCookie(pair, bytes, named: edits.placeName.span) { continue }
+        // With the blanks it came with: the line never grows by more than the credential.
+        output.append(isOpen ? ";" : "Cookie: ")
+        output.append(bytes, isOpen ? received : pair)
+        isOpen = true
+    }
+    if let credential {
+        output.append(isOpen ? "; " : "Cookie: ")
+        output.append(credential)
+        isOpen = true
+    }
+    if isOpen { output.append("\r\n") }
+}
+
+private func isCookie(_ pair: ByteRange, _ bytes: Span<UInt8>, named name: Span<UInt8>) -> Bool {
+    var end = Int(pair.start)
+    while end < Int(pair.end), bytes[end] != 0x3D { end &+= 1 }
+    let found = bytes.trimmed(Int(pair.start)..<end)
+    guard Int(found.count) == name.count else { return false }
+    for offset in 0..<name.count where bytes[Int(found.start) &+ offset] != name[offset] { return false }
+    return true
+}
+
+/// One hop fewer (RFC 9110 §7.6.2). Zero is answered before a request is written, and anything else passes as it is.
+private func writeMaxForwards(_ value: ByteRange, _ bytes: Span<UInt8>, _ output: inout OutputCursor) {
+    output.append("Max-Forwards: ")
+    if let hops = bytes.decimal(at: value), hops > 0 {
+        output.append(decimal: hops - 1)
+    } else {
+        output.append(bytes, value)
+    }
+    output.append("\r\n")
+}
+
+// MARK: - Target
+
+private func writeTarget(
+    _ head: borrowing RequestHead, _ bytes: Span<UInt8>, _ edits: borrowing RequestEdits, _ credential: Span<UInt8>?,
+    _ output: inout OutputCursor
+) {
+    precondition(head.targetForm != .authority)
+    if head.targetForm == .asterisk {
+        output.append("*")
+        return
+    }
+    // RFC 9112 §3.2.4: OPTIONS for a whole server arrives in absolute form without a path.
+    if head.targetForm == .absolute, head.path.isEmpty, head.knownMethod == .options, edits.targetPrefix.isEmpty {
+        output.append("*")
+        return
+    }
+    var start = Int(head.path.start)
+    let end = Int(head.path.end)
+    if let stripped = strippableLength(bytes.extracting(start..<end), prefix: edits.stripPrefix.span) {
+        start += stripped
+    }
+    output.append(edits.targetPrefix.span)
+    if start == end || bytes[start] != 0x2F { output.append(byte: 0x2F) }
+    if edits.place == .query {
+        writeQuery(ByteRange(start..<end), bytes, edits, credential, &output)
+    } else {
+        output.append(bytes, ByteRange(start..<end))
+    }
+}
+
+/// The path, the parameters that are not ours, then ours.
+private func writeQuery(
+    _ path: ByteRange, _ bytes: Span<UInt8>, _ edits: borrowing RequestEdits, _ credential: Span<UInt8>?,
+    _ output: inout OutputCursor
+) {
+    let end = Int(path.end)
+    var cursor = Int(path.start)
+    while cursor < end, bytes[cursor] != 0x3F { cursor &+= 1 }
+    output.append(bytes, ByteRange(Int(path.start)..<cursor))
+    var separator: UInt8 = 0x3F
+    while cursor < end {
+        let start = cursor &+ 1
+        cursor = start
+        while cursor < end, bytes[cursor] != 0x26 { cursor &+= 1 }
+        let parameter = ByteRange(start..<cursor)
+        if isParameter(parameter, bytes, named: edits.placeName.span) { continue }
+        output.append(byte: separator)
+        output.append(bytes, parameter)
+        separator = 0x26
+    }
+    if let credential {
+        output.append(byte: separator)
+        output.append(credential)
+    }
+}
+
+/// Compares the decoded name, in every part that a `;` makes too: some upstreams read it as `&`.
+private func isParameter(_ parameter: ByteRange, _ bytes: Span<UInt8>, named name: Span<UInt8>) -> Bool {
+    var cursor = Int(parameter.start)
+    let end = Int(parameter.end)
+    while cursor < end {
+        var offset = 0
+        var matches = true
+        while cursor < end, bytes[cursor] != 0x3D, bytes[cursor] != 0x3B {
+            let (octet, width) = decodedOctet(bytes, at: cursor, end: end)
+            matches = matches && offset < name.count && name[offset] == octet
+            offset &+= 1
+            cursor &+= width
+        }
+        if matches, offset == name.count { return true }
+        while cursor < end, bytes[cursor] != 0x3B { cursor &+= 1 }
+        cursor &+= 1
+    }
+    return false
+}

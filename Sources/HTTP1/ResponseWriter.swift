@@ -1,0 +1,97 @@
+/// Writes a received response for the caller, as HTTP/1.1 (the version is ours, RFC 9110 §2.5).
+///
+/// Untouched lines are copied byte for byte, in order, whole runs at once; folded lines and blanks before a colon are
+/// written repaired.
+///
+/// - Parameters:
+///   - head: parsed from `bytes`, complete.
+///   - framing: how the body will be sent, usually `head.outgoingFraming`.
+///   - callerMinorVersion: of the request; an HTTP/1.0 caller is told when the connection stays open.
+///   - close: say `Connection: close`; implied by `.untilClose`.
+///   - upgrade: write `Connection: upgrade` and the upstream's `Upgrade` (for a 101 that is passed on).
+///   - output: look at `overflowed` afterwards.
+/// - Precondition: the head is complete.
+public func writeResponse(
+    _ head: borrowing ResponseHead, bytes: Span<UInt8>, edits: borrowing ResponseEdits, framing: OutgoingFraming,
+    callerMinorVersion: UInt8, close: Bool, upgrade: Bool = false, into output: inout OutputCursor
+) {
+    precondition(head.length > 0)
+    output.append("HTTP/1.1 ")
+    output.append(decimal: UInt64(head.status))
+    output.append(" ")
+    output.append(bytes, head.reason)
+    output.append("\r\n")
+
+    var run = ByteRange.empty
+    for index in 0..<head.fieldCount {
+        let field = head[index]
+        if isDropped(field, bytes, edits) { continue }
+        if field.needsRepair {
+            output.append(bytes, run)
+            run = .empty
+            writeRepaired(field, bytes, &output)
+        } else if run.end == field.line.start, !run.isEmpty {
+            run.count += field.line.count
+        } else {
+            output.append(bytes, run)
+            run = field.line
+        }
+    }
+    output.append(bytes, run)
+
+    output.append(edits.addLines.span)
+    if !edits.via.isEmpty {
+        writeVia(head.minorVersion, edits.via.span, &output)
+    }
+    if upgrade, let protocols = head.first(.upgrade) {
+        output.append("Connection: upgrade\r\nUpgrade: ")
+        writeUnfolded(protocols, bytes, &output)
+        output.append("\r\n")
+    } else if close || framing == .untilClose {
+        output.append("Connection: close\r\n")
+    } else if callerMinorVersion == 0, head.status >= 200 {
+        output.append("Connection: keep-alive\r\n")
+    }
+    framing.write(into: &output)
+    output.append("\r\n")
+}
+
+// MARK: -
+
+private func isDropped(_ field: Field, _ bytes: Span<UInt8>, _ edits: borrowing ResponseEdits) -> Bool {
+    if ResponseEdits.ownedByHop & field.resembles.bit != 0 || field.marks.contains(.nominated) { return true }
+    if field.resembles == .trailer { return !edits.keepsTrailer }
+    if field.known == .setCookie, !edits.dropCookies.isEmpty {
+        var end = Int(field.value.start)
+        while end < Int(field.value.end), bytes[end] != 0x3D, bytes[end] != 0x3B { end &+= 1 }
+        let name = bytes.trimmed(Int(field.value.start)..<end)
+        if edits.dropCookies.covers(bytes.extracting(name.indices)) { return true }
+    }
+    return edits.drop.covers(field, in: bytes)
+}
+
+private func writeRepaired(_ field: Field, _ bytes: Span<UInt8>, _ output: inout OutputCursor) {
+    output.append(bytes, field.name)
+    output.append(": ")
+    writeUnfolded(field.value, bytes, &output)
+    output.append("\r\n")
+}
+
+/// A fold, with the blanks around it, becomes one blank (RFC 9112 §5.2).
+func writeUnfolded(_ value: ByteRange, _ bytes: Span<UInt8>, _ output: inout OutputCursor) {
+    var cursor = Int(value.start)
+    let end = Int(value.end)
+    while cursor < end {
+        let start = cursor
+        while cursor < end, !isLineBreak(bytes[cursor]) { cursor &+= 1 }
+        var kept = cursor
+        // Only before a fold: the end of the value is trimmed already.
+        if cursor < end {
+            while kept > start, isBlank(bytes[kept &- 1]) { kept &-= 1 }
+        }
+        output.append(bytes, ByteRange(start..<kept))
+        guard cursor < end else { return }
+        while cursor < end, isBlank(bytes[cursor]) || isLineBreak(bytes[cursor]) { cursor &+= 1 }
+        output.append(byte: 0x20)
+    }
+}

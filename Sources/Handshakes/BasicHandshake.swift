@@ -1,0 +1,53 @@
+/// `basic`: HTTP Basic with one user, sent unasked (RFC 7617).
+public struct BasicHandshake: Handshake {
+    public let username: String
+
+    /// Throws `.configuration` if the user name is empty or holds a colon or a control character (RFC 7617 §2).
+    public init(username: String) throws(GrantFailure) {
+        guard !username.isEmpty, !username.utf8.contains(UInt8(ascii: ":")), !username.hasControls else {
+            throw .configuration(reason: "username: empty, or with a colon or a control character")
+        }
+        self.username = username
+    }
+
+    public var scheme: String { "basic" }
+    public var isChallengeDriven: Bool { false }
+    public var inspectedStatuses: [Int] { [401] }
+
+    public func judge(
+        status: Int, wwwAuthenticate: [[UInt8]], location: [UInt8]?, requestURL: String
+    ) -> ChallengeVerdict {
+        status == 401 ? .challenged(Challenge(resource: requestURL)) : .none
+    }
+
+    public nonisolated(nonsending) func acquire(
+        _ wanted: Wanted, ledger: any GrantLedger, issuer: any IssuerClient
+    ) async throws(GrantFailure) -> AccessGrant {
+        let password = try await ledger.secret("password")
+        guard password.isText else {
+            throw .secretUnreadable(name: "password", reason: "not UTF-8, or with a control character")
+        }
+        var token = Self.credentials(user: Array(username.utf8), password: password)
+        guard token.count <= TokenAlphabet.longest else {
+            throw .secretUnreadable(name: "password", reason: "too long")
+        }
+        return AccessGrant(
+            token: Secret(taking: &token), tokenType: "Basic", lifetime: AccessGrant.longestLifetime,
+            sentAt: await ledger.now())
+    }
+
+    public func injection(for token: [UInt8]) -> InjectedField {
+        InjectedField(name: "Authorization", value: Array("Basic ".utf8) + token)
+    }
+
+    /// base64(user ":" password).
+    static func credentials(user: [UInt8], password: Secret) -> [UInt8] {
+        var plain: [UInt8] = []
+        plain.reserveCapacity(user.count + 1 + password.count)
+        plain.append(contentsOf: user)
+        plain.append(UInt8(ascii: ":"))
+        password.withBytes { plain.append(contentsOf: $0) }
+        defer { plain.wipe() }
+        return plain.base64
+    }
+}

@@ -1,0 +1,48 @@
+/// What an answer of the upstream means to a scheme.
+public enum ChallengeVerdict: Sendable, Equatable {
+    /// Not ours: the answer is delivered.
+    case none
+    case challenged(Challenge)
+    /// Addressed to the scheme but not usable: delivered as received, and counted.
+    case unusable(reason: String)
+    /// Proves that gateway or upstream is set up wrongly: the caller gets 502 instead of the answer.
+    case misconfigured(reason: String)
+}
+
+/// A challenge, reduced to what a grant needs. It never says where to go: the issuer's address comes from configuration alone.
+public struct Challenge: Sendable, Equatable {
+    /// OAM: name of the WebGate, or the whole realm where it has another shape. Otherwise empty.
+    public var realm: String
+    /// OAM: authentication level asked for, 0–9999.
+    public var level: Int?
+    /// Opaque, single use, bound to one request; never logged and never kept.
+    public var context: Secret
+    /// Absolute URL of the refused request, as the upstream sees it.
+    public var resource: String
+    /// With `token_scope: url`, the URL (without query) that the token is good for: one more member of the access key. It comes
+    /// from our own request, never from the challenge, so that an upstream cannot choose a cache entry.
+    public var boundURL: String?
+    /// Scopes asked for, already limited to those that a challenge may ask for.
+    public var scopes: [String]
+    /// RFC 6750 §3.1 code, if it is one of the registered words.
+    public var error: String?
+
+    public init(
+        realm: String = "", level: Int? = nil, context: Secret = Secret([]), resource: String, boundURL: String? = nil,
+        scopes: [String] = [], error: String? = nil
+    ) {
+        self.realm = realm
+        self.level = level
+        self.context = context
+        self.resource = resource
+        self.boundURL = boundURL
+        self.scopes = scopes
+        self.error = error
+    }
+
+    /// Whether the challenge asks for more than a token got for `level` can give: a miss, not a refusal of that token.
+    public func exceeds(level held: Int?) -> Bool {
+        guard let level else { return false }
+        return level > (held ?? 0)
+    }
+}

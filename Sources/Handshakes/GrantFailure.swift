@@ -1,0 +1,70 @@
+/// Why there is no token. Reasons are safe text: never a body, never a value that was received or sent, apart from error codes
+/// of fixed shape.
+public enum GrantFailure: Error, Sendable, Equatable {
+    /// Worth another try later. `retryAfterSeconds` is what the issuer asked for, at most 300.
+    case issuerUnavailable(retryAfterSeconds: Int?, reason: String)
+    case issuerAnswerInvalid(reason: String)
+    /// Password or client secret refused: not to be sent again until it changes.
+    case credentialRejected(reason: String)
+    case quarantined
+    case configuration(reason: String)
+    /// The issuer wants a person.
+    case interactionRequired(reason: String)
+    case policyDenied(reason: String)
+    case timedOut(step: String)
+    /// A challenge-driven token was wanted without a challenge.
+    case challengeNeeded
+    case secretUnreadable(name: String, reason: String)
+    case `internal`(reason: String)
+}
+
+extension GrantFailure: CustomStringConvertible {
+    public var description: String {
+        switch self {
+        case .issuerUnavailable(let seconds?, let reason): "issuer unavailable: \(reason) (retry after \(seconds) s)"
+        case .issuerUnavailable(nil, let reason): "issuer unavailable: \(reason)"
+        case .issuerAnswerInvalid(let reason): "issuer answer invalid: \(reason)"
+        case .credentialRejected(let reason): "credential rejected: \(reason)"
+        case .quarantined: "credential quarantined"
+        case .configuration(let reason): "configuration: \(reason)"
+        case .interactionRequired(let reason): "interaction required: \(reason)"
+        case .policyDenied(let reason): "denied by policy: \(reason)"
+        case .timedOut(let step): "\(step): timed out"
+        case .challengeNeeded: "a challenge is needed first"
+        case .secretUnreadable(let name, let reason): "secret \(name) unreadable: \(reason)"
+        case .internal(let reason): "internal fault: \(reason)"
+        }
+    }
+}
+
+// MARK: - From the transport
+
+extension GrantFailure {
+    init(_ fault: IssuerFault, step: String) {
+        let said: String
+        switch fault.kind {
+        case .timedOut:
+            self = .timedOut(step: step)
+            return
+        case .brokenAnswer, .answerTooLarge:
+            self = .issuerAnswerInvalid(reason: "\(step): \(fault.kind)")
+            return
+        case .tls(let detail):
+            // Library text may quote what the peer sent (names in a certificate).
+            said = "TLS failed: " + detail.printable(upTo: 120)
+        default:
+            said = fault.kind.description
+        }
+        self = .issuerUnavailable(retryAfterSeconds: nil, reason: "\(step): \(said)")
+    }
+}
+
+extension String {
+    /// Printable ASCII of bounded length, for text whose origin is not ours.
+    func printable(upTo limit: Int) -> String {
+        String(
+            String.UnicodeScalarView(
+                unicodeScalars.prefix(limit).map { (0x20...0x7E).contains($0.value) ? $0 : Unicode.Scalar(UInt8(0x3F)) }
+            ))
+    }
+}

@@ -1,0 +1,99 @@
+/// One way to obtain a credential: how its tokens are had, which answers of an upstream are challenges to it, and where the token
+/// goes in a request.
+///
+/// A handshake holds no state and no secret: what lasts lives in the ledger, secrets are read from it at the time of use.
+public protocol Handshake: Sendable {
+    /// The key under which the identity is configured, for logs and status.
+    var scheme: String { get }
+    /// Whether a token cannot be had without a challenge of the upstream.
+    var isChallengeDriven: Bool { get }
+    /// Statuses of answers worth showing to `judge`; every other answer is no challenge.
+    var inspectedStatuses: [Int] { get }
+
+    /// Says what an answer of the upstream means to this scheme. Runs on data loops for inspected statuses only; may allocate.
+    ///
+    /// - Parameters:
+    ///   - wwwAuthenticate: the values of all `WWW-Authenticate` lines, in order, as received.
+    ///   - location: the value of `Location`, as received.
+    ///   - requestURL: the absolute URL of the refused request, as the upstream sees it.
+    func judge(status: Int, wwwAuthenticate: [[UInt8]], location: [UInt8]?, requestURL: String) -> ChallengeVerdict
+
+    /// Obtains one token: cached session, refresh, full grant; one rung down per failure, never back up (design §3.3 rule 6).
+    /// Runs on the executor of its caller.
+    nonisolated(nonsending) func acquire(
+        _ wanted: Wanted, ledger: any GrantLedger, issuer: any IssuerClient
+    ) async throws(GrantFailure) -> AccessGrant
+
+    /// The field that carries the token, unless the route says otherwise.
+    func injection(for token: [UInt8]) -> InjectedField
+}
+
+/// What a token is wanted for.
+public struct Wanted: Sendable {
+    public var scopes: [String]
+    public var audience: [String]
+    /// Resource indicators (RFC 8707): absolute URIs without fragment.
+    public var resource: [String]
+    /// The challenge being answered; nil when the token is fetched ahead of a request.
+    public var challenge: Challenge?
+    /// Origin of the route's `to`.
+    public var upstreamOrigin: String
+
+    public init(
+        scopes: [String] = [], audience: [String] = [], resource: [String] = [], challenge: Challenge? = nil,
+        upstreamOrigin: String
+    ) {
+        self.scopes = scopes
+        self.audience = audience
+        self.resource = resource
+        self.challenge = challenge
+        self.upstreamOrigin = upstreamOrigin
+    }
+}
+
+/// A token, checked and fit to be injected.
+public struct AccessGrant: Sendable {
+    public var token: Secret
+    /// `Bearer`, `OAM-Auth`, `Basic`, or empty for a bare value.
+    public var tokenType: String
+    /// Nanoseconds from `sentAt`; nil: the issuer did not say, the identity's `default_lifetime` holds.
+    public var lifetime: UInt64?
+    /// Nanoseconds of CLOCK_BOOTTIME, before the request that brought the token was sent.
+    public var sentAt: UInt64
+    /// What the issuer granted, sorted; nil: what was asked for.
+    public var grantedScopes: [String]?
+    /// OAM: authentication level of the challenge that the token answers.
+    public var level: Int?
+
+    public init(
+        token: Secret, tokenType: String, lifetime: UInt64?, sentAt: UInt64, grantedScopes: [String]? = nil,
+        level: Int? = nil
+    ) {
+        self.token = token
+        self.tokenType = tokenType
+        self.lifetime = lifetime
+        self.sentAt = sentAt
+        self.grantedScopes = grantedScopes
+        self.level = level
+    }
+
+    /// The longest life believed, in nanoseconds: a year. Also the life of a credential that does not expire.
+    public static let longestLifetime: UInt64 = 365 * 86_400 * 1_000_000_000
+}
+
+/// A request field ready to be spliced into a head.
+public struct InjectedField: Sendable, Equatable {
+    public var name: String
+    public var value: [UInt8]
+
+    public init(name: String, value: [UInt8]) {
+        self.name = name
+        self.value = value
+    }
+}
+
+extension InjectedField: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+    public var description: String { "\(name): <secret>" }
+    public var debugDescription: String { description }
+    public var customMirror: Mirror { Mirror(self, children: ["name": name]) }
+}

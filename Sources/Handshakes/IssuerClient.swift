@@ -1,0 +1,106 @@
+/// One HTTP call to an issuer. The keeper implements it over the gateway's own HTTP engine: TLS verified, no redirect followed,
+/// answer bounded to 64 KiB, time bounded.
+public protocol IssuerClient: Sendable {
+    nonisolated(nonsending) func send(_ call: IssuerCall) async throws(IssuerFault) -> IssuerAnswer
+}
+
+/// A request to an issuer, complete but for `Host` and framing.
+public struct IssuerCall: Sendable {
+    /// `register`, `authenticate`, `access` or `token`: for logs, traces and deadlines.
+    public var step: String
+    public var method: String
+    public var url: IssuerURL
+    public var headers: [(name: String, value: String)]
+    public var body: [UInt8]
+    /// Holds a password: never to be sent a second time by the transport, whatever happened to the first.
+    public var carriesPassword: Bool
+
+    public init(
+        step: String, method: String, url: IssuerURL, headers: [(name: String, value: String)], body: [UInt8],
+        carriesPassword: Bool
+    ) {
+        self.step = step
+        self.method = method
+        self.url = url
+        self.headers = headers
+        self.body = body
+        self.carriesPassword = carriesPassword
+    }
+}
+
+/// An answer of an issuer, received whole.
+public struct IssuerAnswer: Sendable {
+    public var status: Int
+    public var headers: [(name: String, value: String)]
+    /// At most 64 KiB.
+    public var body: [UInt8]
+    /// Nanoseconds of CLOCK_BOOTTIME, before the request was sent.
+    public var sentAt: UInt64
+    public var overTLS: Bool
+
+    public init(
+        status: Int, headers: [(name: String, value: String)], body: [UInt8], sentAt: UInt64, overTLS: Bool
+    ) {
+        self.status = status
+        self.headers = headers
+        self.body = body
+        self.sentAt = sentAt
+        self.overTLS = overTLS
+    }
+
+    /// The first value of a field; names compare without case.
+    public func header(_ name: String) -> String? {
+        headers.first { $0.name.utf8.elementsEqual(name.utf8, by: { $0.asciiLowercased == $1.asciiLowercased }) }?.value
+    }
+}
+
+/// Why there is no answer.
+public struct IssuerFault: Error, Sendable, Equatable {
+    public var kind: Kind
+    /// No byte of the request can have reached the issuer.
+    public var provablyUnsent: Bool
+
+    public init(_ kind: Kind, provablyUnsent: Bool) {
+        self.kind = kind
+        self.provablyUnsent = provablyUnsent
+    }
+
+    public enum Kind: Sendable, Equatable {
+        case unresolvable, refused, timedOut, closed, brokenAnswer, answerTooLarge
+        /// We had no room: connections, descriptors, memory.
+        case overloaded
+        /// The flight was given up: shutdown, reload.
+        case cancelled
+        case tls(String)
+    }
+}
+
+extension IssuerFault.Kind: CustomStringConvertible {
+    public var description: String {
+        switch self {
+        case .unresolvable: "the name does not resolve"
+        case .refused: "connection refused"
+        case .timedOut: "timed out"
+        case .closed: "connection closed before an answer"
+        case .brokenAnswer: "the answer is not HTTP"
+        case .answerTooLarge: "the answer is larger than 64 KiB"
+        case .overloaded: "no room for another call"
+        case .cancelled: "given up"
+        case .tls(let detail): "TLS: \(detail)"
+        }
+    }
+}
+
+// MARK: - Silence
+
+extension IssuerCall: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+    public var description: String { "\(step): \(method) \(url.origin)" }
+    public var debugDescription: String { description }
+    public var customMirror: Mirror { Mirror(self, children: ["step": step]) }
+}
+
+extension IssuerAnswer: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+    public var description: String { "status \(status), \(body.count) bytes" }
+    public var debugDescription: String { description }
+    public var customMirror: Mirror { Mirror(self, children: ["status": status]) }
+}

@@ -1,0 +1,142 @@
+/// What a token endpoint said (RFC 6749 §5), told apart by what is to be done about it.
+enum OAuth2Answer {
+    static func grant(_ answer: IssuerAnswer) throws(GrantFailure) -> AccessGrant {
+        switch answer.status {
+        // 201 is what some vendors send.
+        case 200, 201:
+            return try success(answer)
+        case 300..<400:
+            throw .configuration(
+                reason: "token: redirect (\(answer.status)); the URL is not that of the token endpoint")
+        case 408, 425, 429, 500..<600:
+            throw .issuerUnavailable(retryAfterSeconds: answer.retryAfter, reason: "token: status \(answer.status)")
+        case 400..<500:
+            throw refusal(answer, try? AnswerObject(answer.body))
+        default:
+            throw .issuerAnswerInvalid(reason: "token: status \(answer.status)")
+        }
+    }
+}
+
+// MARK: - Success
+
+extension OAuth2Answer {
+    private static func success(_ answer: IssuerAnswer) throws(GrantFailure) -> AccessGrant {
+        let object: AnswerObject
+        do throws(AnswerObject.Fault) {
+            object = try AnswerObject(answer.body)
+        } catch {
+            throw .issuerAnswerInvalid(reason: "token: \(error.rawValue)")
+        }
+        guard let member = object["access_token"] else {
+            // Some servers put an error into a 200.
+            if errorCode(object) != nil { throw refusal(answer, object) }
+            throw .issuerAnswerInvalid(reason: "token: no access_token")
+        }
+        guard case .string(let text) = member else {
+            throw .issuerAnswerInvalid(reason: "token: access_token is no string")
+        }
+        let token = Secret(text)
+        guard TokenAlphabet.b64token.admits(token) else {
+            throw .issuerAnswerInvalid(reason: "token: access_token is empty, too long, or not fit for a header")
+        }
+        guard let type = object.string("token_type") else {
+            throw .issuerAnswerInvalid(reason: "token: no token_type")
+        }
+        guard Array(type.utf8).matches("Bearer") else {
+            throw .issuerAnswerInvalid(reason: "token: a token_type other than Bearer")
+        }
+        return AccessGrant(
+            token: token, tokenType: "Bearer", lifetime: try lifetime(object["expires_in"]), sentAt: answer.sentAt,
+            grantedScopes: try scopes(object["scope"]))
+    }
+
+    /// Nanoseconds, at most a year. Absent is unknown, never endless; zero or less contradicts the token beside it.
+    static func lifetime(_ member: AnswerObject.Member?) throws(GrantFailure) -> UInt64? {
+        let seconds: Double
+        switch member {
+        case nil, .null?: return nil
+        case .integer(let number)?: seconds = Double(number)
+        case .number(let number)?: seconds = number
+        case .string(let text)?:
+            let isNumber =
+                (1...32).contains(text.utf8.count)
+                && text.utf8.allSatisfy { $0.isDigit || $0 == UInt8(ascii: ".") || $0 == UInt8(ascii: "-") }
+            guard isNumber, let number = Double(text) else {
+                throw .issuerAnswerInvalid(reason: "token: expires_in is no number")
+            }
+            seconds = number
+        default: throw .issuerAnswerInvalid(reason: "token: expires_in is no number")
+        }
+        guard seconds > 0 else { throw .issuerAnswerInvalid(reason: "token: expires_in is not positive") }
+        let most = Double(AccessGrant.longestLifetime / 1_000_000_000)
+        return UInt64(min(seconds, most) * 1e9)
+    }
+
+    private static func scopes(_ member: AnswerObject.Member?) throws(GrantFailure) -> [String]? {
+        switch member {
+        case nil, .null?: return nil
+        case .string(let text)?:
+            guard let scopes = OAuth2Scope.set(text) else {
+                throw .issuerAnswerInvalid(reason: "token: scope is no list of scopes")
+            }
+            // Empty says nothing about what was granted (RFC 6749 §5.1).
+            return scopes.isEmpty ? nil : scopes
+        default: throw .issuerAnswerInvalid(reason: "token: scope is no string")
+        }
+    }
+}
+
+// MARK: - Refusal (RFC 6749 §5.2, with the dialects met in the field)
+
+extension OAuth2Answer {
+    /// The code of `error`, of an `error` object's `code`, `error` or `message`, or of `errorCode`; nil: none of them.
+    static func errorCode(_ object: AnswerObject) -> String? {
+        switch object["error"] {
+        case .string(let text)?: return text.asErrorCode ?? "unreadable"
+        case .object(let inner)?:
+            let words = [inner["code"], inner["error"], inner["type"], inner["message"]]
+            return words.lazy.compactMap { $0?.asErrorCode }.first ?? "unreadable"
+        case .bool, .null, nil: break
+        case .integer, .number, .other: return "unreadable"
+        }
+        return object.string("errorCode")?.asErrorCode
+    }
+
+    private static func refusal(_ answer: IssuerAnswer, _ object: AnswerObject?) -> GrantFailure {
+        let code = object.flatMap(errorCode)
+        let reason =
+            "token: status \(answer.status)" + (code.map { ", \($0.isWorthShowing ? $0 : "unknown error")" } ?? "")
+        switch code {
+        // IDAAS-62001: authentication failed, in the dialect of OAM 11g.
+        case "invalid_client", "IDAAS-62001": return .credentialRejected(reason: reason)
+        case "invalid_scope", "unauthorized_client", "unsupported_grant_type", "invalid_request", "invalid_grant",
+            "invalid_target", "unsupported_response_type":
+            return .configuration(reason: reason)
+        case "access_denied": return .policyDenied(reason: reason)
+        case "interaction_required", "login_required", "consent_required":
+            return .interactionRequired(reason: reason)
+        case "server_error", "temporarily_unavailable", "slow_down":
+            return .issuerUnavailable(retryAfterSeconds: answer.retryAfter, reason: reason)
+        default: break
+        }
+        switch answer.status {
+        case 401: return .credentialRejected(reason: reason)
+        case 403: return .policyDenied(reason: reason)
+        case 400..<500: return .configuration(reason: reason)
+        default: return .issuerAnswerInvalid(reason: reason)
+        }
+    }
+}
+
+extension String {
+    /// Registered words and Oracle's codes are shown; any other text an issuer sends might quote what we sent.
+    fileprivate var isWorthShowing: Bool {
+        if asOracleCode != nil { return true }
+        return [
+            "invalid_client", "invalid_scope", "unauthorized_client", "unsupported_grant_type", "invalid_request",
+            "invalid_grant", "invalid_target", "unsupported_response_type", "access_denied", "interaction_required",
+            "login_required", "consent_required", "server_error", "temporarily_unavailable", "slow_down",
+        ].contains(self)
+    }
+}

@@ -1,0 +1,120 @@
+/// A JSON object written straight into bytes: a password never becomes a `String`, members keep their order, and the whole can be
+/// wiped after it was sent.
+struct JSONBody: ~Copyable {
+    private var bytes: [UInt8] = [UInt8(ascii: "{")]
+
+    /// - Parameter capacity: an upper bound of the size, so that no growth leaves an unwiped copy behind.
+    init(capacity: Int) { bytes.reserveCapacity(capacity) }
+
+    mutating func member(_ name: String, _ value: String) {
+        key(name)
+        var value = value
+        value.withUTF8 { string(UnsafeRawBufferPointer($0)) }
+    }
+
+    /// The secret must be UTF-8.
+    mutating func member(_ name: String, _ value: Secret) {
+        key(name)
+        value.withBytes { string($0) }
+    }
+
+    mutating func open(_ name: String) {
+        key(name)
+        bytes.append(UInt8(ascii: "{"))
+    }
+
+    mutating func close() { bytes.append(UInt8(ascii: "}")) }
+
+    consuming func finish() -> [UInt8] {
+        close()
+        return bytes
+    }
+
+    private mutating func key(_ name: String) {
+        if bytes.last != UInt8(ascii: "{") { bytes.append(UInt8(ascii: ",")) }
+        var name = name
+        name.withUTF8 { string(UnsafeRawBufferPointer($0)) }
+        bytes.append(UInt8(ascii: ":"))
+    }
+
+    private mutating func string(_ text: UnsafeRawBufferPointer) {
+        bytes.append(UInt8(ascii: "\""))
+        for byte in text {
+            switch byte {
+            case UInt8(ascii: "\""), UInt8(ascii: "\\"):
+                bytes.append(UInt8(ascii: "\\"))
+                bytes.append(byte)
+            case 0..<0x20, 0x7F:
+                bytes.append(contentsOf: "\\u00".utf8)
+                bytes.append(Self.hex[Int(byte >> 4)])
+                bytes.append(Self.hex[Int(byte & 0x0F)])
+            default:
+                bytes.append(byte)
+            }
+        }
+        bytes.append(UInt8(ascii: "\""))
+    }
+
+    private static let hex = Array("0123456789abcdef".utf8)
+}
+
+/// `application/x-www-form-urlencoded` (RFC 6749 appendix B), written straight into bytes for the same reasons.
+struct FormBody: ~Copyable {
+    private var bytes: [UInt8] = []
+
+    init(capacity: Int) { bytes.reserveCapacity(capacity) }
+
+    mutating func member(_ name: String, _ value: String) {
+        key(name)
+        for byte in value.utf8 { bytes.appendFormEncoded(byte) }
+    }
+
+    mutating func member(_ name: String, _ value: Secret) {
+        key(name)
+        value.withBytes { for byte in $0 { bytes.appendFormEncoded(byte) } }
+    }
+
+    consuming func finish() -> [UInt8] { bytes }
+
+    private mutating func key(_ name: String) {
+        if !bytes.isEmpty { bytes.append(UInt8(ascii: "&")) }
+        for byte in name.utf8 { bytes.appendFormEncoded(byte) }
+        bytes.append(UInt8(ascii: "="))
+    }
+}
+
+extension Array<UInt8> {
+    mutating func appendFormEncoded(_ byte: UInt8) {
+        if byte.isLetterOrDigit || "-._*".utf8.contains(byte) {
+            append(byte)
+        } else if byte == 0x20 {
+            append(UInt8(ascii: "+"))
+        } else {
+            let hex = Array("0123456789ABCDEF".utf8)
+            append(UInt8(ascii: "%"))
+            append(hex[Int(byte >> 4)])
+            append(hex[Int(byte & 0x0F)])
+        }
+    }
+}
+
+// MARK: - Checks
+
+extension Secret {
+    /// Whether the bytes are UTF-8 text without control characters: what fits into JSON and into Basic credentials.
+    var isText: Bool {
+        withBytes { bytes in
+            guard !bytes.contains(where: \.isControl) else { return false }
+            // Not `String(validating:)`, which would leave a copy that nobody wipes.
+            var parser = Unicode.UTF8.ForwardParser()
+            var iterator = bytes.makeIterator()
+            while true {
+                switch parser.parseScalar(from: &iterator) {
+                case .valid: continue
+                case .emptyInput: return true
+                case .error: return false
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,69 @@
+extension IssuerAnswer {
+    /// The longest pause that an issuer may impose, in seconds.
+    static let longestPause = 300
+
+    /// Seconds to wait by `Retry-After` (RFC 9110 §10.2.3), 0–300; nil if absent or unreadable.
+    ///
+    /// A date counts from the answer's own `Date`: both come from the issuer's clock, so its skew cancels out and no clock of ours
+    /// is needed.
+    var retryAfter: Int? {
+        guard let text = header("retry-after") else { return nil }
+        let bytes = text.utf8.drop(while: \.isBlank)
+        let digits = bytes.prefix(while: \.isDigit)
+        if !digits.isEmpty, bytes.dropFirst(digits.count).allSatisfy(\.isBlank) {
+            return digits.count > 9 ? Self.longestPause : Swift.min(Int(String(digits) ?? "") ?? 0, Self.longestPause)
+        }
+        guard let until = HTTPDate.seconds(text), let date = header("date"), let sent = HTTPDate.seconds(date) else {
+            return nil
+        }
+        return Swift.min(Swift.max(until - sent, 0), Self.longestPause)
+    }
+}
+
+/// The three date forms of RFC 9110 §5.6.7.
+enum HTTPDate {
+    /// Seconds since 1970; nil if the text is none of the forms.
+    static func seconds(_ text: String) -> Int? {
+        guard text.utf8.count <= 40 else { return nil }
+        let words = text.split { " ,-".contains($0) }.map(String.init)
+        switch words.count {
+        // Sun, 06 Nov 1994 08:49:37 GMT · Sunday, 06-Nov-94 08:49:37 GMT
+        case 6 where words[5] == "GMT":
+            guard let day = number(words[1]), let month = month(words[2]), var year = number(words[3]) else {
+                return nil
+            }
+            // A two-digit year is in this century as far as a pause of minutes can tell.
+            if words[3].utf8.count == 2 { year += 2000 }
+            return instant(year, month, day, words[4])
+        // Sun Nov  6 08:49:37 1994
+        case 5:
+            guard let month = month(words[1]), let day = number(words[2]), let year = number(words[4]) else {
+                return nil
+            }
+            return instant(year, month, day, words[3])
+        default: return nil
+        }
+    }
+
+    private static func instant(_ year: Int, _ month: Int, _ day: Int, _ time: String) -> Int? {
+        let parts = time.split(separator: ":", omittingEmptySubsequences: false).map { number(String($0)) }
+        guard parts.count == 3, let hour = parts[0], let minute = parts[1], let second = parts[2],
+            (1970...9999).contains(year), (1...31).contains(day), hour < 24, minute < 60, second <= 60
+        else { return nil }
+        // Days from a civil date, counted in years that begin in March, so that the leap day is the last of its year.
+        let shifted = month > 2 ? year : year - 1
+        let dayOfYear = (153 * ((month + 9) % 12) + 2) / 5 + day - 1
+        let days = shifted * 365 + shifted / 4 - shifted / 100 + shifted / 400 + dayOfYear - 719_468
+        return ((days * 24 + hour) * 60 + minute) * 60 + second
+    }
+
+    private static func number(_ text: String) -> Int? {
+        guard (1...4).contains(text.utf8.count), text.utf8.allSatisfy(\.isDigit) else { return nil }
+        return Int(text)
+    }
+
+    private static func month(_ text: String) -> Int? {
+        let names = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
+        return names.firstIndex(of: text).map { $0 + 1 }
+    }
+}

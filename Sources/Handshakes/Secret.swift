@@ -1,0 +1,81 @@
+internal import Glibc
+
+/// Bytes that must not be seen: immutable, wiped when the last reference goes, silent in every description.
+public final class Secret: Sendable {
+    // Written in `init` and wiped in `deinit` only; in between any thread may read it.
+    private nonisolated(unsafe) let storage: UnsafeMutableRawBufferPointer
+
+    public init(_ bytes: UnsafeRawBufferPointer) {
+        storage = .allocate(byteCount: bytes.count, alignment: 1)
+        storage.copyMemory(from: bytes)
+    }
+
+    public convenience init(_ bytes: [UInt8]) {
+        self.init(bytes[...])
+    }
+
+    public convenience init(_ bytes: ArraySlice<UInt8>) {
+        self.init(unsafeCopyOf: bytes)
+    }
+
+    public convenience init(_ text: String) {
+        self.init(unsafeCopyOf: text.utf8)
+    }
+
+    /// Takes the bytes over and wipes the array they came in.
+    public convenience init(taking bytes: inout [UInt8]) {
+        self.init(bytes[...])
+        bytes.wipe()
+    }
+
+    private init(unsafeCopyOf bytes: some Collection<UInt8>) {
+        storage = .allocate(byteCount: bytes.count, alignment: 1)
+        storage.copyBytes(from: bytes)
+    }
+
+    deinit {
+        if let base = storage.baseAddress { explicit_bzero(base, storage.count) }
+        storage.deallocate()
+    }
+
+    public var count: Int { storage.count }
+    public var isEmpty: Bool { storage.isEmpty }
+
+    /// The bytes, for the length of the call. The pointer must not leave it.
+    public func withBytes<Result, Failure: Error>(
+        _ body: (UnsafeRawBufferPointer) throws(Failure) -> Result
+    ) throws(Failure) -> Result {
+        try body(UnsafeRawBufferPointer(storage))
+    }
+}
+
+// MARK: - Equality
+
+extension Secret: Equatable {
+    /// Takes the same time wherever the bytes differ; only the lengths show.
+    public static func == (left: Secret, right: Secret) -> Bool {
+        guard left.count == right.count else { return false }
+        var difference: UInt8 = 0
+        for index in 0..<left.count { difference |= left.storage[index] ^ right.storage[index] }
+        return difference == 0
+    }
+}
+
+// MARK: - Silence
+
+extension Secret: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+    public var description: String { "<secret>" }
+    public var debugDescription: String { "<secret>" }
+    public var customMirror: Mirror { Mirror(self, children: []) }
+}
+
+extension Array<UInt8> {
+    /// Overwrites the elements, then empties the array. Reaches this array's own storage only: a copy made earlier by a growing
+    /// append, or one that someone else still holds, keeps its bytes.
+    mutating func wipe() {
+        withUnsafeMutableBytes { bytes in
+            if let base = bytes.baseAddress { explicit_bzero(base, bytes.count) }
+        }
+        removeAll(keepingCapacity: false)
+    }
+}

@@ -1,0 +1,48 @@
+/// `static`: the secret itself is the header value.
+public struct StaticHandshake: Handshake {
+    /// Header to set.
+    public let header: String
+    /// Text before the value, its trailing space included.
+    public let prefix: String
+
+    /// Throws `.configuration` if the header is no field name or the prefix no field content.
+    public init(header: String = "Authorization", prefix: String = "") throws(GrantFailure) {
+        guard header.isFieldName else { throw .configuration(reason: "header: not a field name") }
+        guard prefix.isFieldContent, prefix.utf8.first != 0x20 else {
+            throw .configuration(reason: "prefix: not visible ASCII")
+        }
+        self.header = header
+        self.prefix = prefix
+    }
+
+    public var scheme: String { "static" }
+    public var isChallengeDriven: Bool { false }
+    public var inspectedStatuses: [Int] { [401] }
+
+    public func judge(
+        status: Int, wwwAuthenticate: [[UInt8]], location: [UInt8]?, requestURL: String
+    ) -> ChallengeVerdict {
+        status == 401 ? .challenged(Challenge(resource: requestURL)) : .none
+    }
+
+    public nonisolated(nonsending) func acquire(
+        _ wanted: Wanted, ledger: any GrantLedger, issuer: any IssuerClient
+    ) async throws(GrantFailure) -> AccessGrant {
+        let value = try await ledger.secret("value")
+        guard TokenAlphabet.fieldValue.admits(value) else {
+            throw .secretUnreadable(name: "value", reason: "empty, too long, or not fit for a header")
+        }
+        return AccessGrant(
+            token: value, tokenType: "", lifetime: AccessGrant.longestLifetime, sentAt: await ledger.now())
+    }
+
+    public func injection(for token: [UInt8]) -> InjectedField {
+        InjectedField(name: header, value: Array(prefix.utf8) + token)
+    }
+}
+
+extension String {
+    var isFieldName: Bool { (1...128).contains(utf8.count) && utf8.allSatisfy(\.isTokenCharacter) }
+    var isFieldContent: Bool { utf8.count <= 8192 && utf8.allSatisfy { (0x20...0x7E).contains($0) } }
+    var hasControls: Bool { utf8.contains(where: \.isControl) }
+}

@@ -1,0 +1,63 @@
+internal import Glibc
+
+/// Blocks of raw memory of one size, for one loop. Bounded; the block given last is taken first, because it is in the cache.
+///
+/// Not thread-safe: a block goes back to the pool of its loop. Blocks are whole pages from the kernel, so that what is
+/// trimmed really leaves the process.
+public final class BufferPool {
+    /// Bytes of a block.
+    public let blockSize: Int
+    /// Blocks that may exist at once, taken or waiting.
+    public let capacity: Int
+    /// Blocks that are out.
+    public private(set) var taken = 0
+
+    private var waiting: [UnsafeMutableRawPointer] = []
+
+    /// - Parameters:
+    ///   - blockSize: bytes, rounded up to whole pages of 4 KiB.
+    ///   - capacity: blocks; `take` gives nil past it.
+    public init(blockSize: Int = 16 * 1024, capacity: Int) {
+        self.blockSize = max((blockSize + 4095) / 4096, 1) * 4096
+        self.capacity = max(capacity, 1)
+        waiting.reserveCapacity(min(self.capacity, 1024))
+    }
+
+    deinit { trim(keeping: 0) }
+
+    /// Bytes that the pool holds, taken or waiting.
+    public var bytes: Int { (taken + waiting.count) * blockSize }
+
+    /// A block with old or zero content; nil when the pool is used up or the kernel has no memory.
+    public func take() -> UnsafeMutableRawBufferPointer? {
+        if let block = waiting.popLast() {
+            taken += 1
+            return UnsafeMutableRawBufferPointer(start: block, count: blockSize)
+        }
+        guard taken < capacity else { return nil }
+        let flags = MAP_PRIVATE | MAP_ANONYMOUS
+        guard let block = mmap(nil, blockSize, PROT_READ | PROT_WRITE, flags, -1, 0), block != MAP_FAILED else {
+            return nil
+        }
+        taken += 1
+        return UnsafeMutableRawBufferPointer(start: block, count: blockSize)
+    }
+
+    /// Takes a block back.
+    /// - Parameter wiping: bytes at the front that held a secret and are overwritten first.
+    public func give(_ block: UnsafeMutableRawBufferPointer, wiping: Int = 0) {
+        guard let start = block.baseAddress else { return }
+        precondition(block.count == blockSize && taken > 0, "a block of another pool")
+        if wiping > 0 { explicit_bzero(start, min(wiping, blockSize)) }
+        taken -= 1
+        waiting.append(start)
+    }
+
+    /// Returns waiting blocks to the kernel, the least recently used first. For quiet moments.
+    public func trim(keeping kept: Int) {
+        let surplus = waiting.count - max(kept, 0)
+        guard surplus > 0 else { return }
+        for block in waiting[..<surplus] { munmap(block, blockSize) }
+        waiting.removeFirst(surplus)
+    }
+}

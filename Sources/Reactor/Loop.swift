@@ -1,0 +1,223 @@
+internal import CLinux
+internal import Glibc
+internal import Synchronization
+
+/// One thread, one epoll descriptor, one timer wheel. Everything that is registered here is touched by this thread alone.
+///
+/// A turn: wait; note the time; announce the turn (the hot cache's quiescent state); readiness, then mail, then timers, then
+/// what was put off to the end of the turn. Mail stands after readiness so that an answer that arrived together with a
+/// token finds the connection in its newest state.
+public final class Loop: @unchecked Sendable {
+    public let name: String
+    public let kernel: Kernel
+    /// Time at the start of this turn, nanoseconds of `CLOCK_BOOTTIME`. Good enough for timeouts; grants read the clock anew.
+    public private(set) var now: UInt64
+    /// Called after every wait, before anything else, and before every wait that may block.
+    public var turnBegan: () -> Void = {}
+    public var willBlock: () -> Void = {}
+
+    private let epoll: Int32
+    private var watched: [Entry] = []
+    private var freeEntries: [Int] = []
+    private var timers: TimerWheel
+    private var putOff: [() -> Void] = []
+    private let mail: Mailbox<Letter>
+    private let jobs: JobQueue
+    private var running = false
+    private let thread = Atomic<UInt>(0)
+
+    private struct Entry {
+        var generation: UInt32 = 1
+        var owner: Watched?
+    }
+
+    /// One letter of the mailbox. Mail is for what is not a cache hit; a closure may therefore be allocated by its sender.
+    public struct Letter: Sendable {
+        let open: @Sendable () -> Void
+    }
+
+    private static let mailKey = UInt64.max
+    private static let jobKey = UInt64.max - 1
+    private static let batch = 256
+
+    /// - Parameter mailCapacity: letters that may wait; `post` answers false past it.
+    public init(name: String, kernel: Kernel = Kernel(), mailCapacity: Int = 4096) throws(LoopFault) {
+        self.name = name
+        self.kernel = kernel
+        now = kernel.now()
+        timers = TimerWheel(now: kernel.now())
+        epoll = kernel.makeEpoll()
+        guard epoll >= 0 else { throw LoopFault(call: "epoll_create1", errno: -epoll) }
+        guard let mail = Mailbox<Letter>(capacity: mailCapacity) else { throw LoopFault(call: "eventfd", errno: errno) }
+        self.mail = mail
+        guard let jobs = JobQueue() else { throw LoopFault(call: "eventfd", errno: errno) }
+        self.jobs = jobs
+        let events = Readiness.readable.union(.edgeTriggered).rawValue
+        _ = kernel.watch(epoll, mail.descriptor, events: events, key: Self.mailKey)
+        _ = kernel.watch(epoll, jobs.descriptor, events: events, key: Self.jobKey)
+    }
+
+    deinit {
+        kernel.close(epoll)
+    }
+
+    /// Whether the caller stands on this loop's thread.
+    public var isCurrent: Bool { thread.load(ordering: .relaxed) == UInt(pthread_self()) }
+
+    // MARK: - From any thread
+
+    /// Leaves a letter that this loop opens in its next turn.
+    /// - Returns: false when the mailbox is full; the letter was not taken.
+    public func post(_ open: @escaping @Sendable () -> Void) -> Bool {
+        mail.send(Letter(open: open))
+    }
+
+    func enqueue(_ job: UnownedJob, for executor: UnownedSerialExecutor) {
+        jobs.append(job, for: executor, fromLoop: isCurrent)
+    }
+
+    // MARK: - From this loop's thread
+
+    /// Hands a descriptor to the loop, edge-triggered for everything. The loop keeps `owner` alive until `forget`.
+    public func watch(_ owner: Watched, descriptor: Int32, shared: Bool = false) -> Bool {
+        if owner.key == 0 { adopt(owner) }
+        owner.descriptor = descriptor
+        // A listener that several loops share wakes one of them and stays level-triggered, so that no connection is left
+        // behind when its loop takes only a batch. (The kernel refuses EPOLLEXCLUSIVE together with EPOLLRDHUP.)
+        let events: Readiness = shared ? [.readable, .exclusive] : [.readable, .writable, .inputEnded, .edgeTriggered]
+        guard kernel.watch(epoll, descriptor, events: events.rawValue, key: owner.key) >= 0 else {
+            release(owner)
+            return false
+        }
+        return true
+    }
+
+    /// Closes the descriptor and keeps the owner, with its timers, for another one. Epoll reports a descriptor once a turn, so no event of
+    /// the old one is still queued.
+    public func closeDescriptor(of owner: Watched) {
+        if owner.descriptor >= 0 { kernel.close(owner.descriptor) }
+        owner.descriptor = -1
+    }
+
+    /// Gives an owner a place before it has a descriptor, so that timers can find it.
+    public func adopt(_ owner: Watched) {
+        let index: Int
+        if let free = freeEntries.popLast() {
+            index = free
+        } else {
+            index = watched.count
+            watched.append(Entry())
+        }
+        owner.key = UInt64(watched[index].generation) << 32 | UInt64(index)
+        watched[index].owner = owner
+    }
+
+    /// Closes the descriptor and forgets its owner. Events of this turn that are still queued for it find a newer generation
+    /// and go nowhere.
+    public func close(_ owner: Watched) {
+        if owner.descriptor >= 0 { kernel.close(owner.descriptor) }
+        release(owner)
+    }
+
+    private func release(_ owner: Watched) {
+        owner.descriptor = -1
+        guard owner.key != 0 else { return }
+        let index = Int(owner.key & 0xffff_ffff)
+        owner.key = 0
+        watched[index].owner = nil
+        watched[index].generation &+= 1
+        if watched[index].generation == 0 { watched[index].generation = 1 }
+        freeEntries.append(index)
+    }
+
+    /// Calls `owner.timerFired(kind)` at or shortly after `deadline`.
+    public func arm(_ owner: Watched, at deadline: UInt64, kind: UInt8) -> TimerID? {
+        guard owner.key != 0 else { return nil }
+        let generation = owner.key >> 32 & 0xff_ffff
+        let payload = owner.key & 0xffff_ffff | generation << 32 | UInt64(kind) << 56
+        return timers.arm(at: deadline, payload: payload)
+    }
+
+    public func disarm(_ timer: TimerID) {
+        _ = timers.cancel(timer)
+    }
+
+    /// Runs `work` at the end of this turn.
+    public func putOffToEndOfTurn(_ work: @escaping () -> Void) {
+        putOff.append(work)
+    }
+
+    // MARK: - The turn
+
+    /// Serves until `stop`. The calling thread becomes the loop's thread.
+    public func run() {
+        thread.store(UInt(pthread_self()), ordering: .relaxed)
+        running = true
+        let events = UnsafeMutableBufferPointer<epoll_event>.allocate(capacity: Self.batch)
+        defer { events.deallocate() }
+        while running { turn(events, mayBlock: true) }
+    }
+
+    /// One turn without blocking: for tests that drive a loop by hand.
+    public func turnOnce() {
+        thread.store(UInt(pthread_self()), ordering: .relaxed)
+        let events = UnsafeMutableBufferPointer<epoll_event>.allocate(capacity: Self.batch)
+        defer { events.deallocate() }
+        turn(events, mayBlock: false)
+    }
+
+    /// Ends `run` after the current turn. On the loop's thread only; others post it.
+    public func stop() { running = false }
+
+    private func turn(_ events: UnsafeMutableBufferPointer<epoll_event>, mayBlock: Bool) {
+        let patience = mayBlock ? milliseconds(until: timers.nextDeadline(now: now)) : 0
+        if patience != 0 { willBlock() }
+        let count = kernel.wait(epoll, into: events, milliseconds: patience)
+        now = kernel.now()
+        turnBegan()
+        for position in 0..<max(0, count) {
+            let event = events.baseAddress! + position
+            let key = cardea_epoll_key(event)
+            switch key {
+            case Self.mailKey: mail.acknowledge()
+            case Self.jobKey: jobs.acknowledge()
+            default:
+                let index = Int(key & 0xffff_ffff)
+                guard index < watched.count, watched[index].generation == UInt32(truncatingIfNeeded: key >> 32),
+                    let owner = watched[index].owner
+                else { continue }
+                owner.ready(Readiness(rawValue: cardea_epoll_events(event)))
+            }
+        }
+        mail.drain { $0.open() }
+        jobs.run()
+        timers.expire(now: now) { payload in
+            let index = Int(payload & 0xffff_ffff)
+            guard index < watched.count, let owner = watched[index].owner,
+                UInt64(watched[index].generation) & 0xff_ffff == payload >> 32 & 0xff_ffff
+            else { return }
+            owner.timerFired(UInt8(truncatingIfNeeded: payload >> 56))
+        }
+        jobs.run()
+        if !putOff.isEmpty {
+            let work = putOff
+            putOff.removeAll(keepingCapacity: true)
+            for step in work { step() }
+        }
+    }
+
+    private func milliseconds(until deadline: UInt64?) -> Int32 {
+        if jobs.hasLocal || !putOff.isEmpty { return 0 }
+        guard let deadline else { return -1 }
+        let current = kernel.now()
+        guard deadline > current else { return 0 }
+        return Int32(clamping: (deadline - current + 999_999) / 1_000_000)
+    }
+}
+
+/// Why a loop could not be made: the call that failed and its `errno`.
+public struct LoopFault: Error, Sendable, CustomStringConvertible {
+    public let call: String
+    public let errno: Int32
+    public var description: String { "\(call): \(String(cString: strerror(errno)))" }
+}

@@ -1,0 +1,77 @@
+internal import CLinux
+internal import Glibc
+internal import Synchronization
+
+/// Runs Swift jobs on a loop: the keeper is an actor whose executor this is, so that a handshake reads as straight lines while
+/// its state is touched by one thread only.
+public final class LoopExecutor: SerialExecutor {
+    public let loop: Loop
+
+    public init(loop: Loop) { self.loop = loop }
+
+    public func enqueue(_ job: UnownedJob) {
+        loop.enqueue(job, for: asUnownedSerialExecutor())
+    }
+
+    public func asUnownedSerialExecutor() -> UnownedSerialExecutor { UnownedSerialExecutor(ordinary: self) }
+
+    public func checkIsolated() {
+        precondition(loop.isCurrent, "keeper state touched off its loop")
+    }
+}
+
+/// Jobs that wait for their loop. Not bounded: a job exists only while the operation that it resumes does, and each of those is
+/// bounded where it starts (flights, issuer calls, commits).
+final class JobQueue: @unchecked Sendable {
+    let descriptor: Int32
+    // Jobs made on the loop itself, the usual case, need neither lock nor wake-up.
+    private var local: [Waiting] = []
+    // A lock, off the data path: only store, resolver and helper threads come here.
+    private let remote = Mutex<[Waiting]>([])
+    private let remoteWaits = Atomic<Bool>(false)
+
+    private struct Waiting: Sendable {
+        let job: UnownedJob
+        let executor: UnownedSerialExecutor
+    }
+
+    init?() {
+        descriptor = eventfd(0, Int32(EFD_NONBLOCK) | Int32(EFD_CLOEXEC))
+        guard descriptor >= 0 else { return nil }
+    }
+
+    deinit { _ = Glibc.close(descriptor) }
+
+    var hasLocal: Bool { !local.isEmpty }
+
+    func append(_ job: UnownedJob, for executor: UnownedSerialExecutor, fromLoop: Bool) {
+        let waiting = Waiting(job: job, executor: executor)
+        guard !fromLoop else { return local.append(waiting) }
+        remote.withLock { $0.append(waiting) }
+        remoteWaits.store(true, ordering: .releasing)
+        var one: UInt64 = 1
+        _ = Glibc.write(descriptor, &one, 8)
+    }
+
+    func acknowledge() {
+        var count: UInt64 = 0
+        _ = Glibc.read(descriptor, &count, 8)
+    }
+
+    func run() {
+        // The plain load first: an exchange in every turn would be a locked instruction on loops that never get a job.
+        if remoteWaits.load(ordering: .relaxed), remoteWaits.exchange(false, ordering: .acquiring) {
+            local.append(
+                contentsOf: remote.withLock { waiting in
+                    defer { waiting.removeAll(keepingCapacity: true) }
+                    return waiting
+                })
+        }
+        // A job may enqueue the next one; a bounded number of rounds keeps readiness from starving.
+        for _ in 0..<64 where !local.isEmpty {
+            let round = local
+            local.removeAll(keepingCapacity: true)
+            for waiting in round { waiting.job.runSynchronously(on: waiting.executor) }
+        }
+    }
+}

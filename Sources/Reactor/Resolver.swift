@@ -1,0 +1,153 @@
+internal import CLinux
+internal import Glibc
+internal import Synchronization
+internal import Telemetry
+
+/// Turns names into addresses on a thread of its own, because `getaddrinfo` blocks for as long as the network likes.
+///
+/// The system's resolver is used and not one of ours: `/etc/hosts`, `nsswitch.conf` and `resolv.conf` mean what operators
+/// expect. Nothing is cached here; who asks knows how long an answer may serve.
+public final class Resolver: Sendable {
+    /// - Parameter outcome: at least one address, in the order in which to try them.
+    public typealias Delivery = @Sendable (_ outcome: Result<[SocketAddress], ResolveFault>) -> Void
+    /// The lookup itself, a parameter for tests. Runs on the resolver's thread.
+    public typealias Lookup = @Sendable (_ host: String, _ port: UInt16) -> Result<[SocketAddress], ResolveFault>
+
+    private struct Question: Sendable {
+        let host: String
+        let port: UInt16
+        let deliver: Delivery
+    }
+
+    /// Addresses of one answer that are used; more are cut off.
+    public static let mostAddresses = 64
+
+    private let questions: Mailbox<Question>
+    private let stopping = Atomic<Bool>(false)
+    private let lookup: Lookup
+
+    /// Starts the thread.
+    /// - Parameter capacity: questions that may wait.
+    public init(capacity: Int = 256, lookup: @escaping Lookup = Resolver.system) throws(LoopFault) {
+        guard let questions = Mailbox<Question>(capacity: capacity) else {
+            throw LoopFault(call: "eventfd", errno: errno)
+        }
+        self.questions = questions
+        self.lookup = lookup
+        do {
+            try WorkerThread(name: "resolver") { self.run() }.detach()
+        } catch {
+            throw LoopFault(call: "pthread_create", errno: error.errno)
+        }
+    }
+
+    // MARK: - Any thread
+
+    /// Asks for the addresses of a host.
+    /// - Parameters:
+    ///   - host: a name of at most 253 bytes, or a literal (with or without brackets).
+    ///   - deliver: called exactly once: for literals, unusable names and a full queue before this returns, on the caller's
+    ///     thread; otherwise on the resolver's thread, where it must only pass the answer on.
+    public func resolve(host: String, port: UInt16, deliver: @escaping Delivery) {
+        if let literal = SocketAddress(host: host, port: port) { return deliver(.success([literal])) }
+        guard Self.isName(host) else { return deliver(.failure(.invalidName)) }
+        guard !stopping.load(ordering: .acquiring) else { return deliver(.failure(.stopped)) }
+        guard questions.send(Question(host: host, port: port, deliver: deliver)) else {
+            return deliver(.failure(.overloaded))
+        }
+    }
+
+    /// Ends the thread after the lookup that it is in. Questions that wait are answered with `stopped`.
+    public func stop() {
+        stopping.store(true, ordering: .releasing)
+        questions.wake()
+    }
+
+    // MARK: - The thread
+
+    private func run() {
+        while true {
+            let last = stopping.load(ordering: .acquiring)
+            questions.drain { question in
+                // Asked again for each: one lookup may have taken half a minute.
+                if stopping.load(ordering: .acquiring) { return question.deliver(.failure(.stopped)) }
+                question.deliver(lookup(question.host, question.port))
+            }
+            if last { return }
+            var waiting = pollfd(fd: questions.descriptor, events: Int16(POLLIN), revents: 0)
+            poll(&waiting, 1, -1)
+            questions.acknowledge()
+        }
+    }
+
+    // MARK: - Names
+
+    /// Letters, digits, `-`, `_` and `.`: what a host name of ours may be made of. Anything else would reach name services whose
+    /// rules we do not know.
+    static func isName(_ host: String) -> Bool {
+        guard !host.isEmpty, host.utf8.count <= 253, host.utf8.first != 0x2e, host.utf8.first != 0x2d else {
+            return false
+        }
+        return host.utf8.allSatisfy { byte in
+            switch byte {
+            case 0x30...0x39, 0x41...0x5a, 0x61...0x7a, 0x2d, 0x2e, 0x5f: true
+            default: false
+            }
+        }
+    }
+
+    /// `getaddrinfo`, with duplicates removed.
+    public static let system: Lookup = { host, port in
+        var hints = addrinfo()
+        hints.ai_family = AF_UNSPEC
+        hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
+        hints.ai_flags = AI_ADDRCONFIG
+        var list: UnsafeMutablePointer<addrinfo>?
+        let status = getaddrinfo(host, nil, &hints, &list)
+        guard status == 0 else { return .failure(ResolveFault(status: status)) }
+        defer { freeaddrinfo(list) }
+        var addresses: [SocketAddress] = []
+        var next = list
+        while let entry = next, addresses.count < mostAddresses {
+            next = entry.pointee.ai_next
+            guard var address = SocketAddress(copying: entry.pointee.ai_addr, length: entry.pointee.ai_addrlen) else {
+                continue
+            }
+            address.port = port
+            if !addresses.contains(address) { addresses.append(address) }
+        }
+        return addresses.isEmpty ? .failure(.notFound) : .success(addresses)
+    }
+}
+
+/// Why there is no address.
+public enum ResolveFault: Error, Sendable, Equatable {
+    /// The text cannot be a host name.
+    case invalidName
+    /// The name service says that there is no such name, or that it has no address.
+    case notFound
+    /// The name service did not answer; later it may.
+    case unavailable
+    /// Too many questions wait.
+    case overloaded
+    /// The resolver is being stopped.
+    case stopped
+    /// Another code of `getaddrinfo`.
+    case failed(Int32)
+
+    init(status: Int32) {
+        switch status {
+        case EAI_NONAME, cardea_eai_nodata(): self = .notFound
+        case EAI_AGAIN: self = .unavailable
+        default: self = .failed(status)
+        }
+    }
+
+    /// Whether to ask again soon may help.
+    public var isTransient: Bool {
+        switch self {
+        case .unavailable, .overloaded, .failed: true
+        case .invalidName, .notFound, .stopped: false
+        }
+    }
+}

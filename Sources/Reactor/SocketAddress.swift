@@ -1,0 +1,247 @@
+public import CLinux
+internal import Glibc
+public import Telemetry
+
+/// An IPv4, IPv6 or unix address, as the kernel takes it.
+///
+/// Made from literals only; names are the `Resolver`'s. Two addresses are equal when the kernel would see the same one.
+public struct SocketAddress: Sendable {
+    private var storage: sockaddr_storage
+    private var length: socklen_t
+
+    /// The longest path of a unix socket, bytes (unix(7): 108 with the terminating NUL).
+    public static let longestUnixPath = 107
+
+    public enum Family: Sendable, Hashable { case ipv4, ipv6, unix }
+
+    // MARK: - Making
+
+    /// - Parameters:
+    ///   - literal: `192.0.2.1`, `2001:db8::1`, `[2001:db8::1]` or, with a zone, `fe80::1%eth0`.
+    ///   - port: host byte order.
+    /// - Returns: nil for anything else, names included.
+    public init?(host literal: String, port: UInt16) {
+        guard literal.utf8.count <= 64, !literal.utf8.contains(0) else { return nil }
+        var v4 = sockaddr_in()
+        if inet_pton(AF_INET, literal, &v4.sin_addr) == 1 {
+            v4.sin_family = sa_family_t(AF_INET)
+            v4.sin_port = port.bigEndian
+            self.init(copying: v4)
+            return
+        }
+        var text = literal[...]
+        if text.hasPrefix("[") {
+            guard text.hasSuffix("]") else { return nil }
+            text = text.dropFirst().dropLast()
+        }
+        var v6 = sockaddr_in6()
+        if let percent = text.firstIndex(of: "%") {
+            let zone = text[text.index(after: percent)...]
+            guard !zone.isEmpty else { return nil }
+            v6.sin6_scope_id = UInt32(zone) ?? if_nametoindex(String(zone))
+            guard v6.sin6_scope_id != 0 else { return nil }
+            text = text[..<percent]
+        }
+        guard inet_pton(AF_INET6, String(text), &v6.sin6_addr) == 1 else { return nil }
+        v6.sin6_family = sa_family_t(AF_INET6)
+        v6.sin6_port = port.bigEndian
+        self.init(copying: v6)
+    }
+
+    /// - Returns: nil when the path is empty, longer than 107 bytes or holds a NUL.
+    public init?(unixPath path: String) {
+        let bytes = Array(path.utf8)
+        guard !bytes.isEmpty, bytes.count <= Self.longestUnixPath, !bytes.contains(0) else { return nil }
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: bytes) }
+        self.init(copying: address)
+        // Only as long as the path: the kernel would take what follows the NUL for part of no name, but equality should not.
+        length = socklen_t(Self.unixPathOffset + bytes.count + 1)
+    }
+
+    /// - Parameter text: `host:port` with a literal host, `[v6]:port`, or `unix:/path`.
+    public init?(parsing text: String) {
+        if text.hasPrefix("unix:") {
+            self.init(unixPath: String(text.dropFirst(5)))
+            return
+        }
+        guard let colon = text.lastIndex(of: ":") else { return nil }
+        let host = text[..<colon]
+        let digits = text[text.index(after: colon)...]
+        guard digits.utf8.count <= 5, digits.utf8.allSatisfy({ (0x30...0x39).contains($0) }), let port = UInt16(digits),
+            // Without brackets nobody can tell a port from the last group.
+            !host.contains(":") || host.hasPrefix("[")
+        else { return nil }
+        self.init(host: String(host), port: port)
+    }
+
+    /// What `accept`, `getsockname` or `getaddrinfo` gave.
+    /// - Returns: nil for another family or a length that is too short for it.
+    public init?(storage: sockaddr_storage, length: socklen_t) {
+        switch Int32(storage.ss_family) {
+        case AF_INET: guard length >= MemoryLayout<sockaddr_in>.size else { return nil }
+        case AF_INET6: guard length >= MemoryLayout<sockaddr_in6>.size else { return nil }
+        case AF_UNIX: guard length >= Self.unixPathOffset, length <= MemoryLayout<sockaddr_un>.size else { return nil }
+        default: return nil
+        }
+        self.storage = storage
+        switch Int32(storage.ss_family) {
+        case AF_INET: self.length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        case AF_INET6: self.length = socklen_t(MemoryLayout<sockaddr_in6>.size)
+        default: self.length = length
+        }
+    }
+
+    init?(copying pointer: UnsafePointer<sockaddr>?, length: socklen_t) {
+        guard let pointer, length <= MemoryLayout<sockaddr_storage>.size else { return nil }
+        var storage = sockaddr_storage()
+        withUnsafeMutableBytes(of: &storage) {
+            $0.copyMemory(from: UnsafeRawBufferPointer(start: pointer, count: Int(length)))
+        }
+        self.init(storage: storage, length: length)
+    }
+
+    private init<Address>(copying address: Address) {
+        storage = sockaddr_storage()
+        length = socklen_t(MemoryLayout<Address>.size)
+        let source = address
+        withUnsafeMutableBytes(of: &storage) { target in
+            withUnsafeBytes(of: source) { target.copyMemory(from: $0) }
+        }
+    }
+
+    private static var unixPathOffset: Int { MemoryLayout<sa_family_t>.size }
+
+    // MARK: - Reading
+
+    public var family: Family {
+        switch Int32(storage.ss_family) {
+        case AF_INET: .ipv4
+        case AF_INET6: .ipv6
+        default: .unix
+        }
+    }
+
+    /// Host byte order; nil for unix addresses. Setting it there changes nothing.
+    public var port: UInt16? {
+        get { family == .unix ? nil : bytes { UInt16($0[2]) << 8 | UInt16($0[3]) } }
+        set {
+            guard let newValue, family != .unix else { return }
+            withUnsafeMutableBytes(of: &storage) {
+                $0[2] = UInt8(newValue >> 8)
+                $0[3] = UInt8(newValue & 0xff)
+            }
+        }
+    }
+
+    /// The path of a unix address; nil for others and for sockets without a name. An abstract name begins with `@`.
+    public var unixPath: String? {
+        guard family == .unix, length > Self.unixPathOffset else { return nil }
+        return bytes { all in
+            let path = all[Self.unixPathOffset...]
+            if path.first == 0 {
+                return path.count == 1 ? nil : "@" + String(decoding: path.dropFirst(), as: UTF8.self)
+            }
+            return String(decoding: path.prefix { $0 != 0 }, as: UTF8.self)
+        }
+    }
+
+    /// For the kernel's calls.
+    public func withStorage<Result>(_ body: (UnsafePointer<sockaddr_storage>, socklen_t) -> Result) -> Result {
+        withUnsafePointer(to: storage) { body($0, length) }
+    }
+
+    private func bytes<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {
+        withUnsafeBytes(of: storage) { body(UnsafeRawBufferPointer(rebasing: $0[..<Int(length)])) }
+    }
+
+    /// The 4 or 16 bytes of an IP address, network order; an IPv4 address mapped into IPv6 gives its 4. Empty for unix.
+    public var ipBytes: [UInt8] {
+        switch family {
+        case .unix: return []
+        case .ipv4: return bytes { Array($0[4..<8]) }
+        case .ipv6:
+            let all = bytes { Array($0[8..<24]) }
+            let isMapped = all[..<10].allSatisfy { $0 == 0 } && all[10] == 0xff && all[11] == 0xff
+            return isMapped ? Array(all[12...]) : all
+        }
+    }
+
+    // MARK: - Kinds
+
+    // All of these look through IPv4-mapped IPv6 addresses: a listener for both families sees IPv4 callers as those, and a rule
+    // must not depend on how somebody came.
+
+    /// 127.0.0.0/8 or ::1.
+    public var isLoopback: Bool {
+        let ip = ipBytes
+        return ip.count == 4 ? ip[0] == 127 : ip.count == 16 && ip[..<15].allSatisfy { $0 == 0 } && ip[15] == 1
+    }
+
+    /// 0.0.0.0 or `::`: every address, for a listener.
+    public var isUnspecified: Bool { !ipBytes.isEmpty && ipBytes.allSatisfy { $0 == 0 } }
+
+    /// 169.254.0.0/16 or fe80::/10.
+    public var isLinkLocal: Bool {
+        let ip = ipBytes
+        return ip.count == 4 ? ip[0] == 169 && ip[1] == 254 : ip.count == 16 && ip[0] == 0xfe && ip[1] & 0xc0 == 0x80
+    }
+
+    /// Addresses at which clouds give out machine credentials; those that are not link-local.
+    public var isCloudMetadata: Bool {
+        let ip = ipBytes
+        return ip == [169, 254, 169, 254] || ip == [100, 100, 100, 200] || ip == [168, 63, 129, 16]
+            || ip == [0xfd, 0x00, 0x0e, 0xc2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0x54]
+    }
+
+    /// Loopback, a unix socket, or an address of this network namespace.
+    public func isLocal(in addresses: LocalAddresses) -> Bool {
+        family == .unix || isLoopback || addresses.contains(self)
+    }
+
+    // MARK: - Writing
+
+    /// The address alone: no port, no brackets; a link-local one with its zone.
+    public var host: String {
+        if family == .unix { return unixPath ?? "" }
+        return withUnsafeTemporaryAllocation(of: CChar.self, capacity: 64) { text in
+            guard let start = text.baseAddress else { return "" }
+            let family = Int32(storage.ss_family)
+            let written = bytes { all in
+                inet_ntop(family, all.baseAddress.map { $0 + (family == AF_INET ? 4 : 8) }, start, 64) != nil
+            }
+            guard written else { return "" }
+            let zone = family == AF_INET6 ? bytes { $0.loadUnaligned(fromByteOffset: 24, as: UInt32.self) } : 0
+            return zone == 0 ? String(cString: start) : "\(String(cString: start))%\(zone)"
+        }
+    }
+
+    /// For access records.
+    public var logAddress: LogAddress {
+        let ip = ipBytes
+        func word(_ bytes: some Sequence<UInt8>) -> UInt64 { bytes.reduce(0) { $0 << 8 | UInt64($1) } }
+        switch ip.count {
+        case 4: return LogAddress(family: .ipv4, low: word(ip), port: port ?? 0)
+        case 16: return LogAddress(family: .ipv6, high: word(ip[..<8]), low: word(ip[8...]), port: port ?? 0)
+        default: return LogAddress(family: .unix, low: 0, port: 0)
+        }
+    }
+}
+
+extension SocketAddress: Hashable, CustomStringConvertible {
+    public static func == (left: SocketAddress, right: SocketAddress) -> Bool {
+        left.bytes { first in right.bytes { first.elementsEqual($0) } }
+    }
+
+    public func hash(into hasher: inout Hasher) { bytes { hasher.combine(bytes: $0) } }
+
+    /// `192.0.2.1:80`, `[2001:db8::1]:80`, `unix:/path`.
+    public var description: String {
+        switch family {
+        case .ipv4: "\(host):\(port ?? 0)"
+        case .ipv6: "[\(host)]:\(port ?? 0)"
+        case .unix: "unix:\(host)"
+        }
+    }
+}

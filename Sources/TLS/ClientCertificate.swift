@@ -1,0 +1,136 @@
+internal import COpenSSL
+
+/// A certificate with its chain and private key, to show to servers that ask for one.
+///
+/// Immutable after construction, so it may be shared between threads. Key and password are never part of a description.
+public final class ClientCertificate: @unchecked Sendable, CustomStringConvertible {
+    private let leaf: OpaquePointer
+    private let chain: [OpaquePointer]
+    private let key: OpaquePointer
+
+    /// The most certificates that are taken from one chain.
+    static let maximumChain = 16
+
+    /// From PEM: the leaf first, then its issuers; the key in its own bytes, or in the same ones. A password is only asked of an
+    /// encrypted key.
+    /// - Throws: `.configuration` when nothing usable is there, the password is wrong, or key and certificate do not belong together.
+    public init(certificatePEM: [UInt8], keyPEM: [UInt8], password: [UInt8] = []) throws(TLSFault) {
+        ErrorQueue.clear()
+        var certificates = Self.certificates(in: certificatePEM)
+        ErrorQueue.clear()
+        guard !certificates.isEmpty else {
+            throw TLSFault(.configuration, "client certificate: no PEM certificate found")
+        }
+        guard let key = Self.privateKey(in: keyPEM, password: password) else {
+            for certificate in certificates { X509_free(certificate) }
+            throw ErrorQueue.configurationFault("private key of the client certificate cannot be read")
+        }
+        leaf = certificates.removeFirst()
+        chain = certificates
+        self.key = key
+        try requireMatch()
+    }
+
+    /// From PKCS#12 (RFC 7292), the form in which Windows and Java tools export.
+    /// - Throws: `.configuration`, as above. Old exports encrypted with RC2 or RC4 need OpenSSL's legacy provider and fail without.
+    public init(pkcs12: [UInt8], password: [UInt8]) throws(TLSFault) {
+        ErrorQueue.clear()
+        let archive = pkcs12.withUnsafeBytes { bytes -> OpaquePointer? in
+            guard let input = BIO_new_mem_buf(bytes.baseAddress, Int32(clamping: bytes.count)) else { return nil }
+            defer { BIO_free(input) }
+            return d2i_PKCS12_bio(input, nil)
+        }
+        guard let archive else { throw ErrorQueue.configurationFault("client certificate is no PKCS#12 archive") }
+        defer { PKCS12_free(archive) }
+        var key: OpaquePointer?
+        var leaf: OpaquePointer?
+        var others: OpaquePointer?
+        var secret = password.map { CChar(bitPattern: $0) } + [0]
+        defer { secret.withUnsafeMutableBytes { OPENSSL_cleanse($0.baseAddress, $0.count) } }
+        let parsed = PKCS12_parse(archive, secret, &key, &leaf, &others)
+        var chain: [OpaquePointer] = []
+        if let others {
+            for index in 0..<min(OPENSSL_sk_num(others), Int32(Self.maximumChain)) {
+                guard let certificate = OPENSSL_sk_value(others, index).map({ OpaquePointer($0) }) else { continue }
+                X509_up_ref(certificate)
+                chain.append(certificate)
+            }
+            while let last = OPENSSL_sk_pop(others) { X509_free(OpaquePointer(last)) }
+            OPENSSL_sk_free(others)
+        }
+        guard parsed == 1, let leaf, let key else {
+            X509_free(leaf)
+            EVP_PKEY_free(key)
+            for certificate in chain { X509_free(certificate) }
+            throw ErrorQueue.configurationFault("client certificate in PKCS#12 cannot be used")
+        }
+        self.leaf = leaf
+        self.key = key
+        self.chain = chain
+        try requireMatch()
+    }
+
+    deinit {
+        X509_free(leaf)
+        EVP_PKEY_free(key)
+        for certificate in chain { X509_free(certificate) }
+    }
+
+    public var description: String { "ClientCertificate(••••)" }
+
+    /// SHA-256 of the leaf's DER, as `x5t#S256` (RFC 8705 section 3.1) names a certificate.
+    public var thumbprint: [UInt8] {
+        var digest = [UInt8](repeating: 0, count: 32)
+        var count: UInt32 = 32
+        guard X509_digest(leaf, EVP_sha256(), &digest, &count) == 1 else { return [] }
+        return digest
+    }
+
+    // MARK: -
+
+    func install(in context: OpaquePointer) throws(TLSFault) {
+        guard SSL_CTX_use_certificate(context, leaf) == 1, SSL_CTX_use_PrivateKey(context, key) == 1 else {
+            throw ErrorQueue.configurationFault("client certificate refused")
+        }
+        for certificate in chain where cardea_ctx_add_chain_certificate(context, certificate) != 1 {
+            throw ErrorQueue.configurationFault("chain of the client certificate refused")
+        }
+    }
+
+    private func requireMatch() throws(TLSFault) {
+        guard X509_check_private_key(leaf, key) == 1 else {
+            throw ErrorQueue.configurationFault("client certificate and private key do not belong together")
+        }
+    }
+
+    private static func certificates(in pem: [UInt8]) -> [OpaquePointer] {
+        pem.withUnsafeBytes { bytes in
+            guard let input = BIO_new_mem_buf(bytes.baseAddress, Int32(clamping: bytes.count)) else { return [] }
+            defer { BIO_free(input) }
+            var found: [OpaquePointer] = []
+            while found.count < maximumChain, let certificate = PEM_read_bio_X509(input, nil, nil, nil) {
+                found.append(certificate)
+            }
+            return found
+        }
+    }
+
+    private static func privateKey(in pem: [UInt8], password: [UInt8]) -> OpaquePointer? {
+        pem.withUnsafeBytes { bytes in
+            guard let input = BIO_new_mem_buf(bytes.baseAddress, Int32(clamping: bytes.count)) else { return nil }
+            defer { BIO_free(input) }
+            return withUnsafePointer(to: password) { secret in
+                // Without a callback OpenSSL would ask on the terminal.
+                PEM_read_bio_PrivateKey(
+                    input, nil,
+                    { buffer, size, _, user in
+                        guard let buffer, let secret = user?.assumingMemoryBound(to: [UInt8].self).pointee,
+                            !secret.isEmpty, secret.count <= Int(size)
+                        else { return -1 }
+                        UnsafeMutableRawPointer(buffer).copyMemory(from: secret, byteCount: secret.count)
+                        return Int32(secret.count)
+                    }, UnsafeMutableRawPointer(mutating: secret))
+            }
+        }
+    }
+}

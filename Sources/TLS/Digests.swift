@@ -1,0 +1,63 @@
+internal import COpenSSL
+internal import Glibc
+
+/// SHA-256 (FIPS 180-4): 32 bytes.
+public func sha256(_ bytes: [UInt8]) -> [UInt8] {
+    var digest = [UInt8](repeating: 0, count: 32)
+    SHA256(bytes, bytes.count, &digest)
+    return digest
+}
+
+/// HMAC-SHA-256 (RFC 2104): 32 bytes.
+public func keyedHash(key: [UInt8], _ bytes: [UInt8]) -> [UInt8] {
+    key.withUnsafeBytes { keyedHash(key: $0, bytes) }
+}
+
+func keyedHash(key: UnsafeRawBufferPointer, _ bytes: [UInt8]) -> [UInt8] {
+    var code = [UInt8](repeating: 0, count: 32)
+    var count: UInt32 = 32
+    // OpenSSL reads a null key as "the one set before", so an empty key needs an address.
+    var none: UInt8 = 0
+    let done = withUnsafePointer(to: &none) { empty in
+        HMAC(
+            EVP_sha256(), key.baseAddress ?? UnsafeRawPointer(empty), Int32(clamping: key.count), bytes, bytes.count,
+            &code,
+            &count)
+    }
+    // SHA-256 is in every provider, FIPS included; without it a code of zeros would make all keys equal.
+    precondition(done != nil && count == 32, "HMAC-SHA-256 not available")
+    return code
+}
+
+/// `count` bytes of OpenSSL's generator, fit for keys and nonces.
+public func randomBytes(_ count: Int) -> [UInt8] {
+    var bytes = [UInt8](repeating: 0, count: max(count, 0))
+    bytes.withUnsafeMutableBytes { fillRandom($0) }
+    return bytes
+}
+
+func fillRandom(_ buffer: UnsafeMutableRawBufferPointer) {
+    guard buffer.count > 0 else { return }
+    ErrorQueue.clear()
+    if RAND_bytes(buffer.baseAddress, Int32(clamping: buffer.count)) == 1, buffer.count <= Int(Int32.max) { return }
+    ErrorQueue.clear()
+    // OpenSSL reseeds now and then and can fail at it where memory is short; the kernel's generator cannot once it is seeded.
+    var filled = 0
+    while filled < buffer.count {
+        let got = getrandom(buffer.baseAddress?.advanced(by: filled), buffer.count - filled, 0)
+        precondition(got > 0 || errno == EINTR, "no randomness")
+        filled += max(got, 0)
+    }
+}
+
+/// Compares without revealing by its duration where the first difference lies. Lengths are not secret.
+public func constantTimeEqual(_ one: [UInt8], _ two: [UInt8]) -> Bool {
+    one.count == two.count && CRYPTO_memcmp(one, two, one.count) == 0
+}
+
+/// Overwrites a secret in place, in a way that the compiler does not remove. Copies made earlier are not reached, and an array
+/// that shares its storage is copied first: wipe where the array is owned.
+public func wipe(_ bytes: inout [UInt8]) {
+    bytes.withUnsafeMutableBytes { OPENSSL_cleanse($0.baseAddress, $0.count) }
+    bytes.removeAll()
+}

@@ -1,0 +1,116 @@
+internal import COpenSSL
+internal import Glibc
+
+/// Why something could not be sealed or opened.
+public enum SealingFault: Error, Sendable, Equatable, CustomStringConvertible {
+    /// Sealed with a key that is not in the ring; not damage.
+    case unknownKey(UInt64)
+    /// Not what was sealed, or bound to something else.
+    case damaged
+    /// A key is 32 bytes: raw, in base 64, or in hexadecimal, and not all alike.
+    case badKey
+    /// The cipher is not available, or memory is short.
+    case unavailable
+
+    public var description: String {
+        switch self {
+        case .unknownKey(let id): "sealed with the unknown key \(SealingKey.name(of: id))"
+        case .damaged: "sealed value is damaged"
+        case .badKey: "a sealing key is 32 bytes: raw, in base64 or in hexadecimal"
+        case .unavailable: "AES-256-GCM is not available"
+        }
+    }
+}
+
+/// A 256-bit key for sealing, with what is derived from it: the cipher's key, the key of keyed hashes, and a public id.
+///
+/// The bytes lie on a page of their own that is kept out of core dumps, out of swap where `mlock` is allowed, and is wiped at
+/// the end. Immutable, so it may be shared between threads.
+public final class SealingKey: @unchecked Sendable, CustomStringConvertible {
+    public static let size = 32
+
+    /// Tells keys apart without telling anything about them: the first eight bytes of a keyed hash.
+    public let id: UInt64
+    /// The cipher's key, then the key of `tag`.
+    private let page: UnsafeMutableRawPointer
+    private static let pageSize = 4096
+
+    /// - Throws: `.badKey` unless `bytes` are 32 and not all alike (an unwritten or zeroed file).
+    public init(bytes: [UInt8]) throws(SealingFault) {
+        guard bytes.count == Self.size, bytes.contains(where: { $0 != bytes[0] }) else { throw .badKey }
+        let map = mmap(nil, Self.pageSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
+        guard let map, map != MAP_FAILED else { throw .unavailable }
+        page = map
+        // Both may be refused by limits; the key is then as safe as the rest of the process.
+        mlock(map, Self.pageSize)
+        madvise(map, Self.pageSize, MADV_DONTDUMP)
+        // One key for one purpose: neither the id nor a tag helps against the cipher.
+        var derived =
+            keyedHash(key: bytes, Array("cardea seal 1".utf8)) + keyedHash(key: bytes, Array("cardea tag 1".utf8))
+        map.copyMemory(from: derived, byteCount: 2 * Self.size)
+        wipe(&derived)
+        id = keyedHash(key: bytes, Array("cardea id 1".utf8)).prefix(8).reduce(0) { $0 << 8 | UInt64($1) }
+    }
+
+    /// A key file's contents: 32 raw bytes, or base 64 (either alphabet, padding optional) or hexadecimal of them, with at most one
+    /// newline behind it.
+    public convenience init(fileContents: [UInt8]) throws(SealingFault) {
+        var contents = fileContents
+        defer { wipe(&contents) }
+        if contents.count != Self.size, contents.last == UInt8(ascii: "\n") { contents.removeLast() }
+        if contents.count != Self.size, contents.last == UInt8(ascii: "\r") { contents.removeLast() }
+        if contents.count == Self.size {
+            try self.init(bytes: contents)
+            return
+        }
+        guard var bytes = Base64.decode(contents) ?? Base64.decodeURL(contents), bytes.count == Self.size else {
+            guard var bytes = Self.hexadecimal(contents) else { throw .badKey }
+            defer { wipe(&bytes) }
+            try self.init(bytes: bytes)
+            return
+        }
+        defer { wipe(&bytes) }
+        try self.init(bytes: bytes)
+    }
+
+    deinit {
+        explicit_bzero(page, Self.pageSize)
+        munmap(page, Self.pageSize)
+    }
+
+    public var description: String { "SealingKey(\(Self.name(of: id)))" }
+
+    /// An id as an operator sees it: 16 hexadecimal digits.
+    public static func name(of id: UInt64) -> String {
+        let digits = String(id, radix: 16)
+        return String(repeating: "0", count: 16 - digits.count) + digits
+    }
+
+    // MARK: -
+
+    var cipherKey: UnsafePointer<UInt8> { UnsafePointer(page.assumingMemoryBound(to: UInt8.self)) }
+
+    /// A name for `bytes` that only holders of the key can compute: 32 bytes.
+    public func tag(_ bytes: [UInt8]) -> [UInt8] {
+        keyedHash(key: UnsafeRawBufferPointer(start: page + Self.size, count: Self.size), bytes)
+    }
+
+    private static func hexadecimal(_ text: [UInt8]) -> [UInt8]? {
+        guard text.count == 2 * size else { return nil }
+        var bytes: [UInt8] = []
+        for pair in stride(from: 0, to: text.count, by: 2) {
+            guard let high = digit(text[pair]), let low = digit(text[pair + 1]) else { return nil }
+            bytes.append(high << 4 | low)
+        }
+        return bytes
+    }
+
+    private static func digit(_ symbol: UInt8) -> UInt8? {
+        switch symbol {
+        case UInt8(ascii: "0")...UInt8(ascii: "9"): symbol - UInt8(ascii: "0")
+        case UInt8(ascii: "a")...UInt8(ascii: "f"): symbol - UInt8(ascii: "a") + 10
+        case UInt8(ascii: "A")...UInt8(ascii: "F"): symbol - UInt8(ascii: "A") + 10
+        default: nil
+        }
+    }
+}

@@ -1,0 +1,249 @@
+internal import COpenSSL
+internal import Glibc
+
+/// How far a handshake got.
+public enum TLSProgress: Sendable, Equatable {
+    case done, wantsRead, wantsWrite
+    case failed(TLSFault)
+}
+
+/// What one read or write did.
+public enum TLSIO: Sendable, Equatable {
+    /// This many bytes of plaintext were moved.
+    case bytes(Int)
+    case wantsRead, wantsWrite
+    /// The other side said that it sends no more (close_notify): what was received is complete.
+    case closed
+    /// The stream ended without close_notify: an onlooker may have cut it, so a body delimited by the end is not complete.
+    case truncated
+    case failed(TLSFault)
+}
+
+/// TLS on one socket. Owned by one thread; never blocks unless the socket does.
+///
+/// It does not own the descriptor: the connection is freed first, then the descriptor is closed. Writing to a socket whose
+/// other side is gone raises SIGPIPE, which the process has to ignore.
+public final class TLSConnection {
+    private let handle: OpaquePointer
+    private let client: TLSClientConfiguration?
+    private let server: TLSServerConfiguration?
+    /// Of the server, for faults and sessions; as a server, what the other side is called in faults.
+    private let name: String
+    private var verifiedAt: UInt64
+    private var established = false
+    /// A fatal error: OpenSSL forbids any further call but freeing.
+    private var fault: TLSFault?
+    /// Set when the last read found no complete record, so that bytes of an incomplete one do not count as input.
+    private var drained = false
+
+    /// The client's side.
+    /// - Parameters:
+    ///   - serverName: a DNS name in A-label form, or an IP address (with or without brackets); SNI is sent for names only, and
+    ///     the certificate must be for exactly this name or address.
+    ///   - descriptor: a connected stream socket.
+    /// - Throws: `.configuration` when `serverName` is neither, `.system` when memory is short.
+    public init(client: TLSClientConfiguration, serverName: String, descriptor: Int32) throws(TLSFault) {
+        let name = try ServerName(serverName)
+        handle = try Self.open(client.handle, descriptor)
+        self.client = client
+        server = nil
+        self.name = name.text
+        verifiedAt = Self.seconds()
+        guard name.expect(on: handle, subjectNames: client.allowsSubjectNames) else {
+            // Complete by now, so `deinit` frees the handle.
+            throw ErrorQueue.configurationFault("server name cannot be verified")
+        }
+        SSL_set_connect_state(handle)
+        if let entry = client.sessions.take(for: name.text, now: verifiedAt) {
+            // A session that OpenSSL refuses costs a full handshake, nothing else.
+            if SSL_set_session(handle, entry.session) == 1 { verifiedAt = entry.verifiedAt }
+            SSL_SESSION_free(entry.session)
+        }
+        cardea_set_owner(handle, Unmanaged.passUnretained(self).toOpaque())
+    }
+
+    /// The server's side.
+    public init(server: TLSServerConfiguration, descriptor: Int32) throws(TLSFault) {
+        handle = try Self.open(server.handle, descriptor)
+        client = nil
+        self.server = server
+        name = "the client"
+        verifiedAt = 0
+        SSL_set_accept_state(handle)
+    }
+
+    deinit {
+        // Freed without shutdown, OpenSSL would declare the session dead although nothing is wrong with it.
+        if fault == nil { SSL_set_shutdown(handle, SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN) }
+        cardea_set_owner(handle, nil)
+        SSL_free(handle)
+        ErrorQueue.clear()
+    }
+}
+
+// MARK: - Steps
+
+extension TLSConnection {
+    /// Goes as far as the socket allows. After `.done` and `.failed` it repeats its answer.
+    public func handshake() -> TLSProgress {
+        if let fault { return .failed(fault) }
+        if established { return .done }
+        prepare()
+        let result = SSL_do_handshake(handle)
+        if result == 1 {
+            established = true
+            // Not resumed: the chain was verified just now, whatever session had been offered.
+            if client != nil, SSL_session_reused(handle) == 0 { verifiedAt = Self.seconds() }
+            return .done
+        }
+        switch judge(result) {
+        case .wantsRead: return .wantsRead
+        case .wantsWrite: return .wantsWrite
+        case .closed, .truncated:
+            return .failed(fail(TLSFault(.closed, "\(name) closed the connection during the TLS handshake")))
+        case .failed(let fault): return .failed(fault)
+        case .bytes: return .wantsRead
+        }
+    }
+
+    /// Reads at most one record's plaintext into `buffer`. An empty buffer answers `.bytes(0)`.
+    public func read(into buffer: UnsafeMutableRawBufferPointer) -> TLSIO {
+        if let fault { return .failed(fault) }
+        guard buffer.count > 0 else { return .bytes(0) }
+        prepare()
+        let result = SSL_read(handle, buffer.baseAddress, Int32(clamping: buffer.count))
+        drained = result <= 0
+        return result > 0 ? .bytes(Int(result)) : judge(result)
+    }
+
+    /// Writes as much of `bytes` as the socket takes. After `.wantsRead` or `.wantsWrite` the next call must begin with the same
+    /// bytes and bring at least as many: the record is already sealed. They may lie elsewhere in memory by then.
+    public func write(_ bytes: UnsafeRawBufferPointer) -> TLSIO {
+        if let fault { return .failed(fault) }
+        guard bytes.count > 0 else { return .bytes(0) }
+        prepare()
+        let result = SSL_write(handle, bytes.baseAddress, Int32(clamping: bytes.count))
+        return result > 0 ? .bytes(Int(result)) : judge(result)
+    }
+
+    /// Says once that no more will be sent (close_notify). Does not wait for the answer, and does nothing on a connection that
+    /// failed or was never established.
+    public func shutdown() {
+        guard fault == nil, established else { return }
+        prepare()
+        _ = SSL_shutdown(handle)
+        ErrorQueue.clear()
+    }
+}
+
+// MARK: - Facts
+
+extension TLSConnection {
+    /// True when a read may give bytes without the socket becoming readable. The loop reads again before it waits.
+    public var hasBufferedInput: Bool {
+        fault == nil && (SSL_pending(handle) > 0 || (!drained && SSL_has_pending(handle) == 1))
+    }
+
+    /// The protocol agreed on by ALPN; nil when none was.
+    public var negotiatedProtocol: String? {
+        var bytes: UnsafePointer<UInt8>?
+        var count: UInt32 = 0
+        SSL_get0_alpn_selected(handle, &bytes, &count)
+        guard let bytes, count > 0 else { return nil }
+        return String(decoding: UnsafeBufferPointer(start: bytes, count: Int(count)), as: UTF8.self)
+    }
+
+    /// The version in use; nil before the handshake is done.
+    public var version: TLSVersion? {
+        guard established else { return nil }
+        switch SSL_version(handle) {
+        case TLS1_2_VERSION: return .v1_2
+        case TLS1_3_VERSION: return .v1_3
+        default: return nil
+        }
+    }
+
+    /// True when the handshake resumed an earlier session.
+    public var resumed: Bool { established && SSL_session_reused(handle) == 1 }
+
+    /// The cipher suite in OpenSSL's words, for diagnosis.
+    public var cipher: String? { established ? cardea_cipher_name(handle).map { String(cString: $0) } : nil }
+}
+
+// MARK: - Inside
+
+extension TLSConnection {
+    /// Called by OpenSSL with each new session, in TLS 1.3 during reads after the handshake. True: the reference is ours.
+    func keep(_ session: OpaquePointer) -> Bool {
+        guard let client, fault == nil else { return false }
+        // During a full TLS 1.2 handshake this comes before `handshake` notes when the chain was verified.
+        let fresh = !established && SSL_session_reused(handle) == 0
+        client.sessions.insert(session, for: name, verifiedAt: fresh ? Self.seconds() : verifiedAt)
+        return true
+    }
+
+    private static func open(_ context: OpaquePointer, _ descriptor: Int32) throws(TLSFault) -> OpaquePointer {
+        ErrorQueue.clear()
+        guard let handle = SSL_new(context) else { throw .system(ENOMEM) }
+        guard SSL_set_fd(handle, descriptor) == 1 else {
+            SSL_free(handle)
+            throw ErrorQueue.configurationFault("socket refused by OpenSSL")
+        }
+        return handle
+    }
+
+    private func prepare() {
+        ErrorQueue.clear()
+        errno = 0
+    }
+
+    private func fail(_ fault: TLSFault) -> TLSFault {
+        self.fault = fault
+        return fault
+    }
+
+    /// What a result that is no success means. `errno` is read first: everything else may change it.
+    private func judge(_ result: Int32) -> TLSIO {
+        let number = errno
+        switch SSL_get_error(handle, result) {
+        case SSL_ERROR_WANT_READ: return .wantsRead
+        case SSL_ERROR_WANT_WRITE: return .wantsWrite
+        case SSL_ERROR_ZERO_RETURN: return .closed
+        case SSL_ERROR_SYSCALL:
+            ErrorQueue.clear()
+            guard number != 0 else {
+                _ = fail(TLSFault(.closed, "\(name) closed the connection without close_notify"))
+                return .truncated
+            }
+            return .failed(fail(.system(number)))
+        default:
+            let error = ErrorQueue.take()
+            if let error, error.library == ERR_LIB_SSL, error.reason == SSL_R_UNEXPECTED_EOF_WHILE_READING {
+                _ = fail(TLSFault(.closed, "\(name) closed the connection without close_notify"))
+                return .truncated
+            }
+            let verdict = SSL_get_verify_result(handle)
+            if !established, verdict != Int(X509_V_OK) { return .failed(fail(.certificateRefused(verdict, of: name))) }
+            return .failed(fail(.protocolFailure(error, with: name)))
+        }
+    }
+
+    private static func seconds() -> UInt64 {
+        var now = timespec()
+        clock_gettime(CLOCK_BOOTTIME, &now)
+        return UInt64(now.tv_sec)
+    }
+}
+
+extension ServerName {
+    /// Makes the handshake fail unless the certificate is for this name (RFC 9525) or address.
+    fileprivate func expect(on connection: OpaquePointer, subjectNames: Bool) -> Bool {
+        let parameters = SSL_get0_param(connection)
+        guard address.isEmpty else { return X509_VERIFY_PARAM_set1_ip(parameters, address, address.count) == 1 }
+        X509_VERIFY_PARAM_set_hostflags(
+            parameters,
+            UInt32(X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS)
+                | (subjectNames ? 0 : UInt32(X509_CHECK_FLAG_NEVER_CHECK_SUBJECT)))
+        return X509_VERIFY_PARAM_set1_host(parameters, text, 0) == 1 && cardea_set_server_name(connection, text) == 1
+    }
+}

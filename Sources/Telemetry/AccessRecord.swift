@@ -1,0 +1,123 @@
+/// One exchange, as the access log tells it. Fixed size and trivially copyable: a loop fills it in place in its ring.
+///
+/// It has no place for a header, a query or a token.
+public struct AccessRecord: Sendable {
+    /// Nanoseconds of the wall clock since 1970, at the end of the exchange.
+    public var time: UInt64 = 0
+    /// Index in the `NameTable` of routes.
+    public var route: UInt16 = 0
+    /// The final status; 0 when the caller left before there was one.
+    public var status: UInt16 = 0
+    /// Bytes of the request as received, and of the response as sent, heads included.
+    public var bytesIn: UInt64 = 0
+    public var bytesOut: UInt64 = 0
+    public var caller = LogAddress()
+    public var upstream = LogAddress()
+    public var callerProtocol = LogProtocol.none
+    public var upstreamProtocol = LogProtocol.none
+    /// Nanoseconds. Zero where the step did not take place.
+    public var tokenWait: UInt64 = 0
+    public var connect: UInt64 = 0
+    public var firstByte: UInt64 = 0
+    public var total: UInt64 = 0
+    public var cache = CacheState.none
+    public var replayed = false
+    /// Index in the `NameTable` of fault kinds; 0 for none.
+    public var fault: UInt16 = 0
+    public private(set) var traceHigh: UInt64 = 0
+    public private(set) var traceLow: UInt64 = 0
+
+    private(set) var methodLength: UInt8 = 0
+    private(set) var pathLength: UInt8 = 0
+    private(set) var pathWasCut = false
+    private(set) var methodBytes = InlineArray<16, UInt8>(repeating: 0)
+    private(set) var pathBytes = InlineArray<200, UInt8>(repeating: 0)
+
+    /// Where the token came from.
+    public enum CacheState: UInt8, Sendable, CaseIterable {
+        case none, hit, wait, store, grant
+
+        var word: StaticString {
+            switch self {
+            case .none: "none"
+            case .hit: "hit"
+            case .wait: "wait"
+            case .store: "store"
+            case .grant: "grant"
+            }
+        }
+    }
+
+    public static let methodCapacity = 16
+    public static let pathCapacity = 200
+
+    public init() {}
+
+    // MARK: - Filling
+
+    /// Keeps at most 16 bytes.
+    public mutating func setMethod(_ bytes: UnsafeRawBufferPointer) {
+        let count = min(bytes.count, Self.methodCapacity)
+        for index in 0..<count { methodBytes[index] = bytes[index] }
+        methodLength = UInt8(count)
+    }
+
+    /// Keeps the path of a request target, at most 200 bytes of it, without query and fragment: both may hold secrets.
+    public mutating func setPath(_ bytes: UnsafeRawBufferPointer) {
+        var count = 0
+        for byte in bytes {
+            if byte == 0x3f || byte == 0x23 { break }
+            guard count < Self.pathCapacity else {
+                pathWasCut = true
+                pathLength = UInt8(count)
+                return
+            }
+            pathBytes[count] = byte
+            count += 1
+        }
+        pathWasCut = false
+        pathLength = UInt8(count)
+    }
+
+    /// The 16 bytes of a W3C trace id, in network order; all zero means none.
+    public mutating func setTrace(high: UInt64, low: UInt64) {
+        traceHigh = high
+        traceLow = low
+    }
+
+    // MARK: - Reading
+
+    var method: [UInt8] { (0..<Int(methodLength)).map { methodBytes[$0] } }
+    var path: [UInt8] { (0..<Int(pathLength)).map { pathBytes[$0] } }
+}
+
+/// Protocol versions of one side of an exchange.
+public enum LogProtocol: UInt8, Sendable {
+    case none, http10, http11, http2, tunnel
+
+    var word: StaticString {
+        switch self {
+        case .none: "none"
+        case .http10: "HTTP/1.0"
+        case .http11: "HTTP/1.1"
+        case .http2: "HTTP/2"
+        case .tunnel: "tunnel"
+        }
+    }
+}
+
+/// Which exchanges get an access record (`log.access`).
+public enum AccessPolicy: UInt8, Sendable {
+    case off, errors, all
+
+    /// - Parameters:
+    ///   - status: of the final answer; 0 for none.
+    ///   - faulted: whether the exchange ended in a fault of any side.
+    public func admits(status: Int, faulted: Bool) -> Bool {
+        switch self {
+        case .off: false
+        case .errors: faulted || status >= 400 || status == 0
+        case .all: true
+        }
+    }
+}

@@ -1,0 +1,85 @@
+import Glibc
+import Synchronization
+
+/// Where every thread leaves its events. Sending takes no lock; a full queue drops and counts.
+public final class EventLog: Sendable {
+    private let queue: BoundedQueue<LogEvent>
+    private let threshold: Atomic<UInt8>
+    private let droppedEvents = Atomic<UInt64>(0)
+    private let sleep = SleepFlag()
+    private let wake: WakePipe
+    private let clock: @Sendable () -> UInt64
+
+    /// - Parameters:
+    ///   - capacity: events that may wait.
+    ///   - level: events below it are not made.
+    ///   - clock: nanoseconds of the wall clock since 1970.
+    public convenience init(
+        capacity: Int = 1024, level: LogLevel = .info, clock: @escaping @Sendable () -> UInt64 = EventLog.wallClock
+    ) throws(LogFault) {
+        self.init(capacity: capacity, level: level, clock: clock, wake: try WakePipe())
+    }
+
+    init(capacity: Int, level: LogLevel, clock: @escaping @Sendable () -> UInt64, wake: WakePipe) {
+        queue = BoundedQueue(capacity: capacity)
+        threshold = Atomic(level.rawValue)
+        self.clock = clock
+        self.wake = wake
+    }
+
+    /// Nanoseconds since 1970.
+    public static let wallClock: @Sendable () -> UInt64 = {
+        var now = timespec()
+        clock_gettime(CLOCK_REALTIME, &now)
+        return UInt64(max(now.tv_sec, 0)) * 1_000_000_000 + UInt64(now.tv_nsec)
+    }
+
+    // MARK: - Any thread
+
+    /// The lowest level that is written; a reload may change it.
+    public var level: LogLevel {
+        get { LogLevel(rawValue: threshold.load(ordering: .relaxed)) ?? .info }
+        set { threshold.store(newValue.rawValue, ordering: .relaxed) }
+    }
+
+    public func isEnabled(_ level: LogLevel) -> Bool { level.rawValue >= threshold.load(ordering: .relaxed) }
+
+    /// Leaves an event. Fields are not made when the level is off.
+    public func log(_ level: LogLevel, _ message: StaticString, _ fields: @autoclosure () -> [LogField] = []) {
+        guard isEnabled(level) else { return }
+        let event = LogEvent(time: clock(), level: level, message: message, fields: fields())
+        guard queue.send(event) else {
+            droppedEvents.wrappingAdd(1, ordering: .relaxed)
+            return
+        }
+        if sleep.take() { wake.wake() }
+    }
+
+    public func debug(_ message: StaticString, _ fields: @autoclosure () -> [LogField] = []) {
+        log(.debug, message, fields())
+    }
+
+    public func info(_ message: StaticString, _ fields: @autoclosure () -> [LogField] = []) {
+        log(.info, message, fields())
+    }
+
+    public func warn(_ message: StaticString, _ fields: @autoclosure () -> [LogField] = []) {
+        log(.warn, message, fields())
+    }
+
+    public func error(_ message: StaticString, _ fields: @autoclosure () -> [LogField] = []) {
+        log(.error, message, fields())
+    }
+
+    /// Events that found the queue full.
+    public var dropped: UInt64 { droppedEvents.load(ordering: .relaxed) }
+
+    // MARK: - The log thread only
+
+    var wakePipe: WakePipe { wake }
+    var hasNext: Bool { queue.hasNext }
+    func next() -> LogEvent? { queue.receive() }
+    func now() -> UInt64 { clock() }
+    func armWake() { sleep.arm() }
+    func disarmWake() { sleep.disarm() }
+}

@@ -1,0 +1,172 @@
+/// The metrics of one configuration: which families there are, which series each has, and which cell of a loop's block
+/// counts what. Built when a configuration is read, then frozen; the data path knows only cell numbers.
+///
+/// Label values are names out of the configuration or fixed words, never bytes of a request: that bounds the number of series.
+public struct MetricSchema: Sendable {
+    /// What a family measures, in Prometheus' terms.
+    public enum Kind: String, Sendable {
+        /// Only grows.
+        case counter
+        /// Goes up and down by `add` and `subtract`; loops sum up, so it is never set outright.
+        case gauge
+        /// Durations, in the buckets of `DurationBuckets`.
+        case histogram
+    }
+
+    struct Family: Sendable {
+        let name: String
+        let help: String
+        let kind: Kind
+        let labels: [String]
+        // A table of status codes would print hundreds of zeros that mean "never happened".
+        var omitsZeros = false
+        var series: [Series] = []
+    }
+
+    struct Series: Sendable {
+        let values: [String]
+        let cell: Int
+    }
+
+    /// Cells of all families together; a schema that needs more is refused.
+    public static let maximumCells = 1 << 20
+
+    private(set) var families: [Family] = []
+    /// Cells that a block for this schema has.
+    public private(set) var cellCount = 0
+    private var familyIndex: [String: Int] = [:]
+    private(set) var cells: [SeriesKey: Int] = [:]
+
+    struct SeriesKey: Hashable, Sendable {
+        let family: String
+        let values: [String]
+    }
+
+    public init() {}
+
+    // MARK: - Families
+
+    /// Declares a family.
+    /// - Parameters:
+    ///   - name: with its unit and, for counters, `_total`, as it stands in the exposition.
+    ///   - help: one line.
+    ///   - labels: names of the labels, in the order in which `series` gives their values.
+    ///   - omitsZeros: leaves out series that are zero.
+    public mutating func family(
+        _ name: String, help: String, kind: Kind, labels: [String] = [], omitsZeros: Bool = false
+    ) throws(MetricFault) -> MetricFamily {
+        guard Self.isMetricName(name) else { throw .invalidName(name) }
+        for label in labels where !Self.isLabelName(label) { throw .invalidName(label) }
+        guard Set(labels).count == labels.count else { throw .duplicate(name) }
+        guard familyIndex[name] == nil else { throw .duplicate(name) }
+        familyIndex[name] = families.count
+        families.append(Family(name: name, help: help, kind: kind, labels: labels, omitsZeros: omitsZeros))
+        return MetricFamily(index: families.count - 1)
+    }
+
+    // MARK: - Series
+
+    /// A counter or gauge of a family. The same values give the same cell.
+    public mutating func series(_ family: MetricFamily, _ values: [String] = []) throws(MetricFault) -> MetricCell {
+        guard families[family.index].kind != .histogram else { throw .wrongKind(families[family.index].name) }
+        return MetricCell(index: try add(family, values, width: 1))
+    }
+
+    /// A histogram of a family.
+    public mutating func histogram(
+        _ family: MetricFamily, _ values: [String] = []
+    ) throws(MetricFault) -> MetricHistogram {
+        guard families[family.index].kind == .histogram else { throw .wrongKind(families[family.index].name) }
+        return MetricHistogram(index: try add(family, values, width: DurationBuckets.cells))
+    }
+
+    /// One counter for each value of the last label, side by side, so that a route finds its status code by adding.
+    /// - Parameters:
+    ///   - values: values of all labels but the last.
+    ///   - columns: values of the last label. They must not stand in the family with these values already.
+    public mutating func row(
+        _ family: MetricFamily, _ values: [String] = [], columns: [String]
+    ) throws(MetricFault) -> MetricRow {
+        let name = families[family.index].name
+        guard families[family.index].kind != .histogram else { throw .wrongKind(name) }
+        for column in columns where cells[SeriesKey(family: name, values: values + [column])] != nil {
+            throw .duplicate(name)
+        }
+        guard Set(columns).count == columns.count else { throw .duplicate(name) }
+        guard cellCount + columns.count <= Self.maximumCells else { throw .tooManySeries }
+        let base = cellCount
+        for column in columns { _ = try add(family, values + [column], width: 1) }
+        return MetricRow(base: base, count: columns.count)
+    }
+
+    private mutating func add(_ family: MetricFamily, _ values: [String], width: Int) throws(MetricFault) -> Int {
+        // Not a copy of the whole family: it would share the series array, and each append would then copy that.
+        let name = families[family.index].name
+        guard values.count == families[family.index].labels.count else { throw .wrongLabelCount(name) }
+        let key = SeriesKey(family: name, values: values)
+        if let known = cells[key] { return known }
+        guard cellCount + width <= Self.maximumCells else { throw .tooManySeries }
+        let cell = cellCount
+        cellCount += width
+        cells[key] = cell
+        families[family.index].series.append(Series(values: values, cell: cell))
+        return cell
+    }
+
+    static func isMetricName(_ name: String) -> Bool {
+        guard let first = name.utf8.first, !(0x30...0x39).contains(first) else { return false }
+        return name.utf8.allSatisfy { isWordByte($0) || $0 == 0x3a }
+    }
+
+    static func isLabelName(_ name: String) -> Bool {
+        guard let first = name.utf8.first, !(0x30...0x39).contains(first), !name.hasPrefix("__") else { return false }
+        return name != "le" && name.utf8.allSatisfy(isWordByte)
+    }
+
+    private static func isWordByte(_ byte: UInt8) -> Bool {
+        switch byte {
+        case 0x30...0x39, 0x41...0x5a, 0x61...0x7a, 0x5f: true
+        default: false
+        }
+    }
+}
+
+/// A declared family.
+public struct MetricFamily: Sendable, Hashable {
+    let index: Int
+}
+
+/// One counter or gauge in every loop's block.
+public struct MetricCell: Sendable, Hashable {
+    @usableFromInline let index: Int
+
+    @usableFromInline
+    init(index: Int) { self.index = index }
+}
+
+/// Neighbouring counters, one for each value of a label.
+public struct MetricRow: Sendable, Hashable {
+    @usableFromInline let base: Int
+    public let count: Int
+
+    /// - Parameter column: 0 ..< `count`.
+    @inlinable
+    public subscript(column: Int) -> MetricCell {
+        precondition(column >= 0 && column < count)
+        return MetricCell(index: base + column)
+    }
+}
+
+/// One histogram in every loop's block.
+public struct MetricHistogram: Sendable, Hashable {
+    @usableFromInline let index: Int
+}
+
+/// Why a schema could not be built. Names are those of the code or the configuration.
+public enum MetricFault: Error, Sendable, Equatable {
+    case invalidName(String)
+    case duplicate(String)
+    case wrongKind(String)
+    case wrongLabelCount(String)
+    case tooManySeries
+}

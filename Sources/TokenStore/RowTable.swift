@@ -1,0 +1,364 @@
+internal import TLS
+
+/// The rows in an open database, and the only place that knows the schema.
+///
+///     keys  id: BLOB(8)             every key that may have sealed a row; tells an unknown key from damage
+///     rows  sequence: INTEGER       order of the last commit
+///           tag: BLOB(32)           keyed hash of kind and key, under the key that sealed the row
+///           kind, expires: INTEGER
+///           value: BLOB             sealed (key length, 4 bytes big-endian | key | value), bound to tag, kind and expiry
+///
+/// So a row can be neither read nor moved, and its expiry or kind cannot be changed, without a key.
+final class RowTable {
+    private let database: Database
+    private let keys: SealingKeyRing
+    private let insertion: Statement
+    private let deletion: Statement
+    private let deletionOfKind: Statement
+    private let deletionOfExpired: Statement
+    /// Whether the file lists the key that seals. It must before the first row sealed with it is committed, or that row would look
+    /// damaged to a process without the key.
+    private var firstKeyListed = false
+
+    enum Refusal: Error {
+        case unknownKey([UInt64])
+        case newer(Int)
+        case sqlite(SQLiteFault)
+    }
+
+    /// Opens the file and reads all of it.
+    /// - Parameter maximumBytes: bound of the database file.
+    init(
+        path: String, keys: SealingKeyRing, maximumBytes: Int, now: Int64, census: inout StoreCensus,
+        rows: inout [StoredRow]
+    ) throws(Refusal) {
+        do throws(SQLiteFault) {
+            database = try Database(path: path)
+            self.keys = keys
+            try Self.prepare(database, maximumBytes: maximumBytes)
+            insertion = try database.prepare(
+                "INSERT OR REPLACE INTO rows (tag, kind, expires, value) VALUES (?1, ?2, ?3, ?4)")
+            deletion = try database.prepare("DELETE FROM rows WHERE tag = ?1")
+            deletionOfKind = try database.prepare("DELETE FROM rows WHERE kind = ?1")
+            deletionOfExpired = try database.prepare("DELETE FROM rows WHERE expires < ?1")
+        } catch {
+            throw .sqlite(error)
+        }
+        try checkIdentity()
+        try load(now: now, census: &census, rows: &rows)
+        database.setCheckpointOnClose(true)
+    }
+}
+
+// MARK: - Making and opening
+
+extension RowTable {
+    /// Makes an empty store. It gets its mark and schema under another name and appears whole, so that no crash leaves a file
+    /// at `path` of which nobody can say whose it is.
+    static func create(_ path: String) throws(SQLiteFault) {
+        let fresh = path + ".new"
+        StoreFile.removeLeftovers(path)
+        try StoreFile.createEmpty(fresh)
+        do throws(SQLiteFault) {
+            let database = try Database(path: fresh)
+            database.setCheckpointOnClose(true)
+            try database.run("PRAGMA page_size = 4096; PRAGMA journal_mode = DELETE; PRAGMA synchronous = FULL")
+            try database.transaction { () throws(SQLiteFault) in
+                try database.run(
+                    """
+                    PRAGMA application_id = \(StoreFile.applicationID);
+                    PRAGMA user_version = \(StoreFile.schemaVersion);
+                    CREATE TABLE keys (id BLOB PRIMARY KEY) WITHOUT ROWID;
+                    CREATE TABLE rows (
+                        sequence INTEGER PRIMARY KEY, tag BLOB NOT NULL UNIQUE, kind INTEGER NOT NULL, expires INTEGER,
+                        value BLOB NOT NULL);
+                    """)
+            }
+        } catch {
+            StoreFile.removeLeftovers(path)
+            throw error
+        }
+        try StoreFile.publish(fresh, as: path)
+    }
+
+    private static func prepare(_ database: Database, maximumBytes: Int) throws(SQLiteFault) {
+        // Exclusive before the first access: the index of the log then lives in our memory instead of a mapped file, and SQLite
+        // itself keeps others out. FULL, because a rotated refresh token that is lost is a login that is lost.
+        try database.run(
+            """
+            PRAGMA locking_mode = EXCLUSIVE;
+            PRAGMA mmap_size = 0;
+            PRAGMA temp_store = MEMORY;
+            PRAGMA secure_delete = ON;
+            PRAGMA synchronous = FULL;
+            PRAGMA cell_size_check = ON;
+            PRAGMA wal_autocheckpoint = 256;
+            PRAGMA journal_size_limit = 1048576;
+            PRAGMA max_page_count = \(max(maximumBytes / 4096, 16));
+            """)
+        if try database.text("PRAGMA journal_mode") != "wal", !database.isReadOnly {
+            _ = try database.text("PRAGMA journal_mode = WAL")
+        }
+        // Our schema and nothing that runs by itself; a table is missing only where a page was lost.
+        let tables = "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name IN ('keys', 'rows')"
+        let programs = "SELECT count(*) FROM sqlite_schema WHERE type IN ('trigger', 'view')"
+        guard try database.integer(tables) == 2, try database.integer(programs) == 0 else {
+            throw .damage("database has lost its tables")
+        }
+        if let finding = try database.text("PRAGMA quick_check(1)"), finding != "ok" {
+            throw .damage("database is damaged")
+        }
+    }
+
+    /// Once more with the log applied: the header that was looked at before may be older than the log.
+    private func checkIdentity() throws(Refusal) {
+        let identity: Int64?
+        let version: Int64?
+        do throws(SQLiteFault) {
+            identity = try database.integer("PRAGMA application_id")
+            version = try database.integer("PRAGMA user_version")
+        } catch {
+            throw .sqlite(error)
+        }
+        guard identity == Int64(StoreFile.applicationID), let version, version > 0 else {
+            throw .sqlite(.damage("database lost its mark"))
+        }
+        guard version <= Int64(StoreFile.schemaVersion) else { throw .newer(Int(version)) }
+    }
+
+    private func load(now: Int64, census: inout StoreCensus, rows: inout [StoredRow]) throws(Refusal) {
+        var unknown: Set<UInt64> = []
+        var used: Set<UInt64> = [keys.first.id]
+        var doomed: [Int64] = []
+        do throws(SQLiteFault) {
+            let listed = try listedKeys()
+            let scan = try database.prepare(
+                "SELECT sequence, tag, kind, expires, value FROM rows ORDER BY kind, sequence")
+            while try scan.step() {
+                guard let sequence = scan.integer(0) else { continue }
+                let kind = UInt8(exactly: scan.integer(2) ?? -1)
+                let expires = scan.integer(3)
+                guard let kind, let tag = scan.blob(1), let value = scan.blob(4), expires != nil || scan.isNull(3)
+                else {
+                    census.damaged[kind ?? 0, default: 0] += 1
+                    doomed.append(sequence)
+                    continue
+                }
+                let id = SealingKeyRing.keyID(of: value)
+                if let id, keys.key(id) == nil, listed.contains(id) {
+                    unknown.insert(id)
+                    continue
+                }
+                guard let row = Self.open(tag: tag, kind: kind, expires: expires, value: value, keys: keys) else {
+                    census.damaged[kind, default: 0] += 1
+                    doomed.append(sequence)
+                    continue
+                }
+                if let expires, expires < now {
+                    census.expired += 1
+                    doomed.append(sequence)
+                    continue
+                }
+                if let id { used.insert(id) }
+                rows.append(row)
+            }
+        } catch {
+            throw .sqlite(error)
+        }
+        guard unknown.isEmpty else { throw .unknownKey(unknown.sorted()) }
+        census.restored = rows.count
+        do throws(SQLiteFault) {
+            try tidy(doomed: doomed, used: used)
+        } catch  where !error.isDamage {
+            // A full or read-only disk: everything could be read, and what is left over will be found again.
+        } catch {
+            throw .sqlite(error)
+        }
+    }
+}
+
+// MARK: - Keys and bindings
+
+extension RowTable {
+    private func listedKeys() throws(SQLiteFault) -> Set<UInt64> {
+        var listed: Set<UInt64> = []
+        let scan = try database.prepare("SELECT id FROM keys")
+        while try scan.step() {
+            if let id = scan.blob(0), id.count == 8 { listed.insert(id.reduce(0) { $0 << 8 | UInt64($1) }) }
+        }
+        return listed
+    }
+
+    private static func bytes(_ id: UInt64) -> [UInt8] {
+        (0..<8).map { UInt8(truncatingIfNeeded: id >> UInt64(56 - 8 * $0)) }
+    }
+
+    private func listFirstKey() throws(SQLiteFault) {
+        let statement = try database.prepare("INSERT OR IGNORE INTO keys (id) VALUES (?1)")
+        try statement.bind(1, Self.bytes(keys.first.id))
+        try statement.execute()
+    }
+
+    /// Deletes what was found to be of no use, and forgets keys that seal nothing any more, so that they may be destroyed.
+    private func tidy(doomed: [Int64], used: Set<UInt64>) throws(SQLiteFault) {
+        let listed = try listedKeys()
+        guard !doomed.isEmpty || listed != used else {
+            firstKeyListed = true
+            return
+        }
+        try database.transaction { () throws(SQLiteFault) in
+            let row = try database.prepare("DELETE FROM rows WHERE sequence = ?1")
+            for sequence in doomed {
+                try row.bind(1, sequence)
+                try row.execute()
+            }
+            let key = try database.prepare("DELETE FROM keys WHERE id = ?1")
+            for id in listed.subtracting(used) {
+                try key.bind(1, Self.bytes(id))
+                try key.execute()
+            }
+            try listFirstKey()
+        }
+        firstKeyListed = true
+    }
+
+    private static func tag(_ kind: UInt8, _ key: [UInt8], _ sealer: SealingKey) -> [UInt8] { sealer.tag([kind] + key) }
+
+    private static func binding(tag: [UInt8], kind: UInt8, expires: Int64?) -> [UInt8] {
+        var bytes = tag + [kind, expires == nil ? 0 : 1]
+        for shift in stride(from: 56, through: 0, by: -8) {
+            bytes.append(UInt8(truncatingIfNeeded: (expires ?? 0) >> Int64(shift)))
+        }
+        return bytes
+    }
+
+    private static func open(
+        tag: [UInt8], kind: UInt8, expires: Int64?, value: [UInt8], keys: SealingKeyRing
+    ) -> StoredRow? {
+        guard var opened = try? keys.open(value, boundTo: binding(tag: tag, kind: kind, expires: expires)) else {
+            return nil
+        }
+        defer { wipe(&opened) }
+        guard opened.count >= 4 else { return nil }
+        let length = opened.prefix(4).reduce(0) { $0 << 8 | Int($1) }
+        guard length <= opened.count - 4 else { return nil }
+        return StoredRow(
+            kind: kind, key: Array(opened[4..<4 + length]), value: Array(opened[(4 + length)...]), expiresWall: expires)
+    }
+}
+
+// MARK: - Changes
+
+extension RowTable {
+    enum CommitFault: Error {
+        case sqlite(SQLiteFault)
+        case sealing
+    }
+
+    /// Makes all of `changes` last through a power failure, or none of them.
+    func commit(_ changes: [StoreChange]) throws(CommitFault) {
+        // Sealed before the transaction begins, so that a failure here needs no way back.
+        var sealed: [Int: (tag: [UInt8], value: [UInt8])] = [:]
+        for (index, change) in changes.enumerated() {
+            if case .put(let row) = change { sealed[index] = try seal(row) }
+        }
+        do throws(SQLiteFault) {
+            try database.transaction { () throws(SQLiteFault) in
+                if !firstKeyListed { try listFirstKey() }
+                for (index, change) in changes.enumerated() {
+                    switch change {
+                    case .put(let row):
+                        guard let (tag, value) = sealed[index] else { continue }
+                        // Under an older key the same row has another tag.
+                        for key in keys.keys.dropFirst() { try delete(Self.tag(row.kind, row.key, key)) }
+                        try insert(tag: tag, row: row, value: value)
+                    case .delete(let kind, let name):
+                        for key in keys.keys { try delete(Self.tag(kind, name, key)) }
+                    case .deleteAll(let kind):
+                        try deletionOfKind.bind(1, Int64(kind))
+                        try deletionOfKind.execute()
+                    case .deleteExpired(let time):
+                        try deletionOfExpired.bind(1, time)
+                        try deletionOfExpired.execute()
+                    }
+                }
+            }
+        } catch {
+            throw .sqlite(error)
+        }
+        firstKeyListed = true
+    }
+
+    /// Seals every row with the first key and forgets the other keys. One transaction: a crash leaves all rows as they were.
+    func rotate() throws(CommitFault) {
+        var changes: [StoreChange] = []
+        do throws(SQLiteFault) {
+            let scan = try database.prepare("SELECT tag, kind, expires, value FROM rows ORDER BY sequence")
+            while try scan.step() {
+                guard let tag = scan.blob(0), let kind = UInt8(exactly: scan.integer(1) ?? -1),
+                    let value = scan.blob(3),
+                    SealingKeyRing.keyID(of: value) != keys.first.id,
+                    let row = Self.open(tag: tag, kind: kind, expires: scan.integer(2), value: value, keys: keys)
+                else { continue }
+                changes.append(.put(row))
+            }
+        } catch {
+            throw .sqlite(error)
+        }
+        try commit(changes)
+        do throws(SQLiteFault) {
+            // After the rows: a crash in between leaves a key listed that seals nothing, which the next opening forgets.
+            try tidy(doomed: [], used: [keys.first.id])
+        } catch {
+            throw .sqlite(error)
+        }
+    }
+
+    /// Gives free pages back to the file system.
+    func compact() throws(CommitFault) {
+        do throws(SQLiteFault) {
+            try database.run("VACUUM; PRAGMA wal_checkpoint(TRUNCATE)")
+        } catch {
+            throw .sqlite(error)
+        }
+    }
+
+    /// Moves the log into the database; failing at it loses nothing.
+    func checkpoint() { try? database.run("PRAGMA wal_checkpoint(TRUNCATE)") }
+
+    /// From now on closing leaves the files as they are.
+    func abandon() { database.setCheckpointOnClose(false) }
+
+    // MARK: -
+
+    private func seal(_ row: StoredRow) throws(CommitFault) -> (tag: [UInt8], value: [UInt8]) {
+        let tag = Self.tag(row.kind, row.key, keys.first)
+        let length = row.key.count
+        var plaintext: [UInt8] = []
+        // Room for everything at once: growing would leave copies of a secret in freed memory.
+        plaintext.reserveCapacity(4 + length + row.value.count)
+        for shift in [24, 16, 8, 0] { plaintext.append(UInt8(truncatingIfNeeded: length >> shift)) }
+        plaintext += row.key
+        plaintext += row.value
+        defer { wipe(&plaintext) }
+        do {
+            let bound = Self.binding(tag: tag, kind: row.kind, expires: row.expiresWall)
+            return (tag, try keys.seal(plaintext, boundTo: bound))
+        } catch {
+            throw .sealing
+        }
+    }
+
+    private func insert(tag: [UInt8], row: StoredRow, value: [UInt8]) throws(SQLiteFault) {
+        try insertion.bind(1, tag)
+        try insertion.bind(2, Int64(row.kind))
+        try insertion.bind(3, row.expiresWall)
+        try insertion.bind(4, value)
+        try insertion.execute()
+    }
+
+    private func delete(_ tag: [UInt8]) throws(SQLiteFault) {
+        try deletion.bind(1, tag)
+        try deletion.execute()
+    }
+}

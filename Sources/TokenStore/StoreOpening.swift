@@ -1,0 +1,46 @@
+/// How opening went. In every case but the first two the gateway runs from memory and says why.
+public enum StoreOpening: Sendable, Equatable {
+    /// The file is ours; `restore()` gives its rows.
+    case owner(StoreCensus)
+    /// The file was damaged. It was renamed to this path and an empty one stands in its place.
+    case setAside(String)
+    /// Another process holds the lock.
+    case lockedByAnother
+    /// Rows are sealed with keys that were not given; the file is left alone. Ascending ids; `SealingKey.name(of:)` spells them.
+    case unknownKey([UInt64])
+    /// Something else's file, left alone; the text says what it is.
+    case notOurs(String)
+    /// Written by a later version of this program, left alone.
+    case newer(version: Int)
+    /// The file could not be opened. Later puts try again.
+    case degraded(String)
+}
+
+/// What was found in the file when it was opened.
+public struct StoreCensus: Sendable, Equatable {
+    public var restored = 0
+    /// Rows past their expiry: not restored, and deleted.
+    public var expired = 0
+    /// Rows that could not be opened, by kind: not restored, and deleted. A kind of which something is missing may need care.
+    public var damaged: [UInt8: Int] = [:]
+    /// The file could be read by others than its owner; it no longer can.
+    public var modeTightened = false
+
+    public init() {}
+
+    public var damagedCount: Int { damaged.values.reduce(0, +) }
+}
+
+/// The store's state now, for health and metrics.
+public struct StoreCondition: Sendable, Equatable {
+    public var isOwner = false
+    /// Why the last commit failed; nil when it succeeded.
+    public var degraded: StoreFault?
+    public var commits: UInt64 = 0
+    public var failures: UInt64 = 0
+    public var damagedRows: UInt64 = 0
+    /// Files set aside since the start, oldest first.
+    public var setAside: [String] = []
+    /// Operations that wait.
+    public var queued = 0
+}

@@ -1,0 +1,36 @@
+/// One thing to keep. Its key and value are sealed in the file; what stands there in the clear is the kind, the expiry, and a
+/// keyed hash of kind and key.
+public struct StoredRow: Sendable, Equatable, CustomStringConvertible {
+    /// What the row is, in the caller's numbering. Rows are restored in ascending kind, so parents get lower numbers.
+    public var kind: UInt8
+    /// The canonical key; with the kind it names the row. At most 16 KiB.
+    public var key: [UInt8]
+    /// At most 256 KiB.
+    public var value: [UInt8]
+    /// When the row stops being of use, in milliseconds of Unix time; nil: never.
+    public var expiresWall: Int64?
+
+    public static let maximumKeySize = 16 << 10
+    public static let maximumValueSize = 256 << 10
+
+    public init(kind: UInt8, key: [UInt8], value: [UInt8], expiresWall: Int64? = nil) {
+        self.kind = kind
+        self.key = key
+        self.value = value
+        self.expiresWall = expiresWall
+    }
+
+    public var description: String { "StoredRow(kind \(kind), \(value.count) bytes)" }
+
+    var fits: Bool { key.count <= Self.maximumKeySize && value.count <= Self.maximumValueSize }
+}
+
+/// One step of a transaction.
+public enum StoreChange: Sendable {
+    /// Adds the row, or replaces the one of the same kind and key.
+    case put(StoredRow)
+    case delete(kind: UInt8, key: [UInt8])
+    case deleteAll(kind: UInt8)
+    /// Deletes rows whose expiry lies before this time, in milliseconds of Unix time.
+    case deleteExpired(before: Int64)
+}

@@ -1,0 +1,173 @@
+internal import CSQLite
+internal import Glibc
+internal import Synchronization
+public import TLS
+
+/// Tokens on disk: sealed rows in SQLite, written by one thread over one connection in one process.
+///
+/// Calls never wait for the disk, except `open` and `close`, which wait a bounded time. A completion runs on the store's thread when the
+/// change would survive a power failure, or cannot be made; it must not block. When the queue is full or the store is closed
+/// it runs at once on the calling thread.
+///
+/// The path must not be used twice in one process. Signals stay with the other threads.
+public final class TokenStore: Sendable {
+    public typealias Completion = @Sendable (Result<Void, StoreFault>) -> Void
+
+    public struct Options: Sendable {
+        /// Bound of the database file; at it puts fail with `.full`. At least 64 KiB.
+        public var maximumBytes = 256 << 20
+        /// Operations that may wait for the disk.
+        public var queueLimit = 4096
+        /// How long `open` waits for a disk that does not answer, in milliseconds.
+        public var openTimeout: Int64 = 5000
+        /// How long `close` waits for what is queued, in milliseconds.
+        public var closeTimeout: Int64 = 5000
+
+        public init() {}
+    }
+
+    public let path: String
+    private let options: Options
+    private let worker: StoreWorker
+    private let started = Mutex(false)
+
+    /// Touches nothing yet.
+    /// - Parameters:
+    ///   - path: the database; its directory must exist. `PATH.lock` and SQLite's logs stand beside it.
+    ///   - keys: the first seals, all open.
+    public init(path: String, keys: SealingKeyRing, options: Options = Options()) {
+        self.path = path
+        self.options = options
+        worker = StoreWorker(
+            path: path, keys: keys, maximumBytes: options.maximumBytes, queueLimit: max(options.queueLimit, 1))
+    }
+
+    /// What is queued is still written; the thread ends by itself.
+    deinit { _ = worker.queue.append(Operation(work: .close, completion: { _ in })) }
+}
+
+// MARK: - Life
+
+extension TokenStore {
+    /// Starts the thread, takes the lock, opens the file and reads it. May be called again after an answer that was not `.owner`, as
+    /// when another process gives up the lock.
+    /// - Parameter now: milliseconds of Unix time; rows that expired before it are not restored and are deleted. Pass an earlier
+    ///   time to keep rows that are served for a while after their expiry.
+    /// - Returns: `.degraded` also when the disk does not answer in time; the opening goes on then, and later puts may succeed.
+    public func open(now: Int64) -> StoreOpening {
+        guard start() else { return .degraded("no thread for the store") }
+        let reply = Reply<StoreOpening>()
+        guard worker.queue.append(Operation(work: .open(now: now, reply), completion: { _ in })) == nil else {
+            return .degraded("the store was closed")
+        }
+        return reply.wait(milliseconds: options.openTimeout)
+            ?? .degraded("\(path): the disk did not answer in \(options.openTimeout) ms")
+    }
+
+    /// The rows that `open` read, in ascending kind, within a kind in the order in which they were last put. They are handed over:
+    /// a second call gives none. After a degraded opening they come with the first put that succeeds; what was put since then is
+    /// newer than what is restored.
+    public func restore() -> [StoredRow] {
+        worker.shared.withLock { shared in
+            defer { shared.restored = [] }
+            return shared.restored
+        }
+    }
+
+    /// Writes what is queued, moves the log into the database, closes it and gives up the lock. Nothing is accepted any more.
+    /// - Returns: false when that is still going on after `closeTimeout`.
+    @discardableResult
+    public func close() -> Bool {
+        guard started.withLock({ $0 }) else { return worker.queue.append(Self.closing) == nil }
+        let reply = Reply<Bool>()
+        let refusal = worker.queue.append(Operation(work: .close, completion: { _ in reply.give(true) }))
+        return refusal == .closed || reply.wait(milliseconds: options.closeTimeout) != nil
+    }
+
+    public var condition: StoreCondition {
+        var condition = worker.shared.withLock { $0.condition }
+        condition.queued = worker.queue.count
+        return condition
+    }
+
+    private static let closing = Operation(work: .close, completion: { _ in })
+
+    private func start() -> Bool {
+        started.withLock { started in
+            guard !started else { return true }
+            var thread = pthread_t()
+            let retained = Unmanaged.passRetained(worker)
+            // A new thread inherits the mask: blocked here for a moment, signals never reach the store's thread.
+            var all = sigset_t()
+            var before = sigset_t()
+            sigfillset(&all)
+            pthread_sigmask(SIG_SETMASK, &all, &before)
+            let result = pthread_create(
+                &thread, nil,
+                { argument in
+                    guard let argument else { return nil }
+                    cardea_name_thread("cardea-store")
+                    Unmanaged<StoreWorker>.fromOpaque(argument).takeRetainedValue().run()
+                    return nil
+                }, retained.toOpaque())
+            pthread_sigmask(SIG_SETMASK, &before, nil)
+            guard result == 0 else {
+                retained.release()
+                return false
+            }
+            pthread_detach(thread)
+            started = true
+            return true
+        }
+    }
+}
+
+// MARK: - Changes
+
+extension TokenStore {
+    /// Adds the row, or replaces the one of the same kind and key.
+    public func put(_ row: StoredRow, completion: @escaping Completion) { commit([.put(row)], completion: completion) }
+
+    public func delete(kind: UInt8, key: [UInt8], completion: @escaping Completion) {
+        commit([.delete(kind: kind, key: key)], completion: completion)
+    }
+
+    public func deleteAll(kind: UInt8, completion: @escaping Completion) {
+        commit([.deleteAll(kind: kind)], completion: completion)
+    }
+
+    /// Deletes rows that expired before `time`, in milliseconds of Unix time.
+    public func deleteExpired(before time: Int64, completion: @escaping Completion) {
+        commit([.deleteExpired(before: time)], completion: completion)
+    }
+
+    /// All of `changes`, in this order, or none of them.
+    public func commit(_ changes: [StoreChange], completion: @escaping Completion) {
+        for case .put(let row) in changes where !row.fits {
+            completion(.failure(StoreFault(.tooLarge, "a row of kind \(row.kind) is too large for the store")))
+            return
+        }
+        submit(.commit(changes), completion)
+    }
+
+    /// Completes when everything submitted before has completed.
+    public func flush(completion: @escaping Completion) { submit(.flush, completion) }
+
+    /// Seals every row anew with the first key; afterwards the other keys are not needed any more.
+    public func rotate(completion: @escaping Completion) { submit(.rotate, completion) }
+
+    /// Gives unused space back to the file system.
+    public func compact(completion: @escaping Completion) { submit(.compact, completion) }
+
+    private func submit(_ work: Operation.Work, _ completion: @escaping Completion) {
+        guard started.withLock({ $0 }) else {
+            completion(.failure(StoreFault(.notOwner, "the store was not opened")))
+            return
+        }
+        switch worker.queue.append(Operation(work: work, completion: completion)) {
+        case nil: break
+        case .full: completion(.failure(StoreFault(.queueFull, "too many changes wait for the disk")))
+        case .closed: completion(.failure(StoreFault(.closed, "the store was closed")))
+        }
+    }
+}

@@ -1,0 +1,259 @@
+// What the loops, the store, the issuer and the operator say. Every event ends in `settle`, which sets the timer.
+
+extension AccessTokenMachine {
+    // MARK: - From loops
+
+    /// A loop found no token that may be served.
+    public mutating func missed(from loop: Int, at now: Instant) -> [Action] {
+        var actions: [Action] = []
+        if let held = servable(at: now) {
+            // The miss crossed the publication, or the record fell out of the cache.
+            actions = [.publish(fields(held)), answer(loop, ready(held, justGranted: false))]
+        } else if isBusy {
+            actions = join(loop, at: now)
+        } else if let refusal = refusal(at: now) {
+            actions = [answer(loop, refusal)]
+        } else if policy.needsChallenge {
+            actions = [.scout(.loop(loop))]
+        } else {
+            waiters = .loop(loop)
+            actions = start(.missed, at: now)
+        }
+        return settle(actions, at: now)
+    }
+
+    /// The first hit of a loop past the refresh point of a generation.
+    public mutating func refreshDue(generation: UInt64, at now: Instant) -> [Action] {
+        guard held?.grant.generation == generation else { return settle([], at: now) }
+        // A loop asks once a generation: a wish that meets a pause is kept for its end.
+        pause?.isWanted = true
+        guard mayRenew(at: now) else { return settle([], at: now) }
+        return settle(start(.refreshAhead, at: now), at: now)
+    }
+
+    /// An upstream answered with a challenge.
+    public mutating func challenged(from loop: Int, _ report: ChallengeReport, at now: Instant) -> [Action] {
+        if let window, window.until <= now { self.window = nil }
+        guard policy.canRegrant else { return settle(refuse(loop), at: now) }
+        let actions =
+            if let held, held.grant.generation == report.generation {
+                challengedCurrent(held, from: loop, report, at: now)
+            } else {
+                challengedElsewhere(from: loop, report, at: now)
+            }
+        return settle(actions, at: now)
+    }
+
+    /// Rule 2: the challenge was to a generation that is no longer the served one, or to a request without a credential.
+    private mutating func challengedElsewhere(
+        from loop: Int, _ report: ChallengeReport, at now: Instant
+    ) -> [Action] {
+        if report.isReplay { return refuse(loop) }
+        if let held = servable(at: now) {
+            // A token that replaced the one sent is younger than the exchange; one that was there all along is not.
+            if !asksForMore(report.demand, than: held) {
+                return [answer(loop, ready(held, justGranted: report.generation != 0))]
+            }
+            return stepUp(from: loop, at: now)
+        }
+        if isBusy { return join(loop, at: now) }
+        if let refusal = refusal(at: now) { return [answer(loop, refusal)] }
+        waiters = .loop(loop)
+        return start(.challenged, at: now)
+    }
+
+    private mutating func challengedCurrent(
+        _ held: Held, from loop: Int, _ report: ChallengeReport, at now: Instant
+    ) -> [Action] {
+        let asksForMore = asksForMore(report.demand, than: held)
+        if report.isReplay {
+            if asksForMore { return refuse(loop) }
+            if report.justGranted {
+                // The only door into the window: what the issuer just gave is refused, so more grants would not help.
+                if window == nil { window = RegrantWindow(until: now.saturatingAdd(policy.negativeFor)) }
+                return refuse(loop)
+            }
+            // This caller has had its replay, but the token it was sent was old: renew it for the others.
+            guard window == nil, mayGrant(at: now) else { return refuse(loop) }
+            return refuse(loop) + invalidate() + start(.challenged, at: now)
+        }
+        if asksForMore { return stepUp(from: loop, at: now) }
+        if window != nil { return refuse(loop) }
+        if isBusy { return (held.isRefused ? [] : invalidate()) + join(loop, at: now) }
+        if let refusal = refusal(at: now) { return [answer(loop, refusal)] }
+        waiters = .loop(loop)
+        return invalidate() + start(.challenged, at: now)
+    }
+
+    /// A challenge that asks for more is no refusal: the served token stays, and the window lets it pass three times.
+    private mutating func stepUp(from loop: Int, at now: Instant) -> [Action] {
+        if isBusy { return join(loop, at: now) }
+        if let refusal = refusal(at: now) { return [answer(loop, refusal)] }
+        if let window {
+            guard window.stepUpsLeft > 0 else { return refuse(loop) }
+            self.window?.stepUpsLeft -= 1
+        }
+        waiters = .loop(loop)
+        return start(.steppedUp, at: now)
+    }
+
+    private mutating func invalidate() -> [Action] {
+        held?.isRefused = true
+        return [.unpublish]
+    }
+
+    private func refuse(_ loop: Int) -> [Action] { [answer(loop, .final), .report(.challengeRefused)] }
+
+    // MARK: - From the grant
+
+    /// The flight brought a token.
+    public mutating func landed(_ token: FlightToken, _ grant: Grant, at now: Instant) -> [Action] {
+        guard let flight, flight.token == token, token.standing.epoch == standing.epoch else {
+            return settle([discard(token)], at: now)
+        }
+        guard now < grant.lifetime.stopServingAt else {
+            // Dead on arrival. What was rotated with it is kept all the same.
+            return settle([discard(token)] + fail(.issuerAnswerInvalid, at: now), at: now)
+        }
+        self.flight = nil
+        pause = nil
+        blocked = nil
+        backoff.succeeded()
+        let wait = grant.rotated ? Self.rotationWait : Self.commitWait
+        landing = Landing(grant: grant, reason: flight.reason, deadline: now.saturatingAdd(wait))
+        if policy.persist || grant.rotated { return settle([.commit(generation: grant.generation)], at: now) }
+        return settle(publishLanding(at: now), at: now)
+    }
+
+    /// The flight brought none.
+    public mutating func failed(_ token: FlightToken, _ failure: GrantFailure, at now: Instant) -> [Action] {
+        guard let flight, flight.token == token, token.standing.epoch == standing.epoch else {
+            return settle([discard(token)], at: now)
+        }
+        if failure.consequence == .block, token.standing.secretVersion != standing.secretVersion {
+            // The old secret was refused; that says nothing of the new one.
+            self.flight = nil
+            return settle(restart(at: now), at: now)
+        }
+        return settle(fail(failure, at: now), at: now)
+    }
+
+    // MARK: - From the store
+
+    /// The row of a landed grant was committed, or could not be.
+    public mutating func committed(generation: UInt64, succeeded: Bool, at now: Instant) -> [Action] {
+        guard landing?.grant.generation == generation else { return settle([], at: now) }
+        return settle((succeeded ? [] : [.report(.storeDegraded)]) + publishLanding(at: now), at: now)
+    }
+
+    /// A token that no flight brought. Ignored while a younger one is held or under way.
+    public mutating func adopted(_ grant: Grant, from source: TokenSource, at now: Instant) -> [Action] {
+        if source == .store {
+            guard policy.connectivity != .online, held == nil, landing == nil else { return settle([], at: now) }
+        }
+        let candidate = Held(grant: grant)
+        guard now < servedUntil(candidate) else { return settle([], at: now) }
+        held = candidate
+        var actions: [Action] = [.publish(fields(candidate))]
+        if !waiters.isEmpty {
+            actions.append(.answer(waiters, ready(candidate, justGranted: false)))
+            waiters = []
+        }
+        return settle(actions, at: now)
+    }
+
+    // MARK: - From the operator and the clock
+
+    /// `startup: wait | required`: get a token before anyone asks.
+    public mutating func startupRequested(at now: Instant) -> [Action] {
+        guard servable(at: now) == nil, mayGrant(at: now), !policy.needsChallenge else { return settle([], at: now) }
+        return settle(start(.startup, at: now), at: now)
+    }
+
+    /// A new secret value lifts quarantine and negative; it purges nothing.
+    public mutating func secretChanged(to version: UInt64, at now: Instant) -> [Action] {
+        standing.secretVersion = version
+        return settle(clearRefusals(at: now), at: now)
+    }
+
+    /// A changed `token:` or `network:` setting lifts quarantine and negative; it purges nothing.
+    public mutating func settingsChanged(to policy: AccessTokenPolicy, at now: Instant) -> [Action] {
+        self.policy = policy
+        return settle(clearRefusals(at: now), at: now)
+    }
+
+    /// Purge, logout, reset and reload. A reload by itself lifts no refusal; what it changed is told beside it.
+    public mutating func epochRose(to epoch: UInt64, cause: EpochCause, at now: Instant) -> [Action] {
+        guard epoch > standing.epoch else { return settle([], at: now) }
+        standing.epoch = epoch
+        var actions: [Action] = []
+        let interrupted = flight != nil || landing != nil
+        if let flight { actions.append(.abandonFlight(flight.token)) }
+        flight = nil
+        landing = nil
+        switch cause {
+        case .purge, .logout:
+            held = nil
+            window = nil
+            pause = nil
+            backoff.succeeded()
+            actions += [.unpublish, .deleteRow]
+            if cause == .logout {
+                logoutEpoch = epoch
+                actions += answerWaiters(.failed(.interactionRequired, retryAfter: nil))
+            } else if !waiters.isEmpty {
+                actions += restart(at: now)
+            }
+        case .reset, .reload:
+            if cause == .reset {
+                window = nil
+                actions += clearRefusals(at: now)
+            }
+            // The loops ask once a generation, so a background renewal that was cut off is taken up again too.
+            if interrupted, flight == nil { actions += restart(at: now) }
+        }
+        return settle(actions, at: now)
+    }
+
+    /// The key is gone (changed digest, route removed).
+    public mutating func retired(at now: Instant) -> [Action] {
+        var actions: [Action] = [.unpublish]
+        if let flight { actions.append(.abandonFlight(flight.token)) }
+        flight = nil
+        landing = nil
+        held = nil
+        pause = nil
+        actions += answerWaiters(.moved)
+        return settle(actions, at: now)
+    }
+
+    /// The wall clock stepped by more than 30 s: every token is refresh-due.
+    public mutating func wallClockJumped(at now: Instant) -> [Action] {
+        guard var held = servable(at: now), held.grant.lifetime.refreshAt > now else { return settle([], at: now) }
+        held.grant.lifetime.refreshAt = now
+        self.held = held
+        return settle([.publish(fields(held))], at: now)
+    }
+
+    /// The time of the last `schedule` has come. Early and late calls do no harm.
+    public mutating func timerFired(at now: Instant) -> [Action] {
+        timer = nil
+        var actions: [Action] = []
+        if let landing, landing.deadline <= now {
+            if landing.grant.rotated { actions.append(.report(.storeDegraded)) }
+            actions += publishLanding(at: now)
+        }
+        if let flight {
+            if flight.abandonedAt <= now {
+                actions.append(.abandonFlight(flight.token))
+                actions += fail(.timedOut, at: now)
+            } else if flight.waitersUntil <= now {
+                actions += answerWaiters(.failed(.timedOut, retryAfter: .seconds(1)))
+            }
+        } else if landing == nil, let due = nextAttempt, due <= now {
+            if let held, now >= servedUntil(held) { self.held = nil }
+            actions += start(held == nil || pause != nil ? .retry : .refreshAhead, at: now)
+        }
+        return settle(actions, at: now)
+    }
+}

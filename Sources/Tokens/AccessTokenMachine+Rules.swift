@@ -1,0 +1,226 @@
+import HotCache
+
+// What the events share: who may start a flight, what a failure does, what is served until when.
+
+extension AccessTokenMachine {
+    // MARK: - Questions
+
+    var isBusy: Bool { flight != nil || landing != nil }
+
+    func servable(at now: Instant) -> Held? {
+        guard let held, !held.isRefused, now < servedUntil(held) else { return nil }
+        return held
+    }
+
+    func servedUntil(_ held: Held) -> Instant {
+        guard held.inGrace, case .serveExpired(let span) = policy.onIssuerFailure else {
+            return held.grant.lifetime.stopServingAt
+        }
+        return held.grant.lifetime.expiresAt.saturatingAdd(span)
+    }
+
+    func fields(_ held: Held) -> RecordFields {
+        RecordFields(
+            refreshAt: policy.canRegrant && !policy.needsChallenge ? held.grant.lifetime.refreshAt : .max,
+            servedUntil: servedUntil(held), expiresAt: held.grant.lifetime.expiresAt,
+            generation: held.grant.generation)
+    }
+
+    /// Why no flight may start now; nil if one may.
+    mutating func refusal(at now: Instant) -> Outcome? {
+        if let blocked { return .failed(blocked, retryAfter: nil) }
+        if policy.connectivity == .offline || !policy.canRegrant {
+            return .failed(.notPermitted(retryAfter: nil), retryAfter: nil)
+        }
+        guard let pause, now < pause.until else { return nil }
+        self.pause?.isWanted = true
+        return .failed(pause.failure, retryAfter: pause.until - now)
+    }
+
+    /// As `refusal`, without counting as a caller's wish.
+    func mayGrant(at now: Instant) -> Bool {
+        !isBusy && blocked == nil && policy.connectivity != .offline && policy.canRegrant
+            && (pause.map { $0.until <= now } ?? true)
+    }
+
+    func mayRenew(at now: Instant) -> Bool { mayGrant(at: now) && !policy.needsChallenge && held?.isRefused == false }
+
+    func asksForMore(_ demand: ChallengeReport.Demand, than held: Held) -> Bool {
+        switch demand {
+        case .token: false
+        case .level(let level): held.grant.level.map { level > $0 } ?? false
+        case .widerScope: true
+        }
+    }
+
+    /// When the keeper acts by itself.
+    var nextAttempt: Instant? {
+        guard !isBusy, blocked == nil, policy.connectivity != .offline, policy.canRegrant, !policy.needsChallenge else {
+            return nil
+        }
+        if let pause { return pause.isWanted || policy.renewsByTimer ? pause.until : nil }
+        guard policy.renewsByTimer, let held else { return nil }
+        return held.grant.lifetime.refreshAt
+    }
+
+    // MARK: - Flights
+
+    mutating func start(_ reason: Flight.Reason, at now: Instant) -> [Action] {
+        lastFlight += 1
+        pause?.isWanted = false
+        let flight = Flight(
+            token: FlightToken(id: lastFlight, standing: standing), reason: reason, startedAt: now,
+            waitersUntil: now.saturatingAdd(policy.acquireTimeout),
+            abandonedAt: now.saturatingAdd(policy.acquireTimeout).saturatingAdd(policy.acquireTimeout)
+                .saturatingAdd(policy.acquireTimeout))
+        self.flight = flight
+        return [.startFlight(flight)]
+    }
+
+    /// Rule 1: one more waits for what is under way.
+    mutating func join(_ loop: Int, at now: Instant) -> [Action] {
+        if let flight, flight.waitersUntil <= now {
+            // The grant is overdue; whoever comes now would wait without a bound.
+            return [answer(loop, .failed(.timedOut, retryAfter: .seconds(1)))]
+        }
+        waiters.insert(.loop(loop))
+        return []
+    }
+
+    /// Takes up for the waiters, or for nobody, what a new epoch or secret cut off.
+    mutating func restart(at now: Instant) -> [Action] {
+        guard !policy.needsChallenge else {
+            // The challenge went with the flight; the callers' next requests bring a new one.
+            return restoreRefused(at: now)
+                + answerWaiters(.failed(.issuerUnavailable(retryAfter: .seconds(1)), retryAfter: .seconds(1)))
+        }
+        if let refusal = refusal(at: now) { return restoreRefused(at: now) + answerWaiters(refusal) }
+        return start(.restarted, at: now)
+    }
+
+    /// The served token again, when its replacement is not to be had: one refusal by one URL does not prove it dead.
+    private mutating func restoreRefused(at now: Instant) -> [Action] {
+        guard var held, held.isRefused else { return [] }
+        guard now < servedUntil(held) else {
+            self.held = nil
+            return []
+        }
+        held.isRefused = false
+        self.held = held
+        return [.publish(fields(held))]
+    }
+
+    mutating func clearRefusals(at now: Instant) -> [Action] {
+        let wasRefused = blocked != nil || pause != nil
+        blocked = nil
+        pause = nil
+        backoff.succeeded()
+        guard wasRefused, policy.renewsByTimer, mayGrant(at: now), !policy.needsChallenge else { return [] }
+        guard held.map({ $0.grant.lifetime.refreshAt <= now }) ?? true else { return [] }
+        return start(.retry, at: now)
+    }
+
+    // MARK: - Landings
+
+    mutating func publishLanding(at now: Instant) -> [Action] {
+        guard let landing else { return [] }
+        self.landing = nil
+        // It died while it waited for its commit: a life that short is no answer.
+        guard now < landing.grant.lifetime.stopServingAt else { return fail(.issuerAnswerInvalid, at: now) }
+        let next = Held(grant: landing.grant)
+        let event: Event =
+            switch landing.reason {
+            case .challenged, .steppedUp: .challengeAnswered
+            case .refreshAhead: .tokenRefreshed
+            case .retry: held == nil ? .tokenAcquired : .tokenRefreshed
+            case .missed, .startup, .restarted: .tokenAcquired
+            }
+        held = next
+        return [.publish(fields(next))] + answerWaiters(ready(next, justGranted: true)) + [.report(event)]
+    }
+
+    /// What every failed flight does, by kind of failure and by what is still good.
+    mutating func fail(_ failure: GrantFailure, at now: Instant) -> [Action] {
+        let reason = flight?.reason
+        flight = nil
+        switch failure.consequence {
+        case .block: return block(failure)
+        case .backoff: return backOff(failure, reason: reason, at: now)
+        }
+    }
+
+    private mutating func block(_ failure: GrantFailure) -> [Action] {
+        blocked = failure
+        pause = nil
+        var actions: [Action] = []
+        // A token that its upstream still takes is served to its end; one that was refused has no successor.
+        if let held, held.isRefused || policy.onIssuerFailure == .fail {
+            self.held = nil
+            if !held.isRefused { actions.append(.unpublish) }
+        }
+        actions += answerWaiters(.failed(failure, retryAfter: nil))
+        actions.append(.report(failure == .interactionRequired ? .loginNeeded : .credentialQuarantined))
+        return actions
+    }
+
+    private mutating func backOff(_ failure: GrantFailure, reason: Flight.Reason?, at now: Instant) -> [Action] {
+        let wait = backoff.failed(retryAfter: failure.retryAfter, limit: policy.negativeFor)
+        pause = Pause(until: now.saturatingAdd(wait), failure: failure, isWanted: !waiters.isEmpty)
+        let failed = Outcome.failed(failure, retryAfter: wait)
+        guard var held, policy.onIssuerFailure != .fail else {
+            let unpublished: [Action] = self.held.map { $0.isRefused ? [] : [.unpublish] } ?? []
+            self.held = nil
+            return unpublished + answerWaiters(failed) + [.report(.acquisitionFailed(failure))]
+        }
+        // A grace is for an issuer that fails, not for a token that an upstream refused.
+        let wasRefused = held.isRefused
+        let enters = if case .serveExpired = policy.onIssuerFailure { !wasRefused && !held.inGrace } else { false }
+        held.isRefused = false
+        if enters { held.inGrace = true }
+        guard now < servedUntil(held) else {
+            self.held = nil
+            return answerWaiters(failed) + [.report(.acquisitionFailed(failure))]
+        }
+        self.held = held
+        // A step-up that failed leaves a token that needs no successor yet.
+        pause?.isWanted = reason != .steppedUp
+        var actions: [Action] = wasRefused || enters ? [.publish(fields(held))] : []
+        // Whoever waits after a refusal would get the refused token again.
+        let isServed = reason != .challenged && reason != .steppedUp && !wasRefused
+        actions += answerWaiters(isServed ? ready(held, justGranted: false) : failed)
+        return actions + [.report(.renewalFailed(failure))]
+    }
+
+    // MARK: - Actions
+
+    func answer(_ loop: Int, _ outcome: Outcome) -> Action { .answer(.loop(loop), outcome) }
+
+    func ready(_ held: Held, justGranted: Bool) -> Outcome {
+        .ready(generation: held.grant.generation, justGranted: justGranted)
+    }
+
+    mutating func answerWaiters(_ outcome: Outcome) -> [Action] {
+        guard !waiters.isEmpty else { return [] }
+        defer { waiters = [] }
+        return [.answer(waiters, outcome)]
+    }
+
+    func discard(_ token: FlightToken) -> Action {
+        .discard(token, revokeRefreshToken: token.standing.epoch < logoutEpoch)
+    }
+
+    /// One timer for the machine: the earliest of what it waits for.
+    mutating func settle(_ actions: [Action], at now: Instant) -> [Action] {
+        var next: Instant?
+        if let landing {
+            next = landing.deadline
+        } else if let flight {
+            next = waiters.isEmpty ? flight.abandonedAt : flight.waitersUntil
+        } else {
+            next = nextAttempt
+        }
+        guard next != timer else { return actions }
+        timer = next
+        return actions + [next.map { .schedule($0) } ?? .cancelTimer]
+    }
+}

@@ -1,0 +1,220 @@
+public import HotCache
+
+/// The life of the tokens of one access key: one flight at a time, whatever asks for it.
+///
+/// Events in, actions out, in the order they must be done. The machine holds no token bytes; the keeper does, beside it.
+public struct AccessTokenMachine: Sendable {
+    public internal(set) var policy: AccessTokenPolicy
+    public internal(set) var standing: Standing
+
+    /// The token that is, or may again be, served.
+    var held: Held?
+    var flight: Flight?
+    /// The loops that wait for the flight or the landing.
+    var waiters: LoopSet = []
+    /// A grant that waits for its commit.
+    var landing: Landing?
+    /// Standing refusal: nothing happens by itself any more.
+    var blocked: GrantFailure?
+    /// The last issuer failure and until when it is obeyed.
+    var pause: Pause?
+    var window: RegrantWindow?
+    var backoff: Backoff
+    var lastFlight: UInt64 = 0
+    var timer: Instant?
+    /// Outcomes of epochs before it came out of a logout: their refresh tokens are revoked, not kept.
+    var logoutEpoch: UInt64 = 0
+
+    struct Held: Equatable, Sendable {
+        var grant: Grant
+        /// An upstream refused it and its replacement is under way: not served meanwhile.
+        var isRefused = false
+        /// Served past its expiry because its issuer fails.
+        var inGrace = false
+    }
+
+    struct Landing: Equatable, Sendable {
+        var grant: Grant
+        var reason: Flight.Reason
+        var deadline: Instant
+    }
+
+    struct Pause: Equatable, Sendable {
+        var until: Instant
+        var failure: GrantFailure
+        /// A caller asked, or a token is still served that needs a successor: one try is made at the end.
+        var isWanted: Bool
+    }
+
+    /// Rule 3: while it is open a 401 to the served token gets the final answer without a grant.
+    struct RegrantWindow: Equatable, Sendable {
+        var until: Instant
+        var stepUpsLeft = 3
+    }
+
+    /// - Parameter seed: of the jitter.
+    public init(policy: AccessTokenPolicy, standing: Standing, seed: UInt64) {
+        self.policy = policy
+        self.standing = standing
+        backoff = Backoff(seed: seed)
+    }
+
+    /// How long an access token waits for its own commit.
+    public static let commitWait: Nanoseconds = .milliseconds(100)
+    /// How long a token waits for the commit of the refresh token that came with it, before the store counts as degraded.
+    public static let rotationWait: Nanoseconds = .seconds(5)
+
+    // MARK: - Vocabulary
+
+    public enum Action: Equatable, Sendable {
+        case startFlight(Flight)
+        /// Its outcome will be discarded; a step that was not sent yet need not be.
+        case abandonFlight(FlightToken)
+        /// Seal and commit the row of this grant, then report `committed`. The rotated refresh token goes first or along.
+        case commit(generation: UInt64)
+        case publish(RecordFields)
+        case unpublish
+        case answer(LoopSet, Outcome)
+        /// A cold key of a challenge-driven identity: the loop's parked requests go to the scout machine.
+        case scout(LoopSet)
+        /// Replaces the earlier time.
+        case schedule(Instant)
+        case cancelTimer
+        case deleteRow
+        /// An outcome that came too late. A rotated refresh token in it is committed, or revoked after a logout.
+        case discard(FlightToken, revokeRefreshToken: Bool)
+        case report(Event)
+    }
+
+    /// What an operator reads.
+    public enum Event: Equatable, Sendable {
+        case tokenAcquired, tokenRefreshed, renewalFailed(GrantFailure), acquisitionFailed(GrantFailure)
+        case challengeAnswered, challengeRefused
+        case credentialQuarantined, loginNeeded, storeDegraded
+    }
+
+    public enum State: Equatable, Sendable {
+        case empty, acquiring, fresh, refreshAhead, renewalFailing, expiredGrace
+        case negative(until: Instant), quarantined, loginNeeded
+    }
+
+    public func state(at now: Instant) -> State {
+        if let held, !held.isRefused, now < servedUntil(held) {
+            if held.inGrace, now >= held.grant.lifetime.stopServingAt { return .expiredGrace }
+            if let pause, pause.isWanted || now < pause.until { return .renewalFailing }
+            return now >= held.grant.lifetime.refreshAt ? .refreshAhead : .fresh
+        }
+        if let blocked { return blocked == .interactionRequired ? .loginNeeded : .quarantined }
+        if flight != nil || landing != nil { return .acquiring }
+        if let pause, now < pause.until { return .negative(until: pause.until) }
+        return .empty
+    }
+
+    /// The generation that is served now, or nil.
+    public func servedGeneration(at now: Instant) -> UInt64? {
+        servable(at: now)?.grant.generation
+    }
+
+    /// The token that is held, for listings and for the superset rule.
+    public var heldGrant: Grant? { held?.grant }
+
+    /// The token that waits for its commit.
+    public var landingGrant: Grant? { landing?.grant }
+
+    /// Nothing would be lost with this machine that the store does not have.
+    public func isIdle(at now: Instant) -> Bool {
+        flight == nil && landing == nil && blocked == nil && (pause.map { $0.until <= now } ?? true)
+            && (window.map { $0.until <= now } ?? true)
+    }
+}
+
+/// What a loop is told. Each waiting loop is told once.
+public enum Outcome: Equatable, Sendable {
+    /// Load the slot again. `justGranted` is handed back with a refusal of the replay.
+    case ready(generation: UInt64, justGranted: Bool)
+    /// 503, or 504 for `timedOut`; `retryAfter` is what is left of the wait.
+    case failed(GrantFailure, retryAfter: Nanoseconds?)
+    /// The upstream refuses what we have and no new credential is to be had for it (502).
+    case final
+    /// The key is gone: resolve the route again.
+    case moved
+}
+
+/// A loop's report that an upstream challenged.
+public struct ChallengeReport: Equatable, Sendable {
+    /// What the challenge asks for, compared with the token that was sent.
+    public enum Demand: Equatable, Sendable {
+        case token
+        /// An OAM authentication level.
+        case level(Int)
+        /// `insufficient_scope` and the like.
+        case widerScope
+    }
+
+    /// The generation that was sent, 0 for none.
+    public var generation: UInt64
+    /// The exchange has had its one replay.
+    public var isReplay: Bool
+    /// From the outcome that set the replay off.
+    public var justGranted: Bool
+    public var demand: Demand
+
+    public init(generation: UInt64, isReplay: Bool = false, justGranted: Bool = false, demand: Demand = .token) {
+        self.generation = generation
+        self.isReplay = isReplay
+        self.justGranted = justGranted
+        self.demand = demand
+    }
+}
+
+/// The part of `token:` and of the scheme that the machine obeys.
+public struct AccessTokenPolicy: Equatable, Sendable {
+    public enum OnIssuerFailure: Equatable, Sendable {
+        case serveValid
+        case fail
+        case serveExpired(Nanoseconds)
+    }
+
+    public enum Connectivity: Equatable, Sendable {
+        case auto, online, offline
+    }
+
+    public var onIssuerFailure: OnIssuerFailure
+    public var negativeFor: Nanoseconds
+    public var acquireTimeout: Nanoseconds
+    public var persist: Bool
+    /// `startup: wait | required`: renewed by timer, not only by use.
+    public var renewsByTimer: Bool
+    /// Challenge-driven without `probe`: no grant without a real challenge.
+    public var needsChallenge: Bool
+    /// False for `static`, `basic` and `client_certificate`: the secret is the token.
+    public var canRegrant: Bool
+    public var connectivity: Connectivity
+
+    public init(
+        onIssuerFailure: OnIssuerFailure = .serveValid, negativeFor: Nanoseconds = .seconds(30),
+        acquireTimeout: Nanoseconds = .seconds(10), persist: Bool = true, renewsByTimer: Bool = false,
+        needsChallenge: Bool = false, canRegrant: Bool = true, connectivity: Connectivity = .auto
+    ) {
+        self.onIssuerFailure = onIssuerFailure
+        self.negativeFor = negativeFor
+        self.acquireTimeout = acquireTimeout
+        self.persist = persist
+        self.renewsByTimer = renewsByTimer
+        self.needsChallenge = needsChallenge
+        self.canRegrant = canRegrant
+        self.connectivity = connectivity
+    }
+}
+
+/// Where a token comes from that no flight brought.
+public enum TokenSource: Equatable, Sendable {
+    case store
+    /// `static` and `basic`.
+    case configuration
+}
+
+/// Why the epoch rose.
+public enum EpochCause: Equatable, Sendable {
+    case purge, logout, reset, reload
+}

@@ -1,0 +1,105 @@
+/// Rule 3 for `basic`: every request is a login attempt, so an unproven secret is tried by one request alone.
+///
+/// Until the secret has succeeded once, nothing is published: every request is a miss and asks here. After that the record
+/// is in the hot cache, and only refusals (and successes while `wantsSuccesses`) are reported.
+public struct BasicProbation: Sendable {
+    /// Different paths that must refuse, with no success between, before a proven secret counts as changed elsewhere.
+    public static let pathLimit = 3
+
+    public typealias Ticket = ScoutMachine.Ticket
+
+    public enum Action: Equatable, Sendable {
+        /// Goes out with the credential; its result is reported.
+        case dispatch(Ticket)
+        /// The secret has succeeded: publish it, then let these go.
+        case publish([Ticket])
+        case refuse([Ticket], GrantFailure)
+        /// Persist the mark and take the record out of the cache.
+        case quarantine
+    }
+
+    public enum State: Equatable, Sendable {
+        case unproven, proven, quarantined
+    }
+
+    public private(set) var state = State.unproven
+    private var scout: Ticket?
+    private var waiting: [Ticket] = []
+    private var refusedPaths: Set<ByteString> = []
+
+    public init() {}
+
+    /// Whether a success tells anything new.
+    public var wantsSuccesses: Bool { state == .unproven || !refusedPaths.isEmpty }
+
+    // MARK: - Events
+
+    public mutating func arrived(_ ticket: Ticket) -> [Action] {
+        switch state {
+        case .quarantined: return [.refuse([ticket], .credentialRejected)]
+        case .proven: return [.publish([ticket])]
+        case .unproven:
+            guard scout != nil else {
+                scout = ticket
+                return [.dispatch(ticket)]
+            }
+            waiting.append(ticket)
+            return []
+        }
+    }
+
+    /// Any answer but a refusal of the credential.
+    public mutating func succeeded() -> [Action] {
+        refusedPaths = []
+        guard state == .unproven else { return [] }
+        state = .proven
+        scout = nil
+        defer { waiting = [] }
+        return [.publish(waiting)]
+    }
+
+    /// A 401 to the credential. It was sent with the secret of now; later ones are told by `secretChanged`.
+    public mutating func refused(path: ByteString) -> [Action] {
+        switch state {
+        case .quarantined: return []
+        case .unproven: return quarantine()
+        case .proven:
+            refusedPaths.insert(path)
+            return refusedPaths.count >= Self.pathLimit ? quarantine() : []
+        }
+    }
+
+    /// A caller left, or its exchange ended without an answer: nothing is proven, the next one tries.
+    public mutating func left(_ ticket: Ticket) -> [Action] {
+        guard scout == ticket else {
+            waiting.removeAll { $0 == ticket }
+            return []
+        }
+        guard !waiting.isEmpty else {
+            scout = nil
+            return []
+        }
+        let next = waiting.removeFirst()
+        scout = next
+        return [.dispatch(next)]
+    }
+
+    /// A new secret, or a reset by the operator: all begins anew. The first that waits tries it.
+    public mutating func secretChanged() -> [Action] {
+        state = .unproven
+        refusedPaths = []
+        scout = nil
+        guard !waiting.isEmpty else { return [] }
+        let next = waiting.removeFirst()
+        scout = next
+        return [.dispatch(next)]
+    }
+
+    private mutating func quarantine() -> [Action] {
+        state = .quarantined
+        scout = nil
+        refusedPaths = []
+        defer { waiting = [] }
+        return [.quarantine] + (waiting.isEmpty ? [] : [.refuse(waiting, .credentialRejected)])
+    }
+}

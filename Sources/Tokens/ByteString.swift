@@ -1,0 +1,29 @@
+/// Bytes as they came, compared as bytes. `String` compares by canonical equivalence, which would make two keys of one.
+public struct ByteString: Hashable, Comparable, Sendable, ExpressibleByStringLiteral, CustomStringConvertible {
+    public let bytes: [UInt8]
+
+    public init(_ bytes: some Sequence<UInt8>) { self.bytes = Array(bytes) }
+    public init(_ text: String) { bytes = Array(text.utf8) }
+    public init(stringLiteral text: String) { self.init(text) }
+
+    public var isEmpty: Bool { bytes.isEmpty }
+    public var count: Int { bytes.count }
+
+    public static func < (left: ByteString, right: ByteString) -> Bool {
+        left.bytes.lexicographicallyPrecedes(right.bytes)
+    }
+
+    /// Printable ASCII as it is, the rest as `%XX`: realms come from the network.
+    public var description: String {
+        var text = ""
+        for byte in bytes {
+            if (0x20...0x7E).contains(byte), byte != 0x25 {
+                text.unicodeScalars.append(Unicode.Scalar(byte))
+            } else {
+                let digits = String(byte, radix: 16, uppercase: true)
+                text += digits.utf8.count == 1 ? "%0" + digits : "%" + digits
+            }
+        }
+        return text
+    }
+}

@@ -1,0 +1,97 @@
+/// What an outcome must still agree with when it lands. Nothing read before an `await` is trusted after it.
+public struct Standing: Hashable, Sendable {
+    public var digest: IdentityDigest
+    /// Rises when the value behind the identity's secret reference changes.
+    public var secretVersion: UInt64
+    /// Rises on purge, logout, reset and reload.
+    public var epoch: UInt64
+
+    public init(digest: IdentityDigest, secretVersion: UInt64, epoch: UInt64) {
+        self.digest = digest
+        self.secretVersion = secretVersion
+        self.epoch = epoch
+    }
+}
+
+/// Names one flight. Whoever runs the grant hands it back with the outcome.
+public struct FlightToken: Hashable, Sendable {
+    /// Unique within its machine.
+    public let id: UInt64
+    public let standing: Standing
+
+    public init(id: UInt64, standing: Standing) {
+        self.id = id
+        self.standing = standing
+    }
+}
+
+/// One grant under way for one key.
+public struct Flight: Equatable, Sendable {
+    public enum Reason: Equatable, Sendable {
+        /// A caller asked and there was no token.
+        case missed
+        /// An upstream refused the served token, or none was sent; the challenge is in the same report.
+        case challenged
+        /// The challenge asks for more than the served token is.
+        case steppedUp
+        /// First use past the refresh point, or the timer of `startup: wait | required`.
+        case refreshAhead
+        /// The end of a backoff or of a negative time.
+        case retry
+        /// `startup: wait | required`.
+        case startup
+        /// The flight before was cut off by a new epoch or a new secret.
+        case restarted
+    }
+
+    public let token: FlightToken
+    public let reason: Reason
+    public let startedAt: Instant
+    /// Callers are told "timed out" then; the grant may go on to `abandonedAt`.
+    public let waitersUntil: Instant
+    public let abandonedAt: Instant
+
+    public init(
+        token: FlightToken, reason: Reason, startedAt: Instant, waitersUntil: Instant, abandonedAt: Instant
+    ) {
+        self.token = token
+        self.reason = reason
+        self.startedAt = startedAt
+        self.waitersUntil = waitersUntil
+        self.abandonedAt = abandonedAt
+    }
+}
+
+/// What a flight brought. The bytes stay with the keeper.
+public struct Grant: Equatable, Sendable {
+    /// From `GenerationCounter`.
+    public var generation: UInt64
+    public var lifetime: Lifetime
+    /// The level of the challenge that produced it; nil where the scheme has none.
+    public var level: Int?
+    public var granted: ScopeSet
+    /// A refresh token was replaced with it: that must be committed before this is used.
+    public var rotated: Bool
+
+    public init(
+        generation: UInt64, lifetime: Lifetime, level: Int? = nil, granted: ScopeSet = [], rotated: Bool = false
+    ) {
+        self.generation = generation
+        self.lifetime = lifetime
+        self.level = level
+        self.granted = granted
+        self.rotated = rotated
+    }
+}
+
+/// Hands out generations: 64 bits, process-wide, never reused. 0 means "no token was sent".
+public struct GenerationCounter: Sendable {
+    private var last: UInt64
+
+    public init(after last: UInt64 = 0) { self.last = last }
+
+    public mutating func next() -> UInt64 {
+        last += 1
+        return last
+    }
+}

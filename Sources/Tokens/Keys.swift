@@ -1,0 +1,138 @@
+/// A set of scopes: sorted, each once. Equal sets are equal whatever the order they were written in.
+public struct ScopeSet: Hashable, Sendable, CustomStringConvertible, ExpressibleByArrayLiteral {
+    public let scopes: [ByteString]
+
+    public init(_ scopes: some Sequence<ByteString>) { self.scopes = Set(scopes).sorted() }
+    public init(arrayLiteral scopes: ByteString...) { self.init(scopes) }
+
+    /// A `scope` member: tokens parted by spaces (RFC 6749 §3.3).
+    public init(spaceSeparated text: some Sequence<UInt8>) {
+        self.init(Array(text).split(separator: 0x20, omittingEmptySubsequences: true).map { ByteString($0) })
+    }
+
+    public var isEmpty: Bool { scopes.isEmpty }
+
+    public func isSuperset(of other: ScopeSet) -> Bool { Set(scopes).isSuperset(of: other.scopes) }
+    public func union(_ other: ScopeSet) -> ScopeSet { ScopeSet(scopes + other.scopes) }
+
+    public var description: String { scopes.map(\.description).joined(separator: " ") }
+}
+
+/// The scheme, host and port a token may be sent to. Host in lower case; the default port is written out.
+public struct Origin: Hashable, Sendable, CustomStringConvertible {
+    public let scheme: ByteString
+    public let host: ByteString
+    public let port: UInt16
+
+    public init(scheme: ByteString, host: ByteString, port: UInt16) {
+        self.scheme = ByteString(Self.lowercased(scheme))
+        self.host = ByteString(Self.lowercased(host))
+        self.port = port
+    }
+
+    public var description: String { "\(scheme)://\(host):\(port)" }
+
+    private static func lowercased(_ text: ByteString) -> [UInt8] {
+        text.bytes.map { (0x41...0x5A).contains($0) ? $0 | 0x20 : $0 }
+    }
+}
+
+/// The protection space a challenge names, as the handshake reads it (for OAM the WebGate's name). Empty if there is none.
+public struct Realm: Hashable, Sendable, CustomStringConvertible, ExpressibleByStringLiteral {
+    public let name: ByteString
+
+    public init(_ name: ByteString) { self.name = name }
+    public init(stringLiteral text: String) { name = ByteString(text) }
+    public var description: String { name.description }
+}
+
+/// SHA-256 over everything that makes an identity what it is, secret values left out.
+public struct IdentityDigest: Hashable, Sendable, CustomStringConvertible {
+    public static let length = 32
+
+    public let bytes: [UInt8]
+
+    /// - Returns: nil unless there are 32 bytes.
+    public init?(_ bytes: some Collection<UInt8>) {
+        guard bytes.count == Self.length else { return nil }
+        self.bytes = Array(bytes)
+    }
+
+    /// The first eight bytes, in hexadecimal.
+    public var description: String {
+        bytes.prefix(8).map { byte in
+            let digits = String(byte, radix: 16)
+            return digits.utf8.count == 1 ? "0" + digits : digits
+        }.joined()
+    }
+}
+
+/// Registration, device id, key pair. Leaves out the identity's name, so a renamed identity keeps its device.
+public struct DurableKey: Hashable, Sendable {
+    public var digest: IdentityDigest
+    public var issuer: Origin
+
+    public init(digest: IdentityDigest, issuer: Origin) {
+        self.digest = digest
+        self.issuer = issuer
+    }
+}
+
+/// Refresh token, user token, login.
+public struct SessionKey: Hashable, Sendable {
+    public var digest: IdentityDigest
+    public var issuer: Origin
+    /// The end user or service account; nil for a client of its own.
+    public var subject: ByteString?
+
+    public init(digest: IdentityDigest, issuer: Origin, subject: ByteString?) {
+        self.digest = digest
+        self.issuer = issuer
+        self.subject = subject
+    }
+
+    public var lane: SessionLane { SessionLane(issuer: issuer, subject: subject) }
+}
+
+/// What session flights are serialised by, across identities and scopes: an account is locked by whoever tries.
+public struct SessionLane: Hashable, Sendable {
+    public var issuer: Origin
+    public var subject: ByteString?
+
+    public init(issuer: Origin, subject: ByteString?) {
+        self.issuer = issuer
+        self.subject = subject
+    }
+}
+
+/// What an access token was obtained for. Compared whole, never by a hash alone.
+public struct AccessKey: Hashable, Sendable {
+    public var digest: IdentityDigest
+    /// The only place the token may go.
+    public var origin: Origin
+    public var realm: Realm
+    public var scopes: ScopeSet
+    public var audience: ByteString?
+    public var resource: ByteString?
+    public var subject: ByteString?
+
+    public init(
+        digest: IdentityDigest, origin: Origin, realm: Realm = "", scopes: ScopeSet = [],
+        audience: ByteString? = nil, resource: ByteString? = nil, subject: ByteString? = nil
+    ) {
+        self.digest = digest
+        self.origin = origin
+        self.realm = realm
+        self.scopes = scopes
+        self.audience = audience
+        self.resource = resource
+        self.subject = subject
+    }
+
+    /// Whether a token of this key, granted `granted`, may serve a request for `wanted`: equal in every member but scope.
+    public func serves(_ wanted: AccessKey, granted: ScopeSet) -> Bool {
+        var narrowed = self
+        narrowed.scopes = wanted.scopes
+        return narrowed == wanted && granted.isSuperset(of: wanted.scopes)
+    }
+}

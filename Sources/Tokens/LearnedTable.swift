@@ -1,0 +1,162 @@
+public import HotCache
+
+/// What a route has learned of its upstream, keyed by the directory of the path (up to its last `/`) and the method.
+public struct LearnedEntry: Hashable, Sendable {
+    public let directory: ByteString
+    public let method: ByteString
+
+    /// - Parameter path: as received, without the query.
+    public init(path: some Collection<UInt8>, method: some Collection<UInt8>) {
+        let bytes = Array(path)
+        directory = ByteString(bytes[..<(bytes.lastIndex(of: 0x2F).map { $0 + 1 } ?? 0)])
+        self.method = ByteString(method)
+    }
+}
+
+/// Design §2, "token": the first challenge binds the route to its realm, whose token is sent on every path at the first
+/// try; a challenge of another realm, or an answer without one, adds an entry. The longest prefix wins.
+///
+/// The keeper's half; the loops read `LearnedSnapshot`s of it.
+public struct LearnedTable: Equatable, Sendable {
+    public static let entryLimit = 256
+    public static let realmLimit = 16
+    /// A longer directory or method is not learned.
+    public static let lengthLimit = 4096
+
+    public enum Target: Equatable, Sendable {
+        /// Index in `realms`.
+        case realm(Int)
+        /// No credential.
+        case open
+    }
+
+    /// What became of a lesson.
+    public enum Lesson: Equatable, Sendable {
+        /// The table differs: publish and store it.
+        case learned
+        case unchanged
+        /// No place for one more entry: served as the route's other paths are.
+        case entriesFull
+        /// One realm more than the table holds: the challenge reaches the caller as received, counted.
+        case realmsFull
+    }
+
+    /// The first is the bound one.
+    public private(set) var realms: [Realm] = []
+    public private(set) var entries: [LearnedEntry: Target] = [:]
+
+    public init() {}
+
+    public var boundRealm: Realm? { realms.first }
+
+    // MARK: - Learning
+
+    /// A challenge of `realm` came on this path.
+    public mutating func learnChallenge(of realm: Realm, at entry: LearnedEntry) -> Lesson {
+        guard let index = realms.firstIndex(of: realm) else {
+            guard realms.count < Self.realmLimit else { return .realmsFull }
+            let isFirst = realms.isEmpty
+            guard isFirst || hasRoom(for: entry) else { return .entriesFull }
+            realms.append(realm)
+            set(entry, .realm(realms.count - 1))
+            return .learned
+        }
+        guard target(of: entry) != .realm(index) else { return .unchanged }
+        guard index == 0 || hasRoom(for: entry) else { return .entriesFull }
+        return set(entry, .realm(index)) ? .learned : .entriesFull
+    }
+
+    /// An answer without a credential was no challenge.
+    public mutating func learnOpen(at entry: LearnedEntry) -> Lesson {
+        guard target(of: entry) != .open else { return .unchanged }
+        guard hasRoom(for: entry) else { return .entriesFull }
+        entries[entry] = .open
+        return .learned
+    }
+
+    /// What the longest prefix says; nil while nothing is known.
+    public func target(of entry: LearnedEntry) -> Target? {
+        var best: (length: Int, target: Target)?
+        for (known, target) in entries where known.method == entry.method {
+            let length = known.directory.count
+            guard length >= best?.length ?? 0, entry.directory.bytes.starts(with: known.directory.bytes) else {
+                continue
+            }
+            best = (length, target)
+        }
+        return best?.target ?? (realms.isEmpty ? nil : .realm(0))
+    }
+
+    private func hasRoom(for entry: LearnedEntry) -> Bool {
+        guard max(entry.directory.count, entry.method.count) <= Self.lengthLimit else { return false }
+        return entries[entry] != nil || entries.count < Self.entryLimit
+    }
+
+    /// An entry that says what the route says anyway is not kept, unless a shorter one says otherwise.
+    @discardableResult
+    private mutating func set(_ entry: LearnedEntry, _ target: Target) -> Bool {
+        entries[entry] = nil
+        if self.target(of: entry) == target { return true }
+        guard hasRoom(for: entry) else { return false }
+        entries[entry] = target
+        return true
+    }
+
+    // MARK: - Out and in
+
+    /// For the loops.
+    /// - Parameter slot: the hot-cache slot of the key that a realm stands for on this route.
+    public func snapshot(seed: UInt64, slot: (Realm) -> Slot) -> LearnedSnapshot {
+        LearnedSnapshot(slots: realms.map(slot), entries: entries, seed: seed)
+    }
+
+    static let version: UInt8 = 1
+    static let layer: UInt8 = 4
+
+    /// For the store; equal tables are equal bytes.
+    public func encode() -> [UInt8] {
+        var writer = ByteWriter(Self.version, Self.layer)
+        writer.put(UInt32(realms.count))
+        for realm in realms { writer.put(realm.name.bytes) }
+        writer.put(UInt32(entries.count))
+        let sorted = entries.sorted { ($0.key.directory, $0.key.method) < ($1.key.directory, $1.key.method) }
+        for (entry, target) in sorted {
+            writer.put(entry.directory.bytes)
+            writer.put(entry.method.bytes)
+            writer.put(Self.code(target))
+        }
+        return writer.bytes
+    }
+
+    public init(decoding bytes: [UInt8]) throws(KeyCodec.Fault) {
+        var reader = try ByteReader(bytes, Self.version, Self.layer)
+        let realmCount = try reader.number()
+        guard realmCount <= UInt32(Self.realmLimit) else { throw .tooLong }
+        for _ in 0..<realmCount {
+            let realm = Realm(ByteString(try reader.member()))
+            guard !realms.contains(realm) else { throw .notCanonical }
+            realms.append(realm)
+        }
+        let entryCount = try reader.number()
+        guard entryCount <= UInt32(Self.entryLimit) else { throw .tooLong }
+        for _ in 0..<entryCount {
+            let directory = try reader.member()
+            let method = try reader.member()
+            let code = try reader.number()
+            guard max(directory.count, method.count) <= Self.lengthLimit else { throw .tooLong }
+            let entry = LearnedEntry(path: directory, method: method)
+            guard entry.directory.bytes == directory, code <= realmCount, entries[entry] == nil else {
+                throw .notCanonical
+            }
+            entries[entry] = code == 0 ? .open : .realm(Int(code) - 1)
+        }
+        try reader.end()
+    }
+
+    private static func code(_ target: Target) -> UInt32 {
+        switch target {
+        case .open: 0
+        case .realm(let index): UInt32(index) + 1
+        }
+    }
+}

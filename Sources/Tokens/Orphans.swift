@@ -1,0 +1,49 @@
+/// Rule 8: what happens to stored material when an identity changes. Data, so that the rule can be read.
+public enum Material: CaseIterable, Sendable {
+    /// Registration, device id, key pair.
+    case durable
+    /// A refresh token that a person's login brought.
+    case humanRefreshToken
+    /// Every other session material.
+    case session
+    case accessToken
+}
+
+public enum IdentityChange: CaseIterable, Sendable {
+    case digestChanged
+    case secretChanged
+    /// `token`, `network` or the name.
+    case settingsChanged
+    case purge
+    case logout
+}
+
+public enum Disposition: Equatable, Sendable {
+    case keep
+    case drop
+    /// Never used, kept for `Orphans.keptFor`, back if the same digest returns.
+    case orphan
+}
+
+public enum Orphans {
+    /// 30 days, in milliseconds of the wall clock: rows outlive boots.
+    public static let keptForMilliseconds: Int64 = 30 * 86_400_000
+
+    public static func disposition(of material: Material, after change: IdentityChange) -> Disposition {
+        switch (change, material) {
+        case (.secretChanged, _), (.settingsChanged, _): .keep
+        case (.digestChanged, .durable), (.digestChanged, .humanRefreshToken): .orphan
+        case (.digestChanged, .session), (.digestChanged, .accessToken): .drop
+        // A purge gets new tokens; it does not send a person to the login page or register a device anew.
+        case (.purge, .durable), (.purge, .humanRefreshToken): .keep
+        case (.purge, .session), (.purge, .accessToken): .drop
+        case (.logout, _): .drop
+        }
+    }
+
+    /// Whether an orphan's time is over. A wall clock that went backwards keeps it.
+    public static func isDue(orphanedAt: Int64, wallNow: Int64) -> Bool {
+        let (age, overflow) = wallNow.subtractingReportingOverflow(orphanedAt)
+        return overflow ? wallNow > orphanedAt : age >= keptForMilliseconds
+    }
+}

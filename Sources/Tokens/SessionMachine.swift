@@ -1,0 +1,294 @@
+/// The durable and session layers of one lane (issuer and subject): one flight at a time across all identities and
+/// scopes, in the order they asked. Those that ask for the same session share a flight and its outcome.
+public struct SessionMachine: Sendable {
+    /// Names the access flight that needs a session; chosen by the keeper, unique in the process.
+    public typealias Claimant = UInt64
+
+    /// What the machine knows of a session; the keeper has its bytes.
+    public struct Session: Equatable, Sendable {
+        public var generation: UInt64
+        public var stopServingAt: Instant
+        public var hasRefreshToken: Bool
+        /// A refresh token was replaced: committed before anything is made from this session (rule 4).
+        public var rotated: Bool
+        /// A person's login brought it: its refresh token outlives a purge.
+        public var isHuman: Bool
+
+        public init(
+            generation: UInt64, stopServingAt: Instant, hasRefreshToken: Bool, rotated: Bool = false,
+            isHuman: Bool = false
+        ) {
+            self.generation = generation
+            self.stopServingAt = stopServingAt
+            self.hasRefreshToken = hasRefreshToken
+            self.rotated = rotated
+            self.isHuman = isHuman
+        }
+    }
+
+    public struct Step: Equatable, Sendable {
+        public let token: FlightToken
+        public let key: SessionKey
+        public let rung: GrantLadder.Rung
+
+        public init(token: FlightToken, key: SessionKey, rung: GrantLadder.Rung) {
+            self.token = token
+            self.key = key
+            self.rung = rung
+        }
+    }
+
+    public enum Outcome: Equatable, Sendable {
+        case ready(generation: UInt64)
+        case failed(GrantFailure)
+    }
+
+    public enum Action: Equatable, Sendable {
+        /// Make this step. For a password step the attempt ledger is asked, and the attempt committed, before.
+        case run(Step)
+        /// Seal and commit the session; report `committed`.
+        case commit(SessionKey, generation: UInt64)
+        case deliver([Claimant], Outcome)
+        /// The refresh token was refused: it is gone, in memory and in the store.
+        case dropRefreshToken(SessionKey)
+        /// Came too late; a rotated refresh token is committed, or revoked after a logout.
+        case discard(FlightToken, revokeRefreshToken: Bool)
+        case report(AccessTokenMachine.Event)
+    }
+
+    private struct Request {
+        var key: SessionKey
+        var standing: Standing
+        var canGrantFully: Bool
+        var claimants: [Claimant]
+    }
+
+    private struct Running {
+        var request: Request
+        var token: FlightToken
+        var ladder: GrantLadder
+        /// Set while a rotated refresh token is being committed.
+        var awaitedCommit: UInt64?
+        /// A new epoch came: its outcome is discarded, but the lane stays taken until it is known. Two password steps at
+        /// once could lock the account.
+        var isCutOff = false
+    }
+
+    private var sessions: [SessionKey: Session] = [:]
+    private var blocked: [SessionKey: GrantFailure] = [:]
+    private var running: Running?
+    private var queue: [Request] = []
+    /// Those that were told once that their session is dead: a second time in one flight is final.
+    private var renewed: Set<Claimant> = []
+    private var lastFlight: UInt64 = 0
+    private var logoutEpochs: [IdentityDigest: UInt64] = [:]
+    private var secretVersions: [IdentityDigest: UInt64] = [:]
+
+    public init() {}
+
+    public var isIdle: Bool { running == nil && queue.isEmpty }
+
+    public func session(_ key: SessionKey, at now: Instant) -> Session? {
+        sessions[key].flatMap { now < $0.stopServingAt ? $0 : nil }
+    }
+
+    public func refusal(of key: SessionKey) -> GrantFailure? { blocked[key] }
+
+    // MARK: - Claims
+
+    /// An access flight needs a session.
+    /// - Parameter canGrantFully: whether the identity can make a full grant without a person.
+    public mutating func claimed(
+        _ key: SessionKey, by claimant: Claimant, standing: Standing, canGrantFully: Bool, at now: Instant
+    ) -> [Action] {
+        if let session = session(key, at: now), running?.request.key != key || running?.isCutOff == true {
+            return [.deliver([claimant], .ready(generation: session.generation))]
+        }
+        if let failure = blocked[key] { return [.deliver([claimant], .failed(failure))] }
+        return enqueue(
+            Request(key: key, standing: standing, canGrantFully: canGrantFully, claimants: [claimant]))
+    }
+
+    /// The access step was told that its session is dead. The first time that means one new session, the second the end.
+    public mutating func sessionRefused(
+        _ key: SessionKey, generation: UInt64, by claimant: Claimant, standing: Standing, canGrantFully: Bool,
+        at now: Instant
+    ) -> [Action] {
+        if sessions[key]?.generation == generation {
+            // What is left of it is its refresh token.
+            sessions[key]?.stopServingAt = 0
+        }
+        guard renewed.insert(claimant).inserted else {
+            return [.deliver([claimant], .failed(.policyDenied))]
+        }
+        return claimed(key, by: claimant, standing: standing, canGrantFully: canGrantFully, at: now)
+    }
+
+    /// The access flight is over, however.
+    public mutating func released(_ claimant: Claimant) {
+        renewed.remove(claimant)
+        running?.request.claimants.removeAll { $0 == claimant }
+        for index in queue.indices { queue[index].claimants.removeAll { $0 == claimant } }
+        queue.removeAll { $0.claimants.isEmpty }
+    }
+
+    private mutating func enqueue(_ request: Request) -> [Action] {
+        // An outcome speaks for one standing: a claim made after a new secret or epoch waits for a flight of its own.
+        if let running, !running.isCutOff, running.request.key == request.key,
+            running.request.standing == request.standing
+        {
+            self.running?.request.claimants += request.claimants
+            return []
+        }
+        if let index = queue.firstIndex(where: { $0.key == request.key && $0.standing == request.standing }) {
+            queue[index].claimants += request.claimants
+            return []
+        }
+        queue.append(request)
+        return running == nil ? startNext() : []
+    }
+
+    private mutating func startNext() -> [Action] {
+        running = nil
+        var actions: [Action] = []
+        while !queue.isEmpty {
+            let request = queue.removeFirst()
+            if let failure = blocked[request.key] {
+                actions.append(.deliver(request.claimants, .failed(failure)))
+                continue
+            }
+            var rungs: [GrantLadder.Rung] = []
+            if sessions[request.key]?.hasRefreshToken == true { rungs.append(.refreshToken) }
+            if request.canGrantFully { rungs.append(.fullGrant) }
+            let ladder = GrantLadder(rungs)
+            guard let rung = ladder.rung else {
+                actions += block(request, .interactionRequired)
+                continue
+            }
+            lastFlight += 1
+            let token = FlightToken(id: lastFlight, standing: request.standing)
+            running = Running(request: request, token: token, ladder: ladder, awaitedCommit: nil)
+            return actions + [.run(Step(token: token, key: request.key, rung: rung))]
+        }
+        return actions
+    }
+
+    // MARK: - Steps
+
+    public mutating func stepSucceeded(_ token: FlightToken, _ session: Session) -> [Action] {
+        guard let current = current(token) else { return discarded(token) }
+        sessions[current.request.key] = session
+        blocked[current.request.key] = nil
+        let commit = Action.commit(current.request.key, generation: session.generation)
+        if session.rotated {
+            running?.awaitedCommit = session.generation
+            return [commit]
+        }
+        return [commit] + deliver(session)
+    }
+
+    public mutating func stepFailed(_ token: FlightToken, _ failure: GrantFailure) -> [Action] {
+        guard let current = current(token) else { return discarded(token) }
+        var ladder = current.ladder
+        var actions: [Action] = []
+        let key = current.request.key
+        let was = ladder.rung
+        if was == .refreshToken, failure.consequence == .block {
+            sessions[key]?.hasRefreshToken = false
+            actions.append(.dropRefreshToken(key))
+        }
+        if let rung = ladder.failed(failure) {
+            running?.ladder = ladder
+            return actions + [.run(Step(token: token, key: key, rung: rung))]
+        }
+        let isOutdated = token.standing.secretVersion < secretVersions[token.standing.digest] ?? 0
+        if failure.consequence == .block, !isOutdated {
+            // A refused refresh token with nothing below it needs a person, not a new secret.
+            actions += block(current.request, was == .refreshToken ? .interactionRequired : failure)
+        } else if !current.request.claimants.isEmpty {
+            actions.append(.deliver(current.request.claimants, .failed(failure)))
+        }
+        return actions + startNext()
+    }
+
+    /// The commit of a session ended. One that failed leaves the store degraded, and the session is used from memory.
+    public mutating func committed(_ key: SessionKey, generation: UInt64, succeeded: Bool) -> [Action] {
+        guard let current = running, current.request.key == key, current.awaitedCommit == generation,
+            let session = sessions[key]
+        else { return [] }
+        return (succeeded ? [] : [.report(.storeDegraded)]) + deliver(session)
+    }
+
+    private mutating func deliver(_ session: Session) -> [Action] {
+        let claimants = running?.request.claimants ?? []
+        let delivery: [Action] =
+            claimants.isEmpty ? [] : [.deliver(claimants, .ready(generation: session.generation))]
+        return delivery + startNext()
+    }
+
+    private mutating func block(_ request: Request, _ failure: GrantFailure) -> [Action] {
+        blocked[request.key] = failure
+        let event: AccessTokenMachine.Event = failure == .interactionRequired ? .loginNeeded : .credentialQuarantined
+        let delivery: [Action] = request.claimants.isEmpty ? [] : [.deliver(request.claimants, .failed(failure))]
+        return delivery + [.report(event)]
+    }
+
+    private func current(_ token: FlightToken) -> Running? {
+        guard let running, running.token == token, running.awaitedCommit == nil, !running.isCutOff else { return nil }
+        return running
+    }
+
+    /// An outcome nobody waits for. If it is the cut-off one, the lane is free now.
+    private mutating func discarded(_ token: FlightToken) -> [Action] {
+        let logout = logoutEpochs[token.standing.digest] ?? 0
+        let discard = Action.discard(token, revokeRefreshToken: token.standing.epoch < logout)
+        guard let running, running.token == token, running.isCutOff else { return [discard] }
+        return [discard] + startNext()
+    }
+
+    // MARK: - Store, operator
+
+    /// A session out of the store, or brought by `cardea login`.
+    public mutating func adopted(_ key: SessionKey, _ session: Session) {
+        sessions[key] = session
+        blocked[key] = nil
+    }
+
+    /// A changed secret or a reset lifts every refusal of the identity. A step still under way with an older secret
+    /// brings no new one.
+    public mutating func refusalsLifted(of digest: IdentityDigest, secretVersion: UInt64) {
+        secretVersions[digest] = secretVersion
+        blocked = blocked.filter { $0.key.digest != digest }
+    }
+
+    /// Purge, logout, reset and reload: what is under way for the identity no longer counts. Its claimants are told to
+    /// fail; their access machines have a new epoch too and ask again.
+    public mutating func epochRose(of digest: IdentityDigest, to epoch: UInt64, cause: EpochCause) -> [Action] {
+        var actions: [Action] = []
+        switch cause {
+        case .purge:
+            sessions = sessions.filter { $0.key.digest != digest || $0.value.isHuman && $0.value.hasRefreshToken }
+            for key in sessions.keys where key.digest == digest { sessions[key]?.stopServingAt = 0 }
+        case .logout:
+            sessions = sessions.filter { $0.key.digest != digest }
+            logoutEpochs[digest] = epoch
+        case .reset: blocked = blocked.filter { $0.key.digest != digest }
+        case .reload: break
+        }
+        let interrupted = GrantFailure.issuerUnavailable(retryAfter: nil)
+        for request in queue where request.key.digest == digest {
+            actions.append(.deliver(request.claimants, .failed(interrupted)))
+        }
+        queue.removeAll { $0.key.digest == digest }
+        if let current = running, current.request.key.digest == digest {
+            if !current.request.claimants.isEmpty {
+                actions.append(.deliver(current.request.claimants, .failed(interrupted)))
+            }
+            running?.request.claimants = []
+            running?.isCutOff = true
+            // What waited for its commit is no step any more; nothing else of it is under way.
+            if current.awaitedCommit != nil { actions += startNext() }
+        }
+        return actions
+    }
+}

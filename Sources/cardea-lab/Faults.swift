@@ -1,0 +1,126 @@
+import Synchronization
+
+/// What a test asked to go wrong. A fault is set through the control interface under its name:
+/// `true` lasts until the next reset, a number is its value, and an object states everything:
+/// `{"value": …, "times": 1, "path": "/prefix", "on": "access"}`.
+final class Faults: Sendable {
+    struct Fault: Sendable {
+        var number: Int?
+        var text: String?
+        var times: Int?
+        var path: String?
+        /// The operation it is limited to: `challenge`, `answer`, `register`, `authenticate`, `access`, `token`.
+        var operation: String?
+    }
+
+    /// Every name that may be set, with what it does. An unknown name is refused, so that a test cannot misspell its
+    /// fault.
+    static let known: [String: String] = [
+        // In front of the API.
+        "step_up": "paths under `path` need level `value` (default 3)",
+        "reject_tokens": "every credential is answered with a challenge again",
+        "bearer_insufficient": "a bearer token is answered 403 insufficient_scope",
+        "redirect": "302 to obrareq.cgi instead of the challenge",
+        "only_basic": "the challenge is only Basic",
+        "two_header_lines": "a Basic line before the OAM-Auth line",
+        "two_challenges_one_line": "Basic and OAM-Auth in one line, the Basic realm with a comma",
+        "bare_401": "401 without any challenge",
+        "no_context": "an OAM-Auth challenge without request-ctx",
+        "early_challenge": "the challenge is sent before the body is read",
+        "early_answer": "the answer is sent before the body is read; value 1 also closes",
+        // How an answer travels (limit with on: challenge or answer; default answer).
+        "close_without_answer": "closes after the request was read",
+        "close_on_reuse": "closes without an answer when a second request arrives on a connection",
+        "close_idle": "closes the connection `value` ms after an answer that promised to keep it",
+        "garbage_answer": "octets that are no HTTP",
+        "two_answers": "a second complete answer behind the first",
+        "reset_mid_body": "RST after half of the body",
+        "truncate_body": "FIN after half of the body",
+        "reset_before_answer": "RST after the request was read",
+        "slow_ms": "waits `value` ms before the answer",
+        "hang": "no answer until reset",
+        "huge_head": "a head of `value` octets (default 1 MiB)",
+        "folded_answer": "an obs-fold in the answer's head",
+        "bare_lf_answer": "a head with bare LF",
+        "length_and_chunked": "an answer with Content-Length and Transfer-Encoding",
+        "two_lengths": "an answer with two different Content-Length fields",
+        "bad_chunk": "a chunk size that is no number",
+        "interim": "103 Early Hints before the answer",
+        // The issuer (limit with on: register, authenticate, access, token).
+        "issuer_slow_ms": "waits `value` ms before the answer",
+        "issuer_hang": "no answer until reset",
+        "issuer_status": "answers this status",
+        "issuer_retry_after": "the Retry-After that goes with issuer_status",
+        "issuer_html": "200 with an HTML page",
+        "issuer_crlf_token": "a token value with CR LF and a header line in it",
+        "issuer_empty": "200 with no octet",
+        "issuer_empty_object": "200 with {}",
+        "issuer_huge_json": "200 with `value` octets of JSON (default 32 MiB)",
+        "issuer_close": "closes without an answer",
+        "issuer_reset": "RST without an answer",
+        "issuer_garbage": "octets that are no HTTP",
+        "issuer_redirect": "302 to another address",
+        "issuer_stale_context": "access refuses the context as used",
+        "user_token_expired": "access forgets the user token and answers 401",
+        "handle_rejected": "authenticate and access refuse the registration handle",
+        "wrong_password": "every password counts as wrong",
+        "invalid_client": "the token endpoint refuses the client",
+        "token_lifetime_ms": "life of the access tokens handed out from now on",
+        "expires_in": "what the token endpoint claims, whatever the true life",
+        "no_expires_in": "the token endpoint does not state a life",
+    ]
+
+    private let table = Mutex<[String: Fault]>([:])
+
+    /// The fault of this name if it is set and applies; uses up one of its times.
+    func take(_ name: String, path: String = "", on operation: String? = nil) -> Fault? {
+        table.withLock { table in
+            guard var fault = table[name] else { return nil }
+            if let prefix = fault.path, !path.hasPrefix(prefix) { return nil }
+            if let wanted = fault.operation, wanted != "any", wanted != operation { return nil }
+            if let times = fault.times {
+                guard times > 0 else { return nil }
+                fault.times = times - 1
+                table[name] = fault
+            }
+            return fault
+        }
+    }
+
+    /// As `take`, for faults of an answer's delivery, which leave challenges alone unless told otherwise.
+    func takeDelivery(_ name: String, path: String, isChallenge: Bool) -> Fault? {
+        let limited = table.withLock { $0[name]?.operation != nil }
+        if !limited && isChallenge { return nil }
+        return take(name, path: path, on: isChallenge ? "challenge" : "answer")
+    }
+
+    func isSet(_ name: String) -> Bool { table.withLock { $0[name] != nil } }
+
+    func clear() { table.withLock { $0.removeAll() } }
+
+    /// Nil when all were understood, else what was not.
+    func set(_ changes: JSON) -> String? {
+        guard case .object(let members) = changes else { return "an object of names and values is wanted" }
+        if let unknown = members.first(where: { Faults.known[$0.key] == nil }) {
+            return "unknown fault '\(unknown.key)'"
+        }
+        table.withLock { table in
+            for (name, value) in members {
+                guard value.isSet else {
+                    table[name] = nil
+                    continue
+                }
+                var fault = Fault(number: value.integer, text: value.text)
+                if value.isObject {
+                    fault.number = value["value"]?.integer
+                    fault.text = value["value"]?.text
+                    fault.times = value["times"]?.integer
+                    fault.path = value["path"]?.text
+                    fault.operation = value["on"]?.text
+                }
+                table[name] = fault
+            }
+        }
+        return nil
+    }
+}

@@ -1,0 +1,71 @@
+import FoundationEssentials
+
+/// The command line of the lab.
+struct Settings: Sendable {
+    var listen = "127.0.0.1:9101"
+    var plain = "127.0.0.1:0"
+    var issuer = "127.0.0.1:14100"
+    var control = "127.0.0.1:9199"
+    var user = "svc-hr"
+    var password = "lab-password-1"
+    var clientID = "EdgeProxy"
+    var oauthClientID = "billing+1"
+    var clientSecret = "s:cret/ %é1"
+    var apiKey = "lab-key-7f3a9c"
+    var serviceDomain = "MobileServiceDomain"
+    var userAgentPrefix = "OIC-Agent"
+    var scheme = "http"
+    var loginHost = "login.example.test"
+
+    static let usage = """
+        usage: cardea-lab [--listen HOST:PORT] [--plain HOST:PORT] [--issuer HOST:PORT] [--control HOST:PORT]
+                          [--user NAME] [--password-file FILE] [--client-id ID] [--oauth-client-id ID]
+                          [--client-secret-file FILE] [--api-key-file FILE] [--service-domain NAME]
+                          [--user-agent-prefix PREFIX]
+        Simulated protected systems on loopback; port 0 picks a free one. Prints one line of JSON with its addresses.
+
+        """
+
+    enum Mistake: Error { case unknown(String), missingValue(String), unreadable(String), help }
+
+    init(arguments: [String]) throws(Mistake) {
+        var rest = arguments[...]
+        while let flag = rest.popFirst() {
+            if flag == "--help" || flag == "-h" { throw .help }
+            guard flag.hasPrefix("--") else { throw .unknown(flag) }
+            guard let value = rest.popFirst() else { throw .missingValue(flag) }
+            switch flag {
+            case "--listen": listen = value
+            case "--plain": plain = value
+            case "--issuer": issuer = value
+            case "--control": control = value
+            case "--user": user = value
+            case "--password-file": password = try Settings.secret(value)
+            case "--client-id": clientID = value
+            case "--oauth-client-id": oauthClientID = value
+            case "--client-secret-file": clientSecret = try Settings.secret(value)
+            case "--api-key-file": apiKey = try Settings.secret(value)
+            case "--service-domain": serviceDomain = value
+            case "--user-agent-prefix": userAgentPrefix = value
+            default: throw .unknown(flag)
+            }
+        }
+    }
+
+    private static func secret(_ path: String) throws(Mistake) -> String {
+        guard let data = try? Data(contentsOf: URL(filePath: path)), var text = String(validating: data, as: UTF8.self)
+        else {
+            throw .unreadable(path)
+        }
+        if text.hasSuffix("\n") { text.removeLast() }
+        return text
+    }
+
+    /// Host and port of `text`; nil unless it is `a.b.c.d:port`.
+    static func address(_ text: String) -> (host: String, port: UInt16)? {
+        guard let colon = text.lastIndex(of: ":"), let port = UInt16(text[text.index(after: colon)...]) else {
+            return nil
+        }
+        return (String(text[..<colon]), port)
+    }
+}

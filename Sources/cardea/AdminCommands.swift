@@ -1,0 +1,144 @@
+import ArgumentParser
+import Configuration
+import Glibc
+
+struct Health: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Exits with 0 when the gateway lives, 1 when not; for exec probes.")
+
+    @OptionGroup var common: CommonOptions
+
+    @Flag(name: .long, help: "Ask whether traffic should come, not only whether it lives.")
+    var ready = false
+
+    func run() throws {
+        let configuration = try ConfigurationAccess.loaded(common.config)
+        let path = ready ? "/readyz" : "/livez"
+        let answer = AdminClient(configuration).request("GET", path)
+        let good = answer?.status == 200
+        if common.json {
+            print("{\"good\":\(good),\"status\":\(answer?.status ?? 0)}")
+        } else if !good {
+            print(
+                answer.map { "not \(ready ? "ready" : "alive"): \($0.body)" }
+                    ?? "no gateway answers at \(ConfigurationAccess.adminSocket(configuration))")
+        }
+        if !good { throw ExitCode(1) }
+    }
+}
+
+struct Reset: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Lifts the quarantine of an identity, in the running gateway.",
+        discussion: "Its password or client secret will be tried again by the next request that needs it.")
+
+    @OptionGroup var common: CommonOptions
+
+    @Argument(help: "The identity's name.")
+    var identity: String
+
+    func run() throws {
+        let configuration = try ConfigurationAccess.loaded(common.config)
+        guard configuration.identity(named: identity) != nil else {
+            let known = configuration.identities.map(\.name).joined(separator: ", ")
+            ConfigurationAccess.complain("cardea: no identity '\(identity)'; defined: \(known)")
+            throw ExitCode(64)
+        }
+        let path = ConfigurationAccess.adminSocket(configuration)
+        guard
+            let answer = AdminClient(configuration).request("POST", "/reset?identity=\(AdminClient.encoded(identity))")
+        else {
+            ConfigurationAccess.complain(
+                "cardea: no gateway answers at \(path); is it running, with the same configuration and user?")
+            throw ExitCode(ExitStatus.unavailable)
+        }
+        guard answer.status == 200 || answer.status == 204 else {
+            ConfigurationAccess.complain("cardea: the gateway refused: \(answer.status) \(answer.body)")
+            throw ExitCode(ExitStatus.internalFault)
+        }
+        print(common.json ? "{\"reset\":\(JSONText(identity))}" : "\(identity): quarantine lifted")
+    }
+}
+
+/// Speaks to the admin socket of the running gateway.
+struct AdminClient {
+    private let path: String
+
+    init(_ configuration: Configuration) { path = ConfigurationAccess.adminSocket(configuration) }
+
+    struct Answer {
+        let status: Int
+        let body: String
+    }
+
+    /// Nil when nobody answers within two seconds.
+    func request(_ method: String, _ target: String) -> Answer? {
+        let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
+        guard descriptor >= 0 else { return nil }
+        defer { close(descriptor) }
+        var time = timeval(tv_sec: 2, tv_usec: 0)
+        setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &time, socklen_t(MemoryLayout<timeval>.size))
+        setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &time, socklen_t(MemoryLayout<timeval>.size))
+        guard connect(descriptor) else { return nil }
+        let message = Array("\(method) \(target) HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".utf8)
+        guard send(descriptor, message, message.count, Int32(MSG_NOSIGNAL)) == message.count else { return nil }
+        var received: [UInt8] = []
+        var buffer = [UInt8](repeating: 0, count: 16 * 1024)
+        while received.count < 4 << 20 {
+            let count = recv(descriptor, &buffer, buffer.count, 0)
+            guard count > 0 else { break }
+            received += buffer[..<count]
+        }
+        return parse(String(decoding: received, as: UTF8.self))
+    }
+
+    private func connect(_ descriptor: Int32) -> Bool {
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        let bytes = Array(path.utf8)
+        guard bytes.count < MemoryLayout.size(ofValue: address.sun_path) else { return false }
+        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: bytes) }
+        return withUnsafePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                Glibc.connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size)) == 0
+            }
+        }
+    }
+
+    private func parse(_ text: String) -> Answer? {
+        let words = text.split(separator: " ", maxSplits: 2)
+        guard words.count >= 2, let status = Int(words[1]) else { return nil }
+        var body = ""
+        if let end = text.utf8.firstRange(of: "\r\n\r\n".utf8) { body = String(text[end.upperBound...]) }
+        while body.last?.isNewline == true { body.removeLast() }
+        return Answer(status: status, body: body)
+    }
+
+    static func encoded(_ text: String) -> String {
+        var encoded = ""
+        for byte in text.utf8 {
+            switch byte {
+            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                UInt8(ascii: "0")...UInt8(ascii: "9"),
+                UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"):
+                encoded.unicodeScalars.append(Unicode.Scalar(byte))
+            default:
+                let digits = String(byte, radix: 16, uppercase: true)
+                encoded += "%" + (digits.count == 1 ? "0" : "") + digits
+            }
+        }
+        return encoded
+    }
+}
+
+extension String.UTF8View {
+    fileprivate func firstRange(of pattern: String.UTF8View) -> Range<String.Index>? {
+        let wanted = Array(pattern)
+        var index = startIndex
+        while index != endIndex {
+            if self[index...].starts(with: wanted) { return index..<self.index(index, offsetBy: wanted.count) }
+            formIndex(after: &index)
+        }
+        return nil
+    }
+}

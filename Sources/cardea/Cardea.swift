@@ -1,0 +1,57 @@
+import ArgumentParser
+
+/// The command line.
+@main
+struct Cardea: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "cardea",
+        abstract: "An HTTP gateway that answers authentication challenges for callers that know nothing of them.",
+        discussion: """
+            The configuration is found in this order: --config, CARDEA_CONFIG, CARDEA_CONFIG_YAML (the text itself),
+            ./cardea.yaml, /etc/cardea/cardea.yaml, CARDEA_LISTEN and its companions.
+
+            Exit status: 0 good; 64 bad usage; 78 bad configuration; 69 an issuer or upstream is unreachable; 70 our fault.
+            """,
+        subcommands: [Run.self, Check.self, Health.self, Reset.self, Schema.self, Version.self])
+
+    static let version = "0.1.0"
+}
+
+/// What `cardea` ends with.
+enum ExitStatus {
+    static let unavailable: Int32 = 69
+    static let internalFault: Int32 = 70
+    static let configuration: Int32 = 78
+}
+
+/// Options that every command has.
+struct CommonOptions: ParsableArguments {
+    @Option(name: .long, help: "The configuration file.")
+    var config: String?
+
+    @Flag(name: .long, help: "Print JSON instead of text.")
+    var json = false
+}
+
+struct Schema: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Prints the JSON Schema of the configuration, for editors.")
+
+    @Flag(name: .long, help: "The schema is JSON in any case.")
+    var json = false
+
+    func run() {
+        print(ConfigurationAccess.schema())
+    }
+}
+
+struct Version: ParsableCommand {
+    static let configuration = CommandConfiguration(abstract: "Prints the version.")
+
+    @Flag(name: .long, help: "Print JSON instead of text.")
+    var json = false
+
+    func run() {
+        print(json ? "{\"name\":\"cardea\",\"version\":\"\(Cardea.version)\"}" : "cardea \(Cardea.version)")
+    }
+}

@@ -1,0 +1,104 @@
+import ArgumentParser
+import Configuration
+import Gateway
+import Glibc
+
+struct Check: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Validates a configuration; with --live also tries it.",
+        discussion:
+            "All mistakes are reported at once. --live gets one token per identity and connects to every upstream.")
+
+    @OptionGroup var common: CommonOptions
+
+    @Argument(help: "Files to check; none: the one that run would use.")
+    var files: [String] = []
+
+    @Flag(name: .long, help: "Also get one token per identity and connect to every upstream.")
+    var live = false
+
+    func run() throws {
+        let environment = ConfigurationAccess.environment
+        var sources: [ConfigurationSource] = files.map { .file($0) }
+        if sources.isEmpty {
+            do {
+                sources = [try ConfigurationSource.find(argument: common.config, environment: environment)]
+            } catch {
+                ConfigurationAccess.complain("cardea: \(error)")
+                throw ExitCode(ExitStatus.configuration)
+            }
+        }
+        var diagnostics: [Diagnostic] = []
+        var configurations: [Configuration] = []
+        for source in sources {
+            let result = Configuration.load(source, environment: environment)
+            diagnostics += result.diagnostics
+            guard let configuration = result.configuration else { continue }
+            diagnostics += configuration.checkSecrets(environment: environment)
+            configurations.append(configuration)
+        }
+        let errors = diagnostics.filter { $0.severity == .error }.count
+        var findings: [LiveFinding] = []
+        if live, errors == 0 {
+            for configuration in configurations {
+                do {
+                    findings += try LiveCheck.run(configuration, environment: environment)
+                } catch {
+                    ConfigurationAccess.complain("cardea: \(error)")
+                    throw ExitCode(ExitStatus.configuration)
+                }
+            }
+        }
+        report(diagnostics, findings, errors: errors)
+        if errors > 0 { throw ExitCode(ExitStatus.configuration) }
+        if findings.contains(where: { !$0.isGood }) { throw ExitCode(ExitStatus.unavailable) }
+    }
+
+    private func report(_ diagnostics: [Diagnostic], _ findings: [LiveFinding], errors: Int) {
+        if common.json {
+            let items = diagnostics.map { diagnostic in
+                "{\"file\":\(JSONText(diagnostic.mark.file)),\"line\":\(diagnostic.mark.line),\"column\":\(diagnostic.mark.column),"
+                    + "\"severity\":\"\(diagnostic.severity.rawValue)\",\"message\":\(JSONText(diagnostic.message))}"
+            }
+            let live = findings.map { finding in
+                "{\"subject\":\(JSONText(finding.subject)),\"good\":\(finding.isGood),\"milliseconds\":\(finding.milliseconds),"
+                    + "\"text\":\(JSONText(finding.text))}"
+            }
+            print(
+                "{\"errors\":\(errors),\"diagnostics\":[\(items.joined(separator: ","))],\"live\":[\(live.joined(separator: ","))]}"
+            )
+            return
+        }
+        for diagnostic in diagnostics { print("\(diagnostic)") }
+        for finding in findings {
+            print(
+                "\(finding.isGood ? "good" : "FAIL")  \(finding.subject)  \(finding.milliseconds) ms  \(finding.text)")
+        }
+        if errors > 0 {
+            print(errors == 1 ? "1 error" : "\(errors) errors")
+        } else {
+            let warnings = diagnostics.count - errors
+            print(warnings == 0 ? "good" : warnings == 1 ? "good, 1 warning" : "good, \(warnings) warnings")
+        }
+    }
+}
+
+/// A JSON string.
+struct JSONText: CustomStringConvertible {
+    let description: String
+
+    init(_ text: String) {
+        var escaped = "\""
+        for scalar in text.unicodeScalars {
+            switch scalar {
+            case "\"": escaped += "\\\""
+            case "\\": escaped += "\\\\"
+            case let control where control.value < 0x20:
+                let digits = String(control.value, radix: 16)
+                escaped += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
+            default: escaped.unicodeScalars.append(scalar)
+            }
+        }
+        description = escaped + "\""
+    }
+}

@@ -1,0 +1,45 @@
+import ArgumentParser
+import Configuration
+import Glibc
+
+/// How the commands come to their configuration.
+enum ConfigurationAccess {
+    static let environment: @Sendable (String) -> String? = { name in getenv(name).map { String(cString: $0) } }
+
+    static func schema() -> String { Configuration.jsonSchema() }
+
+    /// The checked configuration, or the end of the process with every mistake on standard error.
+    static func loaded(_ path: String?) throws -> Configuration {
+        let source: ConfigurationSource
+        do {
+            source = try ConfigurationSource.find(argument: path, environment: environment)
+        } catch {
+            complain("cardea: \(error)")
+            throw ExitCode(ExitStatus.configuration)
+        }
+        let result = Configuration.load(source, environment: environment)
+        for diagnostic in result.diagnostics { complain("\(diagnostic)") }
+        guard let configuration = result.configuration else {
+            let count = result.errors.count
+            complain(count == 1 ? "1 error" : "\(count) errors")
+            throw ExitCode(ExitStatus.configuration)
+        }
+        return configuration
+    }
+
+    /// Where the admin socket stands: as configured, beside the store, or in the runtime folder.
+    static func adminSocket(_ configuration: Configuration) -> String {
+        if let socket = configuration.admin.socket { return socket }
+        if let store = configuration.store.path {
+            let folder = store.lastIndex(of: "/").map { String(store[..<$0]) } ?? "."
+            return (folder.isEmpty ? "" : folder) + "/cardea.sock"
+        }
+        if let runtime = environment("XDG_RUNTIME_DIR"), runtime.hasPrefix("/") { return runtime + "/cardea.sock" }
+        return "/run/cardea.sock"
+    }
+
+    static func complain(_ line: String) {
+        var text = line + "\n"
+        text.withUTF8 { _ = write(2, $0.baseAddress, $0.count) }
+    }
+}

@@ -1,0 +1,277 @@
+import Testing
+
+@testable import Configuration
+
+@Suite struct DiagnosticTests {
+    @Test func tenMistakesGiveTenErrors() {
+        let trial = Trial(
+            """
+            identities:
+              hr:
+                oam_webgate:
+                  service: https://oam.example.com/s
+                  user_agent_prefix: OIC
+                  client_id: c
+                  username: u
+                  pasword: file:/x
+              billing:
+                oauth2:
+                  token_url: http://idp.example.com/t
+                  client_id: c
+                  client_secret: hunter2
+                token:
+                  refresh_ahead: 20
+                  refresh_ahead: 20%
+            routes:
+              - name: one
+                listen: 127.0.0.1:8080
+                to: https://user:hunter3@hr.example.com
+                use: h
+              - name: old
+                listen: 0.0.0.0:8081
+                to: https://api.example.com
+                use: billing
+                timeouts: [5s]
+              - listen: nowhere
+                to: https://api.example.com
+            store: {path: /t, key: env:K}
+            """)
+        #expect(
+            trial.result.errors.map(\.description)
+                == [
+                    "8:7 error unknown key 'pasword' in identity 'hr' (oam_webgate); did you mean 'password'?",
+                    "11:7 error 'token_url' of identity 'billing' (oauth2) sends credentials in clear text; use https:, or network: {allow_cleartext: true}",
+                    "13:7 error 'client_secret' must be a reference: file:, env:, credential: or exec: (literal: for trials)",
+                    "15:7 error 'refresh_ahead: 20' needs a unit or a percentage: 20s, 20%",
+                    "16:7 error 'refresh_ahead' is given twice; first in line 15",
+                    "20:5 error 'to' must not have a user or password in the URL; credentials go into an identity",
+                    "21:5 error route 'one' uses identity 'h', which is not defined; defined: hr, billing; did you mean 'hr'?",
+                    "23:5 error route 'old' listens on 0.0.0.0:8081 and admits nobody in particular; say callers.allow, or callers: {unsafe_open: true}",
+                    "26:5 error 'timeouts' must be a map (connect, response, idle), not a list (in route 'old')",
+                    "27:5 error route 'route' needs 'use': an identity, or none",
+                    "27:13 error 'listen' names listener 'nowhere', which is not defined; defined: 127.0.0.1:8080, 0.0.0.0:8081",
+                ].map { "CARDEA_CONFIG_YAML:" + $0 })
+        #expect(trial.result.configuration == nil)
+        #expect(!trial.result.diagnostics.description.contains("hunter"))
+    }
+
+    @Test(arguments: [
+        ("identites", "identities"), ("route", "routes"), ("treads", "threads"), ("sandobx", "sandbox"),
+        ("Store", "store"), ("secretfiles", "secret_files"),
+    ])
+    func nearestWord(wrong: String, right: String) {
+        let trial = Trial(Trial.around(top: "\(wrong): 1"))
+        #expect(trial.errors == ["unknown key '\(wrong)' in the file; did you mean '\(right)'?"])
+    }
+
+    @Test func farWordsListWhatIsKnown() {
+        let trial = Trial(Trial.around(top: "log: {zzzzzz: 1}"))
+        #expect(trial.errors == ["unknown key 'zzzzzz' in 'log'; known: level, format, access"])
+    }
+
+    @Test(arguments: [
+        ("threads: two", "'threads: two' must be a whole number from 1 to 256"),
+        ("threads: 010", "'threads: 010' must be a whole number from 1 to 256"),
+        ("threads: [1]", "'threads' must be a whole number from 1 to 256, not a list (in the file)"),
+        ("threads:", "'threads' must be a whole number from 1 to 256, not nothing (in the file)"),
+        ("shutdown: {linger: 5}", "'linger: 5' needs a unit: 5s, 5m"),
+        ("shutdown: {linger: 5 s}", "'linger: 5 s' must be a duration such as 500ms, 5s, 15m, 2h or 1d"),
+        ("shutdown: {linger: -5s}", "'linger: -5s' must start with a whole number and end with its unit"),
+        ("shutdown: {timeout: 999999999999d}", "'timeout: 999999999999d' must be at most 366d"),
+        ("shutdown: {linger: 30s}", "'timeout' of 'shutdown' must be at least its 'linger'"),
+        ("limits: {header_size: 64}", "'header_size: 64' needs a unit: 64KiB, 64B"),
+        ("limits: {header_size: 64K}", "'header_size: 64K' needs a unit of 1024: 64KiB"),
+        ("log: {level: verbose}", "'level' must be one of debug, info, notice, warning, error, not 'verbose'"),
+        ("log: {access: eror}", "'access' must be one of off, errors, all, not 'eror'; did you mean 'errors'?"),
+        ("admin: no", "'admin' must be 'off', not 'no'"),
+        ("admin: {listen: 127.0.0.1:8080}", "'listen' of 'admin' is the address of listener '127.0.0.1:8080'"),
+        (
+            "store: {path: /x, key: secret}",
+            "'key' must be a reference: file:, env:, credential: or exec: (literal: for trials)"
+        ),
+        ("include: [/nonexistent.yaml]", "No such file or directory"),
+        ("<<: {threads: 1}", "'<<' is not supported; shared settings go under 'defaults'"),
+    ])
+    func topErrors(line: String, message: String) {
+        #expect(Trial(Trial.around(top: line)).errors == [message])
+    }
+
+    @Test(arguments: [
+        ("addresses: []", "'addresses' of route '127.0.0.1:8080' is an empty list"),
+        ("match: {path: hr/}", "'path' must start with '/'"),
+        ("match: {path: /hr/*}", "'path' takes no '*': a path that ends in '/' is a prefix"),
+        ("match: {path: /a/../b}", "'path' must not have '//', '.' or '..' segments, or an encoded slash"),
+        ("match: {host: \"a.*.x\"}", "'host' may have '*' only as its whole first label: *.example.com"),
+        ("match: {methods: [\"GET POST\"]}", "'methods' must be a method such as GET"),
+        ("inject: {value: Bearer}", "'value' must have '{token}' exactly once"),
+        (
+            "inject: {header: Host}",
+            "'header' in 'inject' of route '127.0.0.1:8080' must not be 'Host', which the connection itself uses"
+        ),
+        (
+            "headers: {set: {Content-Length: 1}}",
+            "'Content-Length' in 'headers' of route '127.0.0.1:8080' is written by the gateway itself"
+        ),
+        (
+            "headers: {set: {authorization: x}}",
+            "'headers' of route '127.0.0.1:8080' edits 'authorization', which identity 'a' writes"
+        ),
+        ("headers: {set: {X-A: \"a\\nb\"}}", "'set' must be a header value of printable ASCII characters"),
+        ("on_rejected: {statuses: [200]}", "'statuses: 200' must be a whole number from 400 to 599"),
+        ("timeouts: {connect: 0s}", "'connect: 0s' must be at least 1ms"),
+        ("callers: {allow: [10.0.0.1/8]}", "'allow' has bits set beyond its 8; write the block's first address"),
+        ("callers: {allow: []}", "'allow' of route '127.0.0.1:8080' is empty, so nobody could call"),
+        ("callers: {unix_users: [a]}", "'unix_users' of route '127.0.0.1:8080' never holds on 127.0.0.1:8080"),
+        ("tls: {ca: []}", "'ca' is an empty list, so no server could be trusted"),
+        ("tls: {min_version: 1.1}", "'min_version' must be one of 1.2, 1.3, not '1.1'"),
+        ("scopes: [\"a b\"]", "'scopes' must be one scope, without spaces; several are a list"),
+        ("http: 1.0", "'http' must be one of auto, 1.1, 2, not '1.0'"),
+    ])
+    func routeErrors(keys: String, message: String) {
+        #expect(Trial(Trial.around(route: keys)).errors == [message])
+    }
+
+    @Test(arguments: [
+        (
+            "static: {value: env:V, header: Connection}",
+            "route '127.0.0.1:8080' uses identity 'a', which injects 'Connection', a header of the connection itself"
+        ),
+        (
+            "static: {value: env:V}, basic: {username: u, password: env:P}",
+            "identity 'a' has 2 handshakes (static, basic); it needs exactly one"
+        ),
+        (
+            "scopes: [x]",
+            "identity 'a' needs exactly one handshake: static, basic, client_certificate, oauth2, oam_webgate, oam_oauth, mobilefirst, mobile_hub, adobe_pass, recipe"
+        ),
+        ("static: {}", "identity 'a' (static) needs 'value'"),
+        (
+            "basic: {username: \"a:b\", password: env:P}",
+            "'username' of identity 'a' (basic) must not have a colon (RFC 7617)"
+        ),
+        ("oauth2: {client_id: c, client_secret: env:S}", "identity 'a' (oauth2) needs 'token_url' or 'issuer'"),
+        (
+            "oauth2: {token_url: \"https://i/t\", client_id: c}",
+            "identity 'a' (oauth2) needs 'client_secret' for 'client_auth: basic'"
+        ),
+        (
+            "oauth2: {\(Trial.oauth2), password: env:P}",
+            "'password' of identity 'a' (oauth2) is not used by 'grant: client_credentials'"
+        ),
+        (
+            "oauth2: {\(Trial.oauth2), extra: {scope: x}}",
+            "'scope' in 'extra' of identity 'a' (oauth2) is set by its own key"
+        ),
+        (
+            "oauth2: {\(Trial.oauth2), allowed_scopes: [r]}, scopes: [w]",
+            "identity 'a' asks for scope 'w', which 'allowed_scopes' of identity 'a' does not have"
+        ),
+        (
+            "oauth2: {\(Trial.oauth2), client_auth: post, basic_encoding: raw}",
+            "'basic_encoding' of identity 'a' (oauth2) is used only with 'client_auth: basic'"
+        ),
+        (
+            "oam_webgate: {\(Trial.webgate)}, token: {startup: wait}",
+            "'startup: wait' of identity 'a' needs 'probe': its token comes out of a challenge"
+        ),
+        (
+            "oam_webgate: {service: \"https://i/s\", client_id: c, username: u, password: env:S}",
+            "identity 'a' (oam_webgate) needs 'user_agent_prefix'"
+        ),
+        (
+            "oam_webgate: {\(Trial.webgate), paths: {access: \"https://x/y\"}}",
+            "'access' must be a path below the service"
+        ),
+        (
+            "static: {value: env:V}, token: {login_attempts: 0}",
+            "'login_attempts: 0' must be a whole number from 1 to 10"
+        ),
+        ("static: {value: env:V}, network: {resolve: {h: x}}", "'resolve' must be an IP address"),
+    ])
+    func identityErrors(identity: String, message: String) {
+        #expect(Trial(Trial.around(identity: identity)).errors.first == message)
+    }
+
+    @Test func clearTextNeedsToBeAskedFor() {
+        let plain = { (to: String, keys: String) in
+            Trial(
+                "identities: {a: {static: {value: env:V}}}\nroutes: [{listen: \"127.0.0.1:1\", to: \"\(to)\", use: a\(keys)}]"
+            )
+        }
+        #expect(plain("http://u.example.com", "").errors.count == 1)
+        #expect(plain("http://u.example.com", ", allow_cleartext: true").errors == [])
+        #expect(plain("http://127.0.0.1:99", "").errors == [])
+        #expect(plain("http://[::1]:99", "").errors == [])
+        #expect(plain("http://localhost:99", "").errors == [])
+        #expect(plain("http://localhost.example.com", "").errors.count == 1)
+        #expect(plain("http://127.0.0.1.example.com", "").errors.count == 1)
+    }
+
+    @Test(arguments: [
+        "ftp://u", "https://u/?a", "https://u/#f", "https://a@u", "https://", "u.example.com", "https://u:0",
+        "https://u:65536", "https://u/a/../b", "https://u/a%2fb", "https://u u", "https://0177.1", "https://[1.2.3.4]",
+        "https://::1", "https://-u", "https://u..x",
+    ])
+    func notAnOrigin(to: String) {
+        let trial = Trial("routes: [{listen: \"127.0.0.1:1\", to: \"\(to)\", use: none}]")
+        #expect(trial.errors.count == 1)
+        #expect(trial.errors.first?.hasPrefix("'to' ") == true)
+    }
+
+    @Test func everyoneIsAdmittedOnlyInSoManyWords() {
+        let on = { (listen: String, callers: String) in
+            Trial("routes: [{listen: \"\(listen)\", to: \"https://u\", use: none\(callers)}]").errors.count
+        }
+        #expect(on("0.0.0.0:80", "") == 1)
+        #expect(on("[::]:80", "") == 1)
+        #expect(on("10.0.0.1:80", ", callers: {browsers: true}") == 1)
+        #expect(on("10.0.0.1:80", ", callers: local") == 0)
+        #expect(on("10.0.0.1:80", ", callers: {unsafe_open: true}") == 0)
+        #expect(on("10.0.0.1:80", ", callers: {allow: 10.0.0.0/8}") == 0)
+        #expect(on("unix:/x", "") == 0)
+        #expect(on("unix:/x", ", callers: {unix_users: [me]}") == 0)
+        #expect(on("unix:/x", ", callers: {allow: [10.0.0.0/8]}") == 1)
+        #expect(on("[::1]:80", "") == 0)
+    }
+
+    @Test func routesThatAreNeverReachedWarn() {
+        let trial = Trial(
+            """
+            routes:
+              - {name: a, listen: "127.0.0.1:1", match: {path: /x/}, to: "https://u", use: none}
+              - {name: b, listen: "127.0.0.1:1", match: {path: /x/y, methods: [GET]}, to: "https://u", use: none}
+              - {name: c, listen: ["127.0.0.1:1", "127.0.0.1:2"], match: {path: /x/}, to: "https://u", use: none}
+              - {name: d, listen: "127.0.0.1:1", match: {path: /x}, to: "https://u", use: none}
+            """)
+        #expect(trial.lines == ["3 route 'b' is never reached: route 'a' before it matches everything it matches"])
+    }
+
+    @Test func namesAreUnique() {
+        let routes = (1...2).map { "{name: a, listen: \"127.0.0.1:\($0)\", to: \"https://u\", use: none}" }
+        #expect(
+            Trial("routes: [\(routes.joined(separator: ", "))]").errors.first?.hasPrefix("route 'a' is defined twice")
+                == true)
+        let made = (1...2).map { _ in "{listen: \"127.0.0.1:1\", to: \"https://u\", use: none}" }
+        #expect(
+            Trial("routes: [\(made.joined(separator: ", "))]").result.configuration?.routes.map(\.name) == [
+                "127.0.0.1:1", "127.0.0.1:1#2",
+            ])
+    }
+
+    @Test func aRouteToItsOwnListener() {
+        let to = { (listen: String, to: String) in
+            Trial("routes: [{listen: \"\(listen)\", to: \"\(to)\", use: none, callers: local}]").errors.count
+        }
+        #expect(to("127.0.0.1:80", "http://localhost") == 1)
+        #expect(to("0.0.0.0:80", "http://127.0.0.1") == 1)
+        #expect(to("127.0.0.1:80", "http://127.0.0.1:81") == 0)
+        #expect(to("127.0.0.1:80", "http://10.0.0.1") == 0)
+    }
+
+    @Test func warnings() {
+        #expect(Trial(Trial.around(identity: "static: {value: literal:x}")).warnings.count == 1)
+        #expect(Trial(Trial.around(identity: "basic: {username: u, password: env:P}")).warnings.count == 1)
+        #expect(Trial(Trial.around(top: "store: {path: /x}")).warnings.count == 1)
+        #expect(Trial(Trial.around(route: "tls: {legacy: true}")).warnings.count == 1)
+    }
+}

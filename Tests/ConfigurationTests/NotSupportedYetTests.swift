@@ -1,0 +1,115 @@
+import Testing
+
+@testable import Configuration
+
+@Suite struct NotSupportedYetTests {
+    struct Case: Sendable {
+        var entry: String
+        var text: String
+        init(_ entry: String, _ text: String) {
+            self.entry = entry
+            self.text = text
+        }
+        static func oauth2(_ entry: String, _ keys: String) -> Case {
+            Case("oauth2." + entry, Trial.around(identity: "oauth2: {\(keys)}"))
+        }
+        static func route(_ entry: String, _ keys: String) -> Case { Case(entry, Trial.around(route: keys)) }
+        static func listener(_ entry: String, _ keys: String) -> Case {
+            Case("listener." + entry, Trial.around(top: "listeners: {l: {address: \"127.0.0.1:1\", \(keys)}}"))
+        }
+    }
+
+    static let cases: [Case] =
+        ["client_certificate", "oam_oauth", "mobilefirst", "mobile_hub", "adobe_pass", "recipe"].map {
+            Case("identity.\($0)", Trial.around(identity: "\($0): {whatever: [\"${NOT_SET}\", {x: 1}]}"))
+        }
+        + [
+            "password", "refresh_token", "authorization_code", "device_code", "jwt_bearer", "saml2_bearer",
+            "token_exchange",
+        ]
+        .map { .oauth2("grant=\($0)", "\(Trial.oauth2), grant: \($0)") }
+        + ["private_key_jwt", "client_secret_jwt", "tls", "none"].map {
+            .oauth2("client_auth=\($0)", "\(Trial.oauth2), key: env:K, client_auth: \($0)")
+        }
+        + [
+            .oauth2("issuer", "issuer: \"https://i\", client_id: c, client_secret: env:S"),
+            .oauth2("dpop=true", "\(Trial.oauth2), dpop: yes"),
+            Case("token.connectivity=online", Trial.around(top: "defaults: {token: {connectivity: online}}")),
+            Case("token.connectivity=offline", Trial.around(top: "defaults: {token: {connectivity: offline}}")),
+            Case("network.proxy", Trial.around(top: "defaults: {network: {proxy: \"http://p:1\"}}")),
+            .route("tls.certificate", "tls: {certificate: /c}"), .route("tls.key", "tls: {key: env:K}"),
+            .route("tls.password", "tls: {password: env:K}"),
+            .route("route.subject", "callers: local, subject: {from_header: X-User}"),
+            .route("route.rewrite", "rewrite: {strip_prefix: /x}"), .route("route.proxy", "proxy: \"http://p:1\""),
+            .route("route.health", "health: {anything: 1}"), .route("route.http=2", "http: 2"),
+            .route("inject.query", "inject: {query: t}"), .route("inject.cookie", "inject: {cookie: t}"),
+            .route("on_rejected.large_body=expect_continue", "on_rejected: {large_body: expect_continue}"),
+            .route("on_rejected.large_body=probe_head", "on_rejected: {large_body: probe_head}"),
+            .route("callers.tls_names", "callers: {tls_names: [a]}"),
+            .route("callers.token", "callers: {token: env:T}"),
+            Case("route.token_stub", "routes: [{listen: \"127.0.0.1:1\", token_stub: {}}]"),
+            .listener("tls", "tls: [{certificate: /c, key: env:K}]"),
+            .listener("mode=forward_proxy", "mode: forward_proxy"),
+            .listener("mode=transparent", "mode: transparent"),
+            .listener("intercept", "intercept: {ca: /c, hosts: [h]}"),
+            .listener("proxy_protocol", "proxy_protocol: {from: 10.0.0.0/8}"), .listener("http=2", "http: [1.1, 2]"),
+            Case("store.shared", Trial.around(top: "store: {shared: \"rediss://r\", key: env:K}")),
+            Case("configuration.sandbox=on", Trial.around(top: "sandbox: on")),
+        ]
+
+    @Test(arguments: cases)
+    func oneClearError(example: Case) {
+        let errors = Trial(example.text).errors
+        let key = example.entry.split(separator: ".", maxSplits: 1)[1].replacing("=", with: ": ")
+        #expect(errors.count == 1)
+        #expect(errors.first?.hasPrefix("'\(key)' is not supported yet") == true)
+    }
+
+    @Test func everyEntryHasACase() { #expect(Set(Self.cases.map(\.entry)) == NotSupportedYet.entries) }
+
+    @Test func everyEntryNamesSomethingReal() {
+        var names: Set<String> = []
+        for (block, spec) in Keys.configuration.everyKey { names.insert("\(block.name).\(spec.name)") }
+        for entry in NotSupportedYet.entries {
+            #expect(names.contains(String(entry.prefix { $0 != "=" })), "\(entry)")
+        }
+        for entry in CanonicalForm.excluded { #expect(names.contains(entry), "\(entry)") }
+    }
+
+    /// The values are read all the same, so that turning a feature on needs nothing here.
+    @Test func valuesStandInTheModel() throws {
+        let route = try #require(
+            Trial(
+                Trial.around(
+                    route:
+                        "http: 2, proxy: \"http://p:1\", subject: {from_header: X-User}, rewrite: {strip_prefix: /x}, "
+                        + "inject: {cookie: t}, tls: {certificate: /c, key: env:K}, callers: {tls_names: [n], token: env:T}"
+                )
+            ).draft?.routes.first)
+        #expect(route.http == .http2)
+        #expect(route.proxy?.origin.host == "p")
+        #expect(route.subject == .header("X-User"))
+        #expect(route.rewrite == .init(stripPrefix: "/x", response: true))
+        #expect(route.inject == .cookie(name: "t"))
+        #expect(route.tls.certificate == "/c")
+        #expect(route.tls.key == .environment(name: "K"))
+        #expect(route.callers.tlsNames == ["n"])
+        #expect(route.callers.allow == .any)
+        let listener = try #require(
+            Trial(
+                Trial.around(
+                    top: """
+                        listeners:
+                          l: {address: "[::1]:1", mode: forward_proxy, unmatched: tunnel, http: [2],
+                              tls: [{certificate: /c, key: env:K, ocsp: /o}], intercept: {ca: /a, hosts: ["*.x"]},
+                              proxy_protocol: {versions: [2], from: [10.0.0.0/8]}}
+                        """)
+            ).draft?.listeners.first)
+        #expect(listener.mode == .forwardProxy)
+        #expect(listener.unmatched == .tunnel)
+        #expect(listener.http == [.http2])
+        #expect(listener.tls.first?.ocsp == "/o")
+        #expect(listener.intercept?.hosts == [.oneLabel(".x")])
+        #expect(listener.proxyProtocol?.versions == [2])
+    }
+}

@@ -1,0 +1,123 @@
+import Testing
+
+@testable import HTTP1
+
+@Suite struct ResponseHeadTests {
+    static let refused: [(String, HeadFault)] = [
+        ("HTTP/1.1 200 OK\nA: b\r\n\r\n", .bareLineFeed),
+        ("HTTP/1.1 200 OK\r\nA: b\n\r\n", .bareLineFeed),
+        ("HTTP/1.1 200 OK\r\nA: b\rC: d\r\n\r\n", .bareCarriageReturn),
+        ("HTTP/1.1 200 OK\r\nA: b\0\r\n\r\n", .nul),
+        ("\r\nHTTP/1.1 200 OK\r\n\r\n", .emptyLineBeforeHead),
+        ("HTTP/1.1 200 OK\r\n A: b\r\n\r\n", .blankBeforeFirstField),
+        ("HTTP/1.1 200 OK\r\nA b: c\r\n\r\n", .nameInvalid),
+        ("HTTP/1.1 200 OK\r\nA\r\n\r\n", .colonMissing),
+        ("HTTP/1.1 20 OK\r\n\r\n", .statusLineMalformed),
+        ("HTTP/1.1 099 OK\r\n\r\n", .statusLineMalformed),
+        ("HTTP/1.1 200OK\r\n\r\n", .statusLineMalformed),
+        ("HTTP/1.1  200 OK\r\n\r\n", .statusLineMalformed),
+        ("HTTP/1.1\r\n\r\n", .statusLineMalformed),
+        ("ICY 200 OK\r\n\r\n", .statusLineMalformed),
+        ("HTTX/1.1 200 OK\r\n\r\n", .versionMalformed),
+        ("HTTP/2.0 200 OK\r\n\r\n", .versionUnsupported),
+        ("HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\n", .contentLengthConflict),
+        ("HTTP/1.1 200 OK\r\nContent-Length: 5, 6\r\n\r\n", .contentLengthConflict),
+        ("HTTP/1.1 200 OK\r\nContent-Length: 5,\r\n\r\n", .contentLengthInvalid),
+        ("HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n", .contentLengthInvalid),
+        ("HTTP/1.1 200 OK\r\nContent-Length: 1\r\n 2\r\n\r\n", .foldedFramingField),
+        ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked,\r\n chunked\r\n\r\n", .foldedFramingField),
+        ("HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\n", .transferCodingMalformed),
+        ("HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n", .transferCodingUnknown),
+    ]
+
+    @Test(arguments: refused)
+    func refuses(response: String, fault: HeadFault) {
+        #expect(responseFault(response) == fault)
+    }
+
+    /// response, to HEAD, framing, reusable
+    static let framings: [(String, Bool, ResponseFraming, Bool)] = [
+        ("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n", false, .length(5), true),
+        ("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n", true, .none, true),
+        ("HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 5\r\n\r\n", false, .length(5), true),
+        ("HTTP/1.1 200 OK\r\nContent-Length: 5, 05\r\n\r\n", false, .length(5), true),
+        ("HTTP/1.1 200 OK\r\nContent-Length : 5\r\n\r\n", false, .length(5), true),
+        ("HTTP/1.1 200 OK\r\nContent-Length:\r\n 5\r\n\r\n", false, .length(5), true),
+        ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", false, .chunked, true),
+        ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n", false, .chunked, false),
+        ("HTTP/1.1 200 OK\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n", false, .chunked, false),
+        ("HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\nConnection: keep-alive\r\n\r\n", false, .chunked, false),
+        ("HTTP/1.1 200 OK\r\n\r\n", false, .untilClose, true),
+        ("HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n", false, .untilClose, false),
+        ("HTTP/1.0 200 OK\r\nContent-Length: 5\r\n\r\n", false, .length(5), false),
+        ("HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 5\r\n\r\n", false, .length(5), true),
+        ("HTTP/1.1 204 No Content\r\n\r\n", false, .none, true),
+        ("HTTP/1.1 204 No Content\r\nContent-Length: 0\r\n\r\n", false, .none, true),
+        ("HTTP/1.1 204 No Content\r\nContent-Length: 5\r\n\r\n", false, .none, false),
+        ("HTTP/1.1 204 No Content\r\nTransfer-Encoding: chunked\r\n\r\n", false, .none, false),
+        ("HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\n", false, .none, true),
+        ("HTTP/1.1 100 Continue\r\n\r\n", false, .none, true),
+        ("HTTP/1.1 200\r\nContent-Length: 0\r\n\r\n", false, .length(0), true),
+        ("HTTP/1.1 200 \r\nContent-Length: 0\r\n\r\n", false, .length(0), true),
+    ]
+
+    @Test(arguments: framings)
+    func frames(response: String, toHEAD: Bool, framing: ResponseFraming, reusable: Bool) throws {
+        let head = try parsedResponse(octets(response))
+        #expect(head.framing(forMethodHEAD: toHEAD, connect: false) == framing)
+        #expect(head.keepAlive == reusable)
+        #expect(head.length == response.utf8.count)
+    }
+
+    @Test func aConnectedTunnelHasNoBody() throws {
+        let open = try parsedResponse(octets("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n"))
+        #expect(open.framing(forMethodHEAD: false, connect: true) == .none)
+        let refused = try parsedResponse(octets("HTTP/1.1 403 No\r\nContent-Length: 5\r\n\r\n"))
+        #expect(refused.framing(forMethodHEAD: false, connect: true) == .length(5))
+    }
+
+    /// response, to HEAD, caller's minor version, framing
+    static let outgoing: [(String, Bool, UInt8, OutgoingFraming)] = [
+        ("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n", false, 1, .length(5)),
+        ("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n", true, 1, .length(5)),
+        ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", true, 1, .none),
+        ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", false, 1, .chunked),
+        ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", false, 0, .untilClose),
+        ("HTTP/1.1 200 OK\r\n\r\n", false, 1, .chunked),
+        ("HTTP/1.1 200 OK\r\n\r\n", false, 0, .untilClose),
+        ("HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\n", false, 1, .length(5)),
+        ("HTTP/1.1 204 No Content\r\nContent-Length: 5\r\n\r\n", true, 1, .none),
+        ("HTTP/1.1 101 Up\r\nContent-Length: 5\r\n\r\n", true, 1, .none),
+    ]
+
+    @Test(arguments: outgoing)
+    func choosesTheCallersFraming(response: String, toHEAD: Bool, minor: UInt8, framing: OutgoingFraming) throws {
+        let head = try parsedResponse(octets(response))
+        #expect(head.outgoingFraming(forMethodHEAD: toHEAD, connect: false, callerMinorVersion: minor) == framing)
+    }
+
+    @Test func readsFoldsAndSpacedColons() throws {
+        let bytes = octets("HTTP/1.1 401 Authorization Required\r\nA \t: b\r\nC: d\r\n  e \r\n\tf\r\nG:\r\n h\r\n\r\n")
+        let head = try parsedResponse(bytes)
+        #expect(text(bytes, head.reason) == "Authorization Required")
+        #expect(text(bytes, head[0].name) == "A")
+        #expect(head[0].marks == .spacedColon)
+        #expect(text(bytes, head[1].value) == "d\r\n  e \r\n\tf")
+        #expect(head[1].marks == .folded)
+        #expect(text(bytes, head[2].value) == "h")
+    }
+
+    @Test func everyCutGivesTheSameHead() throws {
+        let bytes = octets("HTTP/1.1 200 OK\r\nA: b\r\n c\r\nConnection: x\r\nX: y\r\nContent-Length: 2\r\n\r\nok")
+        let whole = try parsedResponse(bytes)
+        for first in 0...bytes.count {
+            var head = ResponseHead(maxFields: 8)
+            _ = try head.parse(bytes.span.extracting(0..<first), limits: HeadLimits())
+            let length = try head.parse(bytes.span, limits: HeadLimits())
+            #expect(length == whole.length)
+            #expect(head.fieldCount == 4)
+            #expect(head[0] == whole[0])
+            #expect(head[2].marks == .nominated)
+        }
+    }
+}

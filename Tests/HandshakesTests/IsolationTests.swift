@@ -1,0 +1,47 @@
+import Testing
+
+@testable import Handshakes
+
+/// A keeper in miniature: its actor is ledger and issuer at once, and isolated methods meet the requirements.
+private actor MiniatureKeeper: GrantLedger, IssuerClient {
+    private var layers: [Layer: LayerMaterial] = [:]
+
+    func material(_ layer: Layer) async -> LayerMaterial? { layers[layer] }
+    func commit(_ layer: Layer, _ material: LayerMaterial) async throws(GrantFailure) { layers[layer] = material }
+    func drop(_ layer: Layer, ifStill material: LayerMaterial) async { layers[layer] = nil }
+    func secret(_ name: String) async throws(GrantFailure) -> Secret { Secret("s") }
+    func spendAttempt(user: String) async throws(GrantFailure) {}
+    func settleAttempt(_ outcome: AttemptOutcome) async {}
+    func now() async -> UInt64 { 1 }
+
+    func send(_ call: IssuerCall) async throws(IssuerFault) -> IssuerAnswer {
+        IssuerAnswer(
+            status: 200, headers: [], body: bytes(#"{"access_token":"a","token_type":"Bearer"}"#), sentAt: 1,
+            overTLS: true)
+    }
+
+    func run(_ scheme: any Handshake, over issuer: any IssuerClient) async throws -> AccessGrant {
+        try await scheme.acquire(Wanted(upstreamOrigin: "https://a"), ledger: self, issuer: issuer)
+    }
+}
+
+/// Runs where its caller runs, and says so.
+private struct IsolatedIssuer: IssuerClient {
+    let keeper: MiniatureKeeper
+
+    nonisolated(nonsending) func send(_ call: IssuerCall) async throws(IssuerFault) -> IssuerAnswer {
+        keeper.preconditionIsolated("the handshake left its caller's executor")
+        return try await keeper.send(call)
+    }
+}
+
+@Suite struct IsolationTests {
+    @Test func `a handshake stays on the executor of the keeper`() async throws {
+        let keeper = MiniatureKeeper()
+        let url = try #require(IssuerURL("https://idp.example.com/token"))
+        let scheme = try OAuth2Handshake(OAuth2Settings(tokenURL: url, clientID: "c"))
+        let grant = try await keeper.run(scheme, over: IsolatedIssuer(keeper: keeper))
+        #expect(grant.token.text == "a")
+        _ = try await keeper.run(scheme, over: keeper)
+    }
+}

@@ -1,0 +1,62 @@
+import contextlib
+
+import pytest
+
+from harness import Cardea, Lab, Nginx
+
+
+@pytest.fixture(scope="session")
+def lab_process():
+    lab = Lab()
+    yield lab
+    lab.close()
+
+
+@pytest.fixture
+def lab(lab_process):
+    """The lab without counts, faults or tokens of an earlier test."""
+    lab_process.reset()
+    return lab_process
+
+
+@pytest.fixture
+def gateways(lab, tmp_path):
+    """Makes gateways; each is held to the promises of every test when the test has passed."""
+    made = []
+
+    def make(name="gateway"):
+        folder = tmp_path / f"{name}-{len(made)}"
+        folder.mkdir()
+        made.append(Cardea(lab, folder))
+        return made[-1]
+
+    yield make
+    try:
+        for gateway in made:
+            gateway.finish()
+    finally:
+        for gateway in made:
+            gateway.abandon()
+
+
+@pytest.fixture
+def gateway(gateways):
+    """One gateway, not configured yet: gateway.webgate().start()."""
+    return gateways()
+
+
+@pytest.fixture
+def hot(gateway):
+    """A running gateway in front of the HR API that holds a token; the lab's counts begin after the first grant."""
+    gateway.webgate().start().warm()
+    gateway.lab.reset(tokens=False)
+    return gateway
+
+
+@pytest.fixture
+def nginx(lab, tmp_path):
+    """nginx with TLS in front of the lab."""
+    folder = tmp_path / "nginx"
+    folder.mkdir()
+    with contextlib.closing(Nginx(lab, folder)) as server:
+        yield server

@@ -1,0 +1,104 @@
+"""Promise: a damaged store is set aside and rebuilt; a key we lack leaves the file alone."""
+
+import hashlib
+import os
+
+import pytest
+
+
+def truncate(path):
+    os.truncate(path, path.stat().st_size // 2)
+
+
+def scramble_head(path):
+    with open(path, "r+b") as file:
+        file.write(b"this is no database at all, not even a bit of one" * 10)
+
+
+def scramble_middle(path):
+    with open(path, "r+b") as file:
+        for offset in range(4096, path.stat().st_size - 64, 4096):
+            file.seek(offset)
+            file.write(os.urandom(64))
+
+
+def empty(path):
+    path.write_bytes(b"")
+
+
+def noise(path):
+    path.write_bytes(os.urandom(100_000))
+
+
+@pytest.mark.parametrize("damage", [truncate, scramble_head, scramble_middle, empty, noise])
+def test_it_starts_and_serves(gateway, damage):
+    gateway.oauth().start().warm("/api/employees/1")
+    gateway.stop()
+    for side in gateway.folder.glob("tokens.db-*"):
+        side.unlink()
+    damage(gateway.store)
+    gateway.start()
+    assert gateway.get("/api/employees/1").status == 200
+    gateway.stop()
+    gateway.lab.reset(tokens=False)
+    gateway.start()
+    assert gateway.get("/api/employees/1").status == 200
+    assert gateway.lab.counts()["token"] == 0, "the rebuilt store does not keep tokens"
+
+
+def test_a_damaged_file_is_kept_beside(gateway):
+    gateway.oauth().start().warm("/api/employees/1")
+    gateway.stop()
+    scramble_head(gateway.store)
+    before = set(gateway.folder.iterdir())
+    gateway.start()
+    gateway.get("/api/employees/1")
+    aside = [
+        path
+        for path in set(gateway.folder.iterdir()) - before
+        if path.name.startswith("tokens.db") and not path.name.endswith(("-wal", "-shm"))
+    ]
+    assert aside
+
+
+def wrong_key(gateway):
+    gateway.stop()
+    (gateway.folder / "store-key").write_text("YW5vdGhlci1rZXktb2YtMzItb2N0ZXRzLWhlcmUhISE=")
+    digest = hashlib.sha256(gateway.store.read_bytes()).hexdigest()
+    gateway.lab.reset(tokens=False)
+    gateway.start()
+    return digest
+
+
+def test_an_unknown_key_leaves_the_file_alone(gateway):
+    gateway.oauth().start().warm("/api/employees/1")
+    digest = wrong_key(gateway)
+    assert gateway.get("/api/employees/1").status == 200
+    gateway.stop()
+    assert hashlib.sha256(gateway.store.read_bytes()).hexdigest() == digest
+
+
+def test_marks_that_cannot_be_read_keep_passwords_at_home(gateway):
+    gateway.webgate().start().warm()
+    wrong_key(gateway)
+    assert gateway.get().status == 503
+    assert gateway.lab.counts()["password_attempts"] == 0
+
+
+def test_a_folder_that_cannot_be_written(gateway):
+    gateway.oauth(changes={"store": {"path": "/proc/nowhere/tokens.db"}}).start()
+    assert gateway.get("/api/employees/1").status == 200
+
+
+def test_a_second_process_does_without_the_store(gateways):
+    first, second = gateways("first"), gateways("second")
+    first.oauth().start().warm("/api/employees/1")
+    second.oauth(changes={"store": {"path": str(first.store), "key": f"file:{first.folder}/store-key"}}).start()
+    assert second.get("/api/employees/1").status == 200
+    assert first.get("/api/employees/1").status == 200
+
+
+def test_store_verify_says_yes(hot):
+    hot.stop()
+    status, out, err = hot.command("store", "verify")
+    assert status == 0, out + err

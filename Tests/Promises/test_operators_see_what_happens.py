@@ -1,0 +1,146 @@
+"""Promise: health, metrics, logs and the command line tell the state, and never a token."""
+
+import json
+
+import pytest
+
+from harness import eventually
+
+
+def test_health_in_all_its_forms(hot):
+    assert hot.ask("/livez").status == 200
+    assert hot.ask("/readyz").status == 200
+    assert hot.command("health")[0] == 0
+    assert hot.command("health", "--ready")[0] == 0
+
+
+def test_health_without_a_gateway(gateway):
+    gateway.webgate()
+    gateway.file.write_text(json.dumps(gateway.config))
+    assert gateway.command("health")[0] == 1
+
+
+def test_an_issuer_in_trouble_does_not_make_us_unready(gateway):
+    gateway.lab.faults(issuer_status=500)
+    gateway.oauth().start()
+    assert gateway.get("/api/employees/1").status == 503
+    answer = gateway.ask("/readyz")
+    assert answer.status == 200 and b"api" in answer.body
+
+
+def test_a_required_identity_holds_readiness_back(gateway):
+    gateway.lab.faults(issuer_status=500)
+    gateway.oauth(token={"startup": "required", "negative_for": "1s"}).start(ready=False)
+    eventually(lambda: live(gateway), within=20, what="the admin address")
+    assert gateway.ask("/readyz").status == 503
+    gateway.lab.faults(issuer_status=None)
+    eventually(gateway.is_ready, within=20, every=0.1, what="readiness")
+    gateway.baseline = gateway.descriptors()
+    assert gateway.lab.counts()["token_ok"] == 1
+
+
+def live(gateway):
+    try:
+        return gateway.ask("/livez").status == 200
+    except OSError:
+        return False
+
+
+def test_the_metrics_count_what_happened(hot):
+    for _ in range(10):
+        hot.get()
+    hot.get("/hr/rest/status?code=404")
+    samples = hot.metrics()
+    requests = {key: value for key, value in samples.items() if key[0] == "cardea_requests_total"}
+    by_code = {
+        dict(labels)["code"]: value for (_, labels), value in requests.items() if dict(labels).get("route") == "hr"
+    }
+    assert by_code["200"] >= 11 and by_code["404"] == 1
+    names = {name for name, _ in samples}
+    for name in (
+        "cardea_request_duration_seconds_bucket",
+        "cardea_token_lookups_total",
+        "cardea_grants_total",
+        "cardea_token_expires_seconds",
+        "cardea_identity_state",
+        "process_resident_memory_bytes",
+    ):
+        assert name in names, f"{name} is not in {sorted(names)}"
+    grants = sum(
+        value
+        for (name, labels), value in samples.items()
+        if name == "cardea_grants_total" and dict(labels)["identity"] == "hr"
+    )
+    assert grants == 1
+    hot.tells_no_secret(hot.ask("/metrics").body.decode())
+
+
+def test_the_page_tells_no_secret_and_loads_nothing(hot):
+    answer = hot.ask("/")
+    assert answer.status == 200 and "text/html" in answer.field("Content-Type")
+    text = answer.body.decode()
+    assert "hr" in text and "<script src" not in text and "http://" not in text.replace("http://127.0.0.1", "")
+    hot.tells_no_secret(text)
+
+
+@pytest.mark.parametrize("headers", [{"Host": "evil.example"}, {"Origin": "https://evil.example"}])
+def test_the_admin_address_is_not_for_web_pages(hot, headers):
+    for path in ("/metrics", "/", "/readyz"):
+        assert hot.ask(path, headers=headers).status in (403, 421)
+
+
+def test_every_log_line_is_json(hot):
+    hot.get("/hr/rest/employees/5?secret_query=1")
+    hot.lab.post("/revoke")
+    hot.get()
+    record = eventually(
+        lambda: [line for line in hot.access() if line.get("path") == "/hr/rest/employees/5"], what="an access record"
+    )[0]
+    assert (record["route"], record["method"], record["status"]) == ("hr", "GET", 200)
+    assert "secret_query" not in hot.text()
+    assert all(isinstance(event, dict) for event in hot.events())
+    text = json.dumps(hot.events())
+    assert "token acquired" in text or "challenge answered" in text
+
+
+def test_tokens_are_listed_without_their_value(hot):
+    status, out, err = hot.command("tokens", "list")
+    assert status == 0 and "hr" in out and "HR_WG" in out, out + err
+    status, out, _ = hot.command("tokens", "list", "--json")
+    assert status == 0 and json.loads(out)
+
+
+def test_a_purge_forgets(hot):
+    assert hot.command("tokens", "purge", "hr")[0] == 0
+    assert hot.get().status == 200
+    assert hot.lab.counts()["access"] == 1
+
+
+def test_explain_says_which_route_and_identity(hot):
+    status, out, err = hot.command("explain", "GET", f"http://{hot.listen}/hr/rest/employees/42")
+    assert status == 0, err
+    for word in ("hr", hot.lab.listen, "oam_webgate", "HR_WG"):
+        assert word in out
+
+
+def test_check_live_gets_a_token(gateway):
+    gateway.oauth()
+    gateway.file.write_text(json.dumps(gateway.config))
+    status, out, err = gateway.command("check", str(gateway.file), "--live", config=False)
+    assert status == 0, out + err
+    assert gateway.lab.counts()["token_ok"] == 1
+    gateway.lab.post("/issuer/stop")
+    assert gateway.command("check", str(gateway.file), "--live", config=False)[0] == 69
+
+
+def test_the_schema_is_json_schema(gateway):
+    status, out, _ = gateway.command("schema", config=False)
+    schema = json.loads(out)
+    assert status == 0 and "$schema" in schema
+    for key in ("identities", "routes", "store", "admin", "limits", "log"):
+        assert key in schema["properties"]
+
+
+def test_version(gateway):
+    status, out, _ = gateway.command("version", config=False)
+    assert status == 0 and out.strip()

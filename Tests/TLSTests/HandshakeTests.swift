@@ -1,0 +1,171 @@
+import Glibc
+import TLS
+import Testing
+
+@Suite struct HandshakeTests {
+    let files: Certificates
+
+    init() throws {
+        signal(SIGPIPE, SIG_IGN)
+        files = try Certificates.shared.get()
+    }
+
+    private func client(
+        ca: String = "ca.pem", legacy: Bool = false, alpn: [String] = [], identity: ClientCertificate? = nil
+    ) throws -> TLSClientConfiguration {
+        try TLSClientConfiguration(authorities: [.file(files.path(ca))], legacy: legacy, alpn: alpn, identity: identity)
+    }
+
+    private func server(
+        _ name: String, alpn: [String] = [], maximum: TLSVersion = .v1_3, clients: String? = nil
+    ) throws -> TLSServerConfiguration {
+        try TLSServerConfiguration(
+            certificateFile: files.path("\(name).pem"), keyFile: files.path("\(name).key"), alpn: alpn,
+            maximumVersion: maximum, clientAuthorityFile: clients.map { files.path($0) })
+    }
+
+    @Test(arguments: [
+        ("good", "good.test"), ("good", "GOOD.test."), ("good", "127.0.0.1"), ("good", "::1"), ("good", "[::1]"),
+        ("good", "[0:0:0::1]"), ("other", "other.test"),
+    ])
+    func `accepts a certificate for the name or address asked for`(leaf: String, name: String) throws {
+        let wires = Wires()
+        let client = try TLSConnection(client: client(), serverName: name, descriptor: wires.one)
+        let server = try TLSConnection(server: server(leaf), descriptor: wires.two)
+        let result = shake(client, server)
+        #expect(result.client == .done && result.server == .done)
+        #expect(client.version == .v1_3 && !client.resumed && client.negotiatedProtocol == nil)
+        #expect(client.handshake() == .done)
+    }
+
+    @Test(arguments: [
+        ("other", "good.test", "ca.pem", TLSFault.CertificateReason.nameMismatch),
+        ("good", "127.0.0.2", "ca.pem", .nameMismatch),
+        ("good", "::2", "ca.pem", .nameMismatch),
+        ("good", "sub.good.test", "ca.pem", .nameMismatch),
+        ("subject", "good.test", "ca.pem", .nameMismatch),
+        ("expired", "good.test", "ca.pem", .expired),
+        ("unknown", "good.test", "ca.pem", .unknownAuthority),
+        ("good", "good.test", "unknown-ca.pem", .unknownAuthority),
+    ])
+    func `refuses a certificate and says why`(
+        leaf: String, name: String, ca: String, reason: TLSFault.CertificateReason
+    ) throws {
+        let wires = Wires()
+        let configuration = try client(ca: ca)
+        let client = try TLSConnection(client: configuration, serverName: name, descriptor: wires.one)
+        let server = try TLSConnection(server: server(leaf), descriptor: wires.two)
+        let result = shake(client, server)
+        guard case .failed(let fault) = result.client else { Issue.record("accepted"); return }
+        #expect(fault.kind == .certificate(reason))
+        #expect(fault.message.contains("certificate of \(name) refused"))
+        // The server learns by an alert, and the failed connection stays failed.
+        if case .failed(let refused) = result.server, case .alert = refused.kind {} else { Issue.record("no alert") }
+        #expect(client.send("x") == .failed(fault) && client.receive().0 == .failed(fault))
+        #expect(configuration.sessionCount(for: name) == 0)
+    }
+
+    @Test func `a system without this authority refuses it`() throws {
+        let wires = Wires()
+        let client = try TLSConnection(
+            client: TLSClientConfiguration(), serverName: "good.test", descriptor: wires.one)
+        let result = shake(client, try TLSConnection(server: server("good"), descriptor: wires.two))
+        guard case .failed(let fault) = result.client else { Issue.record("accepted"); return }
+        #expect(fault.kind == .certificate(.unknownAuthority))
+    }
+
+    @Test func `legacy accepts a name in the subject`() throws {
+        let wires = Wires()
+        let client = try TLSConnection(client: client(legacy: true), serverName: "good.test", descriptor: wires.one)
+        #expect(shake(client, try TLSConnection(server: server("subject"), descriptor: wires.two)).client == .done)
+    }
+
+    @Test func `a server's own certificate can be the authority`() throws {
+        let wires = Wires()
+        let client = try TLSConnection(client: client(ca: "good.pem"), serverName: "good.test", descriptor: wires.one)
+        #expect(shake(client, try TLSConnection(server: server("good"), descriptor: wires.two)).client == .done)
+    }
+
+    @Test(arguments: ["", ".", ".good.test", "good test", "good.test\0.evil", "gööd.test", "[::1", "a/b", "user@host"])
+    func `refuses what is no server name`(name: String) throws {
+        let wires = Wires()
+        let configuration = try client()
+        #expect(throws: TLSFault.self) {
+            try TLSConnection(client: configuration, serverName: name, descriptor: wires.one)
+        }
+    }
+
+    @Test(arguments: [
+        (["h2", "http/1.1"], ["h2", "http/1.1"], "h2"), (["http/1.1"], ["h2", "http/1.1"], "http/1.1"),
+        (["h2", "http/1.1"], ["http/1.1"], "http/1.1"), (["h2"], ["http/1.1"], nil), ([], ["h2"], nil),
+    ])
+    func `agrees on a protocol`(offered: [String], served: [String], agreed: String?) throws {
+        let wires = Wires()
+        let client = try TLSConnection(client: client(alpn: offered), serverName: "good.test", descriptor: wires.one)
+        let server = try TLSConnection(server: server("good", alpn: served), descriptor: wires.two)
+        #expect(shake(client, server).client == .done)
+        #expect(client.negotiatedProtocol == agreed && server.negotiatedProtocol == agreed)
+    }
+
+    @Test func `refuses impossible settings`() throws {
+        let missing = files.path("missing.pem")
+        let key = files.path("good.key")
+        #expect(throws: TLSFault.self) { try TLSClientConfiguration(authorities: []) }
+        #expect(throws: TLSFault.self) { try TLSClientConfiguration(authorities: [.file(missing)]) }
+        #expect(throws: TLSFault.self) { try TLSClientConfiguration(authorities: [.file(key)]) }
+        #expect(throws: TLSFault.self) { try TLSClientConfiguration(alpn: [""]) }
+        #expect(throws: TLSFault.self) { try TLSClientConfiguration(alpn: [String(repeating: "x", count: 256)]) }
+    }
+
+    @Test(arguments: ["pem", "encrypted", "pkcs12"])
+    func `shows a client certificate`(form: String) throws {
+        let secret = Array("secret".utf8)
+        let identity =
+            switch form {
+            case "pem":
+                try ClientCertificate(certificatePEM: files.bytes("client.pem"), keyPEM: files.bytes("client.key"))
+            case "encrypted":
+                try ClientCertificate(
+                    certificatePEM: files.bytes("client.pem"), keyPEM: files.bytes("client.encrypted.key"),
+                    password: secret)
+            default: try ClientCertificate(pkcs12: files.bytes("client.p12"), password: secret)
+            }
+        #expect(identity.thumbprint.count == 32)
+        let wires = Wires()
+        let client = try TLSConnection(
+            client: client(identity: identity), serverName: "good.test", descriptor: wires.one)
+        let server = try TLSConnection(server: server("good", clients: "ca.pem"), descriptor: wires.two)
+        let result = shake(client, server)
+        #expect(result.client == .done && result.server == .done)
+    }
+
+    @Test func `a server that wants a client certificate says so`() throws {
+        let wires = Wires()
+        let client = try TLSConnection(client: client(), serverName: "good.test", descriptor: wires.one)
+        let server = try TLSConnection(server: server("good", clients: "ca.pem"), descriptor: wires.two)
+        _ = shake(client, server)
+        guard case .failed(let fault) = client.receive().0 else { Issue.record("no fault"); return }
+        #expect(fault.kind == .alert(116))
+    }
+
+    @Test func `refuses an unusable client certificate`() throws {
+        let files = files
+        #expect(throws: TLSFault.self) {
+            try ClientCertificate(certificatePEM: files.bytes("client.pem"), keyPEM: files.bytes("good.key"))
+        }
+        #expect(throws: TLSFault.self) {
+            try ClientCertificate(
+                certificatePEM: files.bytes("client.pem"), keyPEM: files.bytes("client.encrypted.key"),
+                password: Array("wrong".utf8))
+        }
+        #expect(throws: TLSFault.self) {
+            try ClientCertificate(
+                certificatePEM: files.bytes("client.pem"), keyPEM: files.bytes("client.encrypted.key"))
+        }
+        #expect(throws: TLSFault.self) { try ClientCertificate(certificatePEM: [], keyPEM: []) }
+        #expect(throws: TLSFault.self) {
+            try ClientCertificate(pkcs12: files.bytes("client.p12"), password: Array("wrong".utf8))
+        }
+        #expect(throws: TLSFault.self) { try ClientCertificate(pkcs12: [1, 2, 3], password: []) }
+    }
+}

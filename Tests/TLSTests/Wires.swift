@@ -1,0 +1,87 @@
+import Glibc
+import TLS
+
+/// Two connected sockets, and the steps that drive TLS over them without a clock.
+struct Wires: ~Copyable {
+    private(set) var one: Int32
+    private(set) var two: Int32
+
+    init() {
+        var pair: [Int32] = [-1, -1]
+        socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_NONBLOCK.rawValue), 0, &pair)
+        (one, two) = (pair[0], pair[1])
+    }
+
+    deinit {
+        close(one)
+        if two >= 0 { close(two) }
+    }
+
+    mutating func closeTwo() {
+        close(two)
+        two = -1
+    }
+}
+
+/// Both handshakes to their ends, by turns. What failed first is what the test is about.
+func shake(_ client: TLSConnection, _ server: TLSConnection) -> (client: TLSProgress, server: TLSProgress) {
+    var results = (client: TLSProgress.wantsRead, server: TLSProgress.wantsRead)
+    for _ in 0..<20 {
+        results.client = client.handshake()
+        results.server = server.handshake()
+        let ended = { (progress: TLSProgress) in progress != .wantsRead && progress != .wantsWrite }
+        if ended(results.client), ended(results.server) { break }
+    }
+    return results
+}
+
+extension TLSConnection {
+    func send(_ text: String) -> TLSIO { Array(text.utf8).withUnsafeBytes { write($0) } }
+
+    func receive(_ count: Int = 4096) -> (TLSIO, String) {
+        var buffer = [UInt8](repeating: 0, count: count)
+        let result = buffer.withUnsafeMutableBytes { read(into: $0) }
+        guard case .bytes(let got) = result else { return (result, "") }
+        return (result, String(decoding: buffer.prefix(got), as: UTF8.self))
+    }
+
+    /// Over a socket to another process: waits in `poll` for what TLS wants.
+    func shakeAlone(_ descriptor: Int32) -> TLSProgress {
+        while true {
+            switch handshake() {
+            case .wantsRead: waitFor(descriptor, Int16(POLLIN))
+            case .wantsWrite: waitFor(descriptor, Int16(POLLOUT))
+            case let ended: return ended
+            }
+        }
+    }
+
+    func receiveAlone(_ descriptor: Int32) -> (TLSIO, String) {
+        while true {
+            let (result, text) = receive()
+            guard result == .wantsRead else { return (result, text) }
+            waitFor(descriptor, Int16(POLLIN))
+        }
+    }
+
+    private func waitFor(_ descriptor: Int32, _ events: Int16) {
+        var wanted = pollfd(fd: descriptor, events: events, revents: 0)
+        poll(&wanted, 1, 10_000)
+    }
+}
+
+/// A non-blocking socket to a program on loopback.
+func dial(_ port: UInt16) -> Int32 {
+    let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+    var address = sockaddr_in()
+    address.sin_family = sa_family_t(AF_INET)
+    address.sin_port = port.bigEndian
+    address.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
+    _ = withUnsafePointer(to: &address) { pointer in
+        pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+            connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+        }
+    }
+    _ = fcntl(descriptor, F_SETFL, O_NONBLOCK)
+    return descriptor
+}

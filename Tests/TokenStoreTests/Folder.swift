@@ -1,0 +1,110 @@
+import Glibc
+import TLS
+import TokenStore
+
+/// A directory of its own for a test; removed with what is in it.
+final class Folder: Sendable {
+    let path: String
+    var database: String { path + "/tokens.db" }
+
+    init() {
+        var template = Array("/tmp/cardea-store-XXXXXX".utf8CString)
+        mkdtemp(&template)
+        path = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    }
+
+    deinit {
+        for name in names { unlink("\(path)/\(name)") }
+        rmdir(path)
+    }
+
+    var names: [String] {
+        guard let directory = opendir(path) else { return [] }
+        defer { closedir(directory) }
+        var names: [String] = []
+        while let entry = readdir(directory) {
+            let name = withUnsafePointer(to: &entry.pointee.d_name) { pointer in
+                pointer.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+            }
+            if name != ".", name != ".." { names.append(name) }
+        }
+        return names.sorted()
+    }
+}
+
+enum Bytes {
+    static func read(_ path: String) -> [UInt8] {
+        let descriptor = open(path, O_RDONLY)
+        guard descriptor >= 0 else { return [] }
+        defer { close(descriptor) }
+        var all: [UInt8] = []
+        var buffer = [UInt8](repeating: 0, count: 65536)
+        while true {
+            let count = Glibc.read(descriptor, &buffer, buffer.count)
+            guard count > 0 else { return all }
+            all += buffer.prefix(count)
+        }
+    }
+
+    static func write(_ bytes: some Collection<UInt8>, to path: String) {
+        let descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0o600)
+        let all = Array(bytes)
+        Glibc.write(descriptor, all, all.count)
+        close(descriptor)
+    }
+
+    static func mode(_ path: String) -> UInt32 {
+        var status = stat()
+        return stat(path, &status) == 0 ? status.st_mode & 0o777 : 0
+    }
+
+    static func contain(_ bytes: [UInt8], _ text: String) -> Bool {
+        let wanted = Array(text.utf8)
+        guard bytes.count >= wanted.count else { return false }
+        return (0...bytes.count - wanted.count).contains {
+            bytes[$0] == wanted[0] && bytes[$0..<$0 + wanted.count].elementsEqual(wanted)
+        }
+    }
+}
+
+func sealingKey(_ seed: UInt8) throws -> SealingKey { try SealingKey(bytes: (0..<32).map { UInt8($0) ^ seed }) }
+func ring(_ seeds: UInt8...) throws -> SealingKeyRing { try SealingKeyRing(seeds.map { try sealingKey($0) }) }
+
+func row(_ kind: UInt8, _ key: String, _ value: String, expires: Int64? = nil) -> StoredRow {
+    StoredRow(kind: kind, key: Array(key.utf8), value: Array(value.utf8), expiresWall: expires)
+}
+
+extension TokenStore {
+    typealias Outcome = Result<Void, StoreFault>
+
+    /// Nothing was wrong: nil.
+    func put(_ row: StoredRow) async -> StoreFault? { await commit([.put(row)]) }
+
+    func commit(_ changes: [StoreChange]) async -> StoreFault? {
+        fault(await withCheckedContinuation { done in commit(changes) { done.resume(returning: $0) } })
+    }
+
+    func flush() async -> StoreFault? {
+        fault(await withCheckedContinuation { done in flush { done.resume(returning: $0) } })
+    }
+
+    func rotate() async -> StoreFault? {
+        fault(await withCheckedContinuation { done in rotate { done.resume(returning: $0) } })
+    }
+
+    func compact() async -> StoreFault? {
+        fault(await withCheckedContinuation { done in compact { done.resume(returning: $0) } })
+    }
+
+    private func fault(_ outcome: Outcome) -> StoreFault? {
+        if case .failure(let fault) = outcome { return fault }
+        return nil
+    }
+}
+
+extension StoreOpening {
+    var census: StoreCensus? {
+        if case .owner(let census) = self { return census }
+        return nil
+    }
+}

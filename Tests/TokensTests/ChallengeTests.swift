@@ -1,0 +1,196 @@
+import Testing
+
+@testable import Tokens
+
+/// Rules 2 and 3: what a refusal by an upstream does.
+@Suite struct ChallengeTests {
+    static let refused = ChallengeReport(generation: 1)
+
+    static func replayed(_ generation: UInt64, justGranted: Bool = true) -> ChallengeReport {
+        ChallengeReport(generation: generation, isReplay: true, justGranted: justGranted)
+    }
+
+    @Test func wish11_ABurstOfRefusalsIsOneGrant() {
+        var bench = Bench.warm()
+        #expect(bench.challenge(0, Self.refused, at: 5) == ["unpublish", "fly #1 challenged"])
+        #expect(bench.challenge(1, Self.refused, at: 5) == [])
+        #expect(bench.challenge(2, Self.refused, at: 5) == [])
+        #expect(bench.miss(3, at: 5) == [])
+        let expected = ["publish g2 until 101", "answer [0, 1, 2, 3] ready g2 new", "report challengeAnswered"]
+        #expect(bench.land(1, at: 6) == expected)
+    }
+
+    @Test func wish12_ALateRefusalOfAnOlderGenerationReplaysWithTheCurrentOne() {
+        var bench = Bench.warm()
+        _ = bench.challenge(0, Self.refused, at: 5)
+        _ = bench.land(1, at: 6)
+        #expect(bench.challenge(1, Self.refused, at: 7) == ["answer [1] ready g2 new"])
+        #expect(bench.machine.servedGeneration(at: .seconds(7)) == 2)
+    }
+
+    @Test func aChallengeWithoutACredentialReplaysWithTheHeldToken() {
+        var bench = Bench.warm()
+        #expect(bench.challenge(0, ChallengeReport(generation: 0), at: 5) == ["answer [0] ready g1"])
+    }
+
+    @Test func rule3_ARefusalStartsAGrantWhateverTheTokensAge() {
+        var bench = Bench()
+        _ = bench.miss(0, at: 0)
+        _ = bench.land(1, at: 1)
+        #expect(bench.challenge(0, Self.refused, at: 1) == ["unpublish", "fly #2 challenged"])
+    }
+
+    @Test func rule3_ARefusalDuringRefreshAheadJoinsIt() {
+        var bench = Bench.warm()
+        _ = bench.due(1, at: 80)
+        #expect(bench.challenge(0, Self.refused, at: 81) == ["unpublish"])
+        #expect(bench.land(1, at: 82).contains("answer [0] ready g2 new"))
+    }
+
+    // MARK: - The no-regrant window
+
+    /// g2 was granted for a refusal at 6, and its replay is refused at 7.
+    static func inWindow(level: Int? = nil) -> Bench {
+        var bench = Bench.warm(level: level)
+        _ = bench.challenge(0, refused, at: 5)
+        _ = bench.land(1, at: 6, level: level)
+        #expect(bench.challenge(0, replayed(2), at: 7) == ["answer [0] final", "report challengeRefused"])
+        return bench
+    }
+
+    @Test func rule3_ARefusedReplayOpensTheWindowAndTheTokenStaysServed() {
+        var bench = Self.inWindow()
+        #expect(bench.machine.servedGeneration(at: .seconds(8)) == 2)
+        let final = ["answer [1] final", "report challengeRefused"]
+        #expect(bench.challenge(1, ChallengeReport(generation: 2), at: 8) == final)
+        #expect(bench.challenge(1, ChallengeReport(generation: 2), at: 36) == final)
+        #expect(bench.machine.flight == nil)
+    }
+
+    @Test func rule3_TheWindowEndsAndIsNotProlongedByFurtherRefusals() {
+        var bench = Self.inWindow()
+        _ = bench.challenge(1, Self.replayed(2), at: 36)
+        let granted = bench.challenge(1, ChallengeReport(generation: 2), at: 37)
+        #expect(granted == ["unpublish", "fly #2 challenged"])
+    }
+
+    @Test func rule3_OnlyTheReplayWithAJustGrantedTokenOpensTheWindow() {
+        var bench = Bench.warm()
+        let answered = bench.challenge(0, Self.replayed(1, justGranted: false), at: 5)
+        #expect(answered == ["answer [0] final", "report challengeRefused", "unpublish", "fly #1 challenged"])
+        #expect(bench.machine.window == nil)
+        #expect(bench.land(1, at: 6) == ["publish g2 until 101", "report challengeAnswered"])
+    }
+
+    @Test func rule3_AReplayThatIsRefusedWithAnOutdatedTokenIsFinalForItsCallerOnly() {
+        var bench = Bench.warm()
+        _ = bench.challenge(0, Self.refused, at: 5)
+        _ = bench.land(1, at: 6)
+        #expect(bench.challenge(1, Self.replayed(1), at: 7) == ["answer [1] final", "report challengeRefused"])
+        #expect(bench.machine.window == nil && bench.machine.flight == nil)
+    }
+
+    @Test func rule3_RenewalByTimeGoesOnInTheWindow() {
+        var bench = Bench.warm(AccessTokenPolicy(negativeFor: .seconds(500), persist: false))
+        _ = bench.challenge(0, Self.refused, at: 5)
+        _ = bench.land(1, at: 6)
+        _ = bench.challenge(0, Self.replayed(2), at: 7)
+        #expect(bench.due(2, at: 90) == ["fly #2 refreshAhead"])
+        _ = bench.land(2, at: 91)
+        #expect(bench.challenge(0, ChallengeReport(generation: 3), at: 92).first == "answer [0] final")
+    }
+
+    // MARK: - Step-up
+
+    static func level(_ level: Int, generation: UInt64) -> ChallengeReport {
+        ChallengeReport(generation: generation, demand: .level(level))
+    }
+
+    @Test func oam_AHigherLevelIsAMissNotARefusal() {
+        var bench = Bench.warm(level: 1)
+        #expect(bench.challenge(0, Self.level(2, generation: 1), at: 5) == ["fly #1 steppedUp"])
+        #expect(bench.machine.servedGeneration(at: .seconds(5)) == 1)
+        #expect(bench.land(1, at: 6, level: 2).contains("answer [0] ready g2 new"))
+    }
+
+    @Test(arguments: [1, 2])
+    func oam_AnEqualOrLowerLevelIsARefusal(_ level: Int) {
+        var bench = Bench.warm(level: 2)
+        #expect(bench.challenge(0, Self.level(level, generation: 1), at: 5) == ["unpublish", "fly #1 challenged"])
+    }
+
+    @Test func rule3_AStepUpPassesTheWindowThreeTimes() {
+        var bench = Self.inWindow(level: 1)
+        for step in 0..<3 as Range<UInt64> {
+            let report = Self.level(Int(step) + 2, generation: 2 + step)
+            #expect(bench.challenge(0, report, at: 8 + step) == ["fly #\(step + 2) steppedUp"])
+            _ = bench.land(step + 2, at: 8 + step, level: Int(step) + 2)
+        }
+        #expect(bench.challenge(0, Self.level(9, generation: 5), at: 12).first == "answer [0] final")
+        #expect(bench.challenge(0, Self.level(9, generation: 5), at: 40) == ["fly #5 steppedUp"])
+    }
+
+    @Test func aFailedStepUpLeavesTheTokenServed() {
+        var bench = Bench.warm(level: 1)
+        _ = bench.challenge(0, Self.level(2, generation: 1), at: 5)
+        #expect(bench.fail(1, at: 6) == ["answer [0] failed unavailable", "report renewal failed unavailable"])
+        #expect(bench.machine.servedGeneration(at: .seconds(6)) == 1)
+    }
+
+    @Test func aReplayThatIsAskedForMoreIsFinalWithoutAWindow() {
+        var bench = Bench.warm(level: 1)
+        var report = Self.level(2, generation: 1)
+        report.isReplay = true
+        report.justGranted = true
+        #expect(bench.challenge(0, report, at: 5) == ["answer [0] final", "report challengeRefused"])
+        #expect(bench.machine.window == nil)
+    }
+
+    @Test func aWiderScopeIsAStepUp() {
+        var bench = Bench.warm()
+        let report = ChallengeReport(generation: 1, demand: .widerScope)
+        #expect(bench.challenge(0, report, at: 5) == ["fly #1 steppedUp"])
+    }
+
+    // MARK: - With the issuer down
+
+    @Test func wish17_ARefusedTokenIsNeverTheAnswerToItsRefusal() {
+        for policy in [AccessTokenPolicy(persist: false), RenewalTests.grace, RenewalTests.strict] {
+            var bench = Bench.warm(policy)
+            _ = bench.challenge(0, Self.refused, at: 5)
+            #expect(bench.fail(1, at: 6).contains("answer [0] failed unavailable"))
+            #expect(bench.challenge(1, Self.refused, at: 6) == ["answer [1] failed unavailable"])
+        }
+    }
+
+    @Test func oneBadPathDoesNotCutOffTheOthersWhileTheIssuerIsDown() {
+        var bench = Bench.warm()
+        _ = bench.challenge(0, Self.refused, at: 5)
+        let expected = [
+            "publish g1 until 95", "answer [0] failed unavailable", "report renewal failed unavailable",
+        ]
+        #expect(bench.fail(1, at: 6) == expected)
+        #expect(bench.machine.state(at: .seconds(6)) == .renewalFailing)
+    }
+
+    @Test func aRefusedTokenGetsNoGrace() {
+        var bench = Bench.warm(RenewalTests.grace)
+        _ = bench.challenge(0, Self.refused, at: 94)
+        #expect(bench.fail(1, at: 97) == ["answer [0] failed unavailable", "report acquisition failed unavailable"])
+    }
+
+    @Test func aRefusedTokenWhoseCredentialIsRejectedIsGone() {
+        var bench = Bench.warm()
+        _ = bench.challenge(0, Self.refused, at: 5)
+        #expect(
+            bench.fail(1, .credentialRejected, at: 6) == ["answer [0] failed rejected", "report credentialQuarantined"])
+        #expect(bench.machine.servedGeneration(at: .seconds(6)) == nil)
+        #expect(bench.challenge(0, Self.refused, at: 7) == ["answer [0] failed rejected"])
+    }
+
+    @Test func whereTheSecretIsTheTokenARefusalIsFinal() {
+        var bench = Bench.warm(AccessTokenPolicy(persist: false, canRegrant: false))
+        #expect(bench.challenge(0, Self.refused, at: 5) == ["answer [0] final", "report challengeRefused"])
+        #expect(bench.machine.servedGeneration(at: .seconds(5)) == 1)
+    }
+}

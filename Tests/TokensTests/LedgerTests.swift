@@ -1,0 +1,130 @@
+import Testing
+
+@testable import Tokens
+
+@Suite struct LedgerTests {
+    let mark = AttemptMark(account: Account(issuer: issuer, user: "svc"), secretHash: "h1")
+    let changed = AttemptMark(account: Account(issuer: issuer, user: "svc"), secretHash: "h2")
+    let other = AttemptMark(account: Account(issuer: issuer, user: "jane"), secretHash: "h1")
+    let once = AttemptLedger.Policy()
+
+    @Test func rule5_ARejectedSecretIsNotSentAgainUntilItChanges() {
+        var ledger = AttemptLedger()
+        #expect(ledger.verdict(for: mark, once) == .allowed)
+        #expect(ledger.spend(mark).bytes != nil)
+        _ = ledger.rejected(mark)
+        #expect(ledger.verdict(for: mark, once) == .spent)
+        #expect(ledger.verdict(for: changed, once) == .allowed)
+        #expect(ledger.verdict(for: other, once) == .allowed)
+    }
+
+    @Test func rule5_ATimeOutLeavesTheAttemptSpent() {
+        var ledger = AttemptLedger()
+        _ = ledger.spend(mark)
+        #expect(ledger.verdict(for: mark, once) == .spent)
+    }
+
+    @Test func rule5_WhatTheIssuerDidNotJudgeIsGivenBack() {
+        var ledger = AttemptLedger()
+        _ = ledger.spend(mark)
+        #expect(ledger.refunded(mark).bytes == nil)
+        #expect(ledger.verdict(for: mark, once) == .allowed)
+        #expect(ledger.refunded(mark).bytes == nil)
+    }
+
+    @Test func rule5_LoginAttemptsCount() {
+        var ledger = AttemptLedger()
+        let three = AttemptLedger.Policy(loginAttempts: 3)
+        for _ in 0..<2 {
+            _ = ledger.spend(mark)
+            #expect(ledger.verdict(for: mark, three) == .allowed)
+        }
+        _ = ledger.spend(mark)
+        #expect(ledger.verdict(for: mark, three) == .spent)
+        #expect(ledger.verdict(for: mark, AttemptLedger.Policy(loginAttempts: 0)) == .spent)
+    }
+
+    @Test func rule5_TheMarkSurvivesARestart() {
+        var ledger = AttemptLedger()
+        let row = ledger.spend(mark)
+        var next = AttemptLedger()
+        next.restore(row.bytes ?? [])
+        #expect(next.verdict(for: mark, once) == .spent)
+        #expect(next.verdict(for: other, once) == .allowed)
+    }
+
+    @Test func rule5_ASuccessClearsTheWholeAccount() {
+        var ledger = AttemptLedger()
+        _ = ledger.spend(mark)
+        _ = ledger.spend(changed)
+        _ = ledger.spend(other)
+        let cleared = ledger.succeeded(changed).map(\.mark)
+        #expect(cleared == [mark, changed])
+        #expect(ledger.verdict(for: mark, once) == .allowed)
+        #expect(ledger.verdict(for: other, once) == .spent)
+    }
+
+    @Test(
+        arguments: [
+            (2, false, .allowed), (1, false, .lastAttempt), (0, false, .lastAttempt), (-1, false, .lastAttempt),
+            (1, true, .allowed), (0, true, .lastAttempt),
+        ] as [(Int64, Bool, AttemptLedger.Verdict)])
+    func rule5_TheLastAttemptIsNotUsedUnlessAllowed(_ left: Int64, _ allowed: Bool, _ verdict: AttemptLedger.Verdict) {
+        var ledger = AttemptLedger()
+        _ = ledger.spend(mark)
+        let row = ledger.rejected(mark, remaining: left)
+        let policy = AttemptLedger.Policy(loginAttempts: 5, allowsLastAttempt: allowed)
+        #expect(ledger.verdict(for: mark, policy) == verdict)
+        // The counter is the account's, so a new secret meets it too.
+        #expect(ledger.verdict(for: changed, policy) == verdict)
+        var next = AttemptLedger()
+        next.restore(row.bytes ?? [])
+        #expect(next.verdict(for: mark, policy) == verdict)
+    }
+
+    @Test func rule5_MarksThatCannotBeReadQuarantineUntilAReset() {
+        for hostile in [nil, [], [1, 5, 0]] as [[UInt8]?] {
+            var ledger = AttemptLedger()
+            if let hostile { ledger.restore(hostile) } else { ledger.restoreUnreadable() }
+            #expect(ledger.verdict(for: mark, once) == .unreadable)
+            _ = ledger.reset(mark.account)
+            #expect(ledger.verdict(for: mark, once) == .allowed)
+            #expect(ledger.verdict(for: other, once) == .unreadable)
+        }
+    }
+}
+
+@Suite struct LadderTests {
+    @Test func rule6_OneRungDownAFailureNeverUp() {
+        var ladder = GrantLadder([.fullGrant, .cached, .refreshToken])
+        #expect(ladder.rung == .cached)
+        #expect(ladder.failed(.credentialRejected) == .refreshToken)
+        #expect(ladder.failed(.credentialRejected) == .fullGrant)
+        #expect(ladder.failed(.credentialRejected) == nil)
+        #expect(ladder.failed(.credentialRejected) == nil)
+    }
+
+    @Test(arguments: [GrantFailure.issuerUnavailable(retryAfter: nil), .timedOut, .notPermitted(retryAfter: nil)])
+    func rule6_AnIssuerThatCannotAnswerEndsTheFlightWithoutCostingAnAttempt(_ failure: GrantFailure) {
+        var ladder = GrantLadder([.refreshToken, .fullGrant])
+        #expect(ladder.failed(failure) == nil)
+        #expect(ladder.rung == nil)
+    }
+
+    @Test func rule8_WhatHumansAndDevicesMadeIsOrphanedTheRestGoes() {
+        let table = Material.allCases.map { material in
+            IdentityChange.allCases.map { Orphans.disposition(of: material, after: $0) }
+        }
+        #expect(
+            table == [
+                [.orphan, .keep, .keep, .keep, .drop],
+                [.orphan, .keep, .keep, .keep, .drop],
+                [.drop, .keep, .keep, .drop, .drop],
+                [.drop, .keep, .keep, .drop, .drop],
+            ])
+        #expect(!Orphans.isDue(orphanedAt: 0, wallNow: Orphans.keptForMilliseconds - 1))
+        #expect(Orphans.isDue(orphanedAt: 0, wallNow: Orphans.keptForMilliseconds))
+        #expect(!Orphans.isDue(orphanedAt: .max, wallNow: .min))
+        #expect(Orphans.isDue(orphanedAt: .min, wallNow: .max))
+    }
+}

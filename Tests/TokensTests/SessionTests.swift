@@ -1,0 +1,201 @@
+import Testing
+
+@testable import Tokens
+
+@Suite struct SessionTests {
+    static let key = SessionKey(digest: digest(1), issuer: issuer, subject: "svc")
+    static let sibling = SessionKey(digest: digest(2), issuer: issuer, subject: "svc")
+
+    static func lines(_ actions: [SessionMachine.Action]) -> [String] {
+        actions.map { action in
+            switch action {
+            case .run(let step): "run #\(step.token.id) \(step.rung) of \(step.key.digest.bytes[0])"
+            case .commit(let key, let generation): "commit g\(generation) of \(key.digest.bytes[0])"
+            case .deliver(let claimants, .ready(let generation)): "deliver \(claimants) g\(generation)"
+            case .deliver(let claimants, .failed(let failure)): "deliver \(claimants) failed \(text(failure))"
+            case .dropRefreshToken: "drop refresh token"
+            case .discard(let token, let revoke): "discard #\(token.id)" + (revoke ? " revoke" : "")
+            case .report(let event): "report \(text(event))"
+            }
+        }
+    }
+
+    /// A lane with its standing.
+    struct Lane {
+        var machine = SessionMachine()
+        var standing = Standing(digest: digest(1), secretVersion: 1, epoch: 1)
+
+        mutating func claim(
+            _ claimant: UInt64, _ key: SessionKey = SessionTests.key, full: Bool = true, at second: UInt64 = 0
+        ) -> [String] {
+            var standing = standing
+            standing.digest = key.digest
+            return lines(
+                machine.claimed(key, by: claimant, standing: standing, canGrantFully: full, at: .seconds(second)))
+        }
+
+        func token(_ id: UInt64, _ key: SessionKey = SessionTests.key, secretVersion: UInt64 = 1) -> FlightToken {
+            FlightToken(id: id, standing: Standing(digest: key.digest, secretVersion: secretVersion, epoch: 1))
+        }
+
+        mutating func succeed(
+            _ id: UInt64, _ key: SessionKey = SessionTests.key, generation: UInt64, refresh: Bool = true,
+            rotated: Bool = false
+        ) -> [String] {
+            let session = SessionMachine.Session(
+                generation: generation, stopServingAt: .seconds(100), hasRefreshToken: refresh, rotated: rotated)
+            return lines(machine.stepSucceeded(token(id, key), session))
+        }
+
+        mutating func fail(_ id: UInt64, _ failure: GrantFailure, _ key: SessionKey = SessionTests.key) -> [String] {
+            lines(machine.stepFailed(token(id, key), failure))
+        }
+
+        private func lines(_ actions: [SessionMachine.Action]) -> [String] { SessionTests.lines(actions) }
+    }
+
+    @Test func claimsOfOneSessionShareAFlight() {
+        var lane = Lane()
+        #expect(lane.claim(1) == ["run #1 fullGrant of 1"])
+        #expect(lane.claim(2) == [])
+        #expect(lane.succeed(1, generation: 7) == ["commit g7 of 1", "deliver [1, 2] g7"])
+        #expect(lane.claim(3) == ["deliver [3] g7"])
+        #expect(lane.machine.isIdle)
+    }
+
+    @Test func identitiesWithTheSameUserTakeTurns() {
+        var lane = Lane()
+        _ = lane.claim(1)
+        #expect(lane.claim(2, Self.sibling) == [])
+        #expect(lane.fail(1, .timedOut) == ["deliver [1] failed timedOut", "run #2 fullGrant of 2"])
+        #expect(lane.succeed(2, Self.sibling, generation: 8) == ["commit g8 of 2", "deliver [2] g8"])
+    }
+
+    @Test func rule4_ARotatedRefreshTokenIsCommittedBeforeTheSessionIsUsed() {
+        var lane = Lane()
+        _ = lane.claim(1)
+        #expect(lane.succeed(1, generation: 7, rotated: true) == ["commit g7 of 1"])
+        #expect(lane.claim(2) == [])
+        let delivered = Self.lines(lane.machine.committed(Self.key, generation: 7, succeeded: true))
+        #expect(delivered == ["deliver [1, 2] g7"])
+        #expect(Self.lines(lane.machine.committed(Self.key, generation: 7, succeeded: true)) == [])
+    }
+
+    @Test func rule4_AFailedCommitIsReportedAndTheSessionUsed() {
+        var lane = Lane()
+        _ = lane.claim(1)
+        _ = lane.succeed(1, generation: 7, rotated: true)
+        let delivered = Self.lines(lane.machine.committed(Self.key, generation: 7, succeeded: false))
+        #expect(delivered == ["report storeDegraded", "deliver [1] g7"])
+    }
+
+    @Test func wish33_ARefusedRefreshTokenLeadsToAFullGrant() {
+        var lane = Lane()
+        _ = lane.claim(1)
+        _ = lane.succeed(1, generation: 7)
+        #expect(lane.claim(2, at: 100) == ["run #2 refreshToken of 1"])
+        #expect(lane.fail(2, .credentialRejected) == ["drop refresh token", "run #2 fullGrant of 1"])
+        #expect(lane.fail(2, .credentialRejected) == ["deliver [2] failed rejected", "report credentialQuarantined"])
+        #expect(lane.claim(3, at: 100) == ["deliver [3] failed rejected"])
+    }
+
+    @Test func aRefusedRefreshTokenWithNothingBelowNeedsAPerson() {
+        var lane = Lane()
+        _ = lane.claim(1)
+        _ = lane.succeed(1, generation: 7)
+        #expect(lane.claim(2, full: false, at: 100) == ["run #2 refreshToken of 1"])
+        let expected = ["drop refresh token", "deliver [2] failed login", "report loginNeeded"]
+        #expect(lane.fail(2, .credentialRejected) == expected)
+    }
+
+    @Test func withoutAnyRungAPersonIsNeeded() {
+        var lane = Lane()
+        #expect(lane.claim(1, full: false) == ["deliver [1] failed login", "report loginNeeded"])
+    }
+
+    @Test func wish27_AnIssuerThatIsDownCostsNoRefreshToken() {
+        var lane = Lane()
+        _ = lane.claim(1)
+        _ = lane.succeed(1, generation: 7)
+        _ = lane.claim(2, at: 100)
+        #expect(lane.fail(2, .issuerUnavailable(retryAfter: nil)) == ["deliver [2] failed unavailable"])
+        #expect(lane.claim(3, at: 101) == ["run #3 refreshToken of 1"])
+    }
+
+    @Test func oam_ADeadUserTokenMeansOneNewLoginPerFlight() {
+        var lane = Lane()
+        _ = lane.claim(1)
+        _ = lane.succeed(1, generation: 7, refresh: false)
+        let standing = lane.standing
+        let again = lane.machine.sessionRefused(
+            Self.key, generation: 7, by: 1, standing: standing, canGrantFully: true, at: 0)
+        #expect(Self.lines(again) == ["run #2 fullGrant of 1"])
+        _ = lane.succeed(2, generation: 8, refresh: false)
+        let final = lane.machine.sessionRefused(
+            Self.key, generation: 8, by: 1, standing: standing, canGrantFully: true, at: 0)
+        #expect(Self.lines(final) == ["deliver [1] failed denied"])
+        lane.machine.released(1)
+        #expect(lane.claim(1) == ["run #3 fullGrant of 1"])
+    }
+
+    @Test func aLateRefusalOfAnOlderSessionGetsTheCurrentOne() {
+        var lane = Lane()
+        _ = lane.claim(1)
+        _ = lane.succeed(1, generation: 8)
+        let actions = lane.machine.sessionRefused(
+            Self.key, generation: 7, by: 5, standing: lane.standing, canGrantFully: true, at: 0)
+        #expect(Self.lines(actions) == ["deliver [5] g8"])
+    }
+
+    // MARK: - Rule 9
+
+    @Test func rule9_TheLaneStaysTakenUntilACutOffStepIsKnown() {
+        var lane = Lane()
+        _ = lane.claim(1)
+        let actions = lane.machine.epochRose(of: digest(1), to: 2, cause: .reload)
+        #expect(Self.lines(actions) == ["deliver [1] failed unavailable"])
+        lane.standing.epoch = 2
+        #expect(lane.claim(2) == [])
+        #expect(lane.succeed(1, generation: 7) == ["discard #1", "run #2 fullGrant of 1"])
+    }
+
+    @Test func rule9_AfterALogoutTheLateRefreshTokenIsRevoked() {
+        var lane = Lane()
+        _ = lane.claim(1)
+        _ = lane.machine.epochRose(of: digest(1), to: 2, cause: .logout)
+        #expect(lane.succeed(1, generation: 7, rotated: true) == ["discard #1 revoke"])
+        #expect(lane.machine.isIdle)
+    }
+
+    @Test func rule9_TheRefusalOfAnOldSecretDoesNotBlockTheNewOne() {
+        var lane = Lane()
+        _ = lane.claim(1)
+        lane.machine.refusalsLifted(of: digest(1), secretVersion: 2)
+        lane.standing.secretVersion = 2
+        #expect(lane.claim(2) == [])
+        #expect(lane.fail(1, .credentialRejected) == ["deliver [1] failed rejected", "run #2 fullGrant of 1"])
+    }
+
+    @Test func aResetLiftsTheQuarantineAndAPurgeKeepsWhatAPersonBrought() {
+        var lane = Lane()
+        _ = lane.claim(1)
+        _ = lane.fail(1, .credentialRejected)
+        _ = lane.machine.epochRose(of: digest(1), to: 2, cause: .reset)
+        #expect(lane.machine.refusal(of: Self.key) == nil)
+        let human = SessionMachine.Session(
+            generation: 9, stopServingAt: .seconds(100), hasRefreshToken: true, isHuman: true)
+        lane.machine.adopted(Self.key, human)
+        _ = lane.machine.epochRose(of: digest(1), to: 3, cause: .purge)
+        #expect(lane.claim(2, full: false) == ["run #2 refreshToken of 1"])
+    }
+
+    @Test func aClaimantThatWentAwayIsNotTold() {
+        var lane = Lane()
+        _ = lane.claim(1)
+        _ = lane.claim(2, Self.sibling)
+        lane.machine.released(1)
+        lane.machine.released(2)
+        #expect(lane.succeed(1, generation: 7) == ["commit g7 of 1"])
+        #expect(lane.machine.isIdle)
+    }
+}
