@@ -105,6 +105,7 @@ extension CallerConnection {
                     // Everything so far has been forwarded, so the block may be used again from behind the head.
                     retainsBody = false
                     exchange.body = .lost
+                    shrinkToHead()
                 }
             }
             if !retainsBody {
@@ -126,6 +127,21 @@ extension CallerConnection {
         }
     }
 
+    /// Bytes of a body that are decoded and sent at a time.
+    static let pieceLimit = 64 * 1024
+
+    /// Gives a large block back once its body is on its way; the head stays, for the record.
+    private func shrinkToHead() {
+        guard let large = block, large.count > buffers.blockSize, headLength <= buffers.blockSize / 2,
+            let small = buffers.take()
+        else { return }
+        small.put(UnsafeRawBufferPointer(rebasing: large[..<headLength]), at: 0)
+        buffers.give(large)
+        block = small
+        bodyAt = headLength
+        end = headLength
+    }
+
     private func growForReplay(_ size: Int) -> Bool {
         guard let route, size - headLength < route.replayBody else { return false }
         return growBlock(to: min(size * 4, headLength + route.replayBody + buffers.blockSize))
@@ -137,7 +153,8 @@ extension CallerConnection {
         guard let block else { return false }
         // From here on some of the body is gone, unless it stays in the block.
         if !retainsBody { exchange.body = .lost }
-        let raw = UnsafeRawBufferPointer(rebasing: block[bodyAt..<end])
+        // In pieces, even when a retained body has made the block large: what a slow upstream leaves of a piece has to be kept.
+        let raw = UnsafeRawBufferPointer(rebasing: block[bodyAt..<min(end, bodyAt + Self.pieceLimit)])
         do throws(ChunkFault) {
             let step = try requestBody.next(raw)
             bodyAt += step.consumed

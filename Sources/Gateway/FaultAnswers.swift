@@ -63,7 +63,11 @@ extension Fault {
             .init(
                 503, "Service Unavailable", "issuer-answer-invalid", "The issuer's answer cannot be used",
                 "proxy_internal_response")
-        case .credentialRejected, .quarantined:
+        case .quarantined:
+            .init(
+                503, "Service Unavailable", "credential-quarantined", "The issuer rejected the credential",
+                "proxy_internal_response")
+        case .credentialRejected:
             .init(
                 503, "Service Unavailable", "credential-rejected", "The issuer rejected the credential",
                 "proxy_internal_response")

@@ -48,7 +48,9 @@ extension Gateway {
             events.error("store degraded", [place, LogField("reason", .name(reason))])
             return OpenedStore(store: store, state: .degraded(reason), rows: store.restore(), key: ring.first)
         case .lockedByAnother:
-            return refused("another process owns \(path)", place, ring, events)
+            var opened = refused("another process owns \(path)", place, ring, events)
+            opened.state = .locked("another process owns \(path)")
+            return opened
         case .unknownKey(let ids):
             let names = ids.map { SealingKey.name(of: $0) }.joined(separator: ", ")
             var opened = refused("it is sealed with a key that store.key does not name: \(names)", place, ring, events)
@@ -57,7 +59,9 @@ extension Gateway {
         case .notOurs(let reason):
             return refused("the file is not a token store: \(reason)", place, ring, events)
         case .newer(let version):
-            return refused("a newer version wrote it (format \(version))", place, ring, events)
+            var opened = refused("a newer version wrote it (format \(version))", place, ring, events)
+            opened.marksUnreadable = true
+            return opened
         }
     }
 

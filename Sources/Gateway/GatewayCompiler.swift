@@ -223,6 +223,7 @@ struct GatewayCompiler {
             edits.userAgentMode = webgate.userAgentMode == .replace ? .replace : .prepend
             var agent = webgate.userAgentPrefix
             if !agent.contains("/") { agent += "/1.0" }
+            if webgate.userAgentMode == .prepend { agent += " " }
             edits.userAgent = Array(agent.utf8)
         }
         return edits

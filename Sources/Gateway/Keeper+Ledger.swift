@@ -94,12 +94,17 @@ extension Keeper {
     /// Whether a password step would be refused now.
     func attemptsRefused(_ identity: KeptIdentity) -> Bool {
         guard let mark = try? mark(of: identity) else { return false }
-        return attempts.verdict(for: mark, identity.policy.attempts) != .allowed && identity.session == nil
+        switch attempts.verdict(for: mark, identity.policy.attempts) {
+        case .allowed: return false
+        // Lost marks are a reason to hold back a password, which locks an account; a client secret locks nothing.
+        case .unreadable where identity.policy.kind == .proactive: return false
+        case .spent, .lastAttempt, .unreadable: return identity.session == nil
+        }
     }
 
     /// Books an attempt on disk before the password leaves: a crash in between must not give it back.
     func spendAttempt(of identity: KeptIdentity) async throws(Handshakes.GrantFailure) {
-        if case .refused(let reason) = storeState {
+        if case .locked(let reason) = storeState {
             throw .configuration(reason: "no password step without the store: \(reason)")
         }
         guard let mark = try mark(of: identity) else { return }

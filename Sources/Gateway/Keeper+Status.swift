@@ -92,7 +92,7 @@ extension Keeper {
             case .none: "memory only"
             case .serving: "serving"
             case .degraded(let reason): "degraded: \(reason)"
-            case .refused(let reason): "not used: \(reason)"
+            case .locked(let reason), .refused(let reason): "not used: \(reason)"
             }
         return GatewayStatus(
             identities: identityList, tokens: tokenList, store: storeWord, restoredTokens: restoredTokens,

@@ -43,7 +43,9 @@ actor Keeper: KeeperInbox {
     enum StoreState: Sendable, Equatable {
         case none, serving
         case degraded(String)
-        /// Another process owns it, or its key is unknown: this process makes no password step.
+        /// Another process owns it: this one makes no password step, for it cannot see which attempts the other has spent.
+        case locked(String)
+        /// It cannot be used and is left alone: this process serves from memory.
         case refused(String)
     }
 

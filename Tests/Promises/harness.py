@@ -185,9 +185,8 @@ class Cardea:
         who = {"oam_webgate": merge(block, identity)}
         if token:
             who["token"] = token
-        self.config = self.frame(
-            merge({"identities": {"hr": who}, "routes": [merge(self.route("hr", self.lab.listen), route)]}, changes)
-        )
+        routes = [merge(self.route("hr", self.lab.listen), route)]
+        self.config = merge(self.frame({"identities": {"hr": who}, "routes": routes}), changes)
         return self
 
     def oauth(self, identity=None, token=None, route=None, changes=None):
@@ -200,16 +199,14 @@ class Cardea:
         who = {"oauth2": merge(block, identity)}
         if token:
             who["token"] = token
-        self.config = self.frame(
-            merge({"identities": {"api": who}, "routes": [merge(self.route("api", self.lab.listen), route)]}, changes)
-        )
+        routes = [merge(self.route("api", self.lab.listen), route)]
+        self.config = merge(self.frame({"identities": {"api": who}, "routes": routes}), changes)
         return self
 
     def with_identity(self, block, changes=None):
         """A route to the lab with any one identity."""
-        self.config = self.frame(
-            merge({"identities": {"only": block}, "routes": [self.route("only", self.lab.listen)]}, changes)
-        )
+        routes = [self.route("only", self.lab.listen)]
+        self.config = merge(self.frame({"identities": {"only": block}, "routes": routes}), changes)
         return self
 
     def route(self, use, to):

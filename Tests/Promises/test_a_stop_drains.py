@@ -47,20 +47,3 @@ def test_a_hung_request_does_not_hold_the_stop_for_ever(gateway):
         gateway.may_exit = True
         gateway.process.send_signal(signal.SIGTERM)
         gateway.process.wait(10)
-
-
-def test_a_reload_that_is_wrong_changes_nothing(hot):
-    good = hot.file.read_text()
-    hot.file.write_text("identities: [this is no map\n")
-    hot.process.send_signal(signal.SIGHUP)
-    eventually(
-        lambda: any("reload refused" in json.dumps(event) for event in hot.events()), what="'reload refused' in the log"
-    )
-    assert hot.get().status == 200
-    hot.file.write_text(good)
-    hot.process.send_signal(signal.SIGHUP)
-    eventually(
-        lambda: any("reload done" in json.dumps(event) for event in hot.events()), what="'reload done' in the log"
-    )
-    assert hot.get().status == 200
-    assert hot.lab.counts()["issuer_calls"] == 0

@@ -61,7 +61,6 @@ HEADS = {
     "a fragment in the target": (post(CL, target="/hr/rest/echo#x", body="hello"), BAD),
     "no version": (post(CL, version="", body="hello"), BAD),
     "a lower-case version": (post(CL, version="http/1.1", body="hello"), {400, 505}),
-    "version 1.2": (post(CL, version="HTTP/1.2", body="hello"), {400, 505}),
     "version 2.0": (post(CL, version="HTTP/2.0", body="hello"), {400, 505}),
     "version 1.10": (post(CL, version="HTTP/1.10", body="hello"), {400, 505}),
     "a dot segment": (post(CL, target="/hr/rest/../admin", body="hello"), BAD),

@@ -52,35 +52,11 @@ def test_an_identity_is_not_used_where_the_route_says_none(gateway):
     assert len([name for name, _ in fields if name.lower() == "authorization"]) == 1
 
 
-@pytest.mark.parametrize("http", ["auto", "2"])
-def test_an_http2_upstream(gateway, lab, tmp_path, http):
-    folder = tmp_path / "nginx2"
-    folder.mkdir()
-    server = Nginx(lab, folder, http2=True)
-    try:
-        gateway.webgate(
-            route={"to": f"https://{server.address}", "tls": {"ca": str(server.ca)}, "http": http}
-        ).start().warm()
-        body = b"h2" * 100_000
-        answer = gateway.call("POST", "/hr/rest/echo", body)
-        assert (answer.status, answer.json["length"]) == (200, len(body))
-        assert len(gateway.get("/hr/rest/stream?bytes=3000000&chunked=1").body) == 3_000_000
-        assert lab.counts()["access"] == 1
-    finally:
-        server.close()
-
-
 def test_a_token_endpoint_is_not_followed_elsewhere(gateway):
     gateway.lab.faults(issuer_redirect=True)
     gateway.oauth(token={"acquire_timeout": "3s"}).start()
     assert gateway.get("/api/employees/1").status in (502, 503)
     assert gateway.lab.counts()["issuer_calls"] <= 2
-
-
-def test_discovery_must_name_the_issuer_that_was_configured(gateway):
-    issuer = {"token_url": None, "issuer": f"http://{gateway.lab.issuer}"}
-    gateway.oauth(identity=issuer).start().warm("/api/employees/1")
-    assert gateway.lab.counts()["token"] == 1
 
 
 def test_the_listener_is_on_loopback_only(hot):

@@ -32,19 +32,6 @@ def test_browsers_when_allowed(gateway):
     assert gateway.get(headers={"Origin": "https://app.example"}).status == 200
 
 
-def test_a_caller_token_is_asked_for_and_removed(gateway):
-    token = gateway.secret("caller-token", "caller-token-value-5")
-    gateway.webgate(route={"callers": {"token": token}}).start()
-    answer = gateway.get("/hr/rest/headers")
-    assert answer.status == 401 and answer.field("WWW-Authenticate")
-    assert gateway.get("/hr/rest/headers", headers={"Authorization": "Bearer wrong"}).status == 401
-    assert gateway.lab.counts()["protected_requests"] == 0
-    basic = base64.b64encode(b"anyone:caller-token-value-5").decode()
-    for value in ("Bearer caller-token-value-5", f"Basic {basic}"):
-        answer = gateway.get("/hr/rest/headers", headers={"Authorization": value})
-        assert answer.status == 200 and len([f for f in answer.json["headers"] if f[0].lower() == "authorization"]) == 1
-
-
 def test_an_address_that_is_not_allowed_is_403(gateway):
     gateway.webgate(route={"callers": {"allow": ["10.0.0.0/8"]}}).start()
     assert gateway.get().status == 403

@@ -103,26 +103,6 @@ def test_every_log_line_is_json(hot):
     assert "token acquired" in text or "challenge answered" in text
 
 
-def test_tokens_are_listed_without_their_value(hot):
-    status, out, err = hot.command("tokens", "list")
-    assert status == 0 and "hr" in out and "HR_WG" in out, out + err
-    status, out, _ = hot.command("tokens", "list", "--json")
-    assert status == 0 and json.loads(out)
-
-
-def test_a_purge_forgets(hot):
-    assert hot.command("tokens", "purge", "hr")[0] == 0
-    assert hot.get().status == 200
-    assert hot.lab.counts()["access"] == 1
-
-
-def test_explain_says_which_route_and_identity(hot):
-    status, out, err = hot.command("explain", "GET", f"http://{hot.listen}/hr/rest/employees/42")
-    assert status == 0, err
-    for word in ("hr", hot.lab.listen, "oam_webgate", "HR_WG"):
-        assert word in out
-
-
 def test_check_live_gets_a_token(gateway):
     gateway.oauth()
     gateway.file.write_text(json.dumps(gateway.config))

@@ -1,0 +1,65 @@
+# One command for each thing; `make` lists them.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+MAKEFLAGS += --no-builtin-rules --no-print-directory
+.DEFAULT_GOAL := help
+
+SWIFT ?= swift
+FORMAT := $(SWIFT) format
+SOURCES := Package.swift Sources Tests
+# The targets that share memory between threads.
+CONCURRENT := HotCacheTests|ReactorTests|TelemetryTests
+SECONDS_PER_TARGET ?= 30
+RELEASE := $(SWIFT) build -c release --static-swift-stdlib
+
+.PHONY: help
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: setup
+setup: ## install what building and testing needs (as root; else the command to run)
+	@.ci/setup test
+
+.PHONY: build
+build: ## debug build of everything
+	@.ci/setup build
+	$(SWIFT) build
+
+.PHONY: release
+release: ## the binary to install: .build/release/cardea
+	@.ci/setup build
+	$(RELEASE) --product cardea
+
+.PHONY: test
+test: setup ## all tests: Swift, thread sanitizer, then the promises against the real binary
+	$(SWIFT) build
+	$(SWIFT) test --parallel
+	$(SWIFT) test --scratch-path .build/tsan --sanitize=thread --filter '$(CONCURRENT)'
+	python=$$(.ci/setup python); CARDEA_PYTHON=$$python $$python -m pytest -p no:cacheprovider Tests/Promises
+
+.PHONY: lint
+lint: ## format and warnings, both strict
+	$(FORMAT) lint --strict --recursive --parallel $(SOURCES)
+	@.ci/setup build
+	$(SWIFT) build --build-tests --scratch-path .build/lint -Xswiftc -warnings-as-errors
+
+.PHONY: format
+format: ## format every Swift file in place
+	$(FORMAT) --in-place --recursive --parallel $(SOURCES)
+
+.PHONY: fuzz
+fuzz: ## hostile bytes for every parser, SECONDS_PER_TARGET=30
+	@.ci/setup build
+	Tests/Fuzz/run $(SECONDS_PER_TARGET)
+
+.PHONY: demo
+demo: ## a legacy caller, a WebGate and Cardea between them, measured; ONCE=1 ends after the measurements
+	@.ci/setup demo
+	$(RELEASE) --product cardea
+	$(RELEASE) --product cardea-lab
+	@Tests/Demo/demo $(if $(ONCE),--once)
+
+.PHONY: clean
+clean: ## remove everything that was built
+	rm -rf .build
