@@ -11,7 +11,7 @@ SOURCES := Package.swift Sources Tests
 # The targets that share memory between threads.
 CONCURRENT := HotCacheTests|ReactorTests|TelemetryTests
 SECONDS_PER_TARGET ?= 30
-RELEASE := $(SWIFT) build -c release --static-swift-stdlib
+RELEASE := $(SWIFT) build -c release
 
 .PHONY: help
 help: ## this list
@@ -26,10 +26,11 @@ build: ## debug build of everything
 	@.ci/setup build
 	$(SWIFT) build
 
+# With the runtime linked in: the machine it goes to has no Swift.
 .PHONY: release
 release: ## the binary to install: .build/release/cardea
 	@.ci/setup build
-	$(RELEASE) --product cardea
+	$(RELEASE) --static-swift-stdlib --product cardea
 
 .PHONY: test
 test: setup ## all tests: Swift, thread sanitizer, then the promises against the real binary

@@ -11,7 +11,8 @@ internal import Telemetry
 /// The block holds the request's head at its front for as long as the request may have to be sent (again); the body's received bytes
 /// follow it, undecoded. A replay rewinds `bodyAt` to the end of the head.
 final class CallerConnection: Stream, UpstreamUser {
-    unowned let data: DataLoop
+    // Unchecked: a loop lives as long as the process, and a check here would be a locked instruction for every request.
+    unowned(unsafe) let data: DataLoop
     let listener: ListenerPlan
     let peer: Peer
 

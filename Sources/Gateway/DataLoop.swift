@@ -31,6 +31,7 @@ final class DataLoop {
     private var callers: [ObjectIdentifier: CallerConnection] = [:]
     private(set) var isDraining = false
     private let local: LocalAddresses
+    private let census: AddressCensus?
 
     let pseudonym: String
     /// Our mark in a `Via` field.
@@ -46,7 +47,7 @@ final class DataLoop {
     init(
         index: Int, loop: Loop, plan: GatewayPlan, reader: consuming Reader, keeper: any KeeperInbox,
         metrics: LoopMetrics,
-        access: AccessRing?, events: EventLog, resolver: Resolver, local: LocalAddresses
+        access: AccessRing?, events: EventLog, resolver: Resolver, local: LocalAddresses, census: AddressCensus?
     ) {
         self.index = index
         self.loop = loop
@@ -57,6 +58,7 @@ final class DataLoop {
         self.events = events
         self.resolver = resolver
         self.local = local
+        self.census = census
         limits = plan.limits
         pseudonym = plan.pseudonym
         viaMark = Array(plan.pseudonym.utf8)
@@ -81,7 +83,9 @@ final class DataLoop {
     }
 
     func admit(_ descriptor: Int32, from address: SocketAddress?, listener: ListenerPlan) {
-        guard callers.count < limits.connections else {
+        let isWelcome = census == nil || listener.isUnix || address.map { census?.enter($0) ?? true } ?? true
+        if !isWelcome || callers.count >= limits.connections {
+            if isWelcome, !listener.isUnix, let address { census?.leave(address) }
             metrics.glitch(.connectionLimit)
             let message = Fault(.tooManyConnections, retryAfter: 1)
                 .message(pseudonym: pseudonym, route: nil, headOnly: false, close: true)
@@ -100,6 +104,7 @@ final class DataLoop {
         }
         let caller = CallerConnection(data: self, listener: listener, peer: peer)
         guard loop.watch(caller, descriptor: descriptor) else {
+            if let address = peer.address { census?.leave(address) }
             loop.kernel.close(descriptor)
             return
         }
@@ -109,7 +114,10 @@ final class DataLoop {
     }
 
     func callerClosed(_ caller: CallerConnection) {
-        if callers.removeValue(forKey: ObjectIdentifier(caller)) != nil { metrics.callerClosed() }
+        if callers.removeValue(forKey: ObjectIdentifier(caller)) != nil {
+            metrics.callerClosed()
+            if let address = caller.peer.address { census?.leave(address) }
+        }
         if isDraining, callers.isEmpty { drained?() }
     }
 

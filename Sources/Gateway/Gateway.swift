@@ -25,6 +25,7 @@ public final class Gateway: Sendable {
     private let seeds: Mutex<Seeds>
     let startedAt: UInt64
     let waitUntil: UInt64
+    private let secretFolders: [String]
     let readied = Atomic<Bool>(false)
     let adminServers = Mutex<[AdminServer]>([])
 
@@ -76,6 +77,7 @@ public final class Gateway: Sendable {
         metrics = MetricBoard()
         let blocks = metrics.adopt(plan.metrics.schema, writers: loopCount)
         let local = LocalAddresses.snapshot()
+        let census = plan.limits.perAddress.map { AddressCensus(limit: $0) }
         var loops: [LoopBound<DataLoop>] = []
         for index in 0..<loopCount {
             do {
@@ -86,7 +88,7 @@ public final class Gateway: Sendable {
                             index: index, loop: loop, plan: plan, reader: cache.makeReader(index), keeper: keeper,
                             metrics: LoopMetrics(plan: plan.metrics, block: blocks[index]),
                             access: configuration.log.access == .off ? nil : log.makeRing(), events: log.events,
-                            resolver: resolver, local: local)))
+                            resolver: resolver, local: local, census: census)))
             } catch { throw GatewayFault("\(error)") }
         }
         self.loops = loops
@@ -103,6 +105,7 @@ public final class Gateway: Sendable {
             }
             log.events.info("listening", [LogField("address", .name(listener.text))])
         }
+        secretFolders = FolderWatch.folders(of: configuration, environment: environment)
         startedAt = keeperLoop.kernel.now()
         let patience =
             identities.filter { $0.policy.startup == .wait }.map { $0.policy.access.acquireTimeout }.max() ?? 0
@@ -145,6 +148,7 @@ public final class Gateway: Sendable {
                 keeper.warmUp()
             }
         }
+        watchSecrets()
         do {
             let keeperLoop = self.keeperLoop
             _ = try WorkerThread(name: "keeper") { keeperLoop.run() }
@@ -154,6 +158,14 @@ public final class Gateway: Sendable {
             }
         } catch { throw GatewayFault("\(error)") }
         phase.store(Phase.serving, ordering: .releasing)
+    }
+
+    /// A changed secret takes effect at once, without a request that meets the old one. Best effort: without inotify the next request that
+    /// needs the secret finds the change.
+    private func watchSecrets() {
+        let keeper = self.keeper
+        guard let watch = FolderWatch(loop: keeperLoop, folders: secretFolders) else { return }
+        watch.changed = { keeper.assumeIsolated { $0.secretsMayHaveChanged() } }
     }
 
     /// Addresses that are listened on, as configured.

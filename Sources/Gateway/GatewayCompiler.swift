@@ -67,7 +67,7 @@ struct GatewayCompiler {
             connections: max(1, connections / loops), headerSize: limits.headerSize,
             heads: HeadLimits(headSize: limits.headerSize, fields: limits.headers),
             waiters: max(1, limits.waiters / loops),
-            largeBytes: max(1 << 20, limits.replayMemory / loops))
+            largeBytes: max(1 << 20, limits.replayMemory / loops), perAddress: limits.connectionsPerAddress)
     }
 
     private func accessPolicy() -> AccessPolicy {
@@ -216,6 +216,13 @@ struct GatewayCompiler {
             if case .header(let own?, _, _) = route.inject { name = own }
             guard let field = FieldName(name) else { throw GatewayFault("route \(route.name): inject: \(name)") }
             edits.drop.insert(field)
+            if case .header(_, _, .keepAs(let kept)) = route.inject {
+                guard let keptName = FieldName(kept) else { throw GatewayFault("route \(route.name): keep_as: \(kept)") }
+                // Callers must not be able to write the kept field themselves.
+                edits.drop.insert(keptName)
+                edits.renamed = field.bytes
+                edits.renamedTo = Array(kept.utf8)
+            }
         }
         if case .identity(let name) = route.use,
             case .oamWebgate(let webgate)? = configuration.identity(named: name)?.handshake

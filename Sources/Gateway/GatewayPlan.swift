@@ -41,4 +41,6 @@ struct DataLimits: Sendable {
     var waiters: Int
     /// Bytes of blocks beyond the ordinary size: bodies kept for a replay, big heads, output that a slow peer leaves behind.
     var largeBytes: Int
+    /// Connections of one caller address, over all loops; nil: as many as there may be.
+    var perAddress: Int?
 }

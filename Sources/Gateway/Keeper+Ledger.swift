@@ -81,6 +81,15 @@ extension Keeper {
         }
     }
 
+    /// A folder of secrets changed.
+    func secretsMayHaveChanged() {
+        for identity in identities {
+            identity.secretsCheckedAt = 0
+            noticeSecrets(of: identity)
+        }
+        flushOrders()
+    }
+
     // MARK: - Login attempts
 
     private func mark(of identity: KeptIdentity) throws(Handshakes.GrantFailure) -> AttemptMark? {

@@ -38,7 +38,7 @@ actor Keeper: KeeperInbox {
     private var loops: [LoopBound<DataLoop>] = []
     private var outbox: [[KeeperOrder]] = []
     private var flushPending = false
-    private var isOpen = false
+    private var clock = WallClockWatch()
 
     enum StoreState: Sendable, Equatable {
         case none, serving
@@ -72,6 +72,7 @@ actor Keeper: KeeperInbox {
     }
 
     private func take(_ report: LoopReport, from loop: Int) {
+        noticeClock()
         switch report {
         case .needed(let slot): needed(slot, from: loop)
         case .refreshDue(let slot, let generation):
@@ -89,12 +90,19 @@ actor Keeper: KeeperInbox {
 
     var now: UInt64 { executor.loop.kernel.now() }
 
+    /// Looked at whenever there is work, not by a timer: an idle gateway does not wake up, and a jump matters when a token is used.
+    private func noticeClock() {
+        let wall = executor.loop.kernel.wallMilliseconds()
+        guard clock.observe(wall: wall &* 1_000_000, boot: now) else { return }
+        events.warn("wall clock jumped; every token is due for renewal")
+        for token in tokens.values { apply(token.machine.wallClockJumped(at: now), to: token) }
+    }
+
     // MARK: - Mail out
 
     func connect(_ loops: [LoopBound<DataLoop>]) {
         self.loops = loops
         outbox = Array(repeating: [], count: loops.count)
-        isOpen = true
         flushOrders()
     }
 

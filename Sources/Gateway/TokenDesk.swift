@@ -7,7 +7,8 @@ internal import Tokens
 
 /// Where the exchanges of one loop get their tokens: from the hot cache, or by waiting for the keeper.
 final class TokenDesk {
-    unowned let data: DataLoop
+    // Unchecked: a loop lives as long as the process, and a check here would be a locked instruction for every request.
+    unowned(unsafe) let data: DataLoop
     private let keeper: any KeeperInbox
     private let loopIndex: Int
 

@@ -18,7 +18,8 @@ protocol UpstreamUser: AnyObject {
 /// One connection to an upstream or an issuer: connects, does the TLS handshake, then carries one request at a time, and between
 /// requests waits in its group's pool.
 final class UpstreamConnection: Stream {
-    unowned let group: UpstreamGroup
+    // Unchecked, as in `CallerConnection`: groups live as long as their loop.
+    unowned(unsafe) let group: UpstreamGroup
     private(set) var state = State.connecting
     weak var user: (any UpstreamUser)?
     /// It has carried a request before: a loss before the first byte of an answer may be a stale connection.

@@ -4,6 +4,9 @@
 public struct RequestEdits: Sendable {
     /// Fields to delete; names that differ only in `_` for `-` go with them.
     public var drop = NameSet()
+    /// A field of the caller that is deleted for ours, and the name under which its value is forwarded all the same. Both empty: none.
+    public var renamed: [UInt8] = []
+    public var renamedTo: [UInt8] = []
     /// Ready lines, each with its CRLF. Use `set` to add one together with its deletion.
     public private(set) var setLines: [UInt8] = []
     public var userAgentMode = UserAgentMode.keep
@@ -62,7 +65,7 @@ extension RequestEdits {
 
     /// Bytes that writing can add to a received head, credential apart.
     public var growth: Int {
-        setLines.count + userAgent.count + host.count + targetPrefix.count + via.count + 256
+        setLines.count + userAgent.count + host.count + targetPrefix.count + via.count + renamedTo.count + 256
     }
 
     /// Deleted from every request: they speak of one hop, or are written anew (RFC 9110 §7.6.1, §11.7.2).

@@ -93,6 +93,11 @@ private func writeReceivedFields(
             let refused = field.marks.contains(.nominated) || edits.drop.covers(field, in: bytes)
             let value = refused ? ByteRange.empty : field.value
             switch field.known {
+            case _ where isRenamed(field, bytes, edits):
+                output.append(edits.renamedTo.span)
+                output.append(": ")
+                output.append(bytes, field.value)
+                output.append("\r\n")
             case .userAgent:
                 if !seenUserAgent { writeUserAgent(value, bytes, edits, &output) }
                 seenUserAgent = true
@@ -126,7 +131,16 @@ private func verdict(
         break
     }
     if field.marks.contains(.nominated) { return .drop }
+    if isRenamed(field, bytes, edits) { return .edit }
     return edits.drop.covers(field, in: bytes) ? .drop : .keep
+}
+
+/// The exact name alone: a look-alike is no value of the caller's that anybody asked to keep.
+private func isRenamed(_ field: Field, _ bytes: Span<UInt8>, _ edits: borrowing RequestEdits) -> Bool {
+    guard edits.renamed.count == Int(field.name.count), !edits.renamed.isEmpty else { return false }
+    let name = edits.renamed.span
+    for offset in name.indices where lowercased(bytes[Int(field.name.start) &+ offset]) != name[offset] { return false }
+    return true
 }
 
 private func writeUserAgent(

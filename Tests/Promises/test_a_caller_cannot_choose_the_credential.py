@@ -100,3 +100,11 @@ def test_the_gateway_names_itself_in_via(hot):
 def test_a_loop_is_refused(hot):
     answer = hot.get("/hr/rest/employees/1", headers={"Via": "1.1 edge-1"})
     assert answer.status == 502 and hot.lab.counts()["protected_requests"] == 0
+
+
+def test_a_kept_value_arrives_under_its_other_name(gateway):
+    inject = {"header": "Authorization", "value": "Bearer {token}", "caller_value": {"keep_as": "X-Caller-Authorization"}}
+    gateway.oauth(route={"inject": inject}).start().warm("/api/employees/1")
+    sent = {"Authorization": "Basic bGVnYWN5", "X-Caller-Authorization": "forged"}
+    fields = gateway.get("/api/headers", headers=sent).json["headers"]
+    assert [value for name, value in fields if name.lower() == "x-caller-authorization"] == ["Basic bGVnYWN5"]

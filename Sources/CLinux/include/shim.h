@@ -18,6 +18,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/inotify.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -69,6 +70,13 @@ static inline int cardea_set_option(int descriptor, int level, int option, int v
 
 // User of the process at the other end of a unix socket; -1 when the kernel does not say.
 long cardea_peer_user(int descriptor);
+
+static inline int cardea_inotify(void) { return inotify_init1(IN_NONBLOCK | IN_CLOEXEC); }
+
+// Whatever may have given a file in the folder another content or another target.
+static inline int cardea_inotify_folder(int descriptor, const char *folder) {
+    return inotify_add_watch(descriptor, folder, IN_CLOSE_WRITE | IN_CREATE | IN_MOVED_TO | IN_DELETE | IN_ONLYDIR);
+}
 
 static inline uint64_t cardea_boottime(void) {
     struct timespec now;
