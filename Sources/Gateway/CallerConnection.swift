@@ -227,6 +227,7 @@ final class CallerConnection: Stream, UpstreamUser {
         guard let route else { return }
         releaseUpstream(reusable: canReuseHeldAnswer())
         record.tokenAt = loop.now
+        record.replayed = exchange.replayed
         let connection = data.group(route.upstream).take(for: self, fresh: fresh)
         upstream = connection
         upstreamAddress = connection.address?.logAddress

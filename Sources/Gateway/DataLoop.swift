@@ -197,7 +197,7 @@ final class DataLoop {
         let total = now - min(now, record.startedAt)
         metrics.finished(
             route: caller.route?.index, status: caller.answerStatus, nanoseconds: total, cache: record.cache)
-        if caller.exchange.replayed { metrics.replayed(route: caller.route?.index, refused: record.fault != nil) }
+        if record.replayed { metrics.replayed(route: caller.route?.index, refused: record.fault != nil) }
         guard let access, plan.accessPolicy.admits(status: caller.answerStatus, faulted: record.fault != nil) else {
             return
         }
@@ -218,7 +218,7 @@ final class DataLoop {
             }
             line.total = total
             line.cache = record.cache
-            line.replayed = caller.exchange.replayed
+            line.replayed = record.replayed
             line.fault = record.fault.map { plan.faultNames[$0] ?? 0 } ?? 0
             line.setMethod(caller.heldMethod)
             line.setPath(caller.heldPath)

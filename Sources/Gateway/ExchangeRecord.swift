@@ -11,6 +11,7 @@ struct ExchangeRecord {
     var firstByteAt: UInt64 = 0
     var answeredAt: UInt64 = 0
     var cache = AccessRecord.CacheState.none
+    var replayed = false
     var fault: Fault.Kind?
     /// Where in the block the method and the target lie.
     var method = ByteRange(start: 0, count: 0)

@@ -217,7 +217,9 @@ struct GatewayCompiler {
             guard let field = FieldName(name) else { throw GatewayFault("route \(route.name): inject: \(name)") }
             edits.drop.insert(field)
             if case .header(_, _, .keepAs(let kept)) = route.inject {
-                guard let keptName = FieldName(kept) else { throw GatewayFault("route \(route.name): keep_as: \(kept)") }
+                guard let keptName = FieldName(kept) else {
+                    throw GatewayFault("route \(route.name): keep_as: \(kept)")
+                }
                 // Callers must not be able to write the kept field themselves.
                 edits.drop.insert(keptName)
                 edits.renamed = field.bytes

@@ -9,7 +9,8 @@ enum ConfigurationAccess {
     static func schema() -> String { Configuration.jsonSchema() }
 
     /// The checked configuration, or the end of the process with every mistake on standard error.
-    static func loaded(_ path: String?) throws -> Configuration {
+    /// - Parameter warn: gets what is no error; by default nobody, for commands whose user asked something else.
+    static func loaded(_ path: String?, warn: (Diagnostic) -> Void = { _ in }) throws -> Configuration {
         let source: ConfigurationSource
         do {
             source = try ConfigurationSource.find(argument: path, environment: environment)
@@ -18,12 +19,13 @@ enum ConfigurationAccess {
             throw ExitCode(ExitStatus.configuration)
         }
         let result = Configuration.load(source, environment: environment)
-        for diagnostic in result.diagnostics { complain("\(diagnostic)") }
         guard let configuration = result.configuration else {
+            for diagnostic in result.diagnostics { complain("\(diagnostic)") }
             let count = result.errors.count
             complain(count == 1 ? "1 error" : "\(count) errors")
             throw ExitCode(ExitStatus.configuration)
         }
+        for diagnostic in result.diagnostics { warn(diagnostic) }
         return configuration
     }
 

@@ -16,7 +16,8 @@ struct Run: ParsableCommand {
     @OptionGroup var common: CommonOptions
 
     func run() throws {
-        let configuration = try ConfigurationAccess.loaded(common.config)
+        var warnings: [Diagnostic] = []
+        let configuration = try ConfigurationAccess.loaded(common.config) { warnings.append($0) }
         // Before any thread: limits and flags of the process are inherited, and a core file must not be possible from the start.
         let refusals = Hardening.apply()
         let signals = SignalSet([SIGTERM, SIGINT, SIGHUP])
@@ -24,6 +25,7 @@ struct Run: ParsableCommand {
         let events = try EventLog(level: LogLevel(configuration.log.level))
         let log = LogThread(events: events, format: configuration.log.format == .json ? .json : .text)
         try log.start()
+        for warning in warnings { events.warn("configuration", [LogField("warning", .name("\(warning)"))]) }
         for refusal in refusals {
             events.debug(
                 "hardening step refused",
