@@ -111,7 +111,7 @@ struct GatewayCompiler {
                 upstream: upstream, pathPrefix: to.pathPrefix,
                 edits: try edits(of: route, to: to, plan: plan, pseudonym: pseudonym),
                 answerEdits: answerEdits(of: route), identity: plan, injection: injection(of: route, plan), slot: slot,
-                learned: kept.published, strictPaths: route.paths == .strict,
+                learned: kept.published, bindsToURL: kept.bindsToURL, strictPaths: route.paths == .strict,
                 replay: route.onRejected.replay == .once ? .once : .never,
                 replayMethods: (route.onRejected.methods ?? []).map { Array($0.utf8) },
                 replayBody: route.onRejected.maxBody,

@@ -179,7 +179,8 @@ extension Keeper {
     private func realm(of report: ChallengeOfRequest, on route: KeptRoute) -> Realm {
         guard route.bindsToURL else { return Realm(ByteString(report.challenge.realm)) }
         // `token_scope: url`: the URL is ours, as it was sent; the one in the realm is the upstream's word and selects nothing.
-        return Realm(ByteString(report.challenge.realm + " " + report.challenge.resource))
+        let url = report.challenge.resource.prefix { $0 != "?" }
+        return Realm(ByteString(report.challenge.realm + " " + url))
     }
 
     /// What the learned table is keyed by: the path, or the whole target where a token belongs to one URL.

@@ -149,7 +149,9 @@ extension Keeper {
             guard let identity = route.identity, route.published != nil else { continue }
             let key = tableKey(of: route, identity)
             guard let row = rows.first(where: { $0.kind == RowKind.learned && $0.key == key }) else { continue }
-            guard let table = try? LearnedTable(decoding: row.value) else { continue }
+            guard let table = try? LearnedTable(decoding: row.value, binding: route.bindsToURL ? .url : .realm) else {
+                continue
+            }
             route.table = table
             for realm in table.realms { _ = token(of: realm, on: route) }
             publishTable(of: route)

@@ -253,7 +253,7 @@ final class KeptRoute: @unchecked Sendable {
     let pathPrefix: String
     /// The User-Agent that makes the upstream challenge.
     let probeAgent: String
-    var table = LearnedTable()
+    var table: LearnedTable
     var scouts: ScoutMachine
 
     init(
@@ -274,6 +274,7 @@ final class KeptRoute: @unchecked Sendable {
         self.realm = realm
         self.published = published
         self.bindsToURL = bindsToURL
+        table = LearnedTable(binding: bindsToURL ? .url : .realm)
         self.upstream = upstream
         self.pathPrefix = pathPrefix
         self.probeAgent = probeAgent

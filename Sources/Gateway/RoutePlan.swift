@@ -21,6 +21,8 @@ final class RoutePlan: Sendable {
     let slot: Slot?
     /// What was learned of a challenge-driven route: written by the keeper.
     let learned: Published<LearnedSnapshot>?
+    /// Learned entries are whole paths: a token is good for one URL.
+    let bindsToURL: Bool
     let strictPaths: Bool
     let replay: Exchange.ReplayPolicy
     /// Upper-case methods whose requests may be replayed; empty: all.
@@ -36,7 +38,7 @@ final class RoutePlan: Sendable {
         index: Int, name: String, matches: RouteMatch, admission: Admission, upstream: UpstreamPlan, pathPrefix: String,
         edits: RequestEdits,
         answerEdits: ResponseEdits, identity: IdentityPlan?, injection: Injection?, slot: Slot?,
-        learned: Published<LearnedSnapshot>?,
+        learned: Published<LearnedSnapshot>?, bindsToURL: Bool,
         strictPaths: Bool, replay: Exchange.ReplayPolicy, replayMethods: [[UInt8]], replayBody: Int,
         passesFinalRefusal: Bool, answerTimeout: UInt64, idleTimeout: UInt64
     ) {
@@ -52,6 +54,7 @@ final class RoutePlan: Sendable {
         self.injection = injection
         self.slot = slot
         self.learned = learned
+        self.bindsToURL = bindsToURL
         self.strictPaths = strictPaths
         self.replay = replay
         self.replayMethods = replayMethods

@@ -47,6 +47,13 @@ final class TokenDesk {
         _ route: RoutePlan, path: UnsafeRawBufferPointer, method: UnsafeRawBufferPointer, caller: CallerConnection
     ) -> Exchange.Lookup {
         guard let identity = route.identity, let learned = route.learned else { return .cold }
+        var path = UnsafeRawBufferPointer(rebasing: path.prefix { $0 != UInt8(ascii: "?") })
+        if route.bindsToURL {
+            var cursor = OutputCursor(data.buffers.scratch)
+            cursor.append(path.octets)
+            cursor.append("/")
+            path = cursor.written(in: data.buffers.scratch)
+        }
         let found = data.reader.withSnapshot(learned) { $0.verdict(path: path, method: method) }
         switch found {
         case .slot(let slot)?: return lookUp(slot, identity: identity, caller: caller)

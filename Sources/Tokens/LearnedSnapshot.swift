@@ -22,6 +22,7 @@ public final class LearnedSnapshot: @unchecked Sendable {
     private let text: UnsafeMutablePointer<UInt8>
     private let count: Int
     private let longest: Int
+    private let wholePaths: Bool
     private let seed: UInt64
 
     private struct Cell {
@@ -37,10 +38,11 @@ public final class LearnedSnapshot: @unchecked Sendable {
 
     private static let cellCount = 512
 
-    init(slots: [Slot], entries: [LearnedEntry: LearnedTable.Target], seed: UInt64) {
-        precondition(entries.count <= LearnedTable.entryLimit && slots.count <= LearnedTable.realmLimit)
+    init(slots: [Slot], entries: [LearnedEntry: LearnedTable.Target], binding: LearnedTable.Binding, seed: UInt64) {
+        precondition(entries.count <= LearnedTable.entryLimit && slots.count <= LearnedTable.urlLimit)
         self.seed = seed
-        bound = slots.first
+        wholePaths = binding == .url
+        bound = wholePaths ? nil : slots.first
         self.slots = .allocate(capacity: max(slots.count, 1))
         self.slots.initialize(from: slots, count: slots.count)
         cells = .allocate(capacity: Self.cellCount)
@@ -76,7 +78,7 @@ public final class LearnedSnapshot: @unchecked Sendable {
     // MARK: - Lookup
 
     /// - Parameters:
-    ///   - path: as received, without the query.
+    ///   - path: as received, without the query; with `Binding.url` a `/` behind it, as in the entry.
     ///   - method: as received.
     public func verdict(path: UnsafeRawBufferPointer, method: UnsafeRawBufferPointer) -> LearnedVerdict {
         var found = Cell.vacant
@@ -85,7 +87,7 @@ public final class LearnedSnapshot: @unchecked Sendable {
             var hash = seed
             for index in 0..<min(path.count, longest) {
                 hash = Self.step(hash, path[index])
-                guard path[index] == 0x2F else { continue }
+                guard path[index] == 0x2F, !wholePaths || index + 1 == path.count else { continue }
                 let target = target(Self.combine(hash, methodHash), path, index + 1, method)
                 if target != Cell.vacant { found = target }
             }

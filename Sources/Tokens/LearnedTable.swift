@@ -20,6 +20,8 @@ public struct LearnedEntry: Hashable, Sendable {
 public struct LearnedTable: Equatable, Sendable {
     public static let entryLimit = 256
     public static let realmLimit = 16
+    /// Realms where each is one URL (`Binding.url`); the snapshot numbers them in a byte.
+    public static let urlLimit = 250
     /// A longer directory or method is not learned.
     public static let lengthLimit = 4096
 
@@ -28,6 +30,14 @@ public struct LearnedTable: Equatable, Sendable {
         case realm(Int)
         /// No credential.
         case open
+    }
+
+    /// What a token is good for.
+    public enum Binding: Equatable, Sendable {
+        /// Every path of its realm: the first realm is the whole route's, the longest prefix wins.
+        case realm
+        /// One URL (`token_scope: url`): an entry is a whole path, and says nothing of any other.
+        case url
     }
 
     /// What became of a lesson.
@@ -44,8 +54,9 @@ public struct LearnedTable: Equatable, Sendable {
     /// The first is the bound one.
     public private(set) var realms: [Realm] = []
     public private(set) var entries: [LearnedEntry: Target] = [:]
+    public let binding: Binding
 
-    public init() {}
+    public init(binding: Binding = .realm) { self.binding = binding }
 
     public var boundRealm: Realm? { realms.first }
 
@@ -54,15 +65,15 @@ public struct LearnedTable: Equatable, Sendable {
     /// A challenge of `realm` came on this path.
     public mutating func learnChallenge(of realm: Realm, at entry: LearnedEntry) -> Lesson {
         guard let index = realms.firstIndex(of: realm) else {
-            guard realms.count < Self.realmLimit else { return .realmsFull }
+            guard realms.count < (binding == .url ? Self.urlLimit : Self.realmLimit) else { return .realmsFull }
             let isFirst = realms.isEmpty
-            guard isFirst || hasRoom(for: entry) else { return .entriesFull }
+            guard isFirst && binding == .realm || hasRoom(for: entry) else { return .entriesFull }
             realms.append(realm)
             set(entry, .realm(realms.count - 1))
             return .learned
         }
         guard target(of: entry) != .realm(index) else { return .unchanged }
-        guard index == 0 || hasRoom(for: entry) else { return .entriesFull }
+        guard index == 0 && binding == .realm || hasRoom(for: entry) else { return .entriesFull }
         return set(entry, .realm(index)) ? .learned : .entriesFull
     }
 
@@ -76,6 +87,7 @@ public struct LearnedTable: Equatable, Sendable {
 
     /// What the longest prefix says; nil while nothing is known.
     public func target(of entry: LearnedEntry) -> Target? {
+        if binding == .url { return entries[entry] }
         var best: (length: Int, target: Target)?
         for (known, target) in entries where known.method == entry.method {
             let length = known.directory.count
@@ -107,7 +119,7 @@ public struct LearnedTable: Equatable, Sendable {
     /// For the loops.
     /// - Parameter slot: the hot-cache slot of the key that a realm stands for on this route.
     public func snapshot(seed: UInt64, slot: (Realm) -> Slot) -> LearnedSnapshot {
-        LearnedSnapshot(slots: realms.map(slot), entries: entries, seed: seed)
+        LearnedSnapshot(slots: realms.map(slot), entries: entries, binding: binding, seed: seed)
     }
 
     static let version: UInt8 = 1
@@ -128,10 +140,11 @@ public struct LearnedTable: Equatable, Sendable {
         return writer.bytes
     }
 
-    public init(decoding bytes: [UInt8]) throws(KeyCodec.Fault) {
+    public init(decoding bytes: [UInt8], binding: Binding = .realm) throws(KeyCodec.Fault) {
+        self.binding = binding
         var reader = try ByteReader(bytes, Self.version, Self.layer)
         let realmCount = try reader.number()
-        guard realmCount <= UInt32(Self.realmLimit) else { throw .tooLong }
+        guard realmCount <= UInt32(binding == .url ? Self.urlLimit : Self.realmLimit) else { throw .tooLong }
         for _ in 0..<realmCount {
             let realm = Realm(ByteString(try reader.member()))
             guard !realms.contains(realm) else { throw .notCanonical }
