@@ -71,5 +71,6 @@ let package = Package(
         tests("TLS"),
         tests("TokenStore", ["TLS"]),
         tests("Handshakes"),
+        tests("Admin", ["Gateway", "Telemetry", "TLS"]),
     ]
 )

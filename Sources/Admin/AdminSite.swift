@@ -1,0 +1,130 @@
+public import Gateway
+internal import Telemetry
+
+/// What the admin addresses answer: health, metrics, the page, its facts as JSON, and the one change, a reset.
+///
+/// Answers are made on the keeper's loop. Nothing here waits; what is listed is bounded, so that a page never holds up a token.
+public struct AdminSite: AdminResponder {
+    private let source: FactSource
+    private let token: AdminToken?
+
+    /// - Parameters:
+    ///   - gateway: the running gateway.
+    ///   - version: as `cardea version` prints it.
+    ///   - configurationPath: shown on the page.
+    ///   - token: reads `admin.token` anew for each comparison, so that a changed file counts at once; returns nil when it cannot be
+    ///     read. nil: none is configured.
+    ///   - logDropped: lines that the log had to drop.
+    public init(
+        gateway: Gateway, version: String, configurationPath: String, token: (@Sendable () -> [UInt8]?)?,
+        logDropped: @escaping @Sendable () -> UInt64
+    ) {
+        self.init(
+            source: FactSource(
+                gateway: gateway, version: version, configurationPath: configurationPath, logDropped: logDropped),
+            token: token.map(AdminToken.init))
+    }
+
+    init(source: FactSource, token: AdminToken?) {
+        self.source = source
+        self.token = token
+    }
+
+    public func answer(_ request: AdminRequest) -> AdminAnswer {
+        if request.entrance == .probes { return probe(request) }
+        switch request.path {
+        case "/livez": return reading(request) { AdminAnswer(200, Self.plain, "ok\n") }
+        case "/readyz": return reading(request) { ready() }
+        case "/metrics": return reading(request) { metrics() }
+        case "/status": return reading(request) { status() }
+        case "/": return reading(request) { page(request) }
+        case "/reset": return reset(request)
+        default:
+            return AdminAnswer(
+                404, Self.plain, "not found; there are / /livez /readyz /metrics /status and POST /reset\n")
+        }
+    }
+
+    private static let plain = "text/plain; charset=utf-8"
+    private static let json = "application/json"
+
+    // MARK: - Reading
+
+    private func reading(_ request: AdminRequest, _ answer: () -> AdminAnswer) -> AdminAnswer {
+        guard Self.isReading(request) else { return Self.wrongMethod(allowing: "GET, HEAD") }
+        return answer()
+    }
+
+    /// The probes address may be open to a whole network: it tells one bit and no name.
+    private func probe(_ request: AdminRequest) -> AdminAnswer {
+        guard request.path == "/livez" || request.path == "/readyz" else { return AdminAnswer(404, Self.plain, "") }
+        guard Self.isReading(request) else {
+            return AdminAnswer(405, Self.plain, "", fields: [("Allow", "GET, HEAD")])
+        }
+        let isGood = request.path == "/livez" || source.readiness().isReady
+        return AdminAnswer(isGood ? 200 : 503, Self.plain, "")
+    }
+
+    private func ready() -> AdminAnswer {
+        let document = ReadinessDocument(source.readiness(), source.status())
+        return AdminAnswer(document.ready ? 200 : 503, Self.json, document.encoded())
+    }
+
+    private func metrics() -> AdminAnswer {
+        AdminAnswer(200, PrometheusText.contentType, exposition(of: source.facts(), process: source.process()))
+    }
+
+    private func status() -> AdminAnswer {
+        AdminAnswer(200, Self.json, StatusDocument(source.facts()).encoded())
+    }
+
+    private func page(_ request: AdminRequest) -> AdminAnswer {
+        let refreshes = queryValue("refresh", in: request.query) != "off"
+        return AdminAnswer(
+            200, "text/html; charset=utf-8", Page(source.facts(), refreshes: refreshes).html, fields: Page.fields)
+    }
+
+    // MARK: - Changing
+
+    private func reset(_ request: AdminRequest) -> AdminAnswer {
+        guard request.method == "POST" else { return Self.wrongMethod(allowing: "POST") }
+        if let refusal = refusal(of: request) { return refusal }
+        guard let name = queryValue("identity", in: request.query), !name.isEmpty else {
+            return Self.said(400, "say which identity: POST /reset?identity=NAME")
+        }
+        guard source.reset(name) else {
+            // Bounded, as a file may define thousands.
+            let names = source.status().identities.map(\.name).prefix(100)
+            return Self.said(404, "there is no identity of that name", identities: Array(names))
+        }
+        return Self.said(200, nil, identities: [name])
+    }
+
+    /// The kernel has already vouched for whoever is on the socket.
+    private func refusal(of request: AdminRequest) -> AdminAnswer? {
+        if request.entrance == .socket { return nil }
+        guard let token else { return Self.said(403, "changes need admin.token") }
+        switch token.verdict(on: request.authorization) {
+        case .admitted: return nil
+        case .unreadable: return Self.said(503, "admin.token cannot be read")
+        case .refused:
+            var answer = Self.said(401, "changes need the admin token: Authorization: Bearer …")
+            answer.fields.append(("WWW-Authenticate", "Bearer realm=\"cardea admin\""))
+            return answer
+        }
+    }
+
+    private static func said(_ status: Int, _ error: String?, identities: [String] = []) -> AdminAnswer {
+        AdminAnswer(status, json, ResetDocument(error: error, identities: identities).encoded())
+    }
+
+    // MARK: - Methods
+
+    private static func isReading(_ request: AdminRequest) -> Bool {
+        request.method == "GET" || request.method == "HEAD"
+    }
+
+    private static func wrongMethod(allowing methods: String) -> AdminAnswer {
+        AdminAnswer(405, plain, "only \(methods) here\n", fields: [("Allow", methods)])
+    }
+}

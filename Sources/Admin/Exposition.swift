@@ -1,0 +1,106 @@
+internal import Gateway
+internal import Telemetry
+
+/// The metrics of one scrape: what the loops counted, then what is known only now.
+func exposition(of facts: SiteFacts, process: ProcessFacts) -> String {
+    var scrape = Scrape(facts.snapshot)
+    scrape.write(facts)
+    scrape.write(process)
+    return scrape.text.text
+}
+
+private struct Scrape {
+    var text = PrometheusText()
+    // A family may move into the loops' own schema; a second one of its name would make the whole scrape invalid.
+    private var present: Set<Substring> = []
+
+    init(_ snapshot: MetricSnapshot) {
+        text.append(snapshot)
+        for line in text.text.split(separator: "\n") where line.hasPrefix("# TYPE ") {
+            present.insert(line.dropFirst(7).prefix { $0 != " " })
+        }
+    }
+
+    /// - Returns: whether the family's samples are to follow.
+    mutating func begins(_ name: String, _ help: String, _ kind: MetricSchema.Kind) -> Bool {
+        guard present.insert(Substring(name)).inserted else { return false }
+        text.begin(name, help: help, kind: kind)
+        return true
+    }
+
+    mutating func write(_ facts: SiteFacts) {
+        let identities = facts.status.identityFacts
+        if begins("cardea_grants_total", "Tokens asked for, by outcome.", .counter) {
+            for identity in identities {
+                text.sample([("identity", identity.status.name), ("result", "granted")], identity.status.grants)
+                text.sample([("identity", identity.status.name), ("result", "failed")], identity.status.failures)
+            }
+        }
+        if begins("cardea_token_age_seconds", "Age of the identity's oldest token.", .gauge) {
+            for identity in identities {
+                if let age = identity.age { text.sample([("identity", identity.status.name)], seconds(age)) }
+            }
+        }
+        if begins("cardea_token_expires_seconds", "Time until the first of the identity's tokens expires.", .gauge) {
+            for identity in identities {
+                if let left = identity.expiresIn { text.sample([("identity", identity.status.name)], seconds(left)) }
+            }
+        }
+        if begins("cardea_waiters", "Requests that wait for a token.", .gauge) {
+            for identity in identities { text.sample([("identity", identity.status.name)], identity.waiting) }
+        }
+        if begins("cardea_identity_state", "1 for the state that the identity is in.", .gauge) {
+            for identity in identities {
+                for state in IdentityState.allCases {
+                    text.sample(
+                        [("identity", identity.status.name), ("state", state.rawValue)], state == identity.state ? 1 : 0
+                    )
+                }
+            }
+        }
+        if begins("cardea_store_state", "1 for the state that the store is in.", .gauge) {
+            for state in StoreState.allCases {
+                text.sample([("state", state.rawValue)], state == facts.status.storeState ? 1 : 0)
+            }
+        }
+        if begins("cardea_store_restored_tokens", "Tokens taken up from the store at start.", .gauge) {
+            text.sample([], facts.status.restoredTokens)
+        }
+        if begins("cardea_ready", "1 while traffic should come.", .gauge) { text.sample([], facts.isReady ? 1 : 0) }
+        if begins("cardea_log_dropped_total", "Log lines that found no room.", .counter) {
+            text.sample([], facts.logDropped)
+        }
+        if begins("cardea_build_info", "1, with the version as label.", .gauge) {
+            text.sample([("version", facts.version)], 1)
+        }
+    }
+
+    mutating func write(_ process: ProcessFacts) {
+        if let value = process.cpuSeconds, begins("process_cpu_seconds_total", "User and system time.", .counter) {
+            text.sample([], value)
+        }
+        if let value = process.startTime, begins("process_start_time_seconds", "Start, since the epoch.", .gauge) {
+            text.sample([], value)
+        }
+        if let value = process.residentMemory, begins("process_resident_memory_bytes", "Resident memory.", .gauge) {
+            text.sample([], value)
+        }
+        if let value = process.residentAnonymous,
+            begins("process_resident_anonymous_bytes", "Resident memory that belongs to no file.", .gauge)
+        {
+            text.sample([], value)
+        }
+        if let value = process.virtualMemory, begins("process_virtual_memory_bytes", "Virtual memory.", .gauge) {
+            text.sample([], value)
+        }
+        if let value = process.openDescriptors, begins("process_open_fds", "Open file descriptors.", .gauge) {
+            text.sample([], value)
+        }
+        if let value = process.maximumDescriptors, begins("process_max_fds", "File descriptors at most.", .gauge) {
+            text.sample([], value)
+        }
+        if let value = process.threads, begins("process_threads", "Threads.", .gauge) { text.sample([], value) }
+    }
+
+    private func seconds(_ nanoseconds: UInt64) -> Double { Double(nanoseconds) / 1e9 }
+}

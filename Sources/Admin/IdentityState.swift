@@ -1,0 +1,109 @@
+internal import Gateway
+
+/// An identity's state: the worst of its tokens', worst first. The raw value is the metric's label.
+enum IdentityState: String, Sendable, CaseIterable {
+    case quarantined
+    case loginNeeded = "login_needed"
+    case failed
+    case negative
+    case expiredServed = "expired_served"
+    case renewalFailing = "renewal_failing"
+    case acquiring
+    case unproven
+    case refreshDue = "refresh_due"
+    case fresh
+    /// Nobody has asked for a token yet.
+    case idle
+
+    /// How it is told to a person.
+    var word: String {
+        switch self {
+        case .quarantined: "quarantined"
+        case .loginNeeded: "login needed"
+        case .failed: "no token"
+        case .negative: "waiting after failure"
+        case .expiredServed: "expired, served"
+        case .renewalFailing: "renewal fails"
+        case .acquiring: "acquiring"
+        case .unproven: "unproven"
+        case .refreshDue: "refresh due"
+        case .fresh: "fresh"
+        case .idle: "idle"
+        }
+    }
+
+    /// How much it should worry.
+    enum Tone: String, Sendable { case bad, warn, busy, good, quiet }
+
+    var tone: Tone {
+        switch self {
+        case .quarantined, .loginNeeded, .failed, .negative: .bad
+        case .expiredServed, .renewalFailing: .warn
+        case .acquiring, .unproven, .refreshDue: .busy
+        case .fresh: .good
+        case .idle: .quiet
+        }
+    }
+
+    /// - Parameter word: a token's state as `GatewayStatus` spells it.
+    init(token word: String) {
+        self = Self.allCases.first { $0.word == word } ?? .idle
+    }
+}
+
+/// An identity with what belongs to it.
+struct IdentityFacts: Sendable {
+    var status: IdentityStatus
+    var state: IdentityState
+    var tokens: [TokenStatus]
+    /// Requests that wait for one of its tokens.
+    var waiting: Int
+    /// Of the token that expires first; nil where none expires.
+    var expiresIn: UInt64?
+    /// Of the oldest token.
+    var age: UInt64?
+
+    init(_ identity: IdentityStatus, tokens: [TokenStatus]) {
+        status = identity
+        self.tokens = tokens
+        waiting = tokens.reduce(0) { $0 + $1.waiting }
+        expiresIn = tokens.compactMap(\.expiresIn).min()
+        age = tokens.compactMap(\.age).max()
+        let states = Set(tokens.map { IdentityState(token: $0.state) })
+        let worst = IdentityState.allCases.first { states.contains($0) } ?? .idle
+        if identity.isQuarantined {
+            state = .quarantined
+        } else if worst == .idle, identity.lastFailure != nil {
+            state = .failed
+        } else {
+            state = worst
+        }
+    }
+}
+
+extension GatewayStatus {
+    /// In the order of the configuration.
+    var identityFacts: [IdentityFacts] {
+        let owned = Dictionary(grouping: tokens, by: \.identity)
+        return identities.map { IdentityFacts($0, tokens: owned[$0.name] ?? []) }
+    }
+
+    var storeState: StoreState { StoreState(word: store) }
+}
+
+/// The store's state out of the sentence that tells it.
+enum StoreState: String, Sendable, CaseIterable {
+    case memory, serving, degraded, refused
+
+    init(word: String) {
+        if word.hasPrefix("serving") {
+            self = .serving
+        } else if word.hasPrefix("degraded") {
+            self = .degraded
+        } else if word.hasPrefix("not used") {
+            self = .refused
+        } else {
+            self = .memory
+        }
+    }
+}

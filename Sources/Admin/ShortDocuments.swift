@@ -1,0 +1,42 @@
+internal import FoundationEssentials
+internal import Gateway
+
+/// The body of `/readyz` for those who may read names.
+struct ReadinessDocument: Codable, Equatable {
+    var ready: Bool
+    /// Why it is not.
+    var reasons: [String]
+    /// A label of `cardea_identity_state` for each identity.
+    var identities: [String: String]
+    var store: String
+
+    init(_ readiness: Gateway.Readiness, _ status: GatewayStatus) {
+        ready = readiness.isReady
+        reasons = readiness.reasons
+        identities = Dictionary(
+            status.identityFacts.map { ($0.status.name, $0.state.rawValue) }, uniquingKeysWith: { first, _ in first })
+        store = shortened(status.store)
+    }
+
+    func encoded() -> String { json(self) }
+}
+
+/// The body of every answer to a reset: what was reset, or why nothing was and which names there are.
+struct ResetDocument: Codable, Equatable {
+    var error: String?
+    var identities: [String]
+
+    func encoded() -> String { json(self) }
+}
+
+/// In snake_case and with a line end, for terminals.
+func json(_ value: some Encodable) -> String {
+    let encoder = JSONEncoder()
+    encoder.keyEncodingStrategy = .convertToSnakeCase
+    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+    encoder.nonConformingFloatEncodingStrategy = .convertToString(
+        positiveInfinity: "+Inf", negativeInfinity: "-Inf", nan: "NaN")
+    // Every document consists of strings, numbers and lists of them, which always have a JSON form.
+    guard let data = try? encoder.encode(value) else { return "{}\n" }
+    return String(decoding: data, as: UTF8.self) + "\n"
+}

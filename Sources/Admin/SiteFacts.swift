@@ -1,0 +1,55 @@
+internal import Gateway
+internal import Telemetry
+
+/// Everything that the page, the metrics and the status tell, gathered at one moment. What is rendered is a function of this.
+struct SiteFacts: Sendable {
+    var version: String
+    var configurationPath: String
+    /// Addresses that callers connect to.
+    var listening: [String]
+    /// Nanoseconds since the gateway was made.
+    var age: UInt64
+    var isReady: Bool
+    /// Why it is not.
+    var reasons: [String]
+    var status: GatewayStatus
+    var snapshot: MetricSnapshot
+    var traffic: GatewayTraffic
+    /// By route, in the order of `traffic`.
+    var trends: [RouteTrend]
+    var logDropped: UInt64
+}
+
+/// Where the site's facts come from: a gateway, or a test's values. All of it is called on the keeper's loop.
+struct FactSource: Sendable {
+    var readiness: @Sendable () -> Gateway.Readiness
+    var status: @Sendable () -> GatewayStatus
+    var facts: @Sendable () -> SiteFacts
+    var process: @Sendable () -> ProcessFacts
+    /// False if there is no such identity.
+    var reset: @Sendable (String) -> Bool
+}
+
+extension FactSource {
+    init(
+        gateway: Gateway, version: String, configurationPath: String, logDropped: @escaping @Sendable () -> UInt64
+    ) {
+        let history = TrafficHistory()
+        let reader = ProcessReader()
+        readiness = { gateway.readiness() }
+        status = { gateway.status() }
+        facts = {
+            let readiness = gateway.readiness()
+            let snapshot = gateway.metrics.snapshot()
+            let traffic = gateway.traffic(in: snapshot)
+            let age = gateway.age
+            history.note(traffic, at: age)
+            return SiteFacts(
+                version: version, configurationPath: configurationPath, listening: gateway.addresses, age: age,
+                isReady: readiness.isReady, reasons: readiness.reasons, status: gateway.status(), snapshot: snapshot,
+                traffic: traffic, trends: traffic.routes.map { history.trend(of: $0.name) }, logDropped: logDropped())
+        }
+        process = { reader.read() }
+        reset = { gateway.reset(identity: $0) }
+    }
+}

@@ -1,0 +1,191 @@
+internal import FoundationEssentials
+internal import Gateway
+internal import Telemetry
+
+/// The facts of `GET /status`, for the command line and for scripts. In JSON the names are in snake_case; times are seconds.
+public struct StatusDocument: Codable, Sendable, Equatable {
+    public var version: String
+    public var configuration: String
+    public var listening: [String]
+    public var uptimeSeconds: Double
+    public var ready: Bool
+    /// Why it is not.
+    public var reasons: [String]
+    public var store: Store
+    public var identities: [Identity]
+    /// Those that expire first and those that have failed, up to `maximumTokens`.
+    public var tokens: [Token]
+    /// How many more there are.
+    public var tokensLeftOut: Int
+    public var routes: [Route]
+    /// Requests that found no route, by status.
+    public var unrouted: [String: UInt64]
+    public var callerConnections: Int
+    /// Where requests found their token.
+    public var tokenLookups: [String: UInt64]
+    public var glitches: [String: UInt64]
+    public var logDropped: UInt64
+
+    public struct Store: Codable, Sendable, Equatable {
+        /// `memory`, `serving`, `degraded` or `refused`.
+        public var state: String
+        public var detail: String
+        public var restoredTokens: Int
+    }
+
+    public struct Identity: Codable, Sendable, Equatable {
+        public var name: String
+        public var scheme: String
+        /// A label of `cardea_identity_state`.
+        public var state: String
+        public var quarantined: Bool
+        public var waiting: Int
+        public var tokens: Int
+        public var grants: UInt64
+        public var failures: UInt64
+        public var lastFailure: String?
+        /// The command that helps, where a person has to.
+        public var advice: String?
+    }
+
+    public struct Token: Codable, Sendable, Equatable {
+        public var identity: String
+        public var upstream: String
+        public var realm: String
+        public var scopes: String
+        public var state: String
+        public var level: Int?
+        /// nil where there is no token, or one that never expires.
+        public var ageSeconds: Double?
+        public var refreshInSeconds: Double?
+        public var expiresInSeconds: Double?
+        public var grants: UInt64
+        public var waiting: Int
+        public var lastFailure: String?
+    }
+
+    public struct Route: Codable, Sendable, Equatable {
+        public var name: String
+        public var identity: String?
+        public var upstream: String
+        public var answers: [String: UInt64]
+        public var requests: UInt64
+        /// Over the last minute; nil until it has been looked at twice.
+        public var requestsPerSecond: Double?
+        public var p50Seconds: Double?
+        public var p99Seconds: Double?
+        public var replaysAccepted: UInt64
+        public var replaysRefused: UInt64
+    }
+
+    public static let maximumTokens = 1000
+
+    /// Of the JSON text of an answer.
+    /// - Throws: what `JSONDecoder` throws when the text is no such document.
+    public init(parsing json: [UInt8]) throws {
+        let decoder = JSONDecoder()
+        decoder.keyDecodingStrategy = .convertFromSnakeCase
+        self = try decoder.decode(StatusDocument.self, from: Data(json))
+    }
+}
+
+// MARK: - Making
+
+extension StatusDocument {
+    init(_ facts: SiteFacts) {
+        let status = facts.status
+        version = facts.version
+        configuration = shortened(facts.configurationPath)
+        listening = facts.listening.map { shortened($0) }
+        uptimeSeconds = Self.seconds(facts.age)
+        ready = facts.isReady
+        reasons = facts.reasons.map { shortened($0) }
+        store = Store(
+            state: status.storeState.rawValue, detail: shortened(status.store), restoredTokens: status.restoredTokens)
+        identities = status.identityFacts.map { Identity($0) }
+        tokens = mostTelling(status.tokens, limit: Self.maximumTokens).map { Token($0) }
+        tokensLeftOut = status.tokens.count - tokens.count
+        let placed = Dictionary(status.routes.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
+        routes = zip(facts.traffic.routes, facts.trends).map { Route($0, trend: $1, placed: placed[$0.name]) }
+        unrouted = Self.table(facts.traffic.unrouted)
+        callerConnections = facts.traffic.callers
+        tokenLookups = Self.table(facts.traffic.lookups)
+        glitches = Self.table(facts.traffic.glitches)
+        logDropped = facts.logDropped
+    }
+
+    func encoded() -> String { json(self) }
+
+    fileprivate static func seconds(_ nanoseconds: UInt64) -> Double {
+        (Double(nanoseconds) / 1e6).rounded() / 1e3
+    }
+
+    fileprivate static func table(_ counts: [GatewayTraffic.StatusCount]) -> [String: UInt64] {
+        Dictionary(counts.map { ($0.code, $0.count) }, uniquingKeysWith: &+)
+    }
+
+    fileprivate static func table(_ counts: [GatewayTraffic.NamedCount]) -> [String: UInt64] {
+        Dictionary(counts.map { ($0.name, $0.count) }, uniquingKeysWith: &+)
+    }
+}
+
+extension StatusDocument.Identity {
+    init(_ facts: IdentityFacts) {
+        name = facts.status.name
+        scheme = facts.status.scheme
+        state = facts.state.rawValue
+        quarantined = facts.state == .quarantined
+        waiting = facts.waiting
+        tokens = facts.tokens.count
+        grants = facts.status.grants
+        failures = facts.status.failures
+        lastFailure = facts.status.lastFailure.map { shortened($0) }
+        advice = facts.command
+    }
+}
+
+extension StatusDocument.Token {
+    init(_ status: TokenStatus) {
+        identity = status.identity
+        upstream = shortened(status.upstream)
+        realm = shortened(status.realm)
+        scopes = shortened(status.scopes)
+        state = status.state
+        level = status.level
+        ageSeconds = status.age.map(StatusDocument.seconds)
+        refreshInSeconds = status.refreshIn.map(StatusDocument.seconds)
+        expiresInSeconds = status.expiresIn.map(StatusDocument.seconds)
+        grants = status.grants
+        waiting = status.waiting
+        lastFailure = status.lastFailure.map { shortened($0) }
+    }
+}
+
+extension StatusDocument.Route {
+    init(_ traffic: RouteTraffic, trend: RouteTrend, placed: RouteStatus?) {
+        name = traffic.name
+        identity = placed?.identity
+        upstream = shortened(placed?.upstream ?? "")
+        answers = StatusDocument.table(traffic.answers)
+        requests = traffic.answers.reduce(0) { $0 &+ $1.count }
+        requestsPerSecond = trend.perSecond.map { ($0 * 1000).rounded() / 1000 }
+        // A histogram's estimate: finer than a microsecond it would only pretend.
+        p50Seconds = traffic.durations.estimate(quantile: 0.5).map { (Double($0) / 1e3).rounded() / 1e6 }
+        p99Seconds = traffic.durations.estimate(quantile: 0.99).map { (Double($0) / 1e3).rounded() / 1e6 }
+        replaysAccepted = traffic.replaysAccepted
+        replaysRefused = traffic.replaysRefused
+    }
+}
+
+/// The tokens to show when not all can be: first those with a failure or with requests that wait, then those that expire first. In
+/// their former order.
+func mostTelling(_ tokens: [TokenStatus], limit: Int) -> [TokenStatus] {
+    guard tokens.count > limit else { return tokens }
+    func isUrgent(_ token: TokenStatus) -> Bool { token.lastFailure != nil || token.waiting > 0 }
+    let ranked = tokens.indices.sorted { one, two in
+        let (first, second) = (tokens[one], tokens[two])
+        if isUrgent(first) != isUrgent(second) { return isUrgent(first) }
+        return (first.expiresIn ?? .max, one) < (second.expiresIn ?? .max, two)
+    }
+    return ranked.prefix(limit).sorted().map { tokens[$0] }
+}

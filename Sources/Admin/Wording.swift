@@ -1,0 +1,95 @@
+internal import Gateway
+
+// How values are told to a person.
+
+/// Names come from the file, but realms come from the network and failures may quote: no single one may flood a page.
+/// - Parameter limit: Unicode scalars.
+func shortened(_ text: String, to limit: Int = 512) -> String {
+    // Asking for the length of the bytes first spares the common case a walk over the text.
+    guard text.utf8.count > limit, text.unicodeScalars.count > limit else { return text }
+    return String(text.unicodeScalars.prefix(limit)) + "…"
+}
+
+/// A span in its two largest units: `1 m 50 s`, `3 d 4 h`.
+func spelled(_ nanoseconds: UInt64) -> String {
+    let seconds = nanoseconds / 1_000_000_000
+    switch seconds {
+    case 0: return "0 s"
+    case ..<60: return "\(seconds) s"
+    case ..<3600: return joined(seconds / 60, "m", seconds % 60, "s")
+    case ..<86_400: return joined(seconds / 3600, "h", seconds % 3600 / 60, "m")
+    default: return joined(seconds / 86_400, "d", seconds % 86_400 / 3600, "h")
+    }
+}
+
+private func joined(_ large: UInt64, _ largeUnit: String, _ small: UInt64, _ smallUnit: String) -> String {
+    small == 0 ? "\(large) \(largeUnit)" : "\(large) \(largeUnit) \(small) \(smallUnit)"
+}
+
+/// A latency in three digits: `0.42 ms`, `48 ms`, `1.3 s`.
+func spelledLatency(_ nanoseconds: UInt64) -> String {
+    let milliseconds = Double(nanoseconds) / 1e6
+    if milliseconds < 10 { return "\(decimal(milliseconds, places: milliseconds < 1 ? 2 : 1)) ms" }
+    if milliseconds < 1000 { return "\(decimal(milliseconds, places: 0)) ms" }
+    return "\(decimal(milliseconds / 1000, places: milliseconds < 10_000 ? 1 : 0)) s"
+}
+
+/// With thousands apart: `12,345`.
+func grouped(_ count: UInt64) -> String {
+    let digits = Array(String(count))
+    var text = ""
+    for (index, digit) in digits.enumerated() {
+        if index > 0, (digits.count - index) % 3 == 0 { text += "," }
+        text.append(digit)
+    }
+    return text
+}
+
+/// A rate in two or three digits: `0.3`, `17`, `1,204`.
+func spelledRate(_ perSecond: Double) -> String {
+    if perSecond >= 1e15 { return "∞" }
+    if perSecond >= 10 { return grouped(UInt64(perSecond.rounded())) }
+    if perSecond == 0 { return "0" }
+    return perSecond < 0.05 ? "<0.1" : decimal(perSecond, places: 1)
+}
+
+/// - Parameter value: not negative and below 10¹⁵.
+func decimal(_ value: Double, places: Int) -> String {
+    let scale: UInt64 = places == 0 ? 1 : places == 1 ? 10 : 100
+    guard value >= 0, value < 1e15 else { return "–" }
+    let scaled = UInt64((value * Double(scale)).rounded())
+    if scale == 1 { return String(scaled) }
+    let fraction = String(scaled % scale)
+    return "\(scaled / scale).\(String(repeating: "0", count: places - fraction.utf8.count))\(fraction)"
+}
+
+/// A reason as one sentence.
+func sentence(_ reason: String) -> String {
+    let text = shortened(reason, to: 240)
+    guard let first = text.first else { return "" }
+    let body = first.uppercased() + text.dropFirst()
+    return body.hasSuffix(".") || body.hasSuffix("…") ? body : body + "."
+}
+
+extension IdentityFacts {
+    /// The command that helps, where a person has to.
+    var command: String? {
+        switch state {
+        case .quarantined: "cardea reset \(shellWord(status.name))"
+        case .loginNeeded: "cardea login \(shellWord(status.name))"
+        default: nil
+        }
+    }
+}
+
+/// Such that a shell takes it for one word, whatever a file called it: the command is there to be copied.
+func shellWord(_ name: String) -> String {
+    let plain = name.utf8.allSatisfy { byte in
+        switch byte {
+        case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, 0x2D...0x2F, 0x5F, 0x3A, 0x40: true
+        default: false
+        }
+    }
+    if plain, !name.isEmpty, !name.hasPrefix("-") { return name }
+    return "'" + name.split(separator: "'", omittingEmptySubsequences: false).joined(separator: "'\\''") + "'"
+}

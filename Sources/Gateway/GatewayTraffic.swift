@@ -1,0 +1,67 @@
+public import Telemetry
+
+/// What the loops have counted, in the terms of the configuration.
+public struct GatewayTraffic: Sendable {
+    /// In the order of the configuration.
+    public var routes: [RouteTraffic]
+    /// Requests that found no route.
+    public var unrouted: [StatusCount]
+    /// Connections of callers now.
+    public var callers: Int
+    /// Where requests found their token, in the words of the access log.
+    public var lookups: [NamedCount]
+    /// Odd events that were dealt with.
+    public var glitches: [NamedCount]
+
+    public struct StatusCount: Sendable, Equatable {
+        /// A status code, or a class such as `4xx` for codes without a column.
+        public var code: String
+        public var count: UInt64
+    }
+
+    public struct NamedCount: Sendable, Equatable {
+        public var name: String
+        public var count: UInt64
+    }
+}
+
+public struct RouteTraffic: Sendable {
+    public var name: String
+    /// Without zeros.
+    public var answers: [GatewayTraffic.StatusCount]
+    public var durations: DurationDistribution
+    public var replaysAccepted: UInt64
+    public var replaysRefused: UInt64
+}
+
+extension Gateway {
+    /// - Parameter snapshot: of this gateway's `metrics`.
+    public func traffic(in snapshot: MetricSnapshot) -> GatewayTraffic {
+        GatewayTraffic(plan.metrics, names: plan.routes.map(\.name), snapshot)
+    }
+}
+
+extension GatewayTraffic {
+    /// - Parameter names: of the routes that the plan was made for.
+    init(_ cells: MetricPlan, names: [String], _ snapshot: MetricSnapshot) {
+        let answers = cells.requests.map { row in
+            StatusColumns.labels.indices.map { column in
+                StatusCount(code: StatusColumns.labels[column], count: snapshot.value(row[column]))
+            }.filter { $0.count > 0 }
+        }
+        routes = names.enumerated().map { index, name in
+            RouteTraffic(
+                name: name, answers: answers[index], durations: snapshot.distribution(cells.durations[index]),
+                replaysAccepted: snapshot.value(cells.replays[index].accepted),
+                replaysRefused: snapshot.value(cells.replays[index].refused))
+        }
+        unrouted = answers.last ?? []
+        callers = Int(Int64(bitPattern: snapshot.value(cells.callers)))
+        lookups = zip(AccessRecord.CacheState.allCases, cells.lookups).map { state, cell in
+            NamedCount(name: "\(state)", count: snapshot.value(cell))
+        }
+        glitches = zip(Glitch.allCases, cells.glitches).map { glitch, cell in
+            NamedCount(name: glitch.rawValue, count: snapshot.value(cell))
+        }
+    }
+}

@@ -1,0 +1,162 @@
+import FoundationEssentials
+import Gateway
+import Testing
+
+@testable import Admin
+
+@Suite struct AdminSiteTests {
+    private func text(_ answer: AdminAnswer) -> String { String(decoding: answer.body, as: UTF8.self) }
+
+    private func field(_ name: String, of answer: AdminAnswer) -> String? {
+        answer.fields.first { $0.name == name }?.value
+    }
+
+    private func outcome(_ answer: AdminAnswer) throws -> ResetDocument {
+        try JSONDecoder().decode(ResetDocument.self, from: Data(answer.body))
+    }
+
+    @Test(arguments: [
+        ("/livez", 200, "text/plain; charset=utf-8"), ("/readyz", 200, "application/json"),
+        ("/metrics", 200, "text/plain; version=0.0.4; charset=utf-8"), ("/status", 200, "application/json"),
+        ("/", 200, "text/html; charset=utf-8"), ("/nothing", 404, "text/plain; charset=utf-8"),
+        ("/livez/", 404, "text/plain; charset=utf-8"), ("/..", 404, "text/plain; charset=utf-8"),
+    ])
+    func answersEveryPath(path: String, status: Int, type: String) throws {
+        let site = SampleSite(try sampleFacts()).site()
+        for method in ["GET", "HEAD"] {
+            for entrance in [AdminRequest.Entrance.listen, .socket] {
+                let answer = site.answer(request(method, path, entrance))
+                #expect(answer.status == status)
+                #expect(answer.contentType == type)
+                #expect(!answer.body.isEmpty)
+            }
+        }
+    }
+
+    @Test(arguments: ["/livez", "/readyz", "/metrics", "/status", "/"], ["POST", "DELETE", "get", "OPTIONS", ""])
+    func onlyReads(path: String, method: String) throws {
+        let answer = SampleSite(try sampleFacts()).site().answer(request(method, path))
+        #expect(answer.status == 405)
+        #expect(field("Allow", of: answer) == "GET, HEAD")
+    }
+
+    @Test func readinessSaysWhy() throws {
+        var facts = try sampleFacts()
+        facts.isReady = false
+        facts.reasons = ["identity hr has no token yet"]
+        let answer = SampleSite(facts).site().answer(request("GET", "/readyz"))
+        #expect(answer.status == 503)
+        let document = try JSONDecoder().decode(ReadinessDocument.self, from: Data(answer.body))
+        #expect(!document.ready)
+        #expect(document.reasons == ["identity hr has no token yet"])
+        #expect(document.store == "serving")
+        #expect(document.identities["payroll"] == "quarantined")
+        #expect(document.identities["hr"] == "refresh_due")
+        #expect(document.identities.count == 7)
+    }
+
+    @Test func aQuarantineIsNoReasonToBeUnready() throws {
+        #expect(SampleSite(try sampleFacts()).site().answer(request("GET", "/readyz")).status == 200)
+    }
+
+    @Test(arguments: [
+        ("GET", "/livez", true, 200), ("HEAD", "/livez", false, 200), ("GET", "/readyz", true, 200),
+        ("GET", "/readyz", false, 503),
+        ("POST", "/livez", true, 405), ("GET", "/", true, 404), ("GET", "/metrics", true, 404),
+        ("GET", "/status", true, 404),
+        ("POST", "/reset?identity=hr", true, 404),
+    ])
+    func probesTellOneBit(method: String, target: String, isReady: Bool, status: Int) throws {
+        var facts = try sampleFacts()
+        facts.isReady = isReady
+        let sample = SampleSite(facts, token: Array("secret".utf8))
+        let answer = sample.site().answer(request(method, target, .probes, authorization: "Bearer secret"))
+        #expect(answer.status == status)
+        #expect(answer.body.isEmpty)
+        #expect(sample.wasReset.isEmpty)
+    }
+
+    // MARK: - Reset
+
+    @Test func theSocketResetsWithoutAToken() throws {
+        let sample = SampleSite(try sampleFacts())
+        let answer = sample.site(withToken: false).answer(request("POST", "/reset?identity=payroll", .socket))
+        #expect(answer.status == 200)
+        #expect(try outcome(answer) == ResetDocument(error: nil, identities: ["payroll"]))
+        #expect(sample.wasReset == ["payroll"])
+    }
+
+    @Test func withoutAConfiguredTokenNothingChanges() throws {
+        let sample = SampleSite(try sampleFacts())
+        let answer = sample.site(withToken: false).answer(
+            request("POST", "/reset?identity=payroll", authorization: "Bearer "))
+        #expect(answer.status == 403)
+        #expect(try outcome(answer).error == "changes need admin.token")
+        #expect(sample.wasReset.isEmpty)
+    }
+
+    @Test(
+        arguments: [
+            (nil, 401), ("", 401), ("Bearer", 401), ("Bearer ", 401), ("Bearer wrong", 401), ("Bearer s3cre", 401),
+            ("Bearer s3crets3cret", 401),
+            ("Basic s3cret", 401), ("s3cret", 401), ("Bearer s3cret ", 401), ("Bearer s3cret", 200),
+            ("bearer  s3cret", 200),
+        ] as [(String?, Int)])
+    func theAddressResetsWithTheTokenOnly(authorization: String?, status: Int) throws {
+        let sample = SampleSite(try sampleFacts(), token: Array("s3cret".utf8))
+        let answer = sample.site().answer(request("POST", "/reset?identity=hr", authorization: authorization))
+        #expect(answer.status == status)
+        #expect((field("WWW-Authenticate", of: answer) != nil) == (status == 401))
+        #expect(sample.wasReset == (status == 200 ? ["hr"] : []))
+        #expect(!text(answer).contains("s3cret"))
+    }
+
+    @Test(arguments: [nil, []] as [[UInt8]?])
+    func anUnreadableTokenAdmitsNobody(token: [UInt8]?) throws {
+        let sample = SampleSite(try sampleFacts(), token: token)
+        for authorization in ["Bearer x", "Bearer \u{0}"] {
+            #expect(
+                sample.site().answer(request("POST", "/reset?identity=hr", authorization: authorization)).status == 503)
+        }
+        #expect(sample.wasReset.isEmpty)
+    }
+
+    @Test(arguments: ["/reset", "/reset?identity=", "/reset?name=hr", "/reset?identity=%4", "/reset?identity=%FF"])
+    func aResetNamesItsIdentity(target: String) throws {
+        #expect(SampleSite(try sampleFacts()).site().answer(request("POST", target, .socket)).status == 400)
+    }
+
+    @Test func anUnknownNameIsToldTheKnownOnes() throws {
+        let answer = SampleSite(try sampleFacts()).site().answer(request("POST", "/reset?identity=hrr", .socket))
+        #expect(answer.status == 404)
+        #expect(try outcome(answer).identities == ["hr", "billing", "reports", "tv", "payroll", "archive", "search"])
+    }
+
+    @Test(arguments: ["GET", "HEAD", "PUT", "DELETE"])
+    func aResetIsAPost(method: String) throws {
+        let sample = SampleSite(try sampleFacts())
+        let answer = sample.site().answer(request(method, "/reset?identity=hr", .socket))
+        #expect(answer.status == 405)
+        #expect(field("Allow", of: answer) == "POST")
+        #expect(sample.wasReset.isEmpty)
+    }
+
+    @Test(
+        arguments: [
+            ("identity=a%20b", "a b"), ("identity=a+b", "a b"), ("x=1&identity=%C3%BC&identity=z", "ü"),
+            ("identity", ""), ("", nil),
+            ("identity=%", nil), ("identity=%zz", nil), ("Identity=a", nil), ("%69dentity=a%26b%3Dc", "a&b=c"),
+            ("identity=a=b", "a=b"),
+        ] as [(String, String?)])
+    func readsQueries(query: String, value: String?) {
+        #expect(queryValue("identity", in: query) == value)
+    }
+
+    @Test(arguments: [
+        ("a", "a", true), ("a", "b", false), ("", "a", false), ("a", "", false), ("", "", false), ("ab", "a", false),
+        ("aa", "a", false),
+    ])
+    func comparesTokens(received: String, expected: String, isEqual: Bool) {
+        #expect(AdminToken.isEqual(Array(received.utf8), Array(expected.utf8)) == isEqual)
+    }
+}
