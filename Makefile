@@ -35,8 +35,8 @@ release: ## the binary to install: .build/release/cardea
 .PHONY: test
 test: setup ## all tests: Swift, thread sanitizer, then the promises against the real binary
 	$(SWIFT) build
-	$(SWIFT) test --parallel
-	$(SWIFT) test --scratch-path .build/tsan --sanitize=thread --filter '$(CONCURRENT)'
+	$(SWIFT) test --parallel --quiet
+	$(SWIFT) test --quiet --scratch-path .build/tsan --sanitize=thread --filter '$(CONCURRENT)'
 	python=$$(.ci/setup python); CARDEA_PYTHON=$$python $$python -m pytest -p no:cacheprovider Tests/Promises
 
 .PHONY: lint

@@ -62,6 +62,8 @@ let package = Package(
             ], swiftSettings: settings),
         .executableTarget(name: "cardea-lab", swiftSettings: settings),
 
+        // Reads the sources and their imports; it depends on nothing.
+        .testTarget(name: "HouseTests", swiftSettings: settings),
         tests("HTTP1"),
         tests("HotCache"),
         tests("Tokens", ["HotCache"]),
