@@ -66,7 +66,7 @@ struct IdentityFacts: Sendable {
     init(_ identity: IdentityStatus, tokens: [TokenStatus]) {
         status = identity
         self.tokens = tokens
-        waiting = tokens.reduce(0) { $0 + $1.waiting }
+        waiting = max(status.waiting, tokens.reduce(0) { $0 + $1.waiting })
         expiresIn = tokens.compactMap(\.expiresIn).min()
         age = tokens.compactMap(\.age).max()
         let states = Set(tokens.map { IdentityState(token: $0.state) })

@@ -240,7 +240,9 @@ private final class AdminConnection: Stream {
         case 403: "Forbidden"
         case 404: "Not Found"
         case 405: "Method Not Allowed"
+        case 414: "URI Too Long"
         case 421: "Misdirected Request"
+        case 431: "Request Header Fields Too Large"
         case 503: "Service Unavailable"
         default: "Answer"
         }

@@ -46,6 +46,8 @@ final class CallerConnection: Stream, UpstreamUser {
     var ticket: UInt64 = 0
     /// The ticket under which this request became the scout, while the keeper waits for what it finds.
     var scoutTicket: UInt64 = 0
+    /// The identity that this request is counted as a waiter of.
+    var countedAt: Int?
     /// The slot whose token this request waits for.
     var waitsFor: Slot?
     /// The token in use was granted because of this request's challenge.

@@ -14,7 +14,14 @@ extension Gateway {
     }
 
     /// Must be called on the keeper's loop, where admin requests are answered.
-    public func status() -> GatewayStatus { keeper.assumeIsolated { $0.status() } }
+    public func status() -> GatewayStatus {
+        var status = keeper.assumeIsolated { $0.status() }
+        let counts = metrics.snapshot()
+        for (index, cell) in plan.metrics.waiters.enumerated() where index < status.identities.count {
+            status.identities[index].waiting = max(0, Int(Int64(bitPattern: counts.value(cell))))
+        }
+        return status
+    }
 
     /// Must be called on the keeper's loop. Lifts the identity's quarantine; false if there is no such identity.
     public func reset(identity: String) -> Bool { keeper.assumeIsolated { $0.reset(identity: identity) } }

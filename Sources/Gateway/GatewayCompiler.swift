@@ -43,7 +43,7 @@ struct GatewayCompiler {
             try compile(route, index: index, pseudonym: pseudonym)
         }
         let metrics: MetricPlan
-        do { metrics = try MetricPlan(routes: routes.map(\.name)) } catch { throw GatewayFault("metrics: \(error)") }
+        do { metrics = try MetricPlan(routes: routes.map(\.name), identities: identities.map(\.plan.name)) } catch { throw GatewayFault("metrics: \(error)") }
         var faults: [Fault.Kind: UInt16] = [:]
         for kind in Fault.Kind.allCases { faults[kind] = faultNames.intern(kind.rawValue) }
         return GatewayPlan(

@@ -16,6 +16,8 @@ public struct IdentityStatus: Sendable {
     public var isQuarantined: Bool
     /// One safe sentence.
     public var lastFailure: String?
+    /// Requests that wait for one of its tokens now, over all loops.
+    public var waiting = 0
 }
 
 public struct TokenStatus: Sendable {

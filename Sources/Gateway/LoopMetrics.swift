@@ -9,9 +9,11 @@ struct MetricPlan: Sendable {
     var replays: [(accepted: MetricCell, refused: MetricCell)] = []
     var lookups: [MetricCell] = []
     var callers: MetricCell
+    /// By identity.
+    var waiters: [MetricCell] = []
     var glitches: [MetricCell] = []
 
-    init(routes: [String]) throws(MetricFault) {
+    init(routes: [String], identities: [String]) throws(MetricFault) {
         let requestFamily = try schema.family(
             "cardea_requests_total", help: "Requests by route and status.", kind: .counter, labels: ["route", "code"],
             omitsZeros: true)
@@ -40,6 +42,9 @@ struct MetricPlan: Sendable {
         }
         for state in AccessRecord.CacheState.allCases { lookups.append(try schema.series(lookupFamily, ["\(state)"])) }
         callers = try schema.series(callerFamily)
+        let waiterFamily = try schema.family(
+            "cardea_waiters", help: "Requests that wait for a token now.", kind: .gauge, labels: ["identity"])
+        for identity in identities { waiters.append(try schema.series(waiterFamily, [identity])) }
         for kind in Glitch.allCases { glitches.append(try schema.series(glitchFamily, [kind.rawValue])) }
     }
 }
@@ -73,6 +78,8 @@ struct LoopMetrics {
         block.add(plan.glitches[index])
     }
 
+    func waitBegan(identity: Int) { block.add(plan.waiters[identity]) }
+    func waitEnded(identity: Int) { block.subtract(plan.waiters[identity]) }
     func callerOpened() { block.add(plan.callers) }
     func callerClosed() { block.subtract(plan.callers) }
 }

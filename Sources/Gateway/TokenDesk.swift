@@ -67,6 +67,7 @@ final class TokenDesk {
     func wait(_ caller: CallerConnection, slot: Slot) {
         guard admitWaiter(caller) else { return }
         caller.waitsFor = slot
+        count(caller)
         let isFirst = waiting[slot] == nil
         waiting[slot, default: []].append(caller)
         waiters += 1
@@ -99,6 +100,7 @@ final class TokenDesk {
     private func park(_ caller: CallerConnection) -> Ticket {
         lastTicket += 1
         caller.ticket = lastTicket
+        count(caller)
         parked[lastTicket] = caller
         return Ticket(loop: loopIndex, number: lastTicket)
     }
@@ -107,12 +109,26 @@ final class TokenDesk {
         guard caller.ticket != 0 else { return }
         parked[caller.ticket] = nil
         caller.ticket = 0
+        uncount(caller)
+    }
+
+    private func count(_ caller: CallerConnection) {
+        guard caller.countedAt == nil, let identity = caller.route?.identity?.index else { return }
+        caller.countedAt = identity
+        data.metrics.waitBegan(identity: identity)
+    }
+
+    private func uncount(_ caller: CallerConnection) {
+        guard let identity = caller.countedAt else { return }
+        caller.countedAt = nil
+        data.metrics.waitEnded(identity: identity)
     }
 
     /// The caller's exchange no longer waits, whatever it waited for. Safe to call when it does not.
     func leave(_ caller: CallerConnection) {
         if let slot = caller.waitsFor {
             caller.waitsFor = nil
+            uncount(caller)
             waiters -= 1
             if var callers = waiting[slot] {
                 callers.removeAll { $0 === caller }
@@ -189,7 +205,10 @@ final class TokenDesk {
         guard let callers = waiting.removeValue(forKey: slot) else { return }
         waiters -= callers.count
         // First all of them are taken off the desk: one that finds the token gone again must become the first of a new wait.
-        for caller in callers { caller.waitsFor = nil }
+        for caller in callers {
+            caller.waitsFor = nil
+            uncount(caller)
+        }
         for caller in callers { deliver(answer, to: caller, ticket: 0) }
     }
 
