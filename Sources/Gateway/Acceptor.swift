@@ -21,6 +21,7 @@ final class Acceptor: Watched {
 
     override func timerFired(_ kind: UInt8) {
         isPaused = false
+        if plan.isUnix { loop.resume(self, shared: true) }
         acceptBatch()
     }
 
@@ -41,9 +42,11 @@ final class Acceptor: Watched {
             default:
                 // Out of descriptors or memory: the queue stays with the kernel, and we look again in a moment. Edge-triggered epoll would
                 // not tell us of what is already queued.
-                isPaused = true
                 data.noteGlitch(.acceptFailed)
-                _ = loop.arm(self, at: loop.now + 100_000_000, kind: 0)
+                // Without a timer to come back by, the next caller's arrival has to do.
+                isPaused = loop.arm(self, at: loop.now + 100_000_000, kind: 0) != nil
+                // The shared listener is level-triggered: left watched, it would wake us without end.
+                if isPaused, plan.isUnix { loop.pause(self) }
                 return
             }
         }
@@ -54,7 +57,7 @@ final class Acceptor: Watched {
 /// Opens the sockets of a listener, once in the process, before any loop runs.
 struct ListeningSocket {
     let plan: ListenerPlan
-    /// One for each loop, or one for all when `plan.isUnix`.
+    /// One for each loop.
     let descriptors: [Int32]
     /// Port that the kernel chose when the configuration said 0.
     let port: UInt16?
@@ -62,6 +65,7 @@ struct ListeningSocket {
     static func open(_ plan: ListenerPlan, loops: Int) throws(ListenFault) -> ListeningSocket {
         var descriptors: [Int32] = []
         var address = plan.address
+        try refuseSecondInstance(plan)
         for _ in 0..<(plan.isUnix ? 1 : loops) {
             do throws(ListenFault) {
                 let descriptor = try bind(plan, to: address)
@@ -72,7 +76,30 @@ struct ListeningSocket {
                 throw error
             }
         }
+        // One descriptor a loop also where the socket is one: each loop closes its own.
+        while plan.isUnix, descriptors.count < loops {
+            let copy = fcntl(descriptors[0], F_DUPFD_CLOEXEC, 0)
+            guard copy >= 0 else {
+                let failure = ListenFault(address: plan.text, call: "fcntl", errno: errno)
+                for descriptor in descriptors { close(descriptor) }
+                throw failure
+            }
+            descriptors.append(copy)
+        }
         return ListeningSocket(plan: plan, descriptors: descriptors, port: address.port)
+    }
+
+    /// `SO_REUSEPORT` would let a second process of ours share the port and its callers unseen; a bind without it finds the first one.
+    private static func refuseSecondInstance(_ plan: ListenerPlan) throws(ListenFault) {
+        guard !plan.isUnix, plan.address.port != 0 else { return }
+        let trial = cardea_stream_socket(plan.address.socketFamily)
+        guard trial >= 0 else { throw ListenFault(address: plan.text, call: "socket", errno: errno) }
+        defer { close(trial) }
+        _ = cardea_set_option(trial, SOL_SOCKET, SO_REUSEADDR, 1)
+        if plan.address.socketFamily == AF_INET6 { _ = cardea_set_option(trial, Int32(IPPROTO_IPV6), IPV6_V6ONLY, 1) }
+        guard plan.address.withStorage({ cardea_bind(trial, $0, $1) }) == 0, listen(trial, 1) == 0 else {
+            throw ListenFault(address: plan.text, call: "bind", errno: errno)
+        }
     }
 
     private static func bind(_ plan: ListenerPlan, to address: SocketAddress) throws(ListenFault) -> Int32 {
@@ -105,6 +132,9 @@ struct ListeningSocket {
     /// A socket file that nobody listens on is what a killed process leaves behind; one that answers belongs to somebody.
     private static func removeStaleSocket(_ address: SocketAddress) {
         guard let path = address.unixPath, !path.isEmpty else { return }
+        // A mistyped path may name a file of somebody's; only a socket can be a leftover of ours.
+        var status = stat()
+        guard lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFSOCK else { return }
         let probe = cardea_stream_socket(AF_UNIX)
         guard probe >= 0 else { return }
         defer { close(probe) }

@@ -51,7 +51,7 @@ final class AdminServer: @unchecked Sendable {
     private var connections: [ObjectIdentifier: AdminConnection] = [:]
     private var doors: [AdminDoor] = []
 
-    static let connectionLimit = 128
+    static let connectionLimit = 64
 
     init(loop: Loop, responder: any AdminResponder, hosts: [String]) {
         self.loop = loop
@@ -71,7 +71,9 @@ final class AdminServer: @unchecked Sendable {
     }
 
     fileprivate func admit(_ descriptor: Int32, entrance: AdminRequest.Entrance) {
-        guard connections.count < Self.connectionLimit, entrance != .socket || isOwner(descriptor) else {
+        // Each entrance has its own: whoever can reach the open probes port must not lock the operator out.
+        let count = connections.values.count { $0.entrance == entrance }
+        guard count < Self.connectionLimit, entrance != .socket || isOwner(descriptor) else {
             return loop.kernel.close(descriptor)
         }
         let connection = AdminConnection(server: self, entrance: entrance)
@@ -101,6 +103,8 @@ private final class AdminDoor: Watched {
         super.init(loop: server.loop)
     }
 
+    override func timerFired(_ kind: UInt8) { ready(.readable) }
+
     override func ready(_ readiness: Readiness) {
         var address = sockaddr_storage()
         var length: socklen_t = 0
@@ -108,7 +112,11 @@ private final class AdminDoor: Watched {
             let accepted = loop.kernel.accept(descriptor, from: &address, length: &length)
             if accepted >= 0 {
                 server.admit(accepted, entrance: entrance)
+            } else if -accepted == EAGAIN {
+                return
             } else if -accepted != EINTR, -accepted != ECONNABORTED {
+                // Out of descriptors: what waits in the backlog has had its edge, so we look again ourselves.
+                _ = loop.arm(self, at: loop.now + 200_000_000, kind: 0)
                 return
             }
         }
@@ -118,7 +126,7 @@ private final class AdminDoor: Watched {
 /// One connection of an operator or a monitor. Requests carry no body that matters; one that has a body is answered and closed.
 private final class AdminConnection: Stream {
     private unowned let server: AdminServer
-    private let entrance: AdminRequest.Entrance
+    let entrance: AdminRequest.Entrance
     private var head = RequestHead(maxFields: 64)
     private var isClosing = false
 

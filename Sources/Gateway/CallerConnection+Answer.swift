@@ -69,11 +69,17 @@ extension CallerConnection {
             fail(Fault(.upstreamGarbage))
             return false
         }
-        let head = UnsafeRawBufferPointer(rebasing: upstream.input[..<length])
-        let wanted = minorVersion >= 1 && (status != 100 || expectsContinue)
-        if wanted, !send(head) {
-            close()
-            return false
+        if let route, minorVersion >= 1, status != 100 || expectsContinue {
+            let head = UnsafeRawBufferPointer(rebasing: upstream.input[..<length])
+            var cursor = OutputCursor(buffers.scratch)
+            // Edited like any head: hop-by-hop fields of an interim answer are as little the caller's business.
+            writeResponse(
+                data.responseHead, bytes: head.octets, edits: route.answerEdits, framing: .none,
+                callerMinorVersion: minorVersion, close: false, into: &cursor)
+            guard !cursor.overflowed, send(cursor.written(in: buffers.scratch)) else {
+                close()
+                return false
+            }
         }
         upstream.start += length
         interimAnswers += 1
@@ -89,7 +95,7 @@ extension CallerConnection {
     private func judge(_ status: Int, head length: Int, in upstream: UpstreamConnection) -> Exchange.Judgement {
         guard let identity = route?.identity else { return .answer }
         guard identity.inspectedStatuses.contains(status) else {
-            if identity.reportsSuccess, status != 403 { data.desk.reportSuccess(self) }
+            if identity.reportsSuccess, status != 401, status != 403 { data.desk.reportSuccess(self) }
             return .answer
         }
         let verdict = data.judge(status, head: UnsafeRawBufferPointer(rebasing: upstream.input[..<length]), for: self)
@@ -97,6 +103,8 @@ extension CallerConnection {
         case .none: return .answer
         case .unusable(let reason):
             data.noteGlitch(.unusableChallenge, route: route, reason: reason)
+            // A refusal that cannot be read says nothing of whether the path is open.
+            data.desk.scoutSawNothing(self)
             return .answer
         case .misconfigured(let reason):
             data.noteGlitch(.loginRedirect, route: route, reason: reason)

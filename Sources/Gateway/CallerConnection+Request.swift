@@ -17,25 +17,34 @@ extension CallerConnection {
             case .miss: withdrawn = slot
             case .hit(let token), .refreshDue(let token):
                 exchange.spliced(generation: token.generation)
-                composeHead(route: route, credential: line(around: token.bytes, of: route), into: &cursor)
+                guard let line = line(around: token.bytes, of: route) else { return refuseOversized() }
+                composeHead(route: route, credential: line, into: &cursor)
             }
         } else {
             let carried = carried
             if case .carried = exchange.credential, let carried {
-                carried.withBytes { composeHead(route: route, credential: line(around: $0, of: route), into: &cursor) }
+                let fits = carried.withBytes { ready in
+                    guard let line = line(around: ready, of: route) else { return false }
+                    composeHead(route: route, credential: line, into: &cursor)
+                    return true
+                }
+                guard fits else { return refuseOversized() }
             } else {
                 composeHead(route: route, credential: nil, into: &cursor)
             }
         }
         if let withdrawn {
-            releaseUpstream(reusable: false)
+            // Nothing was sent on it: the next request can have it.
+            if let connection = self.upstream, connection.isUntouched {
+                self.upstream = nil
+                connection.group.give(connection)
+            }
             return perform(exchange.on(.withdrawn(slot: withdrawn)))
         }
         guard !cursor.overflowed else { return answer(Fault(.bigHead)) }
         upstream.requests += 1
         record.sentAt = loop.now
         expect(by: loop.now + route.answerTimeout, kind: Deadline.answer)
-        if requestFraming == .none { requestComplete = true }
         guard upstream.send(cursor.written(in: buffers.scratch)) else {
             return upstream.lose(Fault(.upstreamClosed, retry: .ifPooled))
         }
@@ -44,18 +53,23 @@ extension CallerConnection {
         if stage == .exchanging, self.upstream === upstream, upstream.canRead { pumpAnswer() }
     }
 
-    /// The ready line as it is, or the token out of it in the route's own field line.
-    private func line(around ready: UnsafeRawBufferPointer, of route: RoutePlan) -> UnsafeRawBufferPointer {
+    private func refuseOversized() {
+        answer(Fault(.identityMisconfigured, detail: "the token does not fit the route's own header"))
+    }
+
+    /// The ready line as it is, or the token out of it in the route's own field line; nil when that is too long. A cut line would be
+    /// sent without the credential's end, and swallow the field behind it.
+    private func line(around ready: UnsafeRawBufferPointer, of route: RoutePlan) -> UnsafeRawBufferPointer? {
         guard let injection = route.injection, let identity = route.identity, ready.count >= identity.linePrefix + 2
         else {
             return ready
         }
         let token = UnsafeRawBufferPointer(rebasing: ready[identity.linePrefix..<(ready.count - 2)])
-        var cursor = OutputCursor(buffers.record)
+        var cursor = OutputCursor(buffers.credential)
         cursor.append(injection.before.span)
         cursor.append(token.octets)
         cursor.append(injection.after.span)
-        return cursor.written(in: buffers.record)
+        return cursor.overflowed ? nil : cursor.written(in: buffers.credential)
     }
 
     private func composeHead(route: RoutePlan, credential: UnsafeRawBufferPointer?, into cursor: inout OutputCursor) {
@@ -85,8 +99,8 @@ extension CallerConnection {
     func rewindBody() {
         guard retainsBody || bodyAt == headLength else { return }
         bodyAt = headLength
-        requestComplete = false
         requestBody = BodyReader(requestFraming)
+        requestComplete = requestBody.isComplete
     }
 
     /// Moves body bytes to the upstream while it takes them.
@@ -118,8 +132,8 @@ extension CallerConnection {
             case .notNow:
                 if let route { expect(by: loop.now + route.idleTimeout, kind: Deadline.stall) }
                 return
-            case .blockFull: return answer(Fault(.outOfMemory, retryAfter: 1))
-            case .noBuffer: return answer(Fault(.outOfMemory, retryAfter: 1))
+            case .blockFull where makeRoomBehindHead(): break
+            case .blockFull, .noBuffer: return answer(Fault(.outOfMemory, retryAfter: 1))
             case .ended, .truncated, .failed:
                 // A body shorter than promised: the upstream must not take it for a whole one.
                 return fail(Fault(.incompleteBody))
@@ -203,6 +217,8 @@ extension CallerConnection {
             retainsBody = false
             exchange.body = .lost
             return true
+        case .blockFull where makeRoomBehindHead():
+            return true
         case .blockFull, .noBuffer:
             answer(Fault(.outOfMemory, retryAfter: 1))
             return false
@@ -210,6 +226,12 @@ extension CallerConnection {
             fail(Fault(.incompleteBody))
             return false
         }
+    }
+
+    /// A head that fills its block leaves no place for a body, or for a chunk's line and trailers behind it.
+    private func makeRoomBehindHead() -> Bool {
+        guard let block, block.count - headLength < buffers.blockSize else { return false }
+        return growBlock(to: headLength + 2 * buffers.blockSize)
     }
 }
 

@@ -96,7 +96,9 @@ final class CallerConnection: Stream, UpstreamUser {
         guard flush() else { return close() }
         switch stage {
         case .reading: readRequests()
-        case .exchanging: pump()
+        case .exchanging:
+            pump()
+            continueIfReading()
         case .closing: finishClosing()
         case .closed: break
         }
@@ -108,7 +110,6 @@ final class CallerConnection: Stream, UpstreamUser {
         case Deadline.token:
             data.desk.leave(self)
             perform(exchange.on(.refused(Fault(.tokenTimeout))))
-            continueIfReading()
         case Deadline.answer: fail(Fault(.upstreamTimeout))
         case Deadline.stall:
             // Whoever stalls: the caller that does not send its body, or does not read, or the upstream that does neither.
@@ -119,6 +120,7 @@ final class CallerConnection: Stream, UpstreamUser {
             }
         default: close()
         }
+        continueIfReading()
     }
 
     // MARK: - Reading requests
@@ -230,6 +232,9 @@ final class CallerConnection: Stream, UpstreamUser {
         releaseUpstream(reusable: canReuseHeldAnswer())
         record.tokenAt = loop.now
         record.replayed = exchange.replayed
+        // A secret on trial goes out once: a stale pooled connection would leave open whether it was judged.
+        var fresh = fresh
+        if case .carried = exchange.credential { fresh = true }
         let connection = data.group(route.upstream).take(for: self, fresh: fresh)
         upstream = connection
         upstreamAddress = connection.address?.logAddress
@@ -272,7 +277,9 @@ final class CallerConnection: Stream, UpstreamUser {
         upstream = nil
         if answerBegun { return close() }
         rewindBody()
-        perform(exchange.on(.lost(fault, pooled: connection.isPooled)))
+        // Once an interim answer has been passed on, the request was seen, and its caller knows.
+        let seen = interimAnswers > 0 ? Fault(fault.kind, retry: .never) : fault
+        perform(exchange.on(.lost(seen, pooled: connection.isPooled)))
         continueIfReading()
     }
 
@@ -353,6 +360,7 @@ final class CallerConnection: Stream, UpstreamUser {
         bodyAt = 0
         requestComplete = false
         retainsBody = false
+        method = .other
         answerBegun = false
         answerStatus = 0
         usesJustGranted = false
@@ -386,16 +394,24 @@ final class CallerConnection: Stream, UpstreamUser {
         guard stage != .closed else { return }
         stage = .closing
         releaseUpstream(reusable: false)
-        expect(by: loop.now + DataLoop.lingerTimeout, kind: Deadline.close)
         saidNoMore = false
         finishClosing()
     }
 
     private func finishClosing() {
+        let before = pendingCount
         guard flush() else { return close() }
-        guard !hasPending else { return }
+        if hasPending {
+            // A slow reader gets its whole answer, as long as it reads at all.
+            if !isFlushing || pendingCount < before {
+                expect(by: loop.now + DataLoop.flushTimeout, kind: Deadline.close)
+            }
+            isFlushing = true
+            return
+        }
         if !saidNoMore {
             saidNoMore = true
+            expect(by: loop.now + DataLoop.lingerTimeout, kind: Deadline.close)
             if inputEnded { return close() }
             tls?.shutdown()
             loop.kernel.shutdownWriting(descriptor)
@@ -413,6 +429,7 @@ final class CallerConnection: Stream, UpstreamUser {
         }
     }
     private var saidNoMore = false
+    private var isFlushing = false
     private var drained = 0
 
     func close() {

@@ -42,6 +42,8 @@ final class DataLoop {
     /// What a caller waits beyond the keeper's own deadline, so that the keeper's answer, which says more, comes first.
     static let tokenGrace: UInt64 = 1_000_000_000
     static let lingerTimeout: UInt64 = 1_000_000_000
+    /// How long a closing connection may take none of what waits for it.
+    static let flushTimeout: UInt64 = 60_000_000_000
     static let lingerBytes = 1 << 20
 
     init(
@@ -118,7 +120,8 @@ final class DataLoop {
             metrics.callerClosed()
             if let address = caller.peer.address { census?.leave(address) }
         }
-        if isDraining, callers.isEmpty { drained?() }
+        buffers.trim(for: callers.count)
+        finishDrain()
     }
 
     // MARK: - Upstreams
@@ -174,8 +177,11 @@ final class DataLoop {
         } else {
             url = route.upstream.origin + route.pathPrefix + path
         }
-        return identity.handshake.judge(
+        let verdict = identity.handshake.judge(
             status: status, wwwAuthenticate: challenges, location: location, requestURL: url)
+        // A fixed credential has no grammar of refusals: the route's statuses say it all.
+        if case .none = verdict, identity.refusesByStatus { return .challenged(Challenge(resource: url)) }
+        return verdict
     }
 
     // MARK: - Accounting
@@ -232,13 +238,20 @@ final class DataLoop {
     /// Takes no new callers, closes those that are idle, and calls `completion` when the last exchange is over.
     func drain(completion: @escaping () -> Void) {
         isDraining = true
-        drained = completion
         for acceptor in acceptors { loop.close(acceptor) }
         acceptors.removeAll()
         for caller in Array(callers.values) where caller.stage == .reading && caller.start == caller.end {
-            caller.close()
+            caller.beginClosing()
         }
-        if callers.isEmpty { completion() }
+        // Only now: callers that close at once must not end the drain before the others are looked at.
+        drained = completion
+        finishDrain()
+    }
+
+    private func finishDrain() {
+        guard callers.isEmpty, let drained else { return }
+        self.drained = nil
+        drained()
     }
 
     func closeEverything() {

@@ -119,8 +119,8 @@ extension CallerConnection {
         case .any: break
         case .local: guard peer.isLocal else { return Fault(.callerRefused) }
         case .networks(let ranges):
-            // A unix socket has no address: its own rule below, or the file's mode, admits.
-            if let address = peer.address, !ranges.contains(where: { $0.contains(address) }) {
+            // A unix socket has no address, so no range holds for it.
+            guard let address = peer.address, ranges.contains(where: { $0.contains(address) }) else {
                 return Fault(.callerRefused)
             }
         }

@@ -17,6 +17,7 @@ struct Exchange: ~Copyable {
     private(set) var replayed = false
     /// The one retry on a fresh connection has been used.
     private(set) var retried = false
+    private var withdrawn = false
 
     var replay = ReplayPolicy.never
     var body = RequestBody.none
@@ -140,6 +141,12 @@ struct Exchange: ~Copyable {
             return .send
 
         case (.asking, .withdrawn(let slot)):
+            // Once: a token that is gone again by the time its connection stands will be gone the next time too.
+            guard !withdrawn else {
+                return end(
+                    with: Fault(.issuerUnavailable, retryAfter: 1, detail: "tokens expire before they can be used"))
+            }
+            withdrawn = true
             phase = .waiting
             return .askToken(slot: slot)
 
@@ -152,7 +159,7 @@ struct Exchange: ~Copyable {
         case (.asking, .lost(let fault, let pooled)):
             // A pooled connection that dies without a byte was, most often, closed by the server while it was idle: the request was
             // not seen. Most often is not surely, so only what may be repeated is repeated.
-            if pooled, !retried, body != .lost, idempotent || fault.retry == .unsent {
+            if pooled, !retried, body != .lost, fault.retry != .never, idempotent || fault.retry == .unsent {
                 retried = true
                 phase = .connecting
                 return .connect(fresh: true)
@@ -198,6 +205,7 @@ struct Exchange: ~Copyable {
         credential = .none
         replayed = false
         retried = false
+        withdrawn = false
         replay = .never
         body = .none
         idempotent = false

@@ -50,7 +50,9 @@ public final class Gateway: Sendable {
         events = log.events
         let loopCount = configuration.threads ?? CPULimit.loops()
         // Untouched slots cost no memory, so there are more than a fleet of users needs.
-        let cache = HotCache(readers: loopCount, slots: 1 << 18, byteLimit: configuration.limits.hotCache)
+        // A cache that cannot hold one token of the largest size would serve none.
+        let cache = HotCache(
+            readers: loopCount, slots: 1 << 18, byteLimit: max(configuration.limits.hotCache, 1 << 20))
         let identityCompiler = IdentityCompiler(
             environment: environment, secretFiles: configuration.secretFiles, persists: configuration.store.path != nil)
         var identities: [KeptIdentity] = []
@@ -63,15 +65,18 @@ public final class Gateway: Sendable {
             loops: loopCount, routeNames: log.routes, faultNames: log.faults)
         plan = try compiler.compile()
 
+        let helper: HelperThread
         let opened = try Self.openStore(configuration, environment: environment, events: log.events)
         store = opened.store
         do {
             resolver = try Resolver()
+            helper = try HelperThread()
             keeperLoop = try Loop(name: "keeper", mailCapacity: 65_536)
         } catch { throw GatewayFault("\(error)") }
         keeper = Keeper(
             KeeperParts(
                 executor: LoopExecutor(loop: keeperLoop), cache: cache, events: log.events, resolver: resolver,
+                helper: helper,
                 identities: identities, routes: compiler.keptRoutes, store: opened.store, storeState: opened.state,
                 markKey: opened.key, seed: UInt64.random(in: 0 ... .max)))
         metrics = MetricBoard()
@@ -98,8 +103,7 @@ public final class Gateway: Sendable {
                 throw GatewayFault("\(error)")
             }
             for (index, loop) in loops.enumerated() {
-                let descriptor = listener.isUnix ? socket.descriptors[0] : socket.descriptors[index]
-                guard loop.value.listen(listener, descriptor: descriptor) else {
+                guard loop.value.listen(listener, descriptor: socket.descriptors[index]) else {
                     throw GatewayFault("cannot watch \(listener.text)")
                 }
             }
@@ -121,7 +125,7 @@ public final class Gateway: Sendable {
     private static func shareLanes(_ identities: [KeptIdentity]) {
         var lanes: [Account: Lane] = [:]
         for identity in identities {
-            guard let account = identity.account else { continue }
+            guard identity.policy.kind == .challengeDriven, let account = identity.account else { continue }
             let lane = lanes[account] ?? Lane()
             lanes[account] = lane
             identity.lane = lane

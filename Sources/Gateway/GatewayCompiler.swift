@@ -43,7 +43,9 @@ struct GatewayCompiler {
             try compile(route, index: index, pseudonym: pseudonym)
         }
         let metrics: MetricPlan
-        do { metrics = try MetricPlan(routes: routes.map(\.name), identities: identities.map(\.plan.name)) } catch { throw GatewayFault("metrics: \(error)") }
+        do { metrics = try MetricPlan(routes: routes.map(\.name), identities: identities.map(\.plan.name)) } catch {
+            throw GatewayFault("metrics: \(error)")
+        }
         var faults: [Fault.Kind: UInt16] = [:]
         for kind in Fault.Kind.allCases { faults[kind] = faultNames.intern(kind.rawValue) }
         return GatewayPlan(
@@ -142,7 +144,9 @@ struct GatewayCompiler {
             scopes: ScopeSet(scopes.map { ByteString($0) }), audience: route.audience.map { ByteString($0) },
             resource: route.resource.map { ByteString($0) }, realm: route.realm.map { Realm(ByteString($0)) },
             published: driven ? Published(nil, in: cache.epochs) : nil, bindsToURL: bindsToURL,
-            waiters: configuration.limits.waiters, upstream: upstream, pathPrefix: to.pathPrefix, probeAgent: agent)
+            waiters: configuration.limits.waiters, upstream: upstream, pathPrefix: to.pathPrefix, probeAgent: agent,
+            scoutPatience: UInt64(
+                clamping: (route.timeouts.connect + route.timeouts.response + .seconds(5)).wholeNanoseconds))
     }
 
     private mutating func fixedSlot(of route: KeptRoute, identity: KeptIdentity, realm: Realm) throws(GatewayFault)

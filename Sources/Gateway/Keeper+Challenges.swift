@@ -11,12 +11,17 @@ extension Keeper {
         guard let token = tokensBySlot[slot] else {
             return order(.settled(slot: slot, .fault(Fault(.issuerUnavailable, retryAfter: 1))), to: loop)
         }
-        noticeSecrets(of: token.identity)
+        noticeSecrets(of: token.identity) { $0.needed(token, from: loop) }
+    }
+
+    private func needed(_ token: KeptToken, from loop: Int) {
+        let slot = token.slot
         if token.probation != nil {
             // Each request of an unproven secret is a login attempt, so the keeper wants to see them one by one.
             return order(.settled(slot: slot, .scout), to: loop)
         }
         if token.identity.policy.kind == .fixed, token.line == nil {
+            if token.isLoading { return token.onLoaded.append { $0.needed(token, from: loop) } }
             if now > token.loadedAt + 1_000_000_000 { loadFixed(token) }
             return order(.settled(slot: slot, .fault(Fault(.secretUnreadable, retryAfter: 1))), to: loop)
         }
@@ -27,7 +32,10 @@ extension Keeper {
     func cold(_ request: ParkedRequest) {
         let route = routes[request.route]
         guard let identity = route.identity else { return answer(request.ticket, .fault(Fault(.internalFault))) }
-        noticeSecrets(of: identity)
+        noticeSecrets(of: identity) { $0.cold(request, route, identity) }
+    }
+
+    private func cold(_ request: ParkedRequest, _ route: KeptRoute, _ identity: KeptIdentity) {
         if let slot = request.slot, let token = tokensBySlot[slot], token.probation != nil {
             return arriveOnProbation(request.ticket, token)
         }
@@ -96,7 +104,10 @@ extension Keeper {
     private func perform(_ actions: [ScoutMachine.Action], on route: KeptRoute) {
         for action in actions {
             switch action {
-            case .dispatch(let ticket): answer(Ticket(loop: ticket.loop, number: ticket.number), .bare(scout: true))
+            case .dispatch(let ticket):
+                let ticket = Ticket(loop: ticket.loop, number: ticket.number)
+                answer(ticket, .bare(scout: true))
+                expectScout(ticket, on: route)
             case .release(let tickets):
                 for ticket in tickets { answer(Ticket(loop: ticket.loop, number: ticket.number), .bare(scout: false)) }
             case .learnOpen(let entry):
@@ -107,6 +118,19 @@ extension Keeper {
                     Ticket(loop: ticket.loop, number: ticket.number), .fault(Fault(.tooManyWaiters, retryAfter: 1)))
             }
         }
+    }
+
+    /// A scout whose word is lost on its way, in a full mailbox, must not keep the route waiting for ever.
+    private func expectScout(_ ticket: Ticket, on route: KeptRoute) {
+        let alarm = route.alarm ?? Alarm(loop: loop)
+        route.alarm = alarm
+        alarm.action = { [unowned self] in
+            self.assumeIsolated { keeper in
+                keeper.scoutFailed(ticket)
+                keeper.flushOrders()
+            }
+        }
+        alarm.set(at: now + route.scoutPatience)
     }
 
     // MARK: - Challenges
@@ -135,20 +159,20 @@ extension Keeper {
             if let ticket = report.ticket { answer(ticket, .fault(Fault(.tooManyWaiters, retryAfter: 1))) }
             return endScout(report, on: route, joining: nil)
         }
-        noticeSecrets(of: identity)
         if token.probation != nil {
             refusedOnProbation(report, token)
             return
         }
         var sentGeneration: UInt64 = 0
         if let sent = report.sent, sent.slot == token.slot { sentGeneration = sent.generation }
-        // One context serves one flight; the newest one is the least likely to have expired.
-        if token.machine.state(at: now) != .acquiring { token.challenge = report.challenge }
         let actions = token.machine.challenged(
             from: report.loop,
             ChallengeReport(
                 generation: sentGeneration, isReplay: report.isReplay, justGranted: report.justGranted,
-                demand: report.challenge.level.map { .level($0) } ?? .token), at: now)
+                demand: demand(of: report.challenge)), at: now)
+        // Kept only for the flight that it starts: a context is good once, and not for long.
+        let startsFlight = actions.contains { if case .startFlight = $0 { true } else { false } }
+        if startsFlight { token.challenge = report.challenge }
         let outcome = apply(actions, to: token, direct: true)
         if let ticket = report.ticket {
             if let outcome { answer(ticket, tokenAnswer(outcome, of: token)) } else { token.tickets.append(ticket) }
@@ -174,6 +198,11 @@ extension Keeper {
                 }
             }
         }
+    }
+
+    private func demand(of challenge: Handshakes.Challenge) -> ChallengeReport.Demand {
+        if challenge.error == "insufficient_scope" { return .widerScope }
+        return challenge.level.map { .level($0) } ?? .token
     }
 
     private func realm(of report: ChallengeOfRequest, on route: KeptRoute) -> Realm {
@@ -216,17 +245,22 @@ extension Keeper {
 
     private func refusedOnProbation(_ report: ChallengeOfRequest, _ token: KeptToken) {
         if report.sent?.generation == token.line?.generation {
-            perform(token.probation?.refused(path: ByteString(report.path)) ?? [], on: token)
+            let path = report.path.prefix { $0 != UInt8(ascii: "?") }
+            perform(token.probation?.refused(path: ByteString(path)) ?? [], on: token)
         }
         guard let ticket = report.ticket else { return }
         answer(ticket, .final)
     }
 
-    private func perform(_ actions: [BasicProbation.Action], on token: KeptToken) {
+    func perform(_ actions: [BasicProbation.Action], on token: KeptToken) {
         for action in actions {
             switch action {
             case .dispatch(let ticket):
                 guard let line = token.line else {
+                    if token.isLoading {
+                        token.onLoaded.append { $0.perform([action], on: token) }
+                        continue
+                    }
                     if now > token.loadedAt + 1_000_000_000 { loadFixed(token) }
                     answer(
                         Ticket(loop: ticket.loop, number: ticket.number),

@@ -110,8 +110,10 @@ extension Keeper {
     // MARK: - Fixed credentials
 
     /// Reads the secret of a `static` or `basic` identity and makes it the token.
-    func loadFixed(_ token: KeptToken) {
+    /// - Parameter then: what the trial of a new value begins with, once it is there.
+    func loadFixed(_ token: KeptToken, then actions: [BasicProbation.Action] = []) {
         token.loadedAt = now
+        token.isLoading = true
         token.flightTask = Task {
             let ledger = KeeperLedger(keeper: self, identity: token.identity, standing: token.identity.standing)
             let client = KeeperIssuerClient(keeper: self, network: token.identity.policy.network)
@@ -124,6 +126,11 @@ extension Keeper {
                 token.line = (generations.next(), Secret(line))
                 token.lastFailure = nil
                 if token.probation == nil || token.probation?.state == .proven { publishFixed(token) }
+                if token.probation?.state == .unproven, attemptsRefused(token.identity) {
+                    // Refused before a restart: a process that starts again and again would lock the account.
+                    token.probation = BasicProbation(isQuarantined: true)
+                }
+                perform(actions, on: token)
             } catch {
                 token.lastFailure = "\(error)"
                 token.identity.lastFailure = "\(error)"
@@ -134,6 +141,10 @@ extension Keeper {
                 token.line = nil
                 cache.clear(slot: token.slot)
             }
+            token.isLoading = false
+            let waiting = token.onLoaded
+            token.onLoaded = []
+            for work in waiting { work(self) }
             flushOrders()
         }
     }

@@ -1,5 +1,6 @@
 internal import Handshakes
 internal import HotCache
+internal import Reactor
 internal import TLS
 internal import Telemetry
 internal import TokenStore
@@ -38,14 +39,19 @@ extension Keeper {
 
     // MARK: - Secrets
 
-    func secret(_ name: String, of identity: KeptIdentity) throws(Handshakes.GrantFailure) -> Secret {
+    /// Reads the secret on the helper thread: a program or a slow disk behind it must not hold up the keeper.
+    func secret(_ name: String, of identity: KeptIdentity) async throws(Handshakes.GrantFailure) -> Secret {
         guard let source = identity.policy.secrets[name] else { throw .internal(reason: "no secret named \(name)") }
-        do {
-            let secret = try source()
+        let read: Result<Secret, any Error> = await withCheckedContinuation { continuation in
+            let accepted = helper.run { continuation.resume(returning: Result { try source() }) }
+            if !accepted { continuation.resume(returning: .failure(GatewayFault("too many secrets are being read"))) }
+        }
+        switch read {
+        case .success(let secret):
             noteValue(of: secret, name: name, identity: identity)
             return secret
-        } catch {
-            throw .secretUnreadable(name: name, reason: "\(error)")
+        case .failure(let fault):
+            throw .secretUnreadable(name: name, reason: "\(fault)")
         }
     }
 
@@ -62,47 +68,64 @@ extension Keeper {
             "secret changed", [LogField("identity", .name(identity.plan.name)), LogField("secret", .name(name))])
         for token in tokens.values where token.identity === identity {
             apply(token.machine.secretChanged(to: identity.secretVersion, at: now), to: token)
-            if token.probation != nil || identity.policy.kind == .fixed {
-                _ = token.probation?.secretChanged()
-                cache.clear(slot: token.slot)
-                loadFixed(token)
-            }
+            if token.probation != nil || identity.policy.kind == .fixed { reload(token) }
         }
+    }
+
+    /// A fixed credential's value is another one: nothing of the old one is served, and those on trial begin anew.
+    private func reload(_ token: KeptToken) {
+        let actions = token.probation?.secretChanged() ?? []
+        token.line = nil
+        cache.clear(slot: token.slot)
+        loadFixed(token, then: actions)
     }
 
     /// Looks whether a secret's value has changed, at most once a second: a request that would meet a quarantine is the moment to find out
     /// that the operator has put things right.
-    func noticeSecrets(of identity: KeptIdentity) {
-        guard now > identity.secretsCheckedAt + 1_000_000_000 else { return }
+    func noticeSecrets(of identity: KeptIdentity, then work: @escaping (isolated Keeper) -> Void) {
+        guard isRefused(identity), now > identity.secretsCheckedAt + 1_000_000_000 else { return work(self) }
         identity.secretsCheckedAt = now
-        for (name, source) in identity.policy.secrets {
-            guard let secret = try? source() else { continue }
-            noteValue(of: secret, name: name, identity: identity)
+        Task {
+            for name in identity.policy.secrets.keys.sorted() { _ = try? await secret(name, of: identity) }
+            work(self)
+            flushOrders()
         }
+    }
+
+    private func isRefused(_ identity: KeptIdentity) -> Bool {
+        attemptsRefused(identity)
+            || tokens.values.contains { token in
+                guard token.identity === identity else { return false }
+                switch token.machine.state(at: now) {
+                case .quarantined, .loginNeeded: return true
+                default: return token.probation?.state == .quarantined
+                }
+            }
     }
 
     /// A folder of secrets changed.
     func secretsMayHaveChanged() {
-        for identity in identities {
-            identity.secretsCheckedAt = 0
-            noticeSecrets(of: identity)
+        Task {
+            for identity in identities {
+                for name in identity.policy.secrets.keys.sorted() { _ = try? await secret(name, of: identity) }
+            }
+            flushOrders()
         }
-        flushOrders()
     }
 
     // MARK: - Login attempts
 
-    private func mark(of identity: KeptIdentity) throws(Handshakes.GrantFailure) -> AttemptMark? {
+    /// By the value that was read last; nil for schemes without an account, and before the first reading.
+    private func mark(of identity: KeptIdentity) -> AttemptMark? {
         guard let account = identity.account else { return nil }
         let name = identity.policy.secrets["password"] == nil ? "client_secret" : "password"
-        guard identity.policy.secrets[name] != nil else { return nil }
-        let secret = try secret(name, of: identity)
-        return AttemptMark(account: account, secretHash: ByteString(hash(secret)))
+        guard let hash = identity.secretHashes[name] else { return nil }
+        return AttemptMark(account: account, secretHash: ByteString(hash))
     }
 
     /// Whether a password step would be refused now.
     func attemptsRefused(_ identity: KeptIdentity) -> Bool {
-        guard let mark = try? mark(of: identity) else { return false }
+        guard let mark = mark(of: identity) else { return false }
         switch attempts.verdict(for: mark, identity.policy.attempts) {
         case .allowed: return false
         // Lost marks are a reason to hold back a password, which locks an account; a client secret locks nothing.
@@ -116,7 +139,8 @@ extension Keeper {
         if case .locked(let reason) = storeState {
             throw .configuration(reason: "no password step without the store: \(reason)")
         }
-        guard let mark = try mark(of: identity) else { return }
+        if mark(of: identity) == nil, identity.account != nil { _ = try await secret("password", of: identity) }
+        guard let mark = mark(of: identity) else { return }
         guard attempts.verdict(for: mark, identity.policy.attempts) == .allowed else { throw .quarantined }
         identity.openMark = mark
         await storeAttempts([attempts.spend(mark)])
@@ -136,7 +160,7 @@ extension Keeper {
 
     /// `basic`: the upstream itself refused, there was no password step.
     func markRejected(_ identity: KeptIdentity) {
-        guard let mark = try? mark(of: identity) else { return }
+        guard let mark = mark(of: identity) else { return }
         let rows = [attempts.spend(mark), attempts.rejected(mark)]
         Task { await storeAttempts(rows) }
     }
@@ -155,10 +179,7 @@ extension Keeper {
         for token in tokens.values where token.identity === identity {
             token.lastFailure = nil
             apply(token.machine.epochRose(to: identity.epoch, cause: .reset, at: now), to: token)
-            if token.probation != nil {
-                _ = token.probation?.secretChanged()
-                loadFixed(token)
-            }
+            if token.probation != nil { reload(token) }
         }
         events.info("identity reset", [LogField("identity", .name(name))])
         flushOrders()

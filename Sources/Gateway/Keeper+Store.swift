@@ -57,6 +57,8 @@ extension Keeper {
         case (.success, .degraded):
             storeState = .serving
             events.info("store works again")
+            // What a disk that was slow at boot could not give then. Younger things in memory win.
+            if let rows = store?.restore(), !rows.isEmpty { restore(rows) }
         case (.failure(let fault), .serving):
             storeState = .degraded("\(fault)")
             events.error("store degraded", [LogField("reason", .name("\(fault)"))])
@@ -171,7 +173,11 @@ extension Keeper {
             lifetime = min(UInt64(expiry - wall) * 1_000_000, stored.original ?? .max)
         }
         let material = LayerMaterial(bytes: stored.material, obtainedAt: now, lifetime: lifetime)
-        if layer == .durable { identity.durable = material } else { identity.session = material }
+        // What is there already is younger.
+        switch layer {
+        case .durable: identity.durable = identity.durable ?? material
+        case .session: identity.session = identity.session ?? material
+        }
     }
 
     private func restoreAccess(_ row: StoredRow) {

@@ -19,6 +19,7 @@ actor Keeper: KeeperInbox {
     let cache: HotCache
     let events: EventLog
     let resolver: Resolver
+    let helper: HelperThread
     let buffers: LoopBuffers
     let identities: [KeptIdentity]
     let routes: [KeptRoute]
@@ -56,6 +57,7 @@ actor Keeper: KeeperInbox {
         cache = parts.cache
         events = parts.events
         resolver = parts.resolver
+        helper = parts.helper
         buffers = LoopBuffers(blocks: 256, largeLimit: 8 << 20, scratchSize: 64 * 1024)
         identities = parts.identities
         routes = parts.routes
@@ -130,7 +132,8 @@ actor Keeper: KeeperInbox {
         guard !flushPending else { return }
         flushPending = true
         let alarm = Alarm(loop: loop)
-        alarm.action = { [unowned self] in
+        alarm.action = { [unowned self, unowned alarm] in
+            self.loop.close(alarm)
             self.assumeIsolated {
                 $0.flushPending = false
                 $0.flushOrders()
@@ -255,12 +258,15 @@ final class KeptRoute: @unchecked Sendable {
     let probeAgent: String
     var table: LearnedTable
     var scouts: ScoutMachine
+    var alarm: Alarm?
+    /// Nanoseconds after which a scout that has not been heard of counts as lost.
+    let scoutPatience: UInt64
 
     init(
         index: Int, name: String, origin: Origin, originText: String, identity: KeptIdentity?, wanted: Wanted,
         scopes: ScopeSet, audience: ByteString?, resource: ByteString?, realm: Realm?,
         published: Published<LearnedSnapshot>?, bindsToURL: Bool, waiters: Int, upstream: UpstreamPlan,
-        pathPrefix: String, probeAgent: String
+        pathPrefix: String, probeAgent: String, scoutPatience: UInt64
     ) {
         self.index = index
         self.name = name
@@ -278,6 +284,7 @@ final class KeptRoute: @unchecked Sendable {
         self.upstream = upstream
         self.pathPrefix = pathPrefix
         self.probeAgent = probeAgent
+        self.scoutPatience = scoutPatience
         scouts = ScoutMachine(limit: waiters)
     }
 
@@ -296,6 +303,7 @@ struct KeeperParts: @unchecked Sendable {
     let cache: HotCache
     let events: EventLog
     let resolver: Resolver
+    let helper: HelperThread
     let identities: [KeptIdentity]
     let routes: [KeptRoute]
     let store: TokenStore?

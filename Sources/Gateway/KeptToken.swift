@@ -32,6 +32,9 @@ final class KeptToken: @unchecked Sendable {
     var lastFailure: String?
     /// When a fixed credential's secret was last read.
     var loadedAt: UInt64 = 0
+    var isLoading = false
+    /// What waits for the reading to end, whatever it brings.
+    var onLoaded: [(isolated Keeper) -> Void] = []
 
     init(key: AccessKey, slot: Slot, identity: KeptIdentity, machine: AccessTokenMachine, wanted: Wanted) {
         self.key = key
@@ -137,7 +140,8 @@ final class Lane {
 }
 
 /// A timer of the keeper with a closure behind it.
-final class Alarm: Watched {
+/// Touched on the keeper's loop only.
+final class Alarm: Watched, @unchecked Sendable {
     private var timer: TimerID?
     var action: () -> Void = {}
 

@@ -9,11 +9,14 @@ final class LoopBuffers {
     let scratch: UnsafeMutableRawBufferPointer
     /// Where the parts of one TLS record are put together.
     let record: UnsafeMutableRawBufferPointer
+    /// A route's own field line around a token.
+    let credential: UnsafeMutableRawBufferPointer
     /// A chunk's size line, and its end with the trailers behind it.
     let prefix: UnsafeMutableRawBufferPointer
     let suffix: UnsafeMutableRawBufferPointer
     private let pool: BufferPool
-    private var largeBytes = 0
+    private var inputBytes = 0
+    private var outputBytes = 0
     private let largeLimit: Int
 
     init(blocks: Int, largeLimit: Int, scratchSize: Int) {
@@ -21,6 +24,7 @@ final class LoopBuffers {
         self.largeLimit = largeLimit
         scratch = .allocate(byteCount: scratchSize, alignment: 16)
         record = .allocate(byteCount: 16 * 1024, alignment: 16)
+        credential = .allocate(byteCount: 48 * 1024, alignment: 16)
         prefix = .allocate(byteCount: 32, alignment: 16)
         suffix = .allocate(byteCount: 12 * 1024, alignment: 16)
     }
@@ -28,27 +32,43 @@ final class LoopBuffers {
     deinit {
         scratch.deallocate()
         record.deallocate()
+        credential.deallocate()
         prefix.deallocate()
         suffix.deallocate()
     }
 
     func take() -> UnsafeMutableRawBufferPointer? { pool.take() }
 
+    /// What large blocks are for; each use has a bound of its own, so that bodies kept for a replay cannot cut the answers of others.
+    enum Use { case input, output }
+
     /// A block of at least `capacity` bytes. Past the pool's block size it is allocated, an exception to the first law: only heads over
-    /// 16 KiB and output that a slow peer leaves behind come here.
-    func takeLarge(_ capacity: Int) -> UnsafeMutableRawBufferPointer? {
+    /// 16 KiB, bodies kept for a replay, and output that a slow peer leaves behind come here.
+    func takeLarge(_ capacity: Int, for use: Use) -> UnsafeMutableRawBufferPointer? {
         if capacity <= blockSize { return pool.take() }
-        guard largeBytes + capacity <= largeLimit else { return nil }
-        largeBytes += capacity
+        switch use {
+        case .input:
+            guard inputBytes + capacity <= largeLimit else { return nil }
+            inputBytes += capacity
+        case .output:
+            guard outputBytes + capacity <= largeLimit else { return nil }
+            outputBytes += capacity
+        }
         return .allocate(byteCount: capacity, alignment: 16)
     }
 
-    func give(_ block: UnsafeMutableRawBufferPointer) {
-        if block.count == blockSize {
-            pool.give(block)
-        } else {
-            largeBytes -= block.count
-            block.deallocate()
+    func give(_ block: UnsafeMutableRawBufferPointer, from use: Use = .input) {
+        if block.count == blockSize { return pool.give(block) }
+        switch use {
+        case .input: inputBytes -= block.count
+        case .output: outputBytes -= block.count
         }
+        block.deallocate()
+    }
+
+    /// Gives memory back that a burst has left, keeping what `connections` are likely to use.
+    func trim(for connections: Int) {
+        let kept = 64 + 2 * connections
+        if pool.bytes / blockSize - pool.taken > 2 * kept { pool.trim(keeping: kept) }
     }
 }

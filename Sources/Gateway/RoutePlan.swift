@@ -81,6 +81,8 @@ final class IdentityPlan: Sendable {
     let isChallengeDriven: Bool
     /// Statuses in which a challenge may hide; at most a handful.
     let inspectedStatuses: [Int]
+    /// Any of `inspectedStatuses` refuses the credential.
+    let refusesByStatus: Bool
     /// Nanoseconds that a caller waits for a token at most.
     let acquireTimeout: UInt64
     /// Successful answers are told to the keeper until it says that it knows: `basic` is on probation until then.
@@ -98,7 +100,9 @@ final class IdentityPlan: Sendable {
         self.name = name
         self.handshake = handshake
         isChallengeDriven = handshake.isChallengeDriven
-        inspectedStatuses = statuses ?? handshake.inspectedStatuses
+        refusesByStatus = statuses != nil && (handshake.scheme == "static" || handshake.scheme == "basic")
+        // A 401 to a fixed credential is a refusal whatever else the route counts as one.
+        inspectedStatuses = refusesByStatus ? (statuses ?? []) + [401] : statuses ?? handshake.inspectedStatuses
         self.acquireTimeout = acquireTimeout
         self.reportsSuccess = reportsSuccess
         self.resourceFromCaller = resourceFromCaller

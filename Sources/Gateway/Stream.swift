@@ -122,7 +122,7 @@ class Stream: Watched {
     /// Exchanges the block for one of `capacity` bytes and keeps the input at its front.
     /// - Returns: false when no such block can be had.
     final func growBlock(to capacity: Int) -> Bool {
-        guard let grown = buffers.takeLarge(capacity) else { return false }
+        guard let grown = buffers.takeLarge(capacity, for: .input) else { return false }
         let count = end - start
         if let block {
             grown.copyMemory(from: UnsafeRawBufferPointer(rebasing: block[start..<end]))
@@ -247,11 +247,13 @@ class Stream: Watched {
     private func reserve(_ count: Int) -> Bool {
         guard pendingCount + count <= Self.pendingLimit else { return false }
         if let pending, pending.count - pendingEnd >= count { return true }
-        guard let larger = buffers.takeLarge(max(pendingCount + count, buffers.blockSize)) else { return false }
+        guard let larger = buffers.takeLarge(max(pendingCount + count, buffers.blockSize), for: .output) else {
+            return false
+        }
         let waiting = pendingCount
         if let pending {
             larger.copyMemory(from: UnsafeRawBufferPointer(rebasing: pending[pendingStart..<pendingEnd]))
-            buffers.give(pending)
+            buffers.give(pending, from: .output)
         }
         pending = larger
         pendingStart = 0
@@ -273,7 +275,7 @@ class Stream: Watched {
     }
 
     private func dropPending() {
-        if let pending { buffers.give(pending) }
+        if let pending { buffers.give(pending, from: .output) }
         pending = nil
         pendingStart = 0
         pendingEnd = 0

@@ -73,7 +73,9 @@ final class TokenDesk {
         waiters += 1
         guard isFirst else { return }
         if !keeper.send(.needed(slot: slot), from: loopIndex) {
-            settle(slot, .fault(Fault(.tooManyWaiters, retryAfter: 1)))
+            // Not through `settle`: it would read the next request from within this one, and so on down the stack.
+            leave(caller)
+            caller.perform(caller.exchange.on(.refused(Fault(.tooManyWaiters, retryAfter: 1))))
         }
     }
 
@@ -154,6 +156,7 @@ final class TokenDesk {
     func report(_ caller: CallerConnection, parks: Bool) {
         guard let route = caller.route, let challenge = caller.record.challenge else { return }
         if parks, !admitWaiter(caller) { return }
+        if let sent = caller.exchange.credential.sent { reported[sent.slot] = nil }
         let ticket = parks ? park(caller) : nil
         var scout: Ticket?
         if caller.scoutTicket != 0 {
@@ -180,11 +183,18 @@ final class TokenDesk {
 
     func reportSuccess(_ caller: CallerConnection) {
         caller.scoutTicket = 0
-        guard let (slot, generation) = caller.exchange.credential.sent, generation != reportedSuccess else { return }
-        reportedSuccess = generation
-        _ = keeper.send(.accepted(slot: slot, generation: generation), from: loopIndex)
+        guard let (slot, generation) = caller.exchange.credential.sent, reported[slot] != generation else { return }
+        if keeper.send(.accepted(slot: slot, generation: generation), from: loopIndex) { reported[slot] = generation }
     }
-    private var reportedSuccess: UInt64 = 0
+    /// Generations whose success was told and not followed by a refusal since.
+    private var reported: [Slot: UInt64] = [:]
+
+    func scoutSawNothing(_ caller: CallerConnection) {
+        guard caller.scoutTicket != 0 else { return }
+        let ticket = Ticket(loop: loopIndex, number: caller.scoutTicket)
+        caller.scoutTicket = 0
+        _ = keeper.send(.scoutFailed(ticket: ticket), from: loopIndex)
+    }
 
     // MARK: - The keeper's orders
 

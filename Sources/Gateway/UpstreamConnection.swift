@@ -60,7 +60,8 @@ final class UpstreamConnection: Stream {
             }
             if address.family != .unix { loop.kernel.setNoDelay(descriptor) }
             let result = loop.kernel.connect(descriptor, to: address)
-            guard result == 0 || result == -EINPROGRESS || result == -EAGAIN else {
+            // A unix socket whose backlog is full says EAGAIN and means it: nothing is in progress.
+            guard result == 0 || result == -EINPROGRESS else {
                 loop.kernel.close(descriptor)
                 lastFault = Fault(.upstreamRefused, retry: .unsent)
                 continue
@@ -173,7 +174,26 @@ final class UpstreamConnection: Stream {
         guard !hasPending else { return false }
         guard !inputEnded, !inputEndSeen else { return false }
         guard requests < group.plan.requestsPerConnection else { return false }
-        return tls?.hasBufferedInput != true
+        return isDrained()
+    }
+
+    /// Nothing has been sent on it, so whoever takes it next is its first user.
+    var isUntouched: Bool { state == .busy && requests == 0 && start == end && !hasPending && !inputEndSeen }
+
+    /// Whether the socket holds nothing more. A read that filled the block exactly leaves that open, and its edge has been told: bytes
+    /// behind the answer would greet the next request as its own.
+    private func isDrained() -> Bool {
+        if let tls {
+            if tls.hasBufferedInput { return false }
+            guard canRead else { return true }
+            guard case .wantsRead = tls.read(into: buffers.record) else { return false }
+            canRead = false
+            return true
+        }
+        guard canRead else { return true }
+        let count = loop.kernel.read(descriptor, into: UnsafeMutableRawBufferPointer(rebasing: buffers.record[..<1]))
+        canRead = false
+        return count == Int(-EAGAIN)
     }
 
     func becomeIdle(until deadline: UInt64) {

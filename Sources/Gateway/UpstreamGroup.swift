@@ -122,6 +122,7 @@ final class UpstreamGroup {
     private func start(_ connection: UpstreamConnection) {
         if plan.addresses.isEmpty, resolved.isEmpty || loop.now > resolvedAt + Self.resolutionLife { resolve() }
         if resolved.isEmpty {
+            waiting.removeAll { $0.state == .closed }
             waiting.append(connection)
         } else {
             begin(connection)

@@ -62,7 +62,8 @@ public struct Reader: ~Copyable, @unchecked Sendable {
     /// The slot's record, whatever its times.
     @inlinable
     public func record(_ slot: Slot) -> RecordView? {
-        precondition(slot.index < capacity, "slot of another cache")
+        // `Slot.nowhere` is a miss like any other stale handle.
+        guard slot.index < capacity else { return nil }
         guard let memory = slots[Int(slot.index)].load(ordering: .sequentiallyConsistent) else { return nil }
         let view = RecordView(memory)
         return view.record.pointee.version == slot.version ? view : nil

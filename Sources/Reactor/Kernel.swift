@@ -103,6 +103,11 @@ open class Kernel {
         return cardea_epoll_ctl(epoll, EPOLL_CTL_ADD, descriptor, events, key) == 0 ? 0 : -errno
     }
 
+    open func unwatch(_ epoll: Int32, _ descriptor: Int32) {
+        systemCalls &+= 1
+        _ = cardea_epoll_ctl(epoll, EPOLL_CTL_DEL, descriptor, 0, 0)
+    }
+
     /// Waits at most `milliseconds` (−1: until something happens).
     open func wait(_ epoll: Int32, into events: UnsafeMutableBufferPointer<epoll_event>, milliseconds: Int32) -> Int {
         systemCalls &+= 1

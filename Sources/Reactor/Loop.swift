@@ -80,16 +80,27 @@ public final class Loop: @unchecked Sendable {
 
     /// Hands a descriptor to the loop, edge-triggered for everything. The loop keeps `owner` alive until `forget`.
     public func watch(_ owner: Watched, descriptor: Int32, shared: Bool = false) -> Bool {
-        if owner.key == 0 { adopt(owner) }
+        let wasAdopted = owner.key != 0
+        if !wasAdopted { adopt(owner) }
         owner.descriptor = descriptor
         // A listener that several loops share wakes one of them and stays level-triggered, so that no connection is left
         // behind when its loop takes only a batch. (The kernel refuses EPOLLEXCLUSIVE together with EPOLLRDHUP.)
         let events: Readiness = shared ? [.readable, .exclusive] : [.readable, .writable, .inputEnded, .edgeTriggered]
         guard kernel.watch(epoll, descriptor, events: events.rawValue, key: owner.key) >= 0 else {
-            release(owner)
+            // An owner that had its place before keeps it, and the timers that point there.
+            if wasAdopted { owner.descriptor = -1 } else { release(owner) }
             return false
         }
         return true
+    }
+
+    /// Hears no more of the descriptor until `resume`.
+    public func pause(_ owner: Watched) {
+        if owner.descriptor >= 0 { kernel.unwatch(epoll, owner.descriptor) }
+    }
+
+    public func resume(_ owner: Watched, shared: Bool) {
+        if owner.descriptor >= 0 { _ = watch(owner, descriptor: owner.descriptor, shared: shared) }
     }
 
     /// Closes the descriptor and keeps the owner, with its timers, for another one. Epoll reports a descriptor once a turn, so no event of

@@ -27,7 +27,8 @@ public struct BasicProbation: Sendable {
     private var waiting: [Ticket] = []
     private var refusedPaths: Set<ByteString> = []
 
-    public init() {}
+    /// - Parameter isQuarantined: the secret was refused before, by the marks of the store.
+    public init(isQuarantined: Bool = false) { state = isQuarantined ? .quarantined : .unproven }
 
     /// Whether a success tells anything new.
     public var wantsSuccesses: Bool { state == .unproven || !refusedPaths.isEmpty }

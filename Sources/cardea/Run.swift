@@ -89,7 +89,7 @@ struct Run: ParsableCommand {
         }
         gateway.linger()
         // A second signal means now.
-        if signals.wait(milliseconds: shutdown.linger.wholeNanoseconds / 1_000_000) != nil { return }
+        if signals.waitForEnd(milliseconds: shutdown.linger.wholeNanoseconds / 1_000_000) { return }
         let done = DoneFlag()
         gateway.drain { done.set() }
         done.wait(

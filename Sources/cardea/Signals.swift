@@ -22,6 +22,21 @@ struct SignalSet {
         return signal
     }
 
+    /// Waits the whole time, unless a signal says again that the end should come. A SIGHUP does not: log rotation sends it too.
+    func waitForEnd(milliseconds: Int64) -> Bool {
+        var left = milliseconds
+        while left > 0 {
+            var before = timespec()
+            clock_gettime(CLOCK_MONOTONIC, &before)
+            guard let signal = wait(milliseconds: left) else { return false }
+            if signal != SIGHUP { return true }
+            var after = timespec()
+            clock_gettime(CLOCK_MONOTONIC, &after)
+            left -= Int64(after.tv_sec - before.tv_sec) * 1000 + Int64(after.tv_nsec - before.tv_nsec) / 1_000_000
+        }
+        return false
+    }
+
     /// - Returns: nil when the time passes without one.
     func wait(milliseconds: Int64) -> Int32? {
         var copy = set

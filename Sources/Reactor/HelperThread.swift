@@ -1,0 +1,40 @@
+internal import CLinux
+internal import Glibc
+public import Telemetry
+
+/// A thread for what may block and is no loop's business: secret files on slow disks, `exec:` programs. One job after the other.
+public final class HelperThread: Sendable {
+    private let jobs: BoundedQueue<Job>
+    private let bell: Int32
+
+    private struct Job: Sendable {
+        let run: @Sendable () -> Void
+    }
+
+    /// - Parameter capacity: jobs that may wait.
+    public init(capacity: Int = 256) throws(LoopFault) {
+        jobs = BoundedQueue(capacity: capacity)
+        bell = eventfd(0, Int32(EFD_CLOEXEC) | Int32(EFD_SEMAPHORE))
+        guard bell >= 0 else { throw LoopFault(call: "eventfd", errno: errno) }
+        do {
+            let jobs = self.jobs
+            let bell = self.bell
+            _ = try WorkerThread(name: "helper") {
+                var count: UInt64 = 0
+                while true {
+                    // Blocks without a timer until `run` rings; a signal or an error is only another look at the queue.
+                    _ = Glibc.read(bell, &count, 8)
+                    while let job = jobs.receive() { job.run() }
+                }
+            }
+        } catch { throw LoopFault(call: "pthread_create", errno: error.errno) }
+    }
+
+    /// - Returns: false when too many jobs wait; this one was not taken.
+    public func run(_ job: @escaping @Sendable () -> Void) -> Bool {
+        guard jobs.send(Job(run: job)) else { return false }
+        var one: UInt64 = 1
+        _ = Glibc.write(bell, &one, 8)
+        return true
+    }
+}
