@@ -65,18 +65,18 @@ public final class Gateway: Sendable {
             loops: loopCount, routeNames: log.routes, faultNames: log.faults)
         plan = try compiler.compile()
 
-        let helper: HelperThread
+        let blocking: BlockingThread
         let opened = try Self.openStore(configuration, environment: environment, events: log.events)
         store = opened.store
         do {
             resolver = try Resolver()
-            helper = try HelperThread()
+            blocking = try BlockingThread()
             keeperLoop = try Loop(name: "keeper", mailCapacity: 65_536)
         } catch { throw GatewayFault("\(error)") }
         keeper = Keeper(
             KeeperParts(
                 executor: LoopExecutor(loop: keeperLoop), cache: cache, events: log.events, resolver: resolver,
-                helper: helper,
+                blocking: blocking,
                 identities: identities, routes: compiler.keptRoutes, store: opened.store, storeState: opened.state,
                 markKey: opened.key, seed: UInt64.random(in: 0 ... .max)))
         metrics = MetricBoard()

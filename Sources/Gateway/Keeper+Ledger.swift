@@ -39,11 +39,11 @@ extension Keeper {
 
     // MARK: - Secrets
 
-    /// Reads the secret on the helper thread: a program or a slow disk behind it must not hold up the keeper.
+    /// Reads the secret on the blocking thread: a program or a slow disk behind it must not hold up the keeper.
     func secret(_ name: String, of identity: KeptIdentity) async throws(Handshakes.GrantFailure) -> Secret {
         guard let source = identity.policy.secrets[name] else { throw .internal(reason: "no secret named \(name)") }
         let read: Result<Secret, any Error> = await withCheckedContinuation { continuation in
-            let accepted = helper.run { continuation.resume(returning: Result { try source() }) }
+            let accepted = blocking.run { continuation.resume(returning: Result { try source() }) }
             if !accepted { continuation.resume(returning: .failure(GatewayFault("too many secrets are being read"))) }
         }
         switch read {

@@ -19,7 +19,7 @@ actor Keeper: KeeperInbox {
     let cache: HotCache
     let events: EventLog
     let resolver: Resolver
-    let helper: HelperThread
+    let blocking: BlockingThread
     let buffers: LoopBuffers
     let identities: [KeptIdentity]
     let routes: [KeptRoute]
@@ -57,7 +57,7 @@ actor Keeper: KeeperInbox {
         cache = parts.cache
         events = parts.events
         resolver = parts.resolver
-        helper = parts.helper
+        blocking = parts.blocking
         buffers = LoopBuffers(blocks: 256, largeLimit: 8 << 20, scratchSize: 64 * 1024)
         identities = parts.identities
         routes = parts.routes
@@ -303,7 +303,7 @@ struct KeeperParts: @unchecked Sendable {
     let cache: HotCache
     let events: EventLog
     let resolver: Resolver
-    let helper: HelperThread
+    let blocking: BlockingThread
     let identities: [KeptIdentity]
     let routes: [KeptRoute]
     let store: TokenStore?

@@ -24,12 +24,12 @@ public enum LiveCheck {
     ) throws(GatewayFault) -> [LiveFinding] {
         let loop: Loop
         let resolver: Resolver
-        let helper: HelperThread
+        let blocking: BlockingThread
         let events: EventLog
         do {
             loop = try Loop(name: "check")
             resolver = try Resolver()
-            helper = try HelperThread()
+            blocking = try BlockingThread()
             events = try EventLog(level: .error)
         } catch { throw GatewayFault("\(error)") }
         let cache = HotCache(readers: 1, slots: 4096, byteLimit: 1 << 20)
@@ -48,7 +48,7 @@ public enum LiveCheck {
         let opened = try Gateway.openStore(configuration, environment: environment, events: events)
         let keeper = Keeper(
             KeeperParts(
-                executor: LoopExecutor(loop: loop), cache: cache, events: events, resolver: resolver, helper: helper,
+                executor: LoopExecutor(loop: loop), cache: cache, events: events, resolver: resolver, blocking: blocking,
                 identities: identities,
                 routes: compiler.keptRoutes, store: opened.store, storeState: opened.state, markKey: opened.key, seed: 1
             ))

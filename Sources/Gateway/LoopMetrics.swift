@@ -13,7 +13,7 @@ struct MetricPlan: Sendable {
     var waiters: [MetricCell] = []
     var glitches: [MetricCell] = []
 
-    init(routes: [String], identities: [String]) throws(MetricFault) {
+    init(routes: [String], identities: [String] = []) throws(MetricFault) {
         let requestFamily = try schema.family(
             "cardea_requests_total", help: "Requests by route and status.", kind: .counter, labels: ["route", "code"],
             omitsZeros: true)

@@ -1,9 +1,9 @@
 internal import CLinux
 internal import Glibc
-public import Telemetry
+internal import Telemetry
 
 /// A thread for what may block and is no loop's business: secret files on slow disks, `exec:` programs. One job after the other.
-public final class HelperThread: Sendable {
+public final class BlockingThread: Sendable {
     private let jobs: BoundedQueue<Job>
     private let bell: Int32
 
@@ -19,7 +19,7 @@ public final class HelperThread: Sendable {
         do {
             let jobs = self.jobs
             let bell = self.bell
-            _ = try WorkerThread(name: "helper") {
+            _ = try WorkerThread(name: "blocking") {
                 var count: UInt64 = 0
                 while true {
                     // Blocks without a timer until `run` rings; a signal or an error is only another look at the queue.
