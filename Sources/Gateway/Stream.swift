@@ -35,6 +35,9 @@ class Stream: Watched {
     final var bytesIn: UInt64 = 0
     final var bytesOut: UInt64 = 0
 
+    /// Parts that together are no longer are put together before they are written.
+    private static let copyLimit = 4 * 1024
+
     /// Most output that may wait: one head, one block of body and its chunk framing.
     static let pendingLimit = 256 * 1024
 
@@ -168,6 +171,12 @@ class Stream: Watched {
         let written: Int
         if second.count == 0, third.count == 0 {
             written = loop.kernel.write(descriptor, first)
+        } else if total <= Self.copyLimit {
+            // Below this a copy costs less than the kernel's handling of a vector.
+            buffers.record.put(first, at: 0)
+            buffers.record.put(second, at: first.count)
+            buffers.record.put(third, at: first.count + second.count)
+            written = loop.kernel.write(descriptor, UnsafeRawBufferPointer(rebasing: buffers.record[..<total]))
         } else {
             written = withUnsafeTemporaryAllocation(of: iovec.self, capacity: 3) { parts in
                 parts[0] = Self.vector(first)
