@@ -36,9 +36,8 @@ public struct Fault: Error, Sendable, Equatable {
         // The caller's request.
         case malformedRequest, unknownTransferCoding, unsupportedVersion, slowHead, slowBody, longTarget, bigHead
         case unsafePath, traceRefused, noRoute, callerRefused, misdirected, crossSite, connectRefused, incompleteBody
-        case upgradeUnsupported
         // The token.
-        case issuerUnavailable, issuerAnswerInvalid, credentialRejected, quarantined, secretUnreadable
+        case issuerUnavailable, issuerAnswerInvalid, quarantined, secretUnreadable
         case interactionRequired, tokenTimeout, policyDenied, identityMisconfigured
         // The upstream.
         case upstreamUnresolvable, upstreamRefused, upstreamConnectTimeout, upstreamTLS, upstreamClosed
@@ -53,9 +52,9 @@ public struct Fault: Error, Sendable, Equatable {
         case .malformedRequest, .unknownTransferCoding, .unsupportedVersion, .slowHead, .slowBody, .longTarget,
             .bigHead,
             .unsafePath, .traceRefused, .noRoute, .callerRefused, .misdirected, .crossSite, .connectRefused,
-            .incompleteBody, .upgradeUnsupported:
+            .incompleteBody:
             .caller
-        case .issuerUnavailable, .issuerAnswerInvalid, .credentialRejected, .quarantined, .secretUnreadable,
+        case .issuerUnavailable, .issuerAnswerInvalid, .quarantined, .secretUnreadable,
             .interactionRequired, .tokenTimeout, .policyDenied, .identityMisconfigured:
             .issuer
         case .upstreamUnresolvable, .upstreamRefused, .upstreamConnectTimeout, .upstreamTLS, .upstreamClosed,

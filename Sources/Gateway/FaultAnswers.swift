@@ -44,8 +44,6 @@ extension Fault {
             .init(
                 405, "Method Not Allowed", "connect-refused", "CONNECT needs a listener in forward proxy mode",
                 closes: true)
-        case .upgradeUnsupported:
-            .init(501, "Not Implemented", "upgrade-unsupported", "This protocol upgrade is not supported")
         case .noRoute:
             .init(404, "Not Found", "no-route", "No route matches", "destination_not_found")
         case .callerRefused:
@@ -66,10 +64,6 @@ extension Fault {
         case .quarantined:
             .init(
                 503, "Service Unavailable", "credential-quarantined", "The issuer rejected the credential",
-                "proxy_internal_response")
-        case .credentialRejected:
-            .init(
-                503, "Service Unavailable", "credential-rejected", "The issuer rejected the credential",
                 "proxy_internal_response")
         case .secretUnreadable:
             .init(

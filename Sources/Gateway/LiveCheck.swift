@@ -48,7 +48,8 @@ public enum LiveCheck {
         let opened = try Gateway.openStore(configuration, environment: environment, events: events)
         let keeper = Keeper(
             KeeperParts(
-                executor: LoopExecutor(loop: loop), cache: cache, events: events, resolver: resolver, blocking: blocking,
+                executor: LoopExecutor(loop: loop), cache: cache, events: events, resolver: resolver,
+                blocking: blocking,
                 identities: identities,
                 routes: compiler.keptRoutes, store: opened.store, storeState: opened.state, markKey: opened.key, seed: 1
             ))
