@@ -9,7 +9,7 @@ SWIFT ?= swift
 FORMAT := $(SWIFT) format
 SOURCES := Package.swift Sources Tests
 # The targets that share memory between threads.
-CONCURRENT := HotCacheTests|ReactorTests|TelemetryTests
+CONCURRENT := HotCacheTests|ReactorTests|TelemetryTests|GatewayTests
 SECONDS_PER_TARGET ?= 30
 RELEASE := $(SWIFT) build -c release
 
@@ -33,10 +33,11 @@ release: ## the binary to install: .build/release/cardea
 	$(RELEASE) --static-swift-stdlib --product cardea
 
 .PHONY: test
-test: setup ## all tests: Swift, thread sanitizer, then the promises against the real binary
+test: setup ## all tests: Swift, thread sanitizer, budgets, then the promises against the real binary
 	$(SWIFT) build
 	$(SWIFT) test --parallel --quiet
 	$(SWIFT) test --quiet --scratch-path .build/tsan --sanitize=thread --filter '$(CONCURRENT)'
+	$(SWIFT) test --quiet --scratch-path .build/budgets -c release -Xswiftc -enable-testing --filter Budgets
 	python=$$(.ci/setup python); CARDEA_PYTHON=$$python $$python -m pytest -p no:cacheprovider Tests/Promises
 
 .PHONY: lint

@@ -69,10 +69,27 @@ let package = Package(
         tests("Tokens", ["HotCache"]),
         tests("Configuration"),
         tests("Telemetry"),
-        tests("Reactor", ["CLinux", "Telemetry"]),
+        tests("Reactor", ["CLinux", "ScriptedKernel", "Telemetry"]),
         tests("TLS"),
         tests("TokenStore", ["TLS"]),
         tests("Handshakes"),
+        tests(
+            "Gateway",
+            [
+                "CLinux", "Configuration", "HTTP1", "Handshakes", "HotCache", "Reactor", "ScriptedKernel", "Telemetry",
+                "Tokens",
+            ]),
         tests("Admin", ["Gateway", "Telemetry", "TLS"]),
+
+        // A kernel in memory, with a virtual clock and faults on demand.
+        .target(
+            name: "ScriptedKernel", dependencies: ["CLinux", "Reactor"], path: "Tests/ScriptedKernel",
+            swiftSettings: settings),
+        // Counts allocations in release builds; compiles to nothing elsewhere.
+        .target(name: "CMallocCount", path: "Tests/Budgets/CMallocCount"),
+        .testTarget(
+            name: "Budgets",
+            dependencies: ["CMallocCount", "Gateway", "GatewayTests", "Reactor", "ScriptedKernel"],
+            path: "Tests/Budgets", exclude: ["CMallocCount"], swiftSettings: settings),
     ]
 )

@@ -109,7 +109,7 @@ extension CallerConnection {
             return
         }
         while !requestComplete {
-            guard !upstream.hasPending else { return }
+            guard !upstream.hasPending, !upstream.outputLost else { return }
             if bodyAt < end {
                 guard forwardBody(to: upstream) else { return }
                 continue
@@ -183,7 +183,7 @@ extension CallerConnection {
                 sent = upstream.send(UnsafeRawBufferPointer(rebasing: raw[step.data]))
             }
             guard sent else {
-                upstream.lose(Fault(.upstreamClosed, retry: .ifPooled))
+                upstream.abandonOutput()
                 return false
             }
             if step.consumed == 0, !step.ended {

@@ -177,6 +177,7 @@ final class CallerConnection: Stream, UpstreamUser {
             runPhases()
             return stage == .reading
         } catch {
+            if record.startedAt == 0 { record.startedAt = loop.now }
             answer(Fault(head: error))
             return false
         }

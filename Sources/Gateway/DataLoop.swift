@@ -25,10 +25,10 @@ final class DataLoop {
     var responseHead: ResponseHead
     private var headOwner: ObjectIdentifier?
 
-    private var groups: [UpstreamGroup?]
+    private(set) var groups: [UpstreamGroup?]
     private let resolver: Resolver
     private var acceptors: [Acceptor] = []
-    private var callers: [ObjectIdentifier: CallerConnection] = [:]
+    private(set) var callers: [ObjectIdentifier: CallerConnection] = [:]
     private(set) var isDraining = false
     private let local: LocalAddresses
     private let census: AddressCensus?

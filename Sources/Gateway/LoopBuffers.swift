@@ -14,9 +14,9 @@ final class LoopBuffers {
     /// A chunk's size line, and its end with the trailers behind it.
     let prefix: UnsafeMutableRawBufferPointer
     let suffix: UnsafeMutableRawBufferPointer
-    private let pool: BufferPool
-    private var inputBytes = 0
-    private var outputBytes = 0
+    let pool: BufferPool
+    private(set) var inputBytes = 0
+    private(set) var outputBytes = 0
     private let largeLimit: Int
 
     init(blocks: Int, largeLimit: Int, scratchSize: Int) {

@@ -20,6 +20,8 @@ class Stream: Watched {
     /// Epoll said readable and no read has come back empty since.
     final var canRead = false
     final var canWrite = false
+    /// A write has failed.
+    final private(set) var outputLost = false
 
     /// Output that the socket did not take. Empty in the steady state.
     private var pending: UnsafeMutableRawBufferPointer?
@@ -170,19 +172,20 @@ class Stream: Watched {
         if tls != nil { return writeSealed(first, second, third, total: total) }
         let written: Int
         if second.count == 0, third.count == 0 {
-            written = loop.kernel.write(descriptor, first)
+            written = uninterrupted { loop.kernel.write(descriptor, first) }
         } else if total <= Self.copyLimit {
             // Below this a copy costs less than the kernel's handling of a vector.
             buffers.record.put(first, at: 0)
             buffers.record.put(second, at: first.count)
             buffers.record.put(third, at: first.count + second.count)
-            written = loop.kernel.write(descriptor, UnsafeRawBufferPointer(rebasing: buffers.record[..<total]))
+            let joined = UnsafeRawBufferPointer(rebasing: buffers.record[..<total])
+            written = uninterrupted { loop.kernel.write(descriptor, joined) }
         } else {
             written = withUnsafeTemporaryAllocation(of: iovec.self, capacity: 3) { parts in
                 parts[0] = Self.vector(first)
                 parts[1] = Self.vector(second)
                 parts[2] = Self.vector(third)
-                return loop.kernel.write(descriptor, UnsafeBufferPointer(parts))
+                return uninterrupted { loop.kernel.write(descriptor, UnsafeBufferPointer(parts)) }
             }
         }
         return settle(written, of: total)
@@ -233,7 +236,15 @@ class Stream: Watched {
             canWrite = false
             return 0
         }
-        return written == Int(-EINTR) ? 0 : -1
+        return -1
+    }
+
+    /// Again at once: no edge would follow.
+    private func uninterrupted(_ call: () -> Int) -> Int {
+        while true {
+            let result = call()
+            if result != Int(-EINTR) { return result }
+        }
     }
 
     /// Writes what waits.
@@ -245,12 +256,19 @@ class Stream: Watched {
         if let tls {
             taken = writeRecord(tls, bytes)
         } else {
-            taken = settle(loop.kernel.write(descriptor, bytes), of: bytes.count)
+            taken = settle(uninterrupted { loop.kernel.write(descriptor, bytes) }, of: bytes.count)
         }
         if taken < 0 { return false }
         pendingStart += taken
         if !hasPending { dropPending() }
         return true
+    }
+
+    /// The peer takes no more. What it said before, often why, can still be read; the read that finds nothing ends the connection.
+    final func abandonOutput() {
+        outputLost = true
+        canRead = true
+        dropPending()
     }
 
     private func reserve(_ count: Int) -> Bool {

@@ -15,7 +15,7 @@ final class TokenDesk {
     /// Requests that wait for a slot. One mail stands for all of them.
     private var waiting: [Slot: [CallerConnection]] = [:]
     /// Requests that the keeper knows one by one.
-    private var parked: [UInt64: CallerConnection] = [:]
+    private(set) var parked: [UInt64: CallerConnection] = [:]
     private var lastTicket: UInt64 = 0
     private(set) var waiters = 0
 

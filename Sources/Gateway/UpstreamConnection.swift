@@ -129,7 +129,7 @@ final class UpstreamConnection: Stream {
         case .handshaking:
             advanceHandshake()
         case .busy:
-            guard flush() else { return lose(Fault(.upstreamClosed, retry: .ifPooled)) }
+            if !flush() { abandonOutput() }
             user?.upstreamReady(self)
         case .idle:
             // Whatever arrives on an idle connection, the end or bytes that nobody asked for, ends its use.
@@ -171,7 +171,7 @@ final class UpstreamConnection: Stream {
         guard answerComplete, requestComplete, persistent else { return false }
         // Bytes behind the answer would be taken for the next one.
         guard start == end else { return false }
-        guard !hasPending else { return false }
+        guard !hasPending, !outputLost else { return false }
         guard !inputEnded, !inputEndSeen else { return false }
         guard requests < group.plan.requestsPerConnection else { return false }
         return isDrained()

@@ -217,14 +217,25 @@ public struct SocketAddress: Sendable {
         }
     }
 
-    /// For access records.
+    /// For access records. Read in place: this stands on the data path.
     public var logAddress: LogAddress {
-        let ip = ipBytes
-        func word(_ bytes: some Sequence<UInt8>) -> UInt64 { bytes.reduce(0) { $0 << 8 | UInt64($1) } }
-        switch ip.count {
-        case 4: return LogAddress(family: .ipv4, low: word(ip), port: port ?? 0)
-        case 16: return LogAddress(family: .ipv6, high: word(ip[..<8]), low: word(ip[8...]), port: port ?? 0)
-        default: return LogAddress(family: .unix, low: 0, port: 0)
+        let port = port ?? 0
+        switch family {
+        case .unix: return LogAddress(family: .unix, low: 0, port: 0)
+        case .ipv4: return LogAddress(family: .ipv4, low: word(4..<8), port: port)
+        case .ipv6:
+            let isMapped = word(8..<16) == 0 && word(16..<20) == 0xffff
+            if isMapped { return LogAddress(family: .ipv4, low: word(20..<24), port: port) }
+            return LogAddress(family: .ipv6, high: word(8..<16), low: word(16..<24), port: port)
+        }
+    }
+
+    /// Bytes of the kernel's structure as a number, network order.
+    private func word(_ range: Range<Int>) -> UInt64 {
+        bytes { all in
+            var value: UInt64 = 0
+            for index in range { value = value << 8 | UInt64(all[index]) }
+            return value
         }
     }
 }

@@ -1,0 +1,85 @@
+import CMallocCount
+import ScriptedKernel
+import Testing
+
+@testable import Gateway
+@testable import GatewayTests
+
+/// The first law of the data path, counted: a hit allocates nothing and makes no call that it could leave out.
+///
+/// Calls are counted in every build. Allocations are counted in release builds only, which is what runs:
+/// `swift test -c release -Xswiftc -enable-testing --scratch-path .build/budgets --filter Budgets`
+@Suite(.serialized) struct BudgetTests {
+    enum Case: String, CaseIterable, Sendable {
+        case noIdentity, hit, hitWithAccessLog, hitWithBodies, hitWithChunks, hitWithChunkedRequest, hitOverMinutes
+        case ownField, manyFields
+
+        func treadmill() throws -> Treadmill {
+            let scene: Scene
+            switch self {
+            case .noIdentity: scene = try Scene(Plans.open())
+            case .hitWithAccessLog: scene = try Scene(Plans.fixed() + "log: {access: all}\n", logsAccess: true)
+            case .ownField: scene = try Scene(Plans.fixed("inject: {header: X-Key, value: \"k {token}\"}"))
+            default: scene = try Scene(Plans.fixed())
+            }
+            if self != .noIdentity { try scene.publish("Bearer abcdefghijklmnopqrstuvwxyz", generation: 1) }
+            let body = String(repeating: "0123456789abcdef", count: 256)
+            let fields = (0..<24).map { "X-Field-\($0): some value of a field\r\n" }.joined()
+            switch self {
+            case .hitWithBodies: return Treadmill(scene, request: Wire.post(body), answer: Wire.ok(body))
+            case .hitWithChunks:
+                return Treadmill(
+                    scene, request: Wire.get(),
+                    answer: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1000\r\n\(body)\r\n0\r\n\r\n")
+            case .hitWithChunkedRequest:
+                return Treadmill(scene, request: Wire.chunkedPost([body]), answer: Wire.ok("x"))
+            // Deadlines pass and are set anew.
+            case .hitOverMinutes: return Treadmill(scene, request: Wire.get(), answer: Wire.ok("x"), pace: 150_000_000)
+            case .manyFields: return Treadmill(scene, request: Wire.get("/", fields), answer: Wire.ok("x", fields))
+            default: return Treadmill(scene, request: Wire.get(), answer: Wire.ok("hello"))
+            }
+        }
+
+        /// A body and its head leave for the upstream in two writes; an answer's in one.
+        var systemCalls: UInt64 {
+            switch self {
+            case .hitWithBodies, .hitWithChunkedRequest: Budget.hit.systemCalls + 1
+            default: Budget.hit.systemCalls
+            }
+        }
+    }
+
+    @Test("system calls of an exchange (mallocs: release builds only)", arguments: Case.allCases)
+    func systemCalls(_ budget: Case) throws {
+        let treadmill = try budget.treadmill()
+        treadmill.run()
+        #expect(!treadmill.stalled && treadmill.counted == Budget.exchanges)
+        #expect(treadmill.systemCalls == budget.systemCalls * UInt64(Budget.exchanges))
+    }
+
+    @Test(
+        "mallocs of an exchange",
+        .enabled(if: cardea_counts_mallocs() == 1, "allocations are counted in release builds without sanitizers"),
+        arguments: Case.allCases)
+    func mallocs(_ budget: Case) throws {
+        let treadmill = try budget.treadmill()
+        treadmill.run()
+        #expect(!treadmill.stalled && treadmill.counted == Budget.exchanges)
+        #expect(treadmill.mallocs <= Budget.hit.mallocs * UInt64(Budget.exchanges))
+        if treadmill.mallocs > 0 { cardea_malloc_count_report(2) }
+    }
+
+    /// A counter that sees nothing would pass everything.
+    @Test(
+        "the counter counts",
+        .enabled(if: cardea_counts_mallocs() == 1, "allocations are counted in release builds without sanitizers"))
+    func theCounterCounts() {
+        cardea_malloc_count_begin()
+        var arrays: [[Int]] = []
+        for number in 0..<10 { arrays.append(Array(repeating: number, count: 100 + number)) }
+        let counted = cardea_malloc_count_end()
+        #expect(counted >= 10 && arrays.count == 10)
+        cardea_malloc_count_begin()
+        #expect(cardea_malloc_count_end() < 10)
+    }
+}

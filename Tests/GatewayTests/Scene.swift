@@ -1,0 +1,273 @@
+import Configuration
+import Glibc
+import HTTP1
+import HotCache
+import ScriptedKernel
+import Telemetry
+import Testing
+
+@testable import Gateway
+@testable import Handshakes
+@testable import Reactor
+@testable import Tokens
+
+/// One data loop on a kernel in memory, between callers and upstreams that the test plays, with a keeper that it plays too.
+final class Scene {
+    let kernel = FakeKernel()
+    let loop: Loop
+    let data: DataLoop
+    let plan: GatewayPlan
+    let cache: HotCache
+    let keeper = ScriptedKeeper()
+    private(set) var callers: [Peer] = []
+    private let board = MetricBoard()
+
+    /// Connections that the gateway made, in order.
+    var upstreams: [Peer] { kernel.connections }
+
+    /// One for all scenes: literals are answered by the caller's own thread, and nothing else is asked.
+    private static let resolver = Result { () throws(LoopFault) in try Resolver { _, _ in .failure(.notFound) } }
+    private static let events = Result { () throws(LogFault) in try EventLog() }
+
+    init(_ yaml: String, logsAccess: Bool = false) throws {
+        let loaded = Configuration.load(.text("name: gate\n" + yaml)) { _ in "secret" }
+        #expect(loaded.errors.map(\.message) == [])
+        let configuration = try #require(loaded.configuration)
+        cache = HotCache(readers: 1, slots: 64, byteLimit: 1 << 20)
+        let compiler = IdentityCompiler(
+            environment: { _ in "secret" }, secretFiles: configuration.secretFiles, persists: false)
+        var identities: [KeptIdentity] = []
+        for (index, identity) in configuration.identities.enumerated() {
+            identities.append(try compiler.compile(identity, index: index))
+        }
+        let log = LogThread(events: try Self.events.get(), format: .text)
+        var gateway = GatewayCompiler(
+            configuration: configuration, identities: identities, identityCompiler: compiler, cache: cache, loops: 1,
+            routeNames: log.routes, faultNames: log.faults)
+        plan = try gateway.compile()
+        loop = try Loop(name: "data", kernel: kernel)
+        let block = board.adopt(plan.metrics.schema, writers: 1)[0]
+        data = DataLoop(
+            index: 0, loop: loop, plan: plan, reader: cache.makeReader(0), keeper: keeper,
+            metrics: LoopMetrics(plan: plan.metrics, block: block),
+            access: logsAccess ? log.makeRing(capacity: 1 << 14) : nil, events: try Self.events.get(),
+            resolver: try Self.resolver.get(), local: LocalAddresses([]), census: nil)
+    }
+
+    // MARK: - Callers
+
+    /// A caller's connection, from a loopback address.
+    func call() -> Peer {
+        let (descriptor, peer) = kernel.pair()
+        data.admit(descriptor, from: SocketAddress(host: "127.0.0.1", port: 40_000), listener: plan.listeners[0])
+        callers.append(peer)
+        return peer
+    }
+
+    func call(_ request: String) -> Peer {
+        let caller = call()
+        caller.send(request)
+        settle()
+        return caller
+    }
+
+    // MARK: - Turning
+
+    /// Turns the loop until nothing happens any more.
+    func settle(_ sourceLocation: SourceLocation = #_sourceLocation) {
+        var quiet = 0
+        for _ in 0..<200_000 {
+            loop.turnOnce()
+            quiet = kernel.isQuiet ? quiet + 1 : 0
+            // What was put off to the end of a turn may need one more, and its letters another.
+            if quiet == 3 { return }
+        }
+        Issue.record("the loop does not come to rest", sourceLocation: sourceLocation)
+    }
+
+    /// Lets time pass in steps that a timer can fire in.
+    func pass(seconds: Double) {
+        kernel.advance(seconds: seconds)
+        settle()
+    }
+
+    // MARK: - Tokens
+
+    /// Publishes a ready line in the slot of a route.
+    @discardableResult
+    func publish(_ token: String, generation: UInt64, route: Int = 0, seconds: Double = 3600) throws -> Slot {
+        let slot = try #require(plan.routes[route].slot)
+        publish(token, generation: generation, in: slot, seconds: seconds)
+        return slot
+    }
+
+    func publish(_ token: String, generation: UInt64, in slot: Slot, seconds: Double = 3600) {
+        let end = kernel.clock + UInt64(seconds * 1e9)
+        cache.publish(
+            slot: slot,
+            record: RecordFields(refreshAt: end, servedUntil: end, expiresAt: end, generation: generation),
+            bytes: Array("Authorization: \(token)\r\n".utf8))
+    }
+
+    /// The keeper's word on a request.
+    func answer(_ ticket: Ticket, _ answer: TokenAnswer) {
+        data.desk.open(.request(ticket, answer))
+        settle()
+    }
+
+    // MARK: - Ending
+
+    /// Hangs up everywhere and looks for what stayed behind.
+    func end(_ sourceLocation: SourceLocation = #_sourceLocation) {
+        for caller in callers where !caller.isClosed { caller.reset() }
+        settle()
+        expectNothingLeft(sourceLocation)
+    }
+
+    func expectNothingLeft(_ sourceLocation: SourceLocation = #_sourceLocation) {
+        #expect(data.callers.isEmpty, "callers", sourceLocation: sourceLocation)
+        #expect(data.desk.waiters == 0 && data.desk.parked.isEmpty, "waiters", sourceLocation: sourceLocation)
+        #expect(data.buffers.pool.taken == 0, "blocks", sourceLocation: sourceLocation)
+        #expect(
+            data.buffers.inputBytes == 0 && data.buffers.outputBytes == 0, "large blocks",
+            sourceLocation: sourceLocation)
+        var idle = 0
+        for group in data.groups {
+            guard let group else { continue }
+            #expect(group.open == group.idle.count, "upstream connections", sourceLocation: sourceLocation)
+            idle += group.idle.count
+        }
+        #expect(kernel.openDescriptors == idle, "descriptors", sourceLocation: sourceLocation)
+        #expect(kernel.misuse == [], sourceLocation: sourceLocation)
+    }
+
+    /// Requests that found no route or none was looked for, by the metrics.
+    func requests(_ status: Int) -> UInt64 {
+        guard let row = plan.metrics.requests.last else { return 0 }
+        return board.snapshot().value(row[StatusColumns.column(of: status)])
+    }
+
+    var idleUpstreams: Int { data.groups.reduce(0) { $0 + ($1?.idle.count ?? 0) } }
+}
+
+/// Writes down what the loop reports; its orders are the test's.
+final class ScriptedKeeper: KeeperInbox, @unchecked Sendable {
+    /// Touched on the loop's thread only, which is the test's.
+    private(set) var reports: [LoopReport] = []
+    /// A full mailbox takes nothing.
+    var isFull = false
+
+    func send(_ report: LoopReport, from loop: Int) -> Bool {
+        if isFull { return false }
+        reports.append(report)
+        return true
+    }
+
+    var challenges: [ChallengeOfRequest] {
+        reports.compactMap { if case .challenged(let challenge) = $0 { challenge } else { nil } }
+    }
+    var cold: [ParkedRequest] {
+        reports.compactMap { if case .cold(let request) = $0 { request } else { nil } }
+    }
+    var needed: Int { reports.count { if case .needed = $0 { true } else { false } } }
+    var left: [Ticket] { reports.compactMap { if case .left(let ticket) = $0 { ticket } else { nil } } }
+    var scoutsFailed: [Ticket] {
+        reports.compactMap { if case .scoutFailed(let ticket) = $0 { ticket } else { nil } }
+    }
+    var foundOpen: [Ticket] {
+        reports.compactMap { if case .foundOpen(let ticket) = $0 { ticket } else { nil } }
+    }
+}
+
+/// Configurations of one route.
+enum Plans {
+    /// No identity: bytes in, bytes out.
+    static func open(_ route: String = "") -> String {
+        "routes:\n  - {listen: \"127.0.0.1:8080\", to: \"http://127.0.0.1:9000\", use: none\(comma(route))}\n"
+    }
+
+    /// A fixed credential, whose slot the test fills.
+    static func fixed(_ route: String = "") -> String {
+        "identities: {a: {static: {value: env:V}}}\n"
+            + "routes:\n  - {listen: \"127.0.0.1:8080\", to: \"http://127.0.0.1:9000\", use: a\(comma(route))}\n"
+    }
+
+    /// Driven by challenges: nothing is known until the scout is back.
+    static func webgate(_ route: String = "") -> String {
+        """
+        identities:
+          w:
+            oam_webgate:
+              {service: "https://i.example.com/s", user_agent_prefix: P, client_id: c, username: u, password: env:V}
+        routes:
+          - {listen: "127.0.0.1:8080", to: "http://127.0.0.1:9000", use: w\(comma(route))}
+
+        """
+    }
+
+    private static func comma(_ route: String) -> String { route.isEmpty ? "" : ", " + route }
+}
+
+/// Messages as they go in and as they must come out.
+enum Wire {
+    static func get(_ path: String = "/", _ fields: String = "") -> String {
+        "GET \(path) HTTP/1.1\r\nHost: localhost\r\n\(fields)\r\n"
+    }
+
+    static func post(_ body: String, path: String = "/", _ fields: String = "") -> String {
+        "POST \(path) HTTP/1.1\r\nHost: localhost\r\nContent-Length: \(body.utf8.count)\r\n\(fields)\r\n\(body)"
+    }
+
+    static func chunkedPost(_ chunks: [String], method: String = "POST") -> String {
+        "\(method) / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+            + chunks.map { "\(String($0.utf8.count, radix: 16))\r\n\($0)\r\n" }.joined() + "0\r\n\r\n"
+    }
+
+    /// A request as the upstream must see it.
+    static func forwarded(
+        _ method: String = "GET", _ path: String = "/", _ fields: String = "", framing: String = "", body: String = ""
+    ) -> String {
+        "\(method) \(path) HTTP/1.1\r\nHost: 127.0.0.1:9000\r\n\(fields)Via: 1.1 gate\r\n\(framing)\r\n\(body)"
+    }
+
+    static func ok(_ body: String = "", _ fields: String = "") -> String {
+        "HTTP/1.1 200 OK\r\n\(fields)Content-Length: \(body.utf8.count)\r\n\r\n\(body)"
+    }
+
+    static let challenge =
+        "HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: Bearer\r\nContent-Length: 4\r\n\r\nno!\n"
+    static let oamChallenge =
+        "HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: OAM-Auth realm=\"WG:2 /\", request-ctx=\"c\"\r\n"
+        + "Content-Length: 0\r\n\r\n"
+
+    /// Reads a chunked message: the head, the data, the trailer lines. Nil when it is not complete or not sound.
+    static func unchunked(_ text: String) -> (head: String, body: String, trailers: String)? {
+        var rest = Array(text.utf8)[...]
+        guard let headEnd = rest.firstRange(of: Array("\r\n\r\n".utf8)) else { return nil }
+        let head = String(decoding: rest[..<headEnd.upperBound], as: UTF8.self)
+        rest = rest[headEnd.upperBound...]
+        var body: [UInt8] = []
+        while true {
+            guard let lineEnd = rest.firstRange(of: [13, 10]),
+                let size = Int(String(decoding: rest[..<lineEnd.lowerBound], as: UTF8.self), radix: 16)
+            else { return nil }
+            rest = rest[lineEnd.upperBound...]
+            if size == 0 { break }
+            guard rest.count >= size + 2, rest.dropFirst(size).prefix(2).elementsEqual([13, 10]) else { return nil }
+            body += rest.prefix(size)
+            rest = rest.dropFirst(size + 2)
+        }
+        guard rest.suffix(2).elementsEqual([13, 10]) else { return nil }
+        return (
+            head, String(decoding: body, as: UTF8.self), String(decoding: rest.dropLast(2), as: UTF8.self)
+        )
+    }
+}
+
+extension Peer {
+    /// The status of the first answer received.
+    var status: Int? {
+        let line = received.prefix { $0 != 13 }.split(separator: 32)
+        return line.count > 1 ? Int(String(decoding: line[1], as: UTF8.self)) : nil
+    }
+}

@@ -1,0 +1,362 @@
+public import CLinux
+import Glibc
+public import Reactor
+
+/// A kernel in memory, which a test scripts: sockets are byte queues, time stands until the test moves it, and any call can fail.
+///
+/// Epoll is edge-triggered as on Linux: a descriptor is reported once after something about it changed, with everything that is true
+/// of it then, in the order in which the changes came. A read or write that was cut short, or answered "not now" by a script, leaves
+/// an edge behind, because the real kernel does so only when there will be one. Descriptors are used again at once, the lowest
+/// first. Calls that no correct program makes are kept in `misuse`.
+public final class FakeKernel: Kernel {
+    /// Nanoseconds of `CLOCK_BOOTTIME`.
+    public var clock: UInt64 = 1_000_000_000_000
+    /// Decides over the connection attempts to come.
+    public var connectPlan: (SocketAddress) -> ConnectPlan = { _ in .accepted }
+    /// Errors for the next calls of `socket`; zero lets one through.
+    public var socketErrors: [Int32] = []
+    /// Connections that the gateway began, in order.
+    public private(set) var connections: [Peer] = []
+    /// What was done with descriptors that are not open, and the like.
+    public private(set) var misuse: [String] = []
+    /// Called when a loop waits, before events are gathered: where a test that lets the loop run plays the peers.
+    public var onWait: () -> Void = {}
+    public private(set) var waits: UInt64 = 0
+    /// Milliseconds that the loop was ready to wait the last time.
+    public private(set) var lastPatience: Int32 = 0
+    /// Errors for the next waits.
+    public var waitErrors: [Int32] = []
+
+    private var sockets: [FakeSocket?] = []
+    private var queue: [FakeSocket] = []
+    private var listeners: [FakeSocket] = []
+
+    private static let epoll: Int32 = 999
+    private static let first: Int32 = 1000
+
+    public override init() {
+        super.init()
+        queue.reserveCapacity(4096)
+    }
+
+    // MARK: - The test's side
+
+    /// Descriptors that are open.
+    public var openDescriptors: Int { sockets.count { $0 != nil } }
+    /// No edge waits to be reported.
+    public var isQuiet: Bool { queue.isEmpty }
+
+    public func advance(by nanoseconds: UInt64) { clock += nanoseconds }
+    public func advance(seconds: Double) { clock += UInt64(seconds * 1e9) }
+
+    /// A connected socket and its other end: for a caller whose connection is handed to a loop.
+    public func pair() -> (descriptor: Int32, peer: Peer) {
+        let socket = make(.connected)
+        return (socket.descriptor, Peer(kernel: self, socket: socket, address: nil))
+    }
+
+    /// A listening socket, to be watched by an acceptor.
+    public func listen() -> Int32 {
+        let socket = make(.listening)
+        listeners.append(socket)
+        return socket.descriptor
+    }
+
+    /// A caller in the listener's backlog.
+    public func call(_ listener: Int32) -> Peer? {
+        guard let socket = find(listener), socket.state == .listening else { return nil }
+        // It gets its descriptor when it is accepted.
+        let waiting = FakeSocket(descriptor: -1, state: .connected)
+        socket.backlog.append(waiting)
+        edge(socket)
+        return Peer(kernel: self, socket: waiting, address: nil)
+    }
+
+    /// Errors for the listener's next calls of `accept`; zero lets one through.
+    public func failAccepts(_ listener: Int32, _ errors: [Int32]) { find(listener)?.acceptErrors += errors }
+
+    public func complain(_ text: String) { misuse.append(text) }
+
+    // MARK: - Descriptors
+
+    private func make(_ state: FakeSocket.State) -> FakeSocket {
+        let socket = FakeSocket(descriptor: -1, state: state)
+        place(socket)
+        return socket
+    }
+
+    /// Gives it the lowest free descriptor.
+    private func place(_ socket: FakeSocket) {
+        let index = sockets.firstIndex { $0 == nil } ?? sockets.count
+        socket.descriptor = Self.first + Int32(index)
+        if index == sockets.count { sockets.append(socket) } else { sockets[index] = socket }
+    }
+
+    private func find(_ descriptor: Int32) -> FakeSocket? {
+        let index = Int(descriptor - Self.first)
+        guard index >= 0, index < sockets.count else { return nil }
+        return sockets[index]
+    }
+
+    private func open(_ descriptor: Int32, _ call: StaticString) -> FakeSocket? {
+        if let socket = find(descriptor) { return socket }
+        misuse.append("\(call) on descriptor \(descriptor), which is not open")
+        return nil
+    }
+
+    // MARK: - Epoll
+
+    func edge(_ socket: FakeSocket) {
+        guard socket.isWatched, !socket.isQueued else { return }
+        socket.isQueued = true
+        queue.append(socket)
+    }
+
+    private func state(of socket: FakeSocket) -> UInt32 {
+        switch socket.state {
+        case .listening: return socket.backlog.isEmpty ? 0 : Readiness.readable.rawValue
+        case .fresh: return Readiness([.writable, .hungUp]).rawValue
+        case .connecting where socket.error == 0: return 0
+        case .connecting, .connected: break
+        }
+        var mask: Readiness = []
+        if socket.isReset || socket.state == .connecting {
+            mask = [.readable, .writable, .inputEnded, .hungUp]
+        } else {
+            if !socket.input.isEmpty || socket.inputEnds { mask.insert(.readable) }
+            if socket.inputEnds { mask.insert(.inputEnded) }
+            if socket.inputEnds, socket.outputEnded { mask.insert(.hungUp) }
+            if socket.window > 0 || socket.outputEnded { mask.insert(.writable) }
+        }
+        if socket.error != 0 { mask.insert(.failed) }
+        return mask.rawValue
+    }
+
+    // MARK: - Calls
+
+    public override func now() -> UInt64 { clock }
+    public override func wallMilliseconds() -> Int64 { 1_700_000_000_000 + Int64(clock / 1_000_000) }
+
+    public override func read(_ descriptor: Int32, into buffer: UnsafeMutableRawBufferPointer) -> Int {
+        systemCalls &+= 1
+        guard let socket = open(descriptor, "read") else { return Int(-EBADF) }
+        guard !buffer.isEmpty else {
+            misuse.append("read of no bytes")
+            return 0
+        }
+        if !socket.readErrors.isEmpty {
+            let error = socket.readErrors.removeFirst()
+            if error == EAGAIN { edge(socket) }
+            if error != 0 { return Int(-error) }
+        }
+        if !socket.input.isEmpty {
+            let most = min(buffer.count, max(1, socket.mostPerRead))
+            let count = socket.input.take(into: UnsafeMutableRawBufferPointer(rebasing: buffer[..<most]))
+            if count < buffer.count, !socket.input.isEmpty { edge(socket) }
+            return count
+        }
+        if socket.error != 0 {
+            let error = socket.error
+            socket.error = 0
+            return Int(-error)
+        }
+        return socket.inputEnds ? 0 : Int(-EAGAIN)
+    }
+
+    public override func write(_ descriptor: Int32, _ bytes: UnsafeRawBufferPointer) -> Int {
+        systemCalls &+= 1
+        guard let socket = open(descriptor, "write") else { return Int(-EBADF) }
+        let room = room(in: socket, for: bytes.count)
+        if room <= 0 { return room }
+        socket.output.append(UnsafeRawBufferPointer(rebasing: bytes[..<room]))
+        return room
+    }
+
+    public override func write(_ descriptor: Int32, _ parts: UnsafeBufferPointer<iovec>) -> Int {
+        systemCalls &+= 1
+        guard let socket = open(descriptor, "write") else { return Int(-EBADF) }
+        var total = 0
+        for part in parts { total += part.iov_len }
+        let room = room(in: socket, for: total)
+        if room <= 0 { return room }
+        var left = room
+        for part in parts where left > 0 {
+            let count = min(left, part.iov_len)
+            socket.output.append(UnsafeRawBufferPointer(start: part.iov_base, count: count))
+            left -= count
+        }
+        return room
+    }
+
+    private func room(in socket: FakeSocket, for count: Int) -> Int {
+        if !socket.writeErrors.isEmpty {
+            let error = socket.writeErrors.removeFirst()
+            if error == EAGAIN { edge(socket) }
+            if error != 0 { return Int(-error) }
+        }
+        if socket.state != .connected { return Int(-ENOTCONN) }
+        if socket.error != 0 {
+            let error = socket.error
+            socket.error = 0
+            return Int(-error)
+        }
+        if socket.isReset || socket.outputEnded { return Int(-EPIPE) }
+        let room = min(count, socket.window, max(1, socket.mostPerWrite))
+        if room < count {
+            socket.wantsRoom = true
+            // The room that a script takes away, in place of the network, is there again at once.
+            if room < socket.window { edge(socket) }
+        }
+        if room == 0, count > 0 { return Int(-EAGAIN) }
+        if socket.window != .max { socket.window -= room }
+        return room
+    }
+
+    public override func socket(family: Int32) -> Int32 {
+        systemCalls &+= 1
+        if !socketErrors.isEmpty {
+            let error = socketErrors.removeFirst()
+            if error != 0 { return -error }
+        }
+        return make(.fresh).descriptor
+    }
+
+    public override func connect(_ descriptor: Int32, to address: SocketAddress) -> Int32 {
+        systemCalls &+= 1
+        guard let socket = open(descriptor, "connect") else { return -EBADF }
+        let plan = connectPlan(address)
+        if case .failedAtOnce(let error) = plan { return -error }
+        connections.append(Peer(kernel: self, socket: socket, address: address))
+        switch plan {
+        case .acceptedAtOnce:
+            socket.state = .connected
+            return 0
+        case .accepted:
+            socket.state = .connected
+        case .failed(let error):
+            socket.state = .connecting
+            socket.error = error
+        case .silent, .failedAtOnce:
+            socket.state = .connecting
+        }
+        return -EINPROGRESS
+    }
+
+    public override func socketError(_ descriptor: Int32) -> Int32 {
+        systemCalls &+= 1
+        guard let socket = open(descriptor, "getsockopt") else { return EBADF }
+        defer { socket.error = 0 }
+        return socket.error
+    }
+
+    public override func accept(
+        _ descriptor: Int32, from address: inout sockaddr_storage, length: inout socklen_t
+    ) -> Int32 {
+        systemCalls &+= 1
+        guard let listener = open(descriptor, "accept") else { return -EBADF }
+        if !listener.acceptErrors.isEmpty {
+            let error = listener.acceptErrors.removeFirst()
+            if error != 0 { return -error }
+        }
+        guard !listener.backlog.isEmpty else { return -EAGAIN }
+        let waiting = listener.backlog.removeFirst()
+        place(waiting)
+        SocketAddress(host: "127.0.0.1", port: 50_000)?.withStorage { storage, size in
+            address = storage.pointee
+            length = size
+        }
+        return waiting.descriptor
+    }
+
+    public override func shutdownWriting(_ descriptor: Int32) {
+        systemCalls &+= 1
+        guard let socket = open(descriptor, "shutdown") else { return }
+        socket.outputEnded = true
+        if socket.inputEnds { edge(socket) }
+    }
+
+    public override func close(_ descriptor: Int32) {
+        systemCalls &+= 1
+        if descriptor == Self.epoll { return }
+        guard let socket = open(descriptor, "close") else { return }
+        socket.isClosed = true
+        forget(socket)
+        sockets[Int(descriptor - Self.first)] = nil
+    }
+
+    public override func setOption(_ descriptor: Int32, level: Int32, option: Int32, value: Int32) {
+        systemCalls &+= 1
+        _ = open(descriptor, "setsockopt")
+    }
+
+    public override func peerUser(_ descriptor: Int32) -> UInt32? {
+        systemCalls &+= 1
+        return open(descriptor, "getsockopt") == nil ? nil : 1000
+    }
+
+    public override func makeEpoll() -> Int32 {
+        systemCalls &+= 1
+        return Self.epoll
+    }
+
+    public override func watch(_ epoll: Int32, _ descriptor: Int32, events: UInt32, key: UInt64) -> Int32 {
+        systemCalls &+= 1
+        // The loop's eventfds are real ones: mail is looked for in every turn.
+        guard descriptor >= Self.first else { return 0 }
+        guard let socket = open(descriptor, "epoll_ctl") else { return -EBADF }
+        guard !socket.isWatched else {
+            misuse.append("descriptor \(descriptor) is watched twice")
+            return -EEXIST
+        }
+        socket.isWatched = true
+        socket.interest = events | Readiness([.failed, .hungUp]).rawValue
+        socket.key = key
+        if state(of: socket) & socket.interest != 0 { edge(socket) }
+        return 0
+    }
+
+    public override func unwatch(_ epoll: Int32, _ descriptor: Int32) {
+        systemCalls &+= 1
+        guard let socket = open(descriptor, "epoll_ctl") else { return }
+        if !socket.isWatched { misuse.append("descriptor \(descriptor) is not watched") }
+        forget(socket)
+    }
+
+    private func forget(_ socket: FakeSocket) {
+        socket.isWatched = false
+        guard socket.isQueued else { return }
+        socket.isQueued = false
+        queue.removeAll { $0 === socket }
+    }
+
+    public override func wait(
+        _ epoll: Int32, into events: UnsafeMutableBufferPointer<epoll_event>, milliseconds: Int32
+    ) -> Int {
+        systemCalls &+= 1
+        waits &+= 1
+        lastPatience = milliseconds
+        onWait()
+        if !waitErrors.isEmpty { return Int(-waitErrors.removeFirst()) }
+        // A level-triggered listener is ready for as long as somebody waits.
+        for listener in listeners
+        where listener.isWatched && listener.interest & Self.edgeTriggered == 0 && !listener.backlog.isEmpty {
+            edge(listener)
+        }
+        var count = 0
+        var taken = 0
+        while taken < queue.count, count < events.count {
+            let socket = queue[taken]
+            taken += 1
+            socket.isQueued = false
+            let mask = state(of: socket) & socket.interest
+            guard mask != 0 else { continue }
+            events[count].events = mask
+            events[count].data.u64 = socket.key
+            count += 1
+        }
+        queue.removeFirst(taken)
+        return count
+    }
+
+    private static let edgeTriggered: UInt32 = 1 << 31
+}
