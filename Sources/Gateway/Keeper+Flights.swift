@@ -76,7 +76,7 @@ extension Keeper {
     }
 
     /// Asks the upstream for a challenge, as a caller without a credential would.
-    private func probe(
+    func probe(
         _ path: String, on route: KeptRoute, _ identity: KeptIdentity
     ) async throws(Handshakes.GrantFailure) -> Handshakes.Challenge? {
         guard let url = IssuerURL(route.upstream.origin + route.pathPrefix + path) else {

@@ -1,5 +1,6 @@
 internal import Handshakes
 internal import HotCache
+internal import Reactor
 internal import Telemetry
 internal import Tokens
 
@@ -39,14 +40,37 @@ extension Keeper {
             }
         }
         for route in routes {
-            // A challenge-driven identity with a probe has no key before its first challenge: the probe brings both.
-            guard let identity = route.identity, identity.policy.kind == .challengeDriven,
-                identity.policy.startup != .lazy,
-                route.table.boundRealm == nil, let realm = route.realm
+            // A challenge-driven identity has no key before its first challenge: the probe brings both.
+            guard let identity = route.identity, identity.policy.startup != .lazy, let path = identity.probe,
+                route.table.boundRealm == nil
             else { continue }
-            if let token = token(of: realm, on: route) { apply(token.machine.startupRequested(at: now), to: token) }
+            Task { await learn(route, from: path, identity) }
         }
         flushOrders()
+    }
+
+    /// Probes until the upstream has challenged once, so that the route knows its realm before anybody asks.
+    private func learn(_ route: KeptRoute, from path: String, _ identity: KeptIdentity) async {
+        do throws(Handshakes.GrantFailure) {
+            guard let challenge = try await probe(path, on: route, identity) else { return }
+            let realm = route.realm ?? Realm(ByteString(challenge.realm))
+            let entry = LearnedEntry(path: Array(path.utf8), method: Array("GET".utf8))
+            if route.table.learnChallenge(of: realm, at: entry) == .learned { publishTable(of: route) }
+            guard let token = token(of: realm, on: route) else { return }
+            token.challenge = challenge
+            apply(token.machine.startupRequested(at: now), to: token)
+            flushOrders()
+        } catch {
+            events.warn(
+                "probe failed",
+                [LogField("identity", .name(identity.plan.name)), LogField("reason", .name("\(error)"))])
+            let alarm = Alarm(loop: loop)
+            alarm.action = { [unowned self, alarm] in
+                self.loop.close(alarm)
+                Task { await self.learn(route, from: path, identity) }
+            }
+            alarm.set(at: now + 2_000_000_000)
+        }
     }
 
     /// Identities that must have a token before the gateway is ready, and have none.

@@ -50,8 +50,8 @@ struct Run: ParsableCommand {
         gateway.close()
         events.info("stopped")
         log.stop()
-        // The loops' threads still run; nothing of theirs is left to save.
-        _exit(0)
+        // The loops' threads still run; nothing of theirs is left to save, but what they touch must stay until the process ends.
+        withExtendedLifetime(gateway) { _exit(0) }
     }
 
     private func adminToken(_ configuration: Configuration) -> (@Sendable () -> [UInt8]?)? {
