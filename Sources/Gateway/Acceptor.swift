@@ -117,7 +117,8 @@ struct ListeningSocket {
         }
         let bound = address.withStorage { cardea_bind(descriptor, $0, $1) }
         guard bound == 0 else {
-            let failure = ListenFault(address: plan.text, call: "bind", errno: errno)
+            let failure = ListenFault(
+                address: plan.text, call: "bind", errno: errno, meetsFile: errno == EADDRINUSE && isNoSocket(address))
             close(descriptor)
             throw failure
         }
@@ -127,6 +128,12 @@ struct ListeningSocket {
             throw failure
         }
         return descriptor
+    }
+
+    private static func isNoSocket(_ address: SocketAddress) -> Bool {
+        guard let path = address.unixPath else { return false }
+        var status = stat()
+        return lstat(path, &status) == 0 && status.st_mode & S_IFMT != S_IFSOCK
     }
 
     /// A socket file that nobody listens on is what a killed process leaves behind; one that answers belongs to somebody.
@@ -157,10 +164,13 @@ public struct ListenFault: Error, Sendable, CustomStringConvertible {
     public let address: String
     public let call: String
     public let errno: Int32
+    /// Something that is no socket stands at the path.
+    var meetsFile = false
 
     public var description: String {
         let advice =
             switch errno {
+            case EADDRINUSE where meetsFile: "; what stands there is no socket: remove it, or choose another path"
             case EADDRINUSE: "; another process listens there"
             case EACCES: "; ports below 1024 and this folder need more rights"
             case EADDRNOTAVAIL: "; this machine has no such address"

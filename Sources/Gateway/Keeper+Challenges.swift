@@ -248,8 +248,18 @@ extension Keeper {
             let path = report.path.prefix { $0 != UInt8(ascii: "?") }
             perform(token.probation?.refused(path: ByteString(path)) ?? [], on: token)
         }
+        if token.probation?.state == .proven {
+            // A success from now on clears the count of refused paths, on whichever loop it comes.
+            for loop in 0..<loopCount { order(.wantsSuccess(slot: token.slot), to: loop) }
+        }
         guard let ticket = report.ticket else { return }
-        answer(ticket, .final)
+        guard let marking = token.identity.marking else { return answer(ticket, .final) }
+        token.identity.marking = nil
+        Task {
+            await marking.value
+            answer(ticket, .final)
+            flushOrders()
+        }
     }
 
     func perform(_ actions: [BasicProbation.Action], on token: KeptToken) {
@@ -258,7 +268,11 @@ extension Keeper {
             case .dispatch(let ticket):
                 guard let line = token.line else {
                     if token.isLoading {
-                        token.onLoaded.append { $0.perform([action], on: token) }
+                        // By then it may be known that this very secret was refused before.
+                        token.onLoaded.append { keeper in
+                            let isRefused = token.probation?.state == .quarantined
+                            keeper.perform(isRefused ? [.refuse([ticket], .credentialRejected)] : [action], on: token)
+                        }
                         continue
                     }
                     if now > token.loadedAt + 1_000_000_000 { loadFixed(token) }

@@ -128,9 +128,11 @@ extension Keeper {
                 if token.probation == nil || token.probation?.state == .proven { publishFixed(token) }
                 if token.probation?.state == .unproven, attemptsRefused(token.identity) {
                     // Refused before a restart: a process that starts again and again would lock the account.
-                    token.probation = BasicProbation(isQuarantined: true)
+                    let refused = token.probation?.quarantined() ?? []
+                    perform(refused, on: token)
+                } else {
+                    perform(actions, on: token)
                 }
-                perform(actions, on: token)
             } catch {
                 token.lastFailure = "\(error)"
                 token.identity.lastFailure = "\(error)"

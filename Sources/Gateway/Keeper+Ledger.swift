@@ -162,7 +162,7 @@ extension Keeper {
     func markRejected(_ identity: KeptIdentity) {
         guard let mark = mark(of: identity) else { return }
         let rows = [attempts.spend(mark), attempts.rejected(mark)]
-        Task { await storeAttempts(rows) }
+        identity.marking = Task { await storeAttempts(rows) }
     }
 
     // MARK: - Operators

@@ -108,6 +108,8 @@ actor Keeper: KeeperInbox {
         flushOrders()
     }
 
+    var loopCount: Int { outbox.count }
+
     func order(_ order: KeeperOrder, to loop: Int) {
         guard loop < outbox.count else { return }
         outbox[loop].append(order)

@@ -59,6 +59,8 @@ enum KeeperOrder: Sendable {
     /// Every request that waits for `slot` goes on.
     case settled(slot: Slot, TokenAnswer)
     case request(Ticket, TokenAnswer)
+    /// The next answer that is no refusal of this slot's credential is to be told again.
+    case wantsSuccess(slot: Slot)
 }
 
 enum TokenAnswer: Sendable {

@@ -65,6 +65,8 @@ final class KeptIdentity: @unchecked Sendable {
     var probe: String?
     var durable: LayerMaterial?
     var session: LayerMaterial?
+    /// The mark of a refusal on its way to the store: the caller hears of the refusal after it, so that a crash cannot come between.
+    var marking: Task<Void, Never>?
     /// What was read to spend an attempt, so that its outcome is booked on the same mark.
     var openMark: AttemptMark?
     /// Flights of one account go one after the other, across identities.

@@ -201,6 +201,7 @@ final class TokenDesk {
     func open(_ order: KeeperOrder) {
         switch order {
         case .settled(let slot, let answer): settle(slot, answer)
+        case .wantsSuccess(let slot): reported[slot] = nil
         case .request(let ticket, let answer):
             guard let caller = parked[ticket.number] else {
                 // Its caller left while the order was on its way; `left` has told the keeper.

@@ -27,8 +27,7 @@ public struct BasicProbation: Sendable {
     private var waiting: [Ticket] = []
     private var refusedPaths: Set<ByteString> = []
 
-    /// - Parameter isQuarantined: the secret was refused before, by the marks of the store.
-    public init(isQuarantined: Bool = false) { state = isQuarantined ? .quarantined : .unproven }
+    public init() {}
 
     /// Whether a success tells anything new.
     public var wantsSuccesses: Bool { state == .unproven || !refusedPaths.isEmpty }
@@ -68,6 +67,15 @@ public struct BasicProbation: Sendable {
             refusedPaths.insert(path)
             return refusedPaths.count >= Self.pathLimit ? quarantine() : []
         }
+    }
+
+    /// The marks say that this secret was refused before. The request on trial, if any, has not gone out.
+    public mutating func quarantined() -> [Action] {
+        state = .quarantined
+        scout = nil
+        refusedPaths = []
+        defer { waiting = [] }
+        return waiting.isEmpty ? [] : [.refuse(waiting, .credentialRejected)]
     }
 
     /// A caller left, or its exchange ended without an answer: nothing is proven, the next one tries.
