@@ -235,8 +235,11 @@ extension RequestHead {
         }
         keepAlive = !section.connection.close && (minorVersion > 0 || section.connection.keepAlive)
         upgrade = minorVersion > 0 && section.connection.upgrade && section.contains(.upgrade)
-        if minorVersion > 0, let expect = section.first(.expect) {
-            expectsContinue = bytes.spells("100-continue", at: expect)
+        if minorVersion > 0, section.contains(.expect) {
+            // Any of its lines: which one comes first must not decide whether the caller waits.
+            for index in 0..<fieldCount where self[index].known == .expect {
+                if bytes.spells("100-continue", at: self[index].value) { expectsContinue = true }
+            }
         }
     }
 }

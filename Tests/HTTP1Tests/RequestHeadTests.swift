@@ -211,6 +211,8 @@ import Testing
     @Test(arguments: [
         ("GET / HTTP/1.1\r\nHost: a\r\nExpect: 100-Continue\r\n\r\n", true),
         ("GET / HTTP/1.1\r\nHost: a\r\nExpect: other\r\n\r\n", false),
+        ("GET / HTTP/1.1\r\nHost: a\r\nExpect: other\r\nExpect: 100-continue\r\n\r\n", true),
+        ("GET / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nExpect: other\r\n\r\n", true),
         ("GET / HTTP/1.0\r\nExpect: 100-continue\r\n\r\n", false),
     ])
     func readsExpectation(request: String, expects: Bool) throws {
