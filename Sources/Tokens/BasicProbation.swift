@@ -71,11 +71,12 @@ public struct BasicProbation: Sendable {
 
     /// The marks say that this secret was refused before. The request on trial, if any, has not gone out.
     public mutating func quarantined() -> [Action] {
+        let refused = (scout.map { [$0] } ?? []) + waiting
         state = .quarantined
         scout = nil
+        waiting = []
         refusedPaths = []
-        defer { waiting = [] }
-        return waiting.isEmpty ? [] : [.refuse(waiting, .credentialRejected)]
+        return refused.isEmpty ? [] : [.refuse(refused, .credentialRejected)]
     }
 
     /// A caller left, or its exchange ended without an answer: nothing is proven, the next one tries.

@@ -5,6 +5,7 @@ import hashlib
 import json
 import os
 import pathlib
+import random
 import re
 import shutil
 import signal
@@ -46,10 +47,16 @@ def eventually(condition, within=10.0, every=0.02, what="condition"):
 
 
 def free_port():
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """Below the range that the kernel hands to outgoing connections: one of those could take it before the gateway does."""
+    for _ in range(200):
+        port = random.randrange(10240, 32768)
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
+    raise AssertionError("no free port between 10240 and 32767")
 
 
 def together(count, work):
