@@ -53,6 +53,7 @@ extension CallerConnection {
         let status = data.responseHead.status
         if status < 200 { return take(interim: status, length: length, from: upstream) }
         answerStatus = status
+        upstream.noteAnswer()
         record.firstByteAt = loop.now
         let framing = data.responseHead.framing(forMethodHEAD: method == .head, connect: false)
         answerBody = BodyReader(framing)

@@ -238,7 +238,7 @@ final class CallerConnection: Stream, UpstreamUser {
         if case .carried = exchange.credential { fresh = true }
         let connection = data.group(route.upstream).take(for: self, fresh: fresh)
         upstream = connection
-        upstreamAddress = connection.address?.logAddress
+        upstreamAddress = connection.place?.address.logAddress
         expectNothing()
         if connection.state == .busy { perform(exchange.on(.connected)) }
     }
@@ -262,7 +262,7 @@ final class CallerConnection: Stream, UpstreamUser {
 
     func upstreamConnected(_ connection: UpstreamConnection) {
         guard connection === upstream else { return }
-        upstreamAddress = connection.address?.logAddress
+        upstreamAddress = connection.place?.address.logAddress
         perform(exchange.on(.connected))
         continueIfReading()
     }

@@ -163,30 +163,30 @@ struct GatewayCompiler {
 
     /// Routes share connections where everything about reaching the upstream is equal.
     private mutating func upstream(of route: ConfiguredRoute, _ to: Upstream) throws(GatewayFault) -> UpstreamPlan {
-        let addresses = try to.addresses.map { endpoint throws(GatewayFault) in try address(endpoint, of: route) }
+        let endpoints = try to.addresses.map { endpoint throws(GatewayFault) in try place(endpoint, of: route) }
         let plan = UpstreamPlan(
             index: upstreams.count, origin: "\(to.origin)", host: to.origin.host, port: to.origin.port,
             usesTLS: to.origin.scheme == .https, serverName: route.tls.serverName ?? to.origin.host,
-            addresses: addresses,
+            endpoints: endpoints,
             authorities: route.tls.authorities.map { CertificateAuthority($0) },
             minimumVersion: route.tls.minVersion == .tls13 ? .v1_3 : .v1_2, legacyTLS: route.tls.legacy,
-            connectTimeout: UInt64(clamping: route.timeouts.connect.wholeNanoseconds), idleTimeout: 60_000_000_000)
+            connectTimeout: UInt64(clamping: route.timeouts.connect.wholeNanoseconds),
+            idleTimeout: UInt64(clamping: route.timeouts.idle.wholeNanoseconds))
         if let same = upstreams.first(where: { $0.reaches(sameAs: plan) }) { return same }
         upstreams.append(plan)
         return plan
     }
 
-    private func address(_ endpoint: Endpoint, of route: ConfiguredRoute) throws(GatewayFault) -> SocketAddress {
-        let address: SocketAddress? =
-            switch endpoint {
-            case .address(let ip, let port): SocketAddress(host: "\(ip)", port: port)
-            case .unix(let path): SocketAddress(unixPath: path)
-            case .host(let name, let port):
-                // A name beside `to` is resolved once, at start: it is there to pin where the host of `to` lives.
-                (try? Resolver.system(name, port).get())?.first
+    private func place(_ endpoint: Endpoint, of route: ConfiguredRoute) throws(GatewayFault) -> UpstreamEndpoint {
+        switch endpoint {
+        case .address(let ip, let port): return UpstreamEndpoint(host: "\(ip)", port: port)
+        case .host(let name, let port): return .name(host: name, port: port)
+        case .unix(let path):
+            guard let address = SocketAddress(unixPath: path) else {
+                throw GatewayFault("route \(route.name): cannot connect to \(endpoint)")
             }
-        guard let address else { throw GatewayFault("route \(route.name): cannot resolve \(endpoint)") }
-        return address
+            return .address(address)
+        }
     }
 
     // MARK: - Edits

@@ -134,6 +134,7 @@ final class IssuerExchange: UpstreamUser {
             connection.start += length
             return true
         }
+        connection.noteAnswer()
         let framing = head.framing(forMethodHEAD: call.method == "HEAD", connect: false)
         reader = BodyReader(framing)
         persistent = head.keepAlive && framing != .untilClose

@@ -88,7 +88,7 @@ extension Keeper {
         let network = IssuerNetwork(
             authorities: route.upstream.authorities, minimumVersion: route.upstream.minimumVersion,
             legacyTLS: route.upstream.legacyTLS, serverName: route.upstream.serverName,
-            timeout: identity.policy.network.timeout, resolve: [:], pinned: route.upstream.addresses)
+            timeout: identity.policy.network.timeout, resolve: [:], pinned: route.upstream.endpoints)
         let answer: IssuerAnswer
         do throws(IssuerFault) { answer = try await self.call(call, network: network) } catch {
             throw .issuerUnavailable(retryAfterSeconds: nil, reason: "probe: \(error.kind)")
@@ -180,7 +180,7 @@ extension Keeper {
         let plan = UpstreamPlan(
             index: issuers.count, origin: url.origin, host: url.host, port: UInt16(clamping: url.port),
             usesTLS: url.isTLS,
-            serverName: network.serverName ?? url.host, addresses: key.addresses(of: url, network),
+            serverName: network.serverName ?? url.host, endpoints: key.endpoints(of: url, network),
             authorities: network.authorities, minimumVersion: network.minimumVersion, legacyTLS: network.legacyTLS,
             connectTimeout: min(network.timeout, 5_000_000_000), idleTimeout: 30_000_000_000)
         let group = UpstreamGroup(plan: plan, loop: loop, buffers: buffers, resolver: resolver) { [events] reason in
@@ -200,7 +200,7 @@ struct IssuerKey: Hashable {
     let legacyTLS: Bool
     let serverName: String?
     let resolve: [String: [SocketAddress]]
-    let pinned: [SocketAddress]
+    let pinned: [UpstreamEndpoint]
 
     init(origin: String, network: IssuerNetwork) {
         self.origin = origin
@@ -212,10 +212,10 @@ struct IssuerKey: Hashable {
         pinned = network.pinned
     }
 
-    func addresses(of url: IssuerURL, _ network: IssuerNetwork) -> [SocketAddress] {
+    func endpoints(of url: IssuerURL, _ network: IssuerNetwork) -> [UpstreamEndpoint] {
         if !network.pinned.isEmpty { return network.pinned }
-        guard let addresses = network.resolve[url.host] else { return [] }
-        return addresses.compactMap { SocketAddress(host: $0.host, port: UInt16(clamping: url.port)) }
+        let addresses = network.resolve[url.host] ?? []
+        return addresses.map { UpstreamEndpoint(host: $0.host, port: UInt16(clamping: url.port)) }
     }
 }
 

@@ -115,7 +115,7 @@ struct IssuerNetwork: Sendable {
     /// Addresses to use instead of resolving, by host.
     var resolve: [String: [SocketAddress]]
     /// Where to connect whatever the host, as a route's `to.addresses` says.
-    var pinned: [SocketAddress] = []
+    var pinned: [UpstreamEndpoint] = []
 }
 
 /// A turn-taking of flights: first come, first served.

@@ -25,10 +25,13 @@ final class UpstreamConnection: Stream {
     /// It has carried a request before: a loss before the first byte of an answer may be a stale connection.
     private(set) var isPooled = false
     var requests = 0
-    /// The address it was connected to, for the access record.
-    private(set) var address: SocketAddress?
-    private var untried: [SocketAddress] = []
-    private var lastFault = Fault(.upstreamRefused, retry: .unsent)
+    /// Where it leads, once it is connected.
+    private(set) var place: UpstreamAddress?
+    /// An answer's head has come on it.
+    private var hasAnswered = false
+    private var dialer: Dialer?
+    /// Places that are left to try when this one cannot do TLS.
+    private var others: [UpstreamAddress] = []
 
     enum State { case connecting, handshaking, busy, idle, closed }
 
@@ -45,48 +48,34 @@ final class UpstreamConnection: Stream {
 
     // MARK: - Connecting
 
-    /// Tries the addresses in order until one takes the connection.
-    func connect(to addresses: [SocketAddress]) {
-        untried = addresses.reversed()
-        tryNext()
+    /// Makes the connection to the first of these places that takes it.
+    func dial(_ places: [UpstreamAddress]) {
+        let dialer = Dialer(places, for: self)
+        self.dialer = dialer
+        dialer.begin()
     }
 
-    private func tryNext() {
-        while let address = untried.popLast() {
-            let descriptor = loop.kernel.socket(family: address.socketFamily)
-            guard descriptor >= 0 else {
-                lastFault = Fault(.tooManyConnections, retry: .unsent, retryAfter: 1)
-                continue
-            }
-            if address.family != .unix { loop.kernel.setNoDelay(descriptor) }
-            let result = loop.kernel.connect(descriptor, to: address)
-            // A unix socket whose backlog is full says EAGAIN and means it: nothing is in progress.
-            guard result == 0 || result == -EINPROGRESS else {
-                loop.kernel.close(descriptor)
-                lastFault = Fault(.upstreamRefused, retry: .unsent)
-                continue
-            }
-            guard loop.watch(self, descriptor: descriptor) else {
-                loop.kernel.close(descriptor)
-                lastFault = Fault(.outOfMemory, retry: .unsent)
-                continue
-            }
-            self.address = address
-            state = .connecting
-            return
-        }
-        lose(lastFault)
-    }
-
-    private func connected() {
+    /// The socket is connected and becomes this connection's own.
+    func dialed(_ attempt: Attempt, at place: UpstreamAddress, others: [UpstreamAddress]) {
+        dialer = nil
+        self.place = place
+        self.others = others
+        guard loop.handOver(attempt, to: self) else { return lose(Fault(.outOfMemory, retry: .unsent)) }
         guard group.plan.usesTLS else { return becomeReady() }
         do {
             tls = try group.makeTLS(descriptor: descriptor)
         } catch {
-            return lose(Fault(.upstreamTLS, retry: .unsent, detail: nil))
+            group.noteTLSFailure(error)
+            return lose(Fault(.upstreamTLS, retry: .unsent))
         }
         state = .handshaking
         advanceHandshake()
+    }
+
+    /// No place took the connection.
+    func dialingFailed(_ fault: Fault) {
+        dialer = nil
+        lose(fault)
     }
 
     private func advanceHandshake() {
@@ -97,8 +86,26 @@ final class UpstreamConnection: Stream {
         case .wantsWrite: canWrite = false
         case .failed(let fault):
             group.noteTLSFailure(fault)
-            lose(Fault(.upstreamTLS, retry: .unsent))
+            tryElsewhere(Fault(.upstreamTLS, retry: .unsent))
         }
+    }
+
+    /// One server of several may be the only one with a bad certificate, or in the middle of its end.
+    private func tryElsewhere(_ fault: Fault) {
+        guard let place, !others.isEmpty else {
+            if let place { group.failed(place, .connect) }
+            return lose(fault)
+        }
+        group.failed(place, .connect)
+        place.inFlight -= 1
+        self.place = nil
+        tls = nil
+        loop.closeDescriptor(of: self)
+        canRead = false
+        canWrite = false
+        inputEndSeen = false
+        state = .connecting
+        dial(others)
     }
 
     private func becomeReady() {
@@ -113,19 +120,6 @@ final class UpstreamConnection: Stream {
     override func ready(_ readiness: Readiness) {
         note(readiness)
         switch state {
-        case .connecting:
-            guard !readiness.isDisjoint(with: [.writable, .failed, .hungUp]) else { return }
-            let error = loop.kernel.socketError(descriptor)
-            if error != 0 || readiness.contains(.failed) {
-                loop.closeDescriptor(of: self)
-                canRead = false
-                canWrite = false
-                inputEndSeen = false
-                lastFault = Fault(error == ETIMEDOUT ? .upstreamConnectTimeout : .upstreamRefused, retry: .unsent)
-                return tryNext()
-            }
-            guard readiness.contains(.writable) else { return }
-            connected()
         case .handshaking:
             advanceHandshake()
         case .busy:
@@ -134,29 +128,44 @@ final class UpstreamConnection: Stream {
         case .idle:
             // Whatever arrives on an idle connection, the end or bytes that nobody asked for, ends its use.
             if canRead { group.discard(self) }
-        case .closed:
+        case .connecting, .closed:
             break
         }
     }
 
     override func deadlinePassed(_ kind: UInt8) {
         switch kind {
-        case Deadline.connect: lose(Fault(.upstreamConnectTimeout, retry: .unsent))
+        case Deadline.connect:
+            dialer?.end(timedOut: true)
+            dialer = nil
+            if let place { group.failed(place, .connect) }
+            lose(Fault(.upstreamConnectTimeout, retry: .unsent))
         case Deadline.idle: group.discard(self)
         default: user?.upstreamTimedOut(self)
         }
+    }
+
+    /// The head of a final answer has come.
+    func noteAnswer() {
+        hasAnswered = true
+        place?.answered()
     }
 
     /// Ends the connection and tells its user.
     func lose(_ fault: Fault) {
         guard state != .closed else { return }
         let user = self.user
+        // On a pooled connection the server may just have been tired of waiting; on a fresh one it took a request and was gone.
+        if state == .busy, requests > 0, !hasAnswered, let place { group.failed(place, .reset) }
         close()
         user?.upstreamLost(self, fault)
     }
 
     func close() {
         guard state != .closed else { return }
+        dialer?.end(timedOut: false)
+        dialer = nil
+        if state != .idle { place?.inFlight -= 1 }
         state = .closed
         user = nil
         group.open -= 1
@@ -174,6 +183,8 @@ final class UpstreamConnection: Stream {
         guard !hasPending, !outputLost else { return false }
         guard !inputEnded, !inputEndSeen else { return false }
         guard requests < group.plan.requestsPerConnection else { return false }
+        // The upstream's name leads elsewhere by now.
+        guard place?.isListed == true else { return false }
         return isDrained()
     }
 
@@ -199,6 +210,7 @@ final class UpstreamConnection: Stream {
     func becomeIdle(until deadline: UInt64) {
         state = .idle
         user = nil
+        place?.inFlight -= 1
         releaseEmptyBlock()
         expect(by: deadline, kind: Deadline.idle)
     }
@@ -206,6 +218,7 @@ final class UpstreamConnection: Stream {
     func takeUp(_ user: any UpstreamUser) {
         state = .busy
         isPooled = true
+        place?.inFlight += 1
         self.user = user
         expectNothing()
     }

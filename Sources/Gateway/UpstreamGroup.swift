@@ -2,60 +2,8 @@ internal import Glibc
 internal import Reactor
 internal import TLS
 
-/// What an upstream or issuer is, as configured: immutable and shared by all loops.
-final class UpstreamPlan: Sendable {
-    let index: Int
-    /// `scheme://host:port`, the host binding of tokens.
-    let origin: String
-    let host: String
-    let port: UInt16
-    let usesTLS: Bool
-    /// Name for SNI and the certificate check.
-    let serverName: String
-    /// Where to connect instead of resolving `host`.
-    let addresses: [SocketAddress]
-    let authorities: [CertificateAuthority]
-    let minimumVersion: TLSVersion
-    let legacyTLS: Bool
-    /// Nanoseconds.
-    let connectTimeout: UInt64
-    let idleTimeout: UInt64
-    /// Answers that one connection carries before it is replaced: it bounds what a leak in a peer can grow to.
-    let requestsPerConnection = 100_000
-    let idleConnections = 256
-
-    init(
-        index: Int, origin: String, host: String, port: UInt16, usesTLS: Bool, serverName: String,
-        addresses: [SocketAddress],
-        authorities: [CertificateAuthority], minimumVersion: TLSVersion, legacyTLS: Bool, connectTimeout: UInt64,
-        idleTimeout: UInt64
-    ) {
-        self.index = index
-        self.origin = origin
-        self.host = host
-        self.port = port
-        self.usesTLS = usesTLS
-        self.serverName = serverName
-        self.addresses = addresses
-        self.authorities = authorities
-        self.minimumVersion = minimumVersion
-        self.legacyTLS = legacyTLS
-        self.connectTimeout = connectTimeout
-        self.idleTimeout = idleTimeout
-    }
-}
-
-extension UpstreamPlan {
-    /// Whether a connection made for one may serve the other: everything that decides where it goes and whom it trusts is equal.
-    func reaches(sameAs other: UpstreamPlan) -> Bool {
-        origin == other.origin && serverName == other.serverName && addresses == other.addresses
-            && authorities == other.authorities && minimumVersion == other.minimumVersion
-            && legacyTLS == other.legacyTLS
-            && connectTimeout == other.connectTimeout
-    }
-}
-
-/// One loop's connections to one upstream: the last one used is the first one taken, so that few stay warm and the rest expire.
+/// One loop's connections to one upstream. Where the next one goes is the `AddressBook`'s word; of those that are idle there, the last one
+/// used is the first one taken, so that few stay warm and the rest expire.
 final class UpstreamGroup {
     let plan: UpstreamPlan
     let loop: Loop
@@ -63,20 +11,15 @@ final class UpstreamGroup {
     /// Connections that exist, idle ones too.
     var open = 0
     private(set) var idle: [UpstreamConnection] = []
+    private(set) var book = AddressBook()
+    private var schedule: NameSchedule
     private let resolver: Resolver
     private let report: (String) -> Void
 
     private var tls: TLSClientConfiguration?
-    private var resolved: [SocketAddress] = []
-    private var resolvedAt: UInt64 = 0
-    private var resolving = false
-    private var resolvingSince: UInt64 = 0
-    private var waiting: [UpstreamConnection] = []
-    private var next = 0
+    /// They wait for the first address.
+    private var unresolved: [UpstreamConnection] = []
     private(set) var lastTLSFailure: String?
-
-    /// How long a resolution is used before it is asked anew, in nanoseconds. A failed one is asked again at the next need.
-    static let resolutionLife: UInt64 = 30_000_000_000
 
     init(plan: UpstreamPlan, loop: Loop, buffers: LoopBuffers, resolver: Resolver, report: @escaping (String) -> Void) {
         self.plan = plan
@@ -84,14 +27,23 @@ final class UpstreamGroup {
         self.buffers = buffers
         self.resolver = resolver
         self.report = report
-        resolved = plan.addresses
+        var names: [Int] = []
+        for (index, endpoint) in plan.endpoints.enumerated() {
+            switch endpoint {
+            case .address(let address): _ = book.list([address], endpoint: index)
+            case .name: names.append(index)
+            }
+        }
+        schedule = NameSchedule(endpoints: names)
     }
 
     // MARK: - Taking and giving back
 
     /// An idle connection, or a new one that calls its user when it is ready or lost.
     func take(for user: any UpstreamUser, fresh: Bool) -> UpstreamConnection {
-        if !fresh, let connection = idle.popLast() {
+        // Here and not only where a connection is made: a pool that is always warm must notice that its name has moved.
+        if loop.now >= schedule.nextDue { askForNames() }
+        if !fresh, let connection = takeIdle() {
             connection.takeUp(user)
             return connection
         }
@@ -101,8 +53,18 @@ final class UpstreamGroup {
         return connection
     }
 
+    private func takeIdle() -> UpstreamConnection? {
+        guard book.addresses.count > 1 else { return idle.popLast() }
+        guard !idle.isEmpty, let best = book.choose(at: loop.now),
+            let position = idle.lastIndex(where: { $0.place === best })
+        else { return nil }
+        book.chosen(best)
+        return idle.remove(at: position)
+    }
+
     func give(_ connection: UpstreamConnection) {
-        guard idle.count < plan.idleConnections else { return connection.close() }
+        // The oldest goes: it is the one that its server is about to close.
+        if idle.count >= plan.idleConnections { idle.removeFirst().close() }
         connection.becomeIdle(until: loop.now + plan.idleTimeout)
         idle.append(connection)
     }
@@ -117,60 +79,68 @@ final class UpstreamGroup {
         idle.removeAll()
     }
 
-    // MARK: - Addresses
+    // MARK: - Connecting
 
     private func start(_ connection: UpstreamConnection) {
-        if plan.addresses.isEmpty, resolved.isEmpty || loop.now > resolvedAt + Self.resolutionLife { resolve() }
-        if resolved.isEmpty {
-            waiting.removeAll { $0.state == .closed }
-            waiting.append(connection)
+        guard book.addresses.isEmpty else { return begin(connection) }
+        if schedule.isAsking {
+            unresolved.removeAll { $0.state == .closed }
+            unresolved.append(connection)
         } else {
-            begin(connection)
+            // The name server has just said that there is nothing; it is not asked again for every request.
+            loop.putOffToEndOfTurn { connection.lose(Fault(.upstreamUnresolvable, retry: .unsent)) }
         }
     }
 
     private func begin(_ connection: UpstreamConnection) {
-        // Each connection starts at the next address and falls back to the others.
-        next = (next + 1) % resolved.count
-        let order = Array(resolved[next...] + resolved[..<next])
         // Put off: the user holds the connection before it hears of it.
-        loop.putOffToEndOfTurn { [connection] in
-            guard connection.state == .connecting, connection.descriptor < 0 else { return }
-            connection.connect(to: order)
+        loop.putOffToEndOfTurn { [self] in
+            guard connection.state == .connecting else { return }
+            connection.dial(book.order(at: loop.now))
         }
     }
 
-    private func resolve() {
-        // An answer that was lost on its way is asked for again.
-        guard !resolving || loop.now > resolvingSince + 10_000_000_000 else { return }
-        resolvingSince = loop.now
-        resolving = true
+    /// An attempt at this place failed, or a fresh connection there was lost before its answer.
+    func failed(_ place: UpstreamAddress, _ failure: AddressBook.Failure) {
+        _ = book.failed(place, failure, at: loop.now)
+        if failure == .connect { schedule.suspect(endpoint: place.endpoint, at: loop.now) }
+    }
+
+    // MARK: - Names
+
+    private func askForNames() {
         let group = LoopBound(self)
         let loop = self.loop
-        resolver.resolve(host: plan.host, port: plan.port) { outcome in
-            let addresses = (try? outcome.get()) ?? []
-            // A full mailbox loses this answer; the waiters then meet their connect deadline.
-            _ = loop.post { group.value.resolved(addresses) }
+        for endpoint in schedule.due(at: loop.now) {
+            guard case .name(let host, let port) = plan.endpoints[endpoint] else { continue }
+            resolver.resolve(host: host, port: port) { outcome in
+                let addresses = (try? outcome.get()) ?? []
+                // A full mailbox loses this answer; the schedule asks again, and waiters meet their connect deadline.
+                _ = loop.post { group.value.answered(endpoint, addresses) }
+            }
         }
     }
 
-    private func resolved(_ addresses: [SocketAddress]) {
-        resolving = false
+    private func answered(_ endpoint: Int, _ addresses: [SocketAddress]) {
         if !addresses.isEmpty {
-            resolved = addresses
-            resolvedAt = loop.now
+            let gone = book.list(addresses, endpoint: endpoint)
+            if !gone.isEmpty {
+                for connection in idle where connection.place?.isListed == false { discard(connection) }
+            }
         }
-        // A failed re-resolution keeps the old addresses: they worked, and the name server's outage is not the upstream's.
-        guard !resolved.isEmpty else { return failWaiting() }
-        let ready = waiting
-        waiting.removeAll()
-        for connection in ready where connection.state == .connecting { begin(connection) }
-    }
-
-    private func failWaiting() {
-        let failed = waiting
-        waiting.removeAll()
-        for connection in failed { connection.lose(Fault(.upstreamUnresolvable, retry: .unsent)) }
+        schedule.answered(
+            endpoint: endpoint, found: !addresses.isEmpty, isKnown: book.addresses.contains { $0.endpoint == endpoint },
+            at: loop.now)
+        guard !unresolved.isEmpty, !book.addresses.isEmpty || !schedule.isAsking else { return }
+        let waiting = unresolved
+        unresolved.removeAll()
+        for connection in waiting where connection.state == .connecting {
+            if book.addresses.isEmpty {
+                connection.lose(Fault(.upstreamUnresolvable, retry: .unsent))
+            } else {
+                begin(connection)
+            }
+        }
     }
 
     // MARK: - TLS

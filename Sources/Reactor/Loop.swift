@@ -110,6 +110,17 @@ public final class Loop: @unchecked Sendable {
         owner.descriptor = -1
     }
 
+    /// Gives a descriptor to another owner and forgets the first. What is true of the descriptor now is reported to the new one.
+    /// - Returns: false when the kernel refuses; the descriptor is closed then.
+    public func handOver(_ from: Watched, to: Watched) -> Bool {
+        let descriptor = from.descriptor
+        kernel.unwatch(epoll, descriptor)
+        release(from)
+        if watch(to, descriptor: descriptor) { return true }
+        kernel.close(descriptor)
+        return false
+    }
+
     /// Gives an owner a place before it has a descriptor, so that timers can find it.
     public func adopt(_ owner: Watched) {
         let index: Int

@@ -1,0 +1,67 @@
+internal import Reactor
+internal import TLS
+
+/// What an upstream or issuer is, as configured: immutable and shared by all loops.
+final class UpstreamPlan: Sendable {
+    let index: Int
+    /// `scheme://host:port`, the host binding of tokens.
+    let origin: String
+    let host: String
+    let port: UInt16
+    let usesTLS: Bool
+    /// Name for SNI and the certificate check.
+    let serverName: String
+    /// Where to connect; never empty.
+    let endpoints: [UpstreamEndpoint]
+    let authorities: [CertificateAuthority]
+    let minimumVersion: TLSVersion
+    let legacyTLS: Bool
+    /// Nanoseconds. The first bounds everything from the name's resolution to the end of the TLS handshake.
+    let connectTimeout: UInt64
+    let idleTimeout: UInt64
+    /// Answers that one connection carries before it is replaced: it bounds what a leak in a peer can grow to.
+    let requestsPerConnection = 100_000
+    let idleConnections = 256
+
+    /// - Parameter endpoints: empty: the origin's own host and port.
+    init(
+        index: Int, origin: String, host: String, port: UInt16, usesTLS: Bool, serverName: String,
+        endpoints: [UpstreamEndpoint],
+        authorities: [CertificateAuthority], minimumVersion: TLSVersion, legacyTLS: Bool, connectTimeout: UInt64,
+        idleTimeout: UInt64
+    ) {
+        self.index = index
+        self.origin = origin
+        self.host = host
+        self.port = port
+        self.usesTLS = usesTLS
+        self.serverName = serverName
+        self.endpoints = endpoints.isEmpty ? [UpstreamEndpoint(host: host, port: port)] : endpoints
+        self.authorities = authorities
+        self.minimumVersion = minimumVersion
+        self.legacyTLS = legacyTLS
+        self.connectTimeout = connectTimeout
+        self.idleTimeout = idleTimeout
+    }
+}
+
+/// One place to connect to, as the configuration names it.
+enum UpstreamEndpoint: Hashable, Sendable {
+    case address(SocketAddress)
+    /// Resolved again and again, for as long as it is used.
+    case name(host: String, port: UInt16)
+
+    init(host: String, port: UInt16) {
+        self = SocketAddress(host: host, port: port).map { .address($0) } ?? .name(host: host, port: port)
+    }
+}
+
+extension UpstreamPlan {
+    /// Whether a connection made for one may serve the other: everything that decides where it goes and whom it trusts is equal.
+    func reaches(sameAs other: UpstreamPlan) -> Bool {
+        origin == other.origin && serverName == other.serverName && endpoints == other.endpoints
+            && authorities == other.authorities && minimumVersion == other.minimumVersion
+            && legacyTLS == other.legacyTLS
+            && connectTimeout == other.connectTimeout && idleTimeout == other.idleTimeout
+    }
+}
