@@ -59,7 +59,6 @@ public final class Gateway: Sendable {
         for (index, identity) in configuration.identities.enumerated() {
             identities.append(try identityCompiler.compile(identity, index: index))
         }
-        Self.shareLanes(identities)
         var compiler = GatewayCompiler(
             configuration: configuration, identities: identities, identityCompiler: identityCompiler, cache: cache,
             loops: loopCount, routeNames: log.routes, faultNames: log.faults)
@@ -119,17 +118,6 @@ public final class Gateway: Sendable {
                 rows: opened.rows,
                 keys: compiler.fixedKeys.map { ($0.key, $0.value.slot, $0.value.identity, $0.value.wanted) },
                 marksUnreadable: opened.marksUnreadable))
-    }
-
-    /// Flights that spend the attempts of one account take turns, whatever identities they belong to.
-    private static func shareLanes(_ identities: [KeptIdentity]) {
-        var lanes: [Account: Lane] = [:]
-        for identity in identities {
-            guard identity.policy.kind == .challengeDriven, let account = identity.account else { continue }
-            let lane = lanes[account] ?? Lane()
-            lanes[account] = lane
-            identity.lane = lane
-        }
     }
 
     // MARK: - Running

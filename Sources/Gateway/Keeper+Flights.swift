@@ -11,20 +11,21 @@ extension Keeper {
     func startFlight(_ flight: Flight, of token: KeptToken) {
         let challenge = token.challenge
         token.challenge = nil
-        token.flightTask = Task { await fly(flight, token, challenge: challenge) }
+        token.flightTask = start { await $0.fly(flight, token, challenge: challenge) }
     }
 
     private func fly(_ flight: Flight, _ token: KeptToken, challenge: Handshakes.Challenge?) async {
         let identity = token.identity
-        await identity.lane?.enter(isolation: self)
-        defer {
-            identity.lane?.leave()
-            flushOrders()
-        }
-        guard !Task.isCancelled else { return fail(flight, token, .timedOut(step: "waiting for its turn")) }
         var wanted = token.wanted
         wanted.challenge = challenge
-        let ledger = KeeperLedger(keeper: self, identity: identity, standing: flight.token.standing)
+        let ledger = KeeperLedger(
+            keeper: self, identity: identity, standing: flight.token.standing, claimant: nextClaimant(),
+            subject: token.key.subject)
+        token.claimant = ledger.claimant
+        defer {
+            release(ledger.claimant)
+            flushOrders()
+        }
         let client = KeeperIssuerClient(keeper: self, network: identity.policy.network)
         // A client secret that was refused is not sent again either, though no account is locked by it.
         if identity.policy.kind == .proactive, attemptsRefused(identity) { return fail(flight, token, .quarantined) }
@@ -35,7 +36,12 @@ extension Keeper {
             let grant = try await identity.plan.handshake.acquire(wanted, ledger: ledger, issuer: client)
             land(flight, token, grant, challenge: challenge)
         } catch {
-            if case .credentialRejected = error, identity.policy.kind == .proactive { markRejected(identity) }
+            // A password step has booked its own attempt.
+            if case .credentialRejected = error, identity.policy.kind == .proactive,
+                identity.policy.secrets["password"] == nil
+            {
+                markRejected(identity)
+            }
             fail(flight, token, error)
         }
     }
@@ -114,41 +120,44 @@ extension Keeper {
     func loadFixed(_ token: KeptToken, then actions: [BasicProbation.Action] = []) {
         token.loadedAt = now
         token.isLoading = true
-        token.flightTask = Task {
-            let ledger = KeeperLedger(keeper: self, identity: token.identity, standing: token.identity.standing)
-            let client = KeeperIssuerClient(keeper: self, network: token.identity.policy.network)
-            do {
-                let grant = try await token.identity.plan.handshake.acquire(
-                    token.wanted, ledger: ledger, issuer: client)
-                let line = grant.token.withBytes { bytes in
-                    Self.fieldLine(token.identity.plan.handshake.injection(for: Array(bytes)))
-                }
-                token.line = (generations.next(), Secret(line))
-                token.lastFailure = nil
-                if token.probation == nil || token.probation?.state == .proven { publishFixed(token) }
-                if token.probation?.state == .unproven, attemptsRefused(token.identity) {
-                    // Refused before a restart: a process that starts again and again would lock the account.
-                    let refused = token.probation?.quarantined() ?? []
-                    perform(refused, on: token)
-                } else {
-                    perform(actions, on: token)
-                }
-            } catch {
-                token.lastFailure = "\(error)"
-                token.identity.lastFailure = "\(error)"
-                events.error(
-                    "secret cannot be read",
-                    [LogField("identity", .name(token.identity.plan.name)), LogField("reason", .name("\(error)"))])
-                // Nothing can be served: callers learn why, and a later request tries the secret again.
-                token.line = nil
-                cache.clear(slot: token.slot)
+        token.flightTask = start { await $0.readFixed(token, then: actions) }
+    }
+
+    private func readFixed(_ token: KeptToken, then actions: [BasicProbation.Action]) async {
+        let ledger = KeeperLedger(
+            keeper: self, identity: token.identity, standing: token.identity.standing, claimant: nextClaimant())
+        let client = KeeperIssuerClient(keeper: self, network: token.identity.policy.network)
+        do {
+            let grant = try await token.identity.plan.handshake.acquire(
+                token.wanted, ledger: ledger, issuer: client)
+            let line = grant.token.withBytes { bytes in
+                Self.fieldLine(token.identity.plan.handshake.injection(for: Array(bytes)))
             }
-            token.isLoading = false
-            let waiting = token.onLoaded
-            token.onLoaded = []
-            for work in waiting { work(self) }
-            flushOrders()
+            token.line = (generations.next(), Secret(line))
+            token.lastFailure = nil
+            if token.probation == nil || token.probation?.state == .proven { publishFixed(token) }
+            if token.probation?.state == .unproven, attemptsRefused(token.identity) {
+                // Refused before a restart: a process that starts again and again would lock the account.
+                let refused = token.probation?.quarantined() ?? []
+                perform(refused, on: token)
+            } else {
+                perform(actions, on: token)
+            }
+        } catch {
+            token.lastFailure = "\(error)"
+            token.identity.lastFailure = "\(error)"
+            events.error(
+                "secret cannot be read",
+                [LogField("identity", .name(token.identity.plan.name)), LogField("reason", .name("\(error)"))])
+            // Nothing can be served: callers learn why, and a later request tries the secret again.
+            token.line = nil
+            cache.clear(slot: token.slot)
         }
+        token.isLoading = false
+        let waiting = token.onLoaded
+        token.onLoaded = []
+        for work in waiting { work(self) }
+        flushOrders()
     }
 
     func publishFixed(_ token: KeptToken) {

@@ -8,33 +8,59 @@ internal import Tokens
 
 /// Layers, secrets and login attempts, as a running handshake asks for them.
 extension Keeper {
-    // MARK: - Layers
+    // MARK: - Durable layer
 
-    func material(_ layer: Layer, of identity: KeptIdentity) -> LayerMaterial? {
-        let material = layer == .durable ? identity.durable : identity.session
-        guard let material, material.isLive(at: now) else { return nil }
+    func durable(_ part: DurablePart, of identity: KeptIdentity) -> LayerMaterial? {
+        guard let key = identity.durableKey(part), let material = durables[key], material.isLive(at: now) else {
+            return nil
+        }
         return material
     }
 
-    /// Keeps the layer's material, in memory at once and in the store before this returns. An outcome of an older epoch is not kept.
-    func commit(
-        _ layer: Layer, _ material: LayerMaterial, of identity: KeptIdentity, standing: Standing
-    ) async throws(Handshakes.GrantFailure) {
-        guard standing.epoch == identity.epoch else { throw .timedOut(step: "superseded by a reset") }
-        if layer == .durable { identity.durable = material } else { identity.session = material }
-        await storeLayer(layer, material, of: identity)
+    /// One flight makes the part, the others wait for what becomes of it.
+    func claimDurable(_ part: DurablePart, unless refused: LayerMaterial?, of identity: KeptIdentity) async
+        -> DurableTurn
+    {
+        guard let key = identity.durableKey(part) else {
+            return .failed(.internal(reason: "a scheme without an issuer"))
+        }
+        if let refused { drop(part, ifStill: refused, of: identity) }
+        if let material = durable(part, of: identity) { return .standing(material) }
+        guard durableWaits[key] != nil else {
+            durableWaits[key] = []
+            return .make
+        }
+        return await withCheckedContinuation { durableWaits[key]?.append($0) }
     }
 
-    func drop(_ layer: Layer, ifStill material: LayerMaterial, of identity: KeptIdentity) {
-        // Compared, because another flight may have replaced it while this one awaited its answer.
-        if layer == .durable, identity.durable == material {
-            identity.durable = nil
-        } else if layer == .session, identity.session == material {
-            identity.session = nil
-        } else {
-            return
+    func durableMade(
+        _ part: DurablePart, of identity: KeptIdentity, _ result: Result<LayerMaterial, Handshakes.GrantFailure>
+    ) {
+        guard let key = identity.durableKey(part), let waiting = durableWaits.removeValue(forKey: key) else { return }
+        for continuation in waiting {
+            switch result {
+            case .success(let material): continuation.resume(returning: .standing(material))
+            case .failure(let failure): continuation.resume(returning: .failed(failure))
+            }
         }
-        deleteLayer(layer, of: identity)
+    }
+
+    /// Keeps the part, in memory at once and in the store before this returns. After a logout, what came too late is not kept; any other
+    /// new epoch is no reason to register again.
+    func commit(
+        _ part: DurablePart, _ material: LayerMaterial, of identity: KeptIdentity, standing: Standing
+    ) async throws(Handshakes.GrantFailure) {
+        guard let key = identity.durableKey(part) else { throw .internal(reason: "a scheme without an issuer") }
+        guard standing.epoch >= identity.logoutEpoch else { throw .timedOut(step: "superseded by a logout") }
+        durables[key] = material
+        await storeDurable(key, material, of: identity)
+    }
+
+    func drop(_ part: DurablePart, ifStill material: LayerMaterial, of identity: KeptIdentity) {
+        // Compared, because another flight may have replaced it while this one awaited its answer.
+        guard let key = identity.durableKey(part), durables[key] == material else { return }
+        durables[key] = nil
+        deleteDurable(key)
     }
 
     // MARK: - Secrets
@@ -66,6 +92,7 @@ extension Keeper {
         identity.secretVersion += 1
         events.info(
             "secret changed", [LogField("identity", .name(identity.plan.name)), LogField("secret", .name(name))])
+        liftSessionRefusals(of: identity)
         for token in tokens.values where token.identity === identity {
             apply(token.machine.secretChanged(to: identity.secretVersion, at: now), to: token)
             if token.probation != nil || identity.policy.kind == .fixed { reload(token) }
@@ -130,8 +157,14 @@ extension Keeper {
         case .allowed: return false
         // Lost marks are a reason to hold back a password, which locks an account; a client secret locks nothing.
         case .unreadable where identity.policy.kind == .proactive: return false
-        case .spent, .lastAttempt, .unreadable: return identity.session == nil
+        case .spent, .lastAttempt, .unreadable: return !hasSession(identity)
         }
+    }
+
+    /// Something that may spare the password.
+    private func hasSession(_ identity: KeptIdentity) -> Bool {
+        guard let key = identity.sessionKey(subject: nil) else { return false }
+        return liveSession(key) != nil || sessions[key]?.material.refreshToken != nil
     }
 
     /// Books an attempt on disk before the password leaves: a crash in between must not give it back.
@@ -170,59 +203,47 @@ extension Keeper {
     /// Lifts a quarantine. False when there is no such identity.
     func reset(identity name: String) -> Bool {
         guard let identity = identities.first(where: { $0.plan.name == name }) else { return false }
-        identity.epoch += 1
         identity.lastFailure = nil
         if let account = identity.account {
             let rows = attempts.reset(account)
-            Task { await storeAttempts(rows) }
+            start { await $0.storeAttempts(rows) }
         }
+        for token in tokens.values where token.identity === identity { token.lastFailure = nil }
+        raiseEpoch(of: identity, cause: .reset)
+        events.info("identity reset", [LogField("identity", .name(name))])
+        return true
+    }
+
+    /// Rule 9: outcomes of what is under way for the identity are not published any more. A purge or logout also drops what is held.
+    func raiseEpoch(of identity: KeptIdentity, cause: EpochCause) {
+        identity.epoch += 1
+        if cause == .logout {
+            identity.logoutEpoch = identity.epoch
+            for key in durables.keys where key.digest == identity.digest {
+                durables[key] = nil
+                deleteDurable(key)
+            }
+        }
+        raiseSessionEpoch(of: identity, cause: cause)
         for token in tokens.values where token.identity === identity {
-            token.lastFailure = nil
-            apply(token.machine.epochRose(to: identity.epoch, cause: .reset, at: now), to: token)
+            apply(token.machine.epochRose(to: identity.epoch, cause: cause, at: now), to: token)
             if token.probation != nil { reload(token) }
         }
-        events.info("identity reset", [LogField("identity", .name(name))])
         flushOrders()
-        return true
     }
 }
 
-/// The keeper as a running handshake sees it.
-final class KeeperLedger: GrantLedger {
-    private let keeper: Keeper
-    private let identity: KeptIdentity
-    private let standing: Standing
+/// What a flight that wants a durable part is told.
+enum DurableTurn: Sendable {
+    case standing(LayerMaterial)
+    /// It makes the part, and says what became of it.
+    case make
+    case failed(Handshakes.GrantFailure)
+}
 
-    init(keeper: Keeper, identity: KeptIdentity, standing: Standing) {
-        self.keeper = keeper
-        self.identity = identity
-        self.standing = standing
+extension KeptIdentity {
+    /// Nil for schemes that have no durable layer.
+    func durableKey(_ part: DurablePart) -> DurableKey? {
+        issuer.map { DurableKey(digest: digest, issuer: $0, part: ByteString(part.name)) }
     }
-
-    nonisolated(nonsending) func material(_ layer: Layer) async -> LayerMaterial? {
-        await keeper.material(layer, of: identity)
-    }
-
-    nonisolated(nonsending) func commit(_ layer: Layer, _ material: LayerMaterial) async throws(Handshakes.GrantFailure)
-    {
-        try await keeper.commit(layer, material, of: identity, standing: standing)
-    }
-
-    nonisolated(nonsending) func drop(_ layer: Layer, ifStill material: LayerMaterial) async {
-        await keeper.drop(layer, ifStill: material, of: identity)
-    }
-
-    nonisolated(nonsending) func secret(_ name: String) async throws(Handshakes.GrantFailure) -> Secret {
-        try await keeper.secret(name, of: identity)
-    }
-
-    nonisolated(nonsending) func spendAttempt(user: String) async throws(Handshakes.GrantFailure) {
-        try await keeper.spendAttempt(of: identity)
-    }
-
-    nonisolated(nonsending) func settleAttempt(_ outcome: AttemptOutcome) async {
-        await keeper.settleAttempt(outcome, of: identity)
-    }
-
-    nonisolated(nonsending) func now() async -> UInt64 { await keeper.now }
 }

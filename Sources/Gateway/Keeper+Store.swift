@@ -52,7 +52,7 @@ extension Keeper {
         apply(token.machine.committed(generation: generation, succeeded: succeeded, at: now), to: token)
     }
 
-    private func note(_ result: Result<Void, StoreFault>) {
+    func note(_ result: Result<Void, StoreFault>) {
         switch (result, storeState) {
         case (.success, .degraded):
             storeState = .serving
@@ -79,30 +79,36 @@ extension Keeper {
         note(result)
     }
 
-    func storeLayer(_ layer: Layer, _ material: LayerMaterial, of identity: KeptIdentity) async {
-        guard identity.policy.access.persist, let (kind, key) = rowKey(of: layer, identity) else { return }
+    func storeDurable(_ key: DurableKey, _ material: LayerMaterial, of identity: KeptIdentity) async {
+        guard identity.policy.access.persist else { return }
+        await write([row(RowKind.durable, KeyCodec.encode(key), material)])
+    }
+
+    func deleteDurable(_ key: DurableKey) {
+        store?.delete(kind: RowKind.durable, key: KeyCodec.encode(key)) { _ in }
+    }
+
+    /// Nil where the identity keeps nothing on disk.
+    func sessionRow(_ key: SessionKey, _ material: LayerMaterial, of identity: KeptIdentity) -> StoredRow? {
+        guard identity.policy.access.persist else { return nil }
+        return row(RowKind.session, KeyCodec.encode(key), material)
+    }
+
+    func deleteSessionRow(_ key: SessionKey) {
+        store?.delete(kind: RowKind.session, key: KeyCodec.encode(key)) { _ in }
+    }
+
+    private func row(_ kind: UInt8, _ key: [UInt8], _ material: LayerMaterial) -> StoredRow {
         let left = material.lifetime.map {
             Int64(clamping: (material.obtainedAt &+ $0 - min(now, material.obtainedAt &+ $0)) / 1_000_000)
         }
-        let row = LayerRow(material: material.bytes, wallExpiry: left.map { wall + $0 }, original: material.lifetime)
-        await write([StoredRow(kind: kind, key: key, value: row.encoded(), expiresWall: row.wallExpiry)])
-    }
-
-    func deleteLayer(_ layer: Layer, of identity: KeptIdentity) {
-        guard let (kind, key) = rowKey(of: layer, identity) else { return }
-        store?.delete(kind: kind, key: key) { _ in }
-    }
-
-    private func rowKey(of layer: Layer, _ identity: KeptIdentity) -> (UInt8, [UInt8])? {
-        guard let issuer = identity.issuer else { return nil }
-        switch layer {
-        case .durable: return (RowKind.durable, KeyCodec.encode(DurableKey(digest: identity.digest, issuer: issuer)))
-        case .session:
-            return (
-                RowKind.session,
-                KeyCodec.encode(SessionKey(digest: identity.digest, issuer: issuer, subject: identity.account?.user))
-            )
-        }
+        let row = LayerRow(
+            material: material.bytes, refreshToken: material.refreshToken, isHuman: material.isHuman,
+            wallExpiry: left.map { wall + $0 }, original: material.lifetime)
+        // A refresh token outlives the session that it renews; how long, only its issuer knows.
+        return StoredRow(
+            kind: kind, key: key, value: row.encoded(),
+            expiresWall: material.refreshToken == nil ? row.wallExpiry : nil)
     }
 
     func storeTable(of route: KeptRoute) {
@@ -142,8 +148,8 @@ extension Keeper {
         for row in rows {
             switch row.kind {
             case RowKind.attempt: attempts.restore(row.value)
-            case RowKind.durable: restoreLayer(row, .durable)
-            case RowKind.session: restoreLayer(row, .session)
+            case RowKind.durable: restoreDurable(row)
+            case RowKind.session: restoreSession(row)
             default: break
             }
         }
@@ -163,21 +169,31 @@ extension Keeper {
         flushOrders()
     }
 
-    private func restoreLayer(_ row: StoredRow, _ layer: Layer) {
-        guard let identity = identities.first(where: { rowKey(of: layer, $0)?.1 == row.key }),
-            let stored = LayerRow(encoded: row.value)
-        else { return }
+    private func restoreDurable(_ row: StoredRow) {
+        guard let key = try? KeyCodec.durableKey(row.key), let stored = LayerRow(encoded: row.value) else { return }
+        guard identities.contains(where: { $0.digest == key.digest && $0.issuer == key.issuer }) else { return }
+        // What is there already is younger.
+        if durables[key] == nil, let material = material(of: stored) { durables[key] = material }
+    }
+
+    private func restoreSession(_ row: StoredRow) {
+        guard let key = try? KeyCodec.sessionKey(row.key), let stored = LayerRow(encoded: row.value) else { return }
+        guard identities.contains(where: { $0.digest == key.digest && $0.issuer == key.issuer }) else { return }
+        if sessions[key] == nil, let material = material(of: stored) { adoptSession(material, key) }
+    }
+
+    /// Nil when nothing is left of it.
+    private func material(of stored: LayerRow) -> LayerMaterial? {
         var lifetime: UInt64?
         if let expiry = stored.wallExpiry {
-            guard expiry > wall else { return }
-            lifetime = min(UInt64(expiry - wall) * 1_000_000, stored.original ?? .max)
+            guard expiry > wall || stored.refreshToken != nil else { return nil }
+            let (left, overflow) = max(0, expiry.subtractingReportingOverflow(wall).partialValue)
+                .multipliedReportingOverflow(by: 1_000_000)
+            lifetime = min(overflow ? .max : UInt64(left), stored.original ?? .max)
         }
-        let material = LayerMaterial(bytes: stored.material, obtainedAt: now, lifetime: lifetime)
-        // What is there already is younger.
-        switch layer {
-        case .durable: identity.durable = identity.durable ?? material
-        case .session: identity.session = identity.session ?? material
-        }
+        return LayerMaterial(
+            bytes: stored.material, obtainedAt: now, lifetime: lifetime, refreshToken: stored.refreshToken,
+            isHuman: stored.isHuman)
     }
 
     private func restoreAccess(_ row: StoredRow) {

@@ -26,6 +26,12 @@ actor Keeper: KeeperInbox {
     var tokens: [AccessKey: KeptToken] = [:]
     var tokensBySlot: [Slot: KeptToken] = [:]
     var issuers: [IssuerKey: UpstreamGroup] = [:]
+    var lanes: [SessionLane: KeptLane] = [:]
+    var sessions: [SessionKey: KeptSession] = [:]
+    var durables: [DurableKey: LayerMaterial] = [:]
+    /// Who waits for a durable part that is being made.
+    var durableWaits: [DurableKey: [CheckedContinuation<DurableTurn, Never>]] = [:]
+    var lastClaimant: SessionMachine.Claimant = 0
     var attempts = AttemptLedger()
     var generations = GenerationCounter()
     let store: TokenStore?
@@ -100,6 +106,12 @@ actor Keeper: KeeperInbox {
         for token in tokens.values { apply(token.machine.wallClockJumped(at: now), to: token) }
     }
 
+    /// Runs work of the keeper that waits for something.
+    @discardableResult
+    func start(_ work: @escaping @Sendable (isolated Keeper) async -> Void) -> Task<Void, Never> {
+        Task { await work(self) }
+    }
+
     // MARK: - Mail out
 
     func connect(_ loops: [LoopBound<DataLoop>]) {
@@ -155,7 +167,9 @@ actor Keeper: KeeperInbox {
         for action in actions {
             switch action {
             case .startFlight(let flight): startFlight(flight, of: token)
-            case .abandonFlight: token.flightTask?.cancel()
+            case .abandonFlight:
+                token.flightTask?.cancel()
+                if let claimant = token.claimant { release(claimant) }
             case .commit(let generation): commit(token, generation: generation)
             case .publish(let fields): publish(token, fields)
             case .unpublish: cache.clear(slot: token.slot)

@@ -27,6 +27,8 @@ final class KeptToken: @unchecked Sendable {
     /// For `basic`: its secret has to succeed once before it is published.
     var probation: BasicProbation?
     var flightTask: Task<Void, Never>?
+    /// Under which the flight claims a session.
+    var claimant: SessionMachine.Claimant?
     var alarm: Alarm?
     var grants: UInt64 = 0
     var lastFailure: String?
@@ -57,20 +59,18 @@ final class KeptIdentity: @unchecked Sendable {
     let issuer: Origin?
 
     var epoch: UInt64 = 1
+    /// The epoch that the last logout began.
+    var logoutEpoch: UInt64 = 0
     /// Rises when a secret's value changes.
     var secretVersion: UInt64 = 1
     var secretHashes: [String: [UInt8]] = [:]
     var secretsCheckedAt: UInt64 = 0
     /// Path that is asked to get a challenge when no caller's request brings one.
     var probe: String?
-    var durable: LayerMaterial?
-    var session: LayerMaterial?
     /// The mark of a refusal on its way to the store: the caller hears of the refusal after it, so that a crash cannot come between.
     var marking: Task<Void, Never>?
     /// What was read to spend an attempt, so that its outcome is booked on the same mark.
     var openMark: AttemptMark?
-    /// Flights of one account go one after the other, across identities.
-    var lane: Lane?
     var lastFailure: String?
     var grants: UInt64 = 0
     var failures: UInt64 = 0
@@ -116,29 +116,6 @@ struct IssuerNetwork: Sendable {
     var resolve: [String: [SocketAddress]]
     /// Where to connect whatever the host, as a route's `to.addresses` says.
     var pinned: [UpstreamEndpoint] = []
-}
-
-/// A turn-taking of flights: first come, first served.
-final class Lane {
-    private var isTaken = false
-    private var queue: [CheckedContinuation<Void, Never>] = []
-
-    /// Waits for its turn, on the keeper.
-    func enter(isolation: isolated Keeper) async {
-        guard isTaken else {
-            isTaken = true
-            return
-        }
-        await withCheckedContinuation { queue.append($0) }
-    }
-
-    func leave() {
-        if queue.isEmpty {
-            isTaken = false
-        } else {
-            queue.removeFirst().resume()
-        }
-    }
 }
 
 /// A timer of the keeper with a closure behind it.

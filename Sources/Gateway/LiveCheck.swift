@@ -80,7 +80,9 @@ extension Keeper {
     private func tryIdentity(_ identity: KeptIdentity) async -> LiveFinding {
         let begun = now
         let subject = "identity \(identity.plan.name)"
-        let ledger = KeeperLedger(keeper: self, identity: identity, standing: identity.standing)
+        let ledger = KeeperLedger(
+            keeper: self, identity: identity, standing: identity.standing, claimant: nextClaimant())
+        defer { release(ledger.claimant) }
         let client = KeeperIssuerClient(keeper: self, network: identity.policy.network)
         let wanted = routes.first { $0.identity === identity }?.wanted ?? Wanted(upstreamOrigin: "")
         do throws(Handshakes.GrantFailure) {

@@ -17,6 +17,8 @@ struct AccessRow {
 /// A registration or a session, as its handshake encoded it.
 struct LayerRow {
     var material: Secret
+    var refreshToken: Secret?
+    var isHuman: Bool
     var wallExpiry: Int64?
     var original: UInt64?
 }
@@ -61,15 +63,24 @@ extension LayerRow {
         writer.put(wallExpiry ?? -1)
         writer.put(Int64(bitPattern: original ?? .max))
         material.withBytes { writer.put(Array($0)) }
+        writer.put(Int64((refreshToken == nil ? 0 : 1) | (isHuman ? 2 : 0)))
+        refreshToken?.withBytes { writer.put(Array($0)) }
         return writer.bytes
     }
 
     init?(encoded bytes: [UInt8]) {
         guard var reader = RowReader(bytes), let wallExpiry = reader.number(), let original = reader.number(),
-            let material = reader.string(), reader.isAtEnd
+            let material = reader.string(), let marks = reader.number(), (0...3).contains(marks)
         else { return nil }
+        var refreshToken: Secret?
+        if marks & 1 != 0 {
+            guard let token = reader.string() else { return nil }
+            refreshToken = Secret(token)
+        }
+        guard reader.isAtEnd else { return nil }
         self.init(
-            material: Secret(material), wallExpiry: wallExpiry < 0 ? nil : wallExpiry,
+            material: Secret(material), refreshToken: refreshToken, isHuman: marks & 2 != 0,
+            wallExpiry: wallExpiry < 0 ? nil : wallExpiry,
             original: UInt64(bitPattern: original) == .max ? nil : UInt64(bitPattern: original))
     }
 }

@@ -1,22 +1,66 @@
-/// What a flight may know and leave behind, as the keeper offers it: the layers below the access token, the secrets, and the
+/// What a flight may know and leave behind, as the keeper offers it: the two layers below the access token, the secrets, and the
 /// account of password attempts. One ledger serves one flight of one identity.
+///
+/// Where a scheme keeps what:
+/// - A registration, key pair, client id or device id that outlives sessions is a *durable* part: `durable(_:unless:make:)`.
+/// - A refresh token, user token or login is the *session*: `session(_:step:)`. A rotating refresh token goes into
+///   `LayerMaterial.refreshToken`; it is on disk before `session` returns, hence before the access token that came with it can be used
+///   (design §3.3 rule 4).
+/// - An access token is what `Handshake.acquire` returns; the keeper stores it.
 ///
 /// Everything read before an `await` is read again after it (design §3.3 rule 9).
 public protocol GrantLedger: Sendable {
-    nonisolated(nonsending) func material(_ layer: Layer) async -> LayerMaterial?
+    // MARK: - Durable layer
 
-    /// Returns once the material is durable, or the store is degraded. Throws when the flight's epoch has passed.
-    nonisolated(nonsending) func commit(_ layer: Layer, _ material: LayerMaterial) async throws(GrantFailure)
+    /// The part as it stands, or nil.
+    nonisolated(nonsending) func durable(_ part: DurablePart) async -> LayerMaterial?
 
-    /// Drops the layer if it still holds this material; one that another flight has put there since stays.
-    nonisolated(nonsending) func drop(_ layer: Layer, ifStill material: LayerMaterial) async
+    /// The part as it stands, or else as `make` makes it: once, however many flights of identities with the same registration ask, and on
+    /// disk (or the store is degraded) before this returns. Followers get the leader's outcome, also a failure.
+    ///
+    /// - Parameters:
+    ///   - refused: what an issuer has refused; it is dropped if it still stands. One that another flight has put there since is used.
+    ///   - make: must not call `session`: sessions are waited for first, durable parts within their steps.
+    nonisolated(nonsending) func durable(
+        _ part: DurablePart, unless refused: LayerMaterial?,
+        make: nonisolated(nonsending) () async throws(GrantFailure) -> LayerMaterial
+    ) async throws(GrantFailure) -> LayerMaterial
+
+    /// Replaces the part (a rotated registration access token). Returns once it is on disk, or the store is degraded. Throws when the
+    /// flight's epoch has passed.
+    nonisolated(nonsending) func commit(_ part: DurablePart, _ material: LayerMaterial) async throws(GrantFailure)
+
+    /// Drops the part if it still holds this material; one that another flight has put there since stays.
+    nonisolated(nonsending) func drop(_ part: DurablePart, ifStill material: LayerMaterial) async
+
+    // MARK: - Session layer
+
+    /// The session as it stands, if it is live.
+    nonisolated(nonsending) func session() async -> LayerMaterial?
+
+    /// A live session: the one that stands, or else one that `step` brings. The ladder of design §3.3 rule 6 is walked here: `step` is
+    /// called for the refresh token if there is one, then, where that failed in a way that says something about it, for the full grant.
+    ///
+    /// Steps of one issuer and subject take turns, over all identities. Flights that want the same session share one step and its outcome,
+    /// unless `claim.isOwn`. The material is committed before this returns where its refresh token is a new one. A refresh token that the
+    /// issuer refused (`.credentialRejected`, `.interactionRequired`) is dropped, in memory and in the store.
+    ///
+    /// Throws what the last step threw; `.interactionRequired` where there is no rung left; `.credentialRejected` without a step while
+    /// the credential is quarantined; `.policyDenied` for the second refused session of one flight; `.timedOut` when the flight was given
+    /// up meanwhile.
+    nonisolated(nonsending) func session(
+        _ claim: SessionClaim,
+        step: nonisolated(nonsending) (SessionRung, LayerMaterial?) async throws(GrantFailure) -> LayerMaterial
+    ) async throws(GrantFailure) -> SessionGrant
+
+    // MARK: - Secrets and attempts
 
     /// Reads a secret by its configuration key: `password`, `client_secret`, `value`. One flight gets one version throughout,
     /// so that the mark of an attempt and the bytes sent belong together.
     nonisolated(nonsending) func secret(_ name: String) async throws(GrantFailure) -> Secret
 
-    /// Returns once the mark is on disk; only then may the password leave. May wait for another flight of the same user.
-    /// Throws `.quarantined` when no attempt is left.
+    /// Returns once the mark is on disk; only then may the password, PIN or assertion leave. Only within a step of `session`, whose turn
+    /// keeps two flights from spending at once. Throws `.quarantined` when no attempt is left.
     nonisolated(nonsending) func spendAttempt(user: String) async throws(GrantFailure)
 
     /// Says what became of the attempt spent last. Called exactly once for each.
@@ -26,24 +70,72 @@ public protocol GrantLedger: Sendable {
     nonisolated(nonsending) func now() async -> UInt64
 }
 
-/// The layers below the access token.
-public enum Layer: Sendable, Hashable, CaseIterable {
-    /// Registration handle.
-    case durable
-    /// User token.
-    case session
+/// Names one durable thing of an identity; part of its row's key, so never renamed.
+public struct DurablePart: Hashable, Sendable, ExpressibleByStringLiteral {
+    public let name: String
+
+    public init(stringLiteral name: String) { self.name = name }
+
+    /// What a registration brought: a handle, a client id with its secret, a signed certificate.
+    public static let registration: DurablePart = "registration"
+    /// A private key that was made here.
+    public static let keyPair: DurablePart = "key pair"
+    /// An identifier of this installation that is kept for ever.
+    public static let device: DurablePart = "device"
+}
+
+/// What a flight wants of the session layer.
+public struct SessionClaim: Sendable {
+    /// The session that the issuer called dead at the step above it; nil at first.
+    public var refused: LayerMaterial?
+    /// Whether a full grant can be made without a person. Without it a missing or refused refresh token is `.interactionRequired`.
+    public var canGrantFully: Bool
+    /// Each step brings the access token of its own flight, as with OAuth refresh tokens: no other flight can use it, a live session
+    /// spares no step, and flights take turns instead of sharing.
+    public var isOwn: Bool
+
+    public init(refused: LayerMaterial? = nil, canGrantFully: Bool = true, isOwn: Bool = false) {
+        self.refused = refused
+        self.canGrantFully = canGrantFully
+        self.isOwn = isOwn
+    }
+}
+
+/// What a step of the session layer has to start from. Its second argument is the material that stands, also where it is no longer live:
+/// for `refreshToken` it holds the refresh token to send.
+public enum SessionRung: Sendable, Hashable { case refreshToken, fullGrant }
+
+/// A session that a flight may use.
+public struct SessionGrant: Sendable {
+    public var material: LayerMaterial
+    /// It was made for this claim: if it is refused, another one would be too.
+    public var isFresh: Bool
+
+    public init(material: LayerMaterial, isFresh: Bool) {
+        self.material = material
+        self.isFresh = isFresh
+    }
 }
 
 /// What one layer holds.
 public struct LayerMaterial: Sendable, Equatable {
+    /// As the handshake encodes it; may be empty where the refresh token is all there is.
     public var bytes: Secret
+    /// Sessions only: what a later step may renew it with, beyond its lifetime.
+    public var refreshToken: Secret?
+    /// Sessions only: a person's login brought it, and a purge or a changed configuration is no reason to ask for another.
+    public var isHuman: Bool
     /// Nanoseconds of CLOCK_BOOTTIME, before the request that brought it was sent.
     public var obtainedAt: UInt64
-    /// Nanoseconds; nil: until it is refused.
+    /// Nanoseconds; nil: until it is refused. Not of the refresh token, whose life only its issuer knows.
     public var lifetime: UInt64?
 
-    public init(bytes: Secret, obtainedAt: UInt64, lifetime: UInt64?) {
+    public init(
+        bytes: Secret, obtainedAt: UInt64, lifetime: UInt64?, refreshToken: Secret? = nil, isHuman: Bool = false
+    ) {
         self.bytes = bytes
+        self.refreshToken = refreshToken
+        self.isHuman = isHuman
         self.obtainedAt = obtainedAt
         self.lifetime = lifetime
     }

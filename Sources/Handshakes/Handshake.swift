@@ -24,8 +24,20 @@ public protocol Handshake: Sendable {
         _ wanted: Wanted, ledger: any GrantLedger, issuer: any IssuerClient
     ) async throws(GrantFailure) -> AccessGrant
 
+    /// Tells the issuer that a session is over: after a logout, also for one that came too late. Best effort; failures go nowhere.
+    nonisolated(nonsending) func revoke(
+        _ session: LayerMaterial, ledger: any GrantLedger, issuer: any IssuerClient
+    ) async
+
     /// The field that carries the token, unless the route says otherwise.
     func injection(for token: [UInt8]) -> InjectedField
+}
+
+extension Handshake {
+    /// Schemes without a way to say so let the session run out.
+    public nonisolated(nonsending) func revoke(
+        _ session: LayerMaterial, ledger: any GrantLedger, issuer: any IssuerClient
+    ) async {}
 }
 
 /// What a token is wanted for.

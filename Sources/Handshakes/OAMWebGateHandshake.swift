@@ -26,28 +26,26 @@ extension OAMWebGateHandshake {
         _ wanted: Wanted, ledger: any GrantLedger, issuer: any IssuerClient
     ) async throws(GrantFailure) -> AccessGrant {
         guard let challenge = wanted.challenge, !challenge.context.isEmpty else { throw .challengeNeeded }
-        var refused: LayerMaterial?
-        if let cached = await session(ledger) {
-            switch try await access(cached, challenge: challenge, ledger: ledger, issuer: issuer) {
+        var session = try await session(refused: nil, ledger: ledger, issuer: issuer)
+        // Ends: the ledger gives one flight one new session, and what is refused after that ends it.
+        while true {
+            let reason: String
+            switch try await access(session.material, challenge: challenge, ledger: ledger, issuer: issuer) {
             case .granted(let grant): return grant
-            case .userTokenRefused, .materialGone: break
-            case .handleRefused(let handle, _): await ledger.drop(.durable, ifStill: handle)
+            case .userTokenRefused(let said): reason = "\(said): refused a user token that it had just issued"
+            case .handleRefused(let handle, let said):
+                // After a new login the next flight registers anew; this one has used its password step.
+                await ledger.drop(.registration, ifStill: handle)
+                reason = "\(said): refused the handle that it had accepted before"
+            case .materialGone:
+                guard !session.isFresh else {
+                    throw .issuerUnavailable(
+                        retryAfterSeconds: nil, reason: "access: handle or user token was purged meanwhile")
+                }
+                reason = ""
             }
-            await ledger.drop(.session, ifStill: cached)
-            refused = cached
-        }
-        let fresh = try await login(refused: refused, ledger: ledger, issuer: issuer)
-        switch try await access(fresh, challenge: challenge, ledger: ledger, issuer: issuer) {
-        case .granted(let grant): return grant
-        case .userTokenRefused(let reason):
-            throw .issuerAnswerInvalid(reason: "\(reason): refused a user token that it had just issued")
-        case .handleRefused(let handle, let reason):
-            // The next flight registers anew; this one has used its password step.
-            await ledger.drop(.durable, ifStill: handle)
-            throw .issuerAnswerInvalid(reason: "\(reason): refused the handle that it had accepted before")
-        case .materialGone:
-            throw .issuerUnavailable(
-                retryAfterSeconds: nil, reason: "access: handle or user token was purged meanwhile")
+            guard !session.isFresh else { throw .issuerAnswerInvalid(reason: reason) }
+            session = try await self.session(refused: session.material, ledger: ledger, issuer: issuer)
         }
     }
 
@@ -55,27 +53,23 @@ extension OAMWebGateHandshake {
     public nonisolated(nonsending) func openSession(
         ledger: any GrantLedger, issuer: any IssuerClient
     ) async throws(GrantFailure) {
-        guard await session(ledger) == nil else { return }
-        _ = try await login(refused: nil, ledger: ledger, issuer: issuer)
+        _ = try await session(refused: nil, ledger: ledger, issuer: issuer)
+    }
+
+    private nonisolated(nonsending) func session(
+        refused: LayerMaterial?, ledger: any GrantLedger, issuer: any IssuerClient
+    ) async throws(GrantFailure) -> SessionGrant {
+        var claim = SessionClaim(refused: refused)
+        // One that does not fit a request can only come from a store of before; it is as good as refused.
+        if refused == nil, let stored = await ledger.session(), !TokenAlphabet.visible.admits(stored.bytes) {
+            claim.refused = stored
+        }
+        return try await ledger.session(claim) { _, _ throws(GrantFailure) in
+            try await login(ledger: ledger, issuer: issuer)
+        }
     }
 
     private var needsHandle: Bool { settings.clientAuth != .none }
-
-    private nonisolated(nonsending) func session(_ ledger: any GrantLedger) async -> LayerMaterial? {
-        let now = await ledger.now()
-        guard let material = await ledger.material(.session), material.isLive(at: now),
-            TokenAlphabet.visible.admits(material.bytes)
-        else { return nil }
-        return material
-    }
-
-    private nonisolated(nonsending) func handle(_ ledger: any GrantLedger) async -> LayerMaterial? {
-        let now = await ledger.now()
-        guard let material = await ledger.material(.durable), material.isLive(at: now),
-            TokenAlphabet.visible.admits(material.bytes)
-        else { return nil }
-        return material
-    }
 }
 
 // MARK: - Access
@@ -94,10 +88,10 @@ extension OAMWebGateHandshake {
     ) async throws(GrantFailure) -> Access {
         var proof: LayerMaterial?
         if needsHandle {
-            proof = await handle(ledger)
-            guard proof != nil else { return .materialGone }
+            proof = await ledger.durable(.registration)
+            guard let proof, TokenAlphabet.visible.admits(proof.bytes) else { return .materialGone }
         }
-        guard let current = await ledger.material(.session), current.bytes == userToken.bytes else {
+        guard let current = await ledger.session(), current.bytes == userToken.bytes else {
             return .materialGone
         }
         var call = accessCall(userToken: userToken.bytes, handle: proof?.bytes, challenge: challenge)
@@ -133,33 +127,22 @@ extension OAMWebGateHandshake {
 extension OAMWebGateHandshake {
     /// Authenticates with the handle at hand, registering where there is none; a handle that is refused is replaced once.
     private nonisolated(nonsending) func login(
-        refused: LayerMaterial?, ledger: any GrantLedger, issuer: any IssuerClient
+        ledger: any GrantLedger, issuer: any IssuerClient
     ) async throws(GrantFailure) -> LayerMaterial {
-        var proof: LayerMaterial?
-        var isFresh = false
-        if needsHandle {
-            proof = await handle(ledger)
-            if proof == nil {
-                proof = try await register(refused: nil, ledger: ledger, issuer: issuer)
-                isFresh = true
+        guard needsHandle else {
+            return try await authenticate(nil, isFresh: true, ledger: ledger, issuer: issuer)
+        }
+        let standing = await ledger.durable(.registration)
+        if let standing, TokenAlphabet.visible.admits(standing.bytes) {
+            switch try await tryToAuthenticate(standing, isFresh: false, ledger: ledger, issuer: issuer) {
+            case .material(let session): return session
+            case .clientRefused: break
             }
         }
-        let first = try await authenticate(
-            proof, isFresh: isFresh, refused: refused, ledger: ledger, issuer: issuer)
-        switch first {
-        case .material(let session): return session
-        case .clientRefused(let reason):
-            guard let cached = proof, !isFresh else {
-                throw .issuerAnswerInvalid(reason: "\(reason): refused the handle that it had just issued")
-            }
-            await ledger.drop(.durable, ifStill: cached)
+        let fresh = try await ledger.durable(.registration, unless: standing) { () throws(GrantFailure) in
+            try await register(ledger: ledger, issuer: issuer)
         }
-        let fresh = try await register(refused: proof, ledger: ledger, issuer: issuer)
-        switch try await authenticate(fresh, isFresh: true, refused: refused, ledger: ledger, issuer: issuer) {
-        case .material(let session): return session
-        case .clientRefused(let reason):
-            throw .issuerAnswerInvalid(reason: "\(reason): refused the handle that it had just issued")
-        }
+        return try await authenticate(fresh, isFresh: true, ledger: ledger, issuer: issuer)
     }
 
     private enum Outcome {
@@ -168,11 +151,11 @@ extension OAMWebGateHandshake {
     }
 
     private nonisolated(nonsending) func register(
-        refused: LayerMaterial?, ledger: any GrantLedger, issuer: any IssuerClient
+        ledger: any GrantLedger, issuer: any IssuerClient
     ) async throws(GrantFailure) -> LayerMaterial {
         let step = PasswordStep(
-            name: "register", layer: .durable, tokenType: "CLIENTREGHANDLE", lifetime: nil, sendsCachedHandle: false)
-        let outcome = try await take(step, refused: refused, ledger: ledger, issuer: issuer) { password in
+            name: "register", tokenType: "CLIENTREGHANDLE", lifetime: nil, sendsCachedHandle: false)
+        let outcome = try await take(step, ledger: ledger, issuer: issuer) { password in
             registerCall(password: password)
         }
         switch outcome {
@@ -182,15 +165,24 @@ extension OAMWebGateHandshake {
         }
     }
 
-    private nonisolated(nonsending) func authenticate(
-        _ handle: LayerMaterial?, isFresh: Bool, refused: LayerMaterial?, ledger: any GrantLedger,
-        issuer: any IssuerClient
+    private nonisolated(nonsending) func tryToAuthenticate(
+        _ handle: LayerMaterial?, isFresh: Bool, ledger: any GrantLedger, issuer: any IssuerClient
     ) async throws(GrantFailure) -> Outcome {
         let step = PasswordStep(
-            name: "authenticate", layer: .session, tokenType: settings.userTokenType, lifetime: settings.userTokenTTL,
-            sendsCachedHandle: handle != nil && !isFresh)
-        return try await take(step, refused: refused, ledger: ledger, issuer: issuer) { password in
+            name: "authenticate", tokenType: settings.userTokenType, lifetime: settings.userTokenTTL,
+            sendsCachedHandle: !isFresh)
+        return try await take(step, ledger: ledger, issuer: issuer) { password in
             authenticateCall(password: password, handle: handle?.bytes)
+        }
+    }
+
+    private nonisolated(nonsending) func authenticate(
+        _ handle: LayerMaterial?, isFresh: Bool, ledger: any GrantLedger, issuer: any IssuerClient
+    ) async throws(GrantFailure) -> LayerMaterial {
+        switch try await tryToAuthenticate(handle, isFresh: isFresh, ledger: ledger, issuer: issuer) {
+        case .material(let session): return session
+        case .clientRefused(let reason):
+            throw .issuerAnswerInvalid(reason: "\(reason): refused the handle that it had just issued")
         }
     }
 }
@@ -200,30 +192,21 @@ extension OAMWebGateHandshake {
 extension OAMWebGateHandshake {
     private struct PasswordStep {
         var name: String
-        /// Where its token goes.
-        var layer: Layer
         var tokenType: String
         var lifetime: UInt64?
         var sendsCachedHandle: Bool
     }
 
-    /// Secret, mark, one more look, send, settle, commit. The secret comes before the mark, because reading it may take long and
-    /// fail, and a mark left behind by a crash in between costs a reset. Nothing is sent twice, whatever happened to it.
+    /// Secret, mark, send, settle. The secret comes before the mark, because reading it may take long and fail, and a mark left behind
+    /// by a crash in between costs a reset. Nothing is sent twice, whatever happened to it.
     private nonisolated(nonsending) func take(
-        _ step: PasswordStep, refused: LayerMaterial?, ledger: any GrantLedger, issuer: any IssuerClient,
-        call make: (Secret) -> IssuerCall
+        _ step: PasswordStep, ledger: any GrantLedger, issuer: any IssuerClient, call make: (Secret) -> IssuerCall
     ) async throws(GrantFailure) -> Outcome {
         let password = try await ledger.secret("password")
         guard !password.isEmpty, password.isText else {
             throw .secretUnreadable(name: "password", reason: "empty, not UTF-8, or with a control character")
         }
         try await ledger.spendAttempt(user: settings.username)
-        // Another flight of this user may have finished while we waited for the mark; its token spares the password.
-        let present = step.layer == .session ? await session(ledger) : await handle(ledger)
-        if let present, present.bytes != refused?.bytes {
-            await ledger.settleAttempt(.notSent)
-            return .material(present)
-        }
         var call = make(password)
         defer { call.body.wipe() }
         let answer: IssuerAnswer
@@ -236,9 +219,7 @@ extension OAMWebGateHandshake {
         switch read(answer, step: step.name, tokenType: step.tokenType) {
         case .token(let token):
             await ledger.settleAttempt(.accepted)
-            let material = LayerMaterial(bytes: token, obtainedAt: answer.sentAt, lifetime: step.lifetime)
-            try await ledger.commit(step.layer, material)
-            return .material(material)
+            return .material(LayerMaterial(bytes: token, obtainedAt: answer.sentAt, lifetime: step.lifetime))
         case .refused(let reason):
             await ledger.settleAttempt(.rejected)
             throw .credentialRejected(reason: reason)

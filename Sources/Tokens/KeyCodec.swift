@@ -19,6 +19,7 @@ public enum KeyCodec {
         var writer = ByteWriter(version, durable)
         writer.put(key.digest.bytes)
         writer.put(key.issuer)
+        writer.put(key.part.bytes)
         return writer.bytes
     }
 
@@ -44,7 +45,8 @@ public enum KeyCodec {
 
     public static func durableKey(_ bytes: [UInt8]) throws(Fault) -> DurableKey {
         var reader = try ByteReader(bytes, version, durable)
-        let key = DurableKey(digest: try reader.digest(), issuer: try reader.origin())
+        let key = DurableKey(
+            digest: try reader.digest(), issuer: try reader.origin(), part: ByteString(try reader.member()))
         try reader.end()
         return key
     }

@@ -71,10 +71,13 @@ public struct IdentityDigest: Hashable, Sendable, CustomStringConvertible {
 public struct DurableKey: Hashable, Sendable {
     public var digest: IdentityDigest
     public var issuer: Origin
+    /// Which of the identity's durable things.
+    public var part: ByteString
 
-    public init(digest: IdentityDigest, issuer: Origin) {
+    public init(digest: IdentityDigest, issuer: Origin, part: ByteString) {
         self.digest = digest
         self.issuer = issuer
+        self.part = part
     }
 }
 

@@ -60,6 +60,8 @@ public struct SessionMachine: Sendable {
         var key: SessionKey
         var standing: Standing
         var canGrantFully: Bool
+        /// Its step serves its one claimant only.
+        var isOwn: Bool
         var claimants: [Claimant]
     }
 
@@ -92,27 +94,35 @@ public struct SessionMachine: Sendable {
         sessions[key].flatMap { now < $0.stopServingAt ? $0 : nil }
     }
 
+    /// Who walks the ladder of the flight under way: the first that asked and still waits.
+    public var leader: Claimant? { running?.request.claimants.first }
+
     public func refusal(of key: SessionKey) -> GrantFailure? { blocked[key] }
 
     // MARK: - Claims
 
     /// An access flight needs a session.
-    /// - Parameter canGrantFully: whether the identity can make a full grant without a person.
+    /// - Parameters:
+    ///   - canGrantFully: whether the identity can make a full grant without a person.
+    ///   - isOwn: the step brings the claimant's access token too (OAuth refresh tokens): it is shared with nobody, and a live session
+    ///     spares nobody a step.
     public mutating func claimed(
-        _ key: SessionKey, by claimant: Claimant, standing: Standing, canGrantFully: Bool, at now: Instant
+        _ key: SessionKey, by claimant: Claimant, standing: Standing, canGrantFully: Bool, isOwn: Bool = false,
+        at now: Instant
     ) -> [Action] {
-        if let session = session(key, at: now), running?.request.key != key || running?.isCutOff == true {
+        if !isOwn, let session = session(key, at: now), running?.request.key != key || running?.isCutOff == true {
             return [.deliver([claimant], .ready(generation: session.generation))]
         }
         if let failure = blocked[key] { return [.deliver([claimant], .failed(failure))] }
         return enqueue(
-            Request(key: key, standing: standing, canGrantFully: canGrantFully, claimants: [claimant]))
+            Request(
+                key: key, standing: standing, canGrantFully: canGrantFully, isOwn: isOwn, claimants: [claimant]))
     }
 
     /// The access step was told that its session is dead. The first time that means one new session, the second the end.
     public mutating func sessionRefused(
         _ key: SessionKey, generation: UInt64, by claimant: Claimant, standing: Standing, canGrantFully: Bool,
-        at now: Instant
+        isOwn: Bool = false, at now: Instant
     ) -> [Action] {
         if sessions[key]?.generation == generation {
             // What is left of it is its refresh token.
@@ -121,7 +131,8 @@ public struct SessionMachine: Sendable {
         guard renewed.insert(claimant).inserted else {
             return [.deliver([claimant], .failed(.policyDenied))]
         }
-        return claimed(key, by: claimant, standing: standing, canGrantFully: canGrantFully, at: now)
+        return claimed(
+            key, by: claimant, standing: standing, canGrantFully: canGrantFully, isOwn: isOwn, at: now)
     }
 
     /// The access flight is over, however.
@@ -134,13 +145,14 @@ public struct SessionMachine: Sendable {
 
     private mutating func enqueue(_ request: Request) -> [Action] {
         // An outcome speaks for one standing: a claim made after a new secret or epoch waits for a flight of its own.
-        if let running, !running.isCutOff, running.request.key == request.key,
+        if let running, !request.isOwn, !running.isCutOff, running.request.key == request.key,
             running.request.standing == request.standing
         {
             self.running?.request.claimants += request.claimants
             return []
         }
-        if let index = queue.firstIndex(where: { $0.key == request.key && $0.standing == request.standing }) {
+        let same = queue.firstIndex { $0.key == request.key && $0.standing == request.standing }
+        if !request.isOwn, let index = same {
             queue[index].claimants += request.claimants
             return []
         }

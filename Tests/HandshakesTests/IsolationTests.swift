@@ -4,11 +4,23 @@ import Testing
 
 /// A keeper in miniature: its actor is ledger and issuer at once, and isolated methods meet the requirements.
 private actor MiniatureKeeper: GrantLedger, IssuerClient {
-    private var layers: [Layer: LayerMaterial] = [:]
+    func durable(_ part: DurablePart) async -> LayerMaterial? { nil }
+    func commit(_ part: DurablePart, _ material: LayerMaterial) async throws(GrantFailure) {}
+    func drop(_ part: DurablePart, ifStill material: LayerMaterial) async {}
+    func session() async -> LayerMaterial? { nil }
 
-    func material(_ layer: Layer) async -> LayerMaterial? { layers[layer] }
-    func commit(_ layer: Layer, _ material: LayerMaterial) async throws(GrantFailure) { layers[layer] = material }
-    func drop(_ layer: Layer, ifStill material: LayerMaterial) async { layers[layer] = nil }
+    nonisolated(nonsending) func durable(
+        _ part: DurablePart, unless refused: LayerMaterial?,
+        make: nonisolated(nonsending) () async throws(GrantFailure) -> LayerMaterial
+    ) async throws(GrantFailure) -> LayerMaterial { try await make() }
+
+    nonisolated(nonsending) func session(
+        _ claim: SessionClaim,
+        step: nonisolated(nonsending) (SessionRung, LayerMaterial?) async throws(GrantFailure) -> LayerMaterial
+    ) async throws(GrantFailure) -> SessionGrant {
+        SessionGrant(material: try await step(.fullGrant, nil), isFresh: true)
+    }
+
     func secret(_ name: String) async throws(GrantFailure) -> Secret { Secret("s") }
     func spendAttempt(user: String) async throws(GrantFailure) {}
     func settleAttempt(_ outcome: AttemptOutcome) async {}

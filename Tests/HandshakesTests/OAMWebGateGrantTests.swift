@@ -73,10 +73,10 @@ private let deadHandle = ScriptedIssuer.Line.status(
         // The mark stands before the password leaves, and each layer is durable before it is used.
         #expect(
             journal.all == [
-                "spend svc-hr", "send register", "settle accepted", "commit durable",
+                "spend svc-hr", "send register", "settle accepted", "commit registration",
                 "spend svc-hr", "send authenticate", "settle accepted", "commit session", "send access",
             ])
-        #expect(ledger.held(.session)?.text == "j0Y9%2Bu")
+        #expect(ledger.heldSession?.text == "j0Y9%2Bu")
     }
 
     @Test func `desktop service proves no client and registers nothing`() async throws {
@@ -171,8 +171,8 @@ private let deadHandle = ScriptedIssuer.Line.status(
         #expect(issuer.isFinished)
         #expect(ledger.outcomes == rung.outcomes)
         #expect(ledger.isBalanced)
-        #expect((ledger.held(.durable) != nil) == rung.keepsHandle)
-        #expect((ledger.held(.session) != nil) == rung.keepsSession)
+        #expect((ledger.heldHandle != nil) == rung.keepsHandle)
+        #expect((ledger.heldSession != nil) == rung.keepsSession)
     }
 
     /// The rows of the error table, met while the password is on its way.
@@ -239,7 +239,7 @@ private let deadHandle = ScriptedIssuer.Line.status(
         let ledger = MemoryLedger(handle: "h", session: "u")
         let failed = await failure { _ = try await webgate.acquire(wanted, ledger: ledger, issuer: issuer) }
         #expect(failed?.kind == kind)
-        #expect(issuer.steps == ["access"] && ledger.outcomes.isEmpty && ledger.held(.session) != nil)
+        #expect(issuer.steps == ["access"] && ledger.outcomes.isEmpty && ledger.heldSession != nil)
     }
 
     @Test func `only the code of a refusal is told`() async throws {
@@ -262,28 +262,14 @@ private let deadHandle = ScriptedIssuer.Line.status(
         #expect(issuer.steps == ["access", "register", "authenticate", "access"])
     }
 
-    @Test func `a token that appeared while waiting for the mark spares the password`() async throws {
-        var state = MemoryLedger.State()
-        let handle = LayerMaterial(bytes: Secret("h"), obtainedAt: 1, lifetime: nil)
-        state.layers[.durable] = handle
-        state.appearsDuringWait[.session] = LayerMaterial(bytes: Secret("theirs"), obtainedAt: 2, lifetime: 1_000_000)
-        let ledger = MemoryLedger(state)
-        let issuer = ScriptedIssuer([accessReply])
-        _ = try await OAMWebGateHandshake(settings()).acquire(wanted, ledger: ledger, issuer: issuer)
-        #expect(issuer.steps == ["access"])
-        #expect(issuer.sent[0].body.contains(#""theirs""#))
-        #expect(ledger.outcomes == [.notSent])
-    }
-
     @Test func `an expired or unfit user token is not used`() async throws {
         for session in [
             LayerMaterial(bytes: Secret("u"), obtainedAt: 1, lifetime: 9_999),
             LayerMaterial(bytes: Secret("u\r\n"), obtainedAt: 1, lifetime: nil),
         ] {
             var state = MemoryLedger.State()
-            state.layers = [
-                .durable: LayerMaterial(bytes: Secret("h"), obtainedAt: 1, lifetime: nil), .session: session,
-            ]
+            state.durables = [.registration: LayerMaterial(bytes: Secret("h"), obtainedAt: 1, lifetime: nil)]
+            state.session = session
             let issuer = ScriptedIssuer([userReply, accessReply])
             _ = try await OAMWebGateHandshake(settings()).acquire(wanted, ledger: MemoryLedger(state), issuer: issuer)
             #expect(issuer.steps == ["authenticate", "access"])

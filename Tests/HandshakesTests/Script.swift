@@ -60,15 +60,17 @@ final class Journal: Sendable {
     var all: [String] { lines.withLock { $0 } }
 }
 
-/// Layers and attempts in plain memory.
+/// Layers and attempts in plain memory, for one flight at a time.
 final class MemoryLedger: GrantLedger {
     struct State: Sendable {
-        var layers: [Layer: LayerMaterial] = [:]
+        var durables: [DurablePart: LayerMaterial] = [:]
+        var session: LayerMaterial?
+        /// One flight gets one new session.
+        var isRenewed = false
         var secrets: [String: String] = ["password": "pa\"ss\\wörd", "client_secret": "s:cret +", "value": "fixed"]
         var outcomes: [AttemptOutcome] = []
         var isQuarantined = false
         var openAttempts = 0
-        var appearsDuringWait: [Layer: LayerMaterial] = [:]
         var refusesCommits = false
         var forgetsCommits = false
     }
@@ -85,9 +87,11 @@ final class MemoryLedger: GrantLedger {
         handle: String? = nil, session: String? = nil, password: String? = nil, journal: Journal = Journal()
     ) {
         var state = State()
-        if let handle { state.layers[.durable] = LayerMaterial(bytes: Secret(handle), obtainedAt: 1, lifetime: nil) }
+        if let handle {
+            state.durables[.registration] = LayerMaterial(bytes: Secret(handle), obtainedAt: 1, lifetime: nil)
+        }
         if let session {
-            state.layers[.session] = LayerMaterial(bytes: Secret(session), obtainedAt: 1, lifetime: 1_000_000)
+            state.session = LayerMaterial(bytes: Secret(session), obtainedAt: 1, lifetime: 1_000_000)
         }
         if let password { state.secrets["password"] = password }
         self.init(state, journal: journal)
@@ -95,24 +99,78 @@ final class MemoryLedger: GrantLedger {
 
     var outcomes: [AttemptOutcome] { state.withLock { $0.outcomes } }
     var isBalanced: Bool { state.withLock { $0.openAttempts == 0 } }
-    func held(_ layer: Layer) -> Secret? { state.withLock { $0.layers[layer]?.bytes } }
+    var heldHandle: Secret? { state.withLock { $0.durables[.registration]?.bytes } }
+    var heldSession: Secret? { state.withLock { $0.session?.bytes } }
 
-    nonisolated(nonsending) func material(_ layer: Layer) async -> LayerMaterial? {
-        state.withLock { $0.layers[layer] }
+    nonisolated(nonsending) func durable(_ part: DurablePart) async -> LayerMaterial? {
+        let now = await now()
+        return state.withLock { $0.durables[part].flatMap { $0.isLive(at: now) ? $0 : nil } }
     }
 
-    nonisolated(nonsending) func commit(_ layer: Layer, _ material: LayerMaterial) async throws(GrantFailure) {
-        journal.write("commit \(layer)")
+    nonisolated(nonsending) func durable(
+        _ part: DurablePart, unless refused: LayerMaterial?,
+        make: nonisolated(nonsending) () async throws(GrantFailure) -> LayerMaterial
+    ) async throws(GrantFailure) -> LayerMaterial {
+        if let refused { await drop(part, ifStill: refused) }
+        if let standing = await durable(part) { return standing }
+        let made = try await make()
+        try await commit(part, made)
+        return made
+    }
+
+    nonisolated(nonsending) func commit(_ part: DurablePart, _ material: LayerMaterial) async throws(GrantFailure) {
+        journal.write("commit \(part.name)")
         let refused = state.withLock { state in
-            if !state.refusesCommits, !state.forgetsCommits { state.layers[layer] = material }
+            if !state.refusesCommits { state.durables[part] = material }
             return state.refusesCommits
         }
         if refused { throw .internal(reason: "epoch passed") }
     }
 
-    nonisolated(nonsending) func drop(_ layer: Layer, ifStill material: LayerMaterial) async {
-        journal.write("drop \(layer)")
-        state.withLock { if $0.layers[layer] == material { $0.layers[layer] = nil } }
+    nonisolated(nonsending) func drop(_ part: DurablePart, ifStill material: LayerMaterial) async {
+        journal.write("drop \(part.name)")
+        state.withLock { if $0.durables[part] == material { $0.durables[part] = nil } }
+    }
+
+    nonisolated(nonsending) func session() async -> LayerMaterial? {
+        let now = await now()
+        return state.withLock { $0.session.flatMap { $0.isLive(at: now) ? $0 : nil } }
+    }
+
+    nonisolated(nonsending) func session(
+        _ claim: SessionClaim,
+        step: nonisolated(nonsending) (SessionRung, LayerMaterial?) async throws(GrantFailure) -> LayerMaterial
+    ) async throws(GrantFailure) -> SessionGrant {
+        if let refused = claim.refused {
+            journal.write("session refused")
+            let isSecond = state.withLock { state in
+                defer { state.isRenewed = true }
+                if state.session == refused { state.session = nil }
+                return state.isRenewed
+            }
+            if isSecond { throw .policyDenied(reason: "a second session was refused") }
+        }
+        if !claim.isOwn, let standing = await session() { return SessionGrant(material: standing, isFresh: false) }
+        let standing = state.withLock { $0.session }
+        var made: LayerMaterial?
+        if standing?.refreshToken != nil {
+            do throws(GrantFailure) { made = try await step(.refreshToken, standing) } catch {
+                switch error {
+                case .credentialRejected, .interactionRequired:
+                    journal.write("drop refresh token")
+                    state.withLock { $0.session?.refreshToken = nil }
+                    if !claim.canGrantFully { throw .interactionRequired(reason: "\(error)") }
+                default: throw error
+                }
+            }
+        } else if !claim.canGrantFully {
+            throw .interactionRequired(reason: "a person must log in")
+        }
+        let material: LayerMaterial
+        if let made { material = made } else { material = try await step(.fullGrant, standing) }
+        journal.write("commit session")
+        state.withLock { if !$0.forgetsCommits { $0.session = material } }
+        return SessionGrant(material: material, isFresh: true)
     }
 
     nonisolated(nonsending) func secret(_ name: String) async throws(GrantFailure) -> Secret {
@@ -126,7 +184,6 @@ final class MemoryLedger: GrantLedger {
         let quarantined = state.withLock { state in
             if state.isQuarantined { return true }
             state.openAttempts += 1
-            for (layer, material) in state.appearsDuringWait { state.layers[layer] = material }
             return false
         }
         if quarantined { throw .quarantined }

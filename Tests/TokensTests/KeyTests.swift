@@ -62,7 +62,7 @@ import Testing
     @Test func sessionAndDurableKeysSurviveTheCodec() throws {
         let session = SessionKey(digest: digest(3), issuer: issuer, subject: "jane")
         #expect(try KeyCodec.sessionKey(KeyCodec.encode(session)) == session)
-        let durable = DurableKey(digest: digest(3), issuer: issuer)
+        let durable = DurableKey(digest: digest(3), issuer: issuer, part: "device")
         #expect(try KeyCodec.durableKey(KeyCodec.encode(durable)) == durable)
         #expect(throws: KeyCodec.Fault.otherLayer) { try KeyCodec.accessKey(KeyCodec.encode(session)) }
     }

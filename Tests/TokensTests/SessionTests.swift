@@ -63,6 +63,24 @@ import Testing
         #expect(lane.machine.isIdle)
     }
 
+    @Test func stepsThatBringAnAccessTokenAreSharedWithNobody() {
+        var lane = Lane()
+        func claim(_ claimant: UInt64) -> [String] {
+            Self.lines(
+                lane.machine.claimed(
+                    Self.key, by: claimant, standing: lane.standing, canGrantFully: true, isOwn: true, at: 0))
+        }
+        #expect(claim(1) == ["run #1 fullGrant of 1"])
+        #expect(claim(2) == [] && claim(3) == [])
+        #expect(lane.machine.leader == 1)
+        #expect(lane.succeed(1, generation: 7, rotated: true) == ["commit g7 of 1"])
+        let next = Self.lines(lane.machine.committed(Self.key, generation: 7, succeeded: true))
+        #expect(next == ["deliver [1] g7", "run #2 refreshToken of 1"])
+        lane.machine.released(3)
+        #expect(lane.fail(2, .timedOut) == ["deliver [2] failed timedOut"])
+        #expect(claim(4) == ["run #3 refreshToken of 1"])
+    }
+
     @Test func identitiesWithTheSameUserTakeTurns() {
         var lane = Lane()
         _ = lane.claim(1)

@@ -1,0 +1,106 @@
+internal import Handshakes
+internal import Tokens
+
+/// The keeper as a running handshake sees it. One a flight; `Keeper.release` ends its claims.
+final class KeeperLedger: GrantLedger {
+    private let keeper: Keeper
+    let identity: KeptIdentity
+    let standing: Standing
+    /// Under which the session machines know this flight.
+    let claimant: SessionMachine.Claimant
+    let sessionKey: SessionKey?
+
+    /// - Parameter subject: the end user of a token per subject; otherwise the session is the identity's account's.
+    init(
+        keeper: Keeper, identity: KeptIdentity, standing: Standing, claimant: SessionMachine.Claimant,
+        subject: ByteString? = nil
+    ) {
+        self.keeper = keeper
+        self.identity = identity
+        self.standing = standing
+        self.claimant = claimant
+        sessionKey = identity.sessionKey(subject: subject)
+    }
+
+    // MARK: - Durable layer
+
+    nonisolated(nonsending) func durable(_ part: DurablePart) async -> LayerMaterial? {
+        await keeper.durable(part, of: identity)
+    }
+
+    nonisolated(nonsending) func durable(
+        _ part: DurablePart, unless refused: LayerMaterial?,
+        make: nonisolated(nonsending) () async throws(Handshakes.GrantFailure) -> LayerMaterial
+    ) async throws(Handshakes.GrantFailure) -> LayerMaterial {
+        switch await keeper.claimDurable(part, unless: refused, of: identity) {
+        case .standing(let material): return material
+        case .failed(let failure): throw failure
+        case .make: break
+        }
+        do throws(Handshakes.GrantFailure) {
+            let material = try await make()
+            try await keeper.commit(part, material, of: identity, standing: standing)
+            await keeper.durableMade(part, of: identity, .success(material))
+            return material
+        } catch {
+            await keeper.durableMade(part, of: identity, .failure(error))
+            throw error
+        }
+    }
+
+    nonisolated(nonsending) func commit(
+        _ part: DurablePart, _ material: LayerMaterial
+    ) async throws(Handshakes.GrantFailure) {
+        try await keeper.commit(part, material, of: identity, standing: standing)
+    }
+
+    nonisolated(nonsending) func drop(_ part: DurablePart, ifStill material: LayerMaterial) async {
+        await keeper.drop(part, ifStill: material, of: identity)
+    }
+
+    // MARK: - Session layer
+
+    nonisolated(nonsending) func session() async -> LayerMaterial? {
+        guard let sessionKey else { return nil }
+        return await keeper.liveSession(sessionKey)
+    }
+
+    nonisolated(nonsending) func session(
+        _ claim: SessionClaim,
+        step:
+            nonisolated(nonsending) (SessionRung, LayerMaterial?) async throws(Handshakes.GrantFailure) ->
+            LayerMaterial
+    ) async throws(Handshakes.GrantFailure) -> SessionGrant {
+        var turn = await keeper.claimSession(claim, ledger: self)
+        // Ends: the ladder has two rungs and is walked down.
+        while true {
+            switch turn {
+            case .ready(let material, let isFresh): return SessionGrant(material: material, isFresh: isFresh)
+            case .failed(let failure): throw failure
+            case .run(let run, let standing):
+                do throws(Handshakes.GrantFailure) {
+                    let material = try await step(run.rung == .refreshToken ? .refreshToken : .fullGrant, standing)
+                    turn = await keeper.stepEnded(run, .success(material), ledger: self)
+                } catch {
+                    turn = await keeper.stepEnded(run, .failure(error), ledger: self)
+                }
+            }
+        }
+    }
+
+    // MARK: - Secrets and attempts
+
+    nonisolated(nonsending) func secret(_ name: String) async throws(Handshakes.GrantFailure) -> Secret {
+        try await keeper.secret(name, of: identity)
+    }
+
+    nonisolated(nonsending) func spendAttempt(user: String) async throws(Handshakes.GrantFailure) {
+        try await keeper.spendAttempt(of: identity)
+    }
+
+    nonisolated(nonsending) func settleAttempt(_ outcome: AttemptOutcome) async {
+        await keeper.settleAttempt(outcome, of: identity)
+    }
+
+    nonisolated(nonsending) func now() async -> UInt64 { await keeper.now }
+}

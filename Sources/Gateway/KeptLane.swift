@@ -1,0 +1,62 @@
+internal import Handshakes
+internal import Tokens
+
+/// The session layer of one issuer and subject, as the keeper holds it: the machine, and the flights that wait for its word.
+/// Touched on the keeper's loop only.
+final class KeptLane: @unchecked Sendable {
+    var machine = SessionMachine()
+    var claims: [SessionMachine.Claimant: PendingClaim] = [:]
+    /// Who walks the ladder of the flight under way, also when nobody waits for it any more.
+    var runner: (token: FlightToken, claim: PendingClaim)?
+    /// What the step that has just ended brought, until the machine has said what becomes of it.
+    var arriving: KeptSession?
+    /// The words of the last failure of each session, which the machine does not keep.
+    var failures: [SessionKey: Handshakes.GrantFailure] = [:]
+    var alarm: Alarm?
+}
+
+/// A session's material under the generation by which its machine knows it.
+struct KeptSession {
+    let key: SessionKey
+    let generation: UInt64
+    var material: LayerMaterial
+}
+
+/// What a flight that claimed a session is told.
+enum SessionTurn: Sendable {
+    /// It is this flight's turn to make the step, from the material that stands.
+    case run(SessionMachine.Step, LayerMaterial?)
+    case ready(LayerMaterial, isFresh: Bool)
+    case failed(Handshakes.GrantFailure)
+}
+
+/// One flight's wait for its turn. The word may come before the flight asks for it.
+/// Touched on the keeper's loop only.
+final class PendingClaim: @unchecked Sendable {
+    let key: SessionKey
+    private var turn: SessionTurn?
+    private var continuation: CheckedContinuation<SessionTurn, Never>?
+    /// Its flight was given up while it made the step.
+    var isReleased = false
+
+    init(_ key: SessionKey) { self.key = key }
+
+    var hasWord: Bool { turn != nil }
+
+    func give(_ turn: SessionTurn) {
+        guard let continuation else {
+            self.turn = turn
+            return
+        }
+        self.continuation = nil
+        continuation.resume(returning: turn)
+    }
+
+    func next(isolation: isolated Keeper) async -> SessionTurn {
+        if let turn {
+            self.turn = nil
+            return turn
+        }
+        return await withCheckedContinuation { continuation = $0 }
+    }
+}
