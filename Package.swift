@@ -76,8 +76,8 @@ let package = Package(
         tests(
             "Gateway",
             [
-                "CLinux", "Configuration", "HTTP1", "Handshakes", "HotCache", "Reactor", "ScriptedKernel", "Telemetry",
-                "Tokens",
+                "CLinux", "Configuration", "HTTP1", "Handshakes", "HotCache", "Reactor", "ScriptedKernel", "TLS",
+                "TLSTests", "Telemetry", "Tokens",
             ]),
         tests("Admin", ["Gateway", "Telemetry", "TLS"]),
 

@@ -165,6 +165,9 @@ extension Keys {
         name: "proxy_protocol", description: "Reads the caller's address from a PROXY header.",
         keys: [
             KeySpec("versions", .list(.integer(1...2)), "[1, 2] where it is not given."),
-            KeySpec("from", .oneOrMore(.text(.network)), "The only senders that are believed.", required: true),
+            KeySpec(
+                "from", .oneOrMore(.text(.network)),
+                "The proxies. Each must send the header, and nobody else may connect; a loopback address in a header never counts as local.",
+                required: true),
         ])
 }

@@ -22,8 +22,8 @@ enum NotSupportedYet {
         "on_rejected.large_body=expect_continue", "on_rejected.large_body=probe_head",
         "callers.tls_names", "callers.token",
 
-        "listener.tls", "listener.mode=forward_proxy", "listener.mode=transparent", "listener.intercept",
-        "listener.proxy_protocol", "listener.http=2",
+        "listener.mode=forward_proxy", "listener.mode=transparent", "listener.intercept",
+        "listener.http=2",
 
         "store.shared",
         "configuration.sandbox=on",

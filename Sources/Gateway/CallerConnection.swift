@@ -14,7 +14,7 @@ final class CallerConnection: Stream, UpstreamUser {
     // Unchecked: a loop lives as long as the process, and a check here would be a locked instruction for every request.
     unowned(unsafe) let data: DataLoop
     let listener: ListenerPlan
-    let peer: Peer
+    let peer: CallerPeer
 
     var exchange = Exchange()
     private(set) var stage = Stage.reading
@@ -67,15 +67,7 @@ final class CallerConnection: Stream, UpstreamUser {
             close: UInt8 = 6
     }
 
-    /// What is known of the caller from its socket.
-    struct Peer {
-        /// A unix socket, loopback, or an address of this network namespace.
-        var isLocal: Bool
-        var address: SocketAddress?
-        var user: UInt32?
-    }
-
-    init(data: DataLoop, listener: ListenerPlan, peer: Peer) {
+    init(data: DataLoop, listener: ListenerPlan, peer: CallerPeer) {
         self.data = data
         self.listener = listener
         self.peer = peer

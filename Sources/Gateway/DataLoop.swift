@@ -29,9 +29,13 @@ final class DataLoop {
     private let resolver: Resolver
     private var acceptors: [Acceptor] = []
     private(set) var callers: [ObjectIdentifier: CallerConnection] = [:]
+    /// Connections that no protocol serves yet, and those of them whose handshake waits for its turn.
+    var arrivals: [ObjectIdentifier: Arrival] = [:]
+    var handshakes: [Arrival] = []
+    var lastHandshakeFailure = ""
     private(set) var isDraining = false
-    private let local: LocalAddresses
-    private let census: AddressCensus?
+    let local: LocalAddresses
+    let census: AddressCensus?
 
     let pseudonym: String
     /// Our mark in a `Via` field.
@@ -84,41 +88,12 @@ final class DataLoop {
         return true
     }
 
-    func admit(_ descriptor: Int32, from address: SocketAddress?, listener: ListenerPlan) {
-        let isWelcome = census == nil || listener.isUnix || address.map { census?.enter($0) ?? true } ?? true
-        if !isWelcome || callers.count >= limits.connections {
-            if isWelcome, !listener.isUnix, let address { census?.leave(address) }
-            metrics.glitch(.connectionLimit)
-            let message = Fault(.tooManyConnections, retryAfter: 1)
-                .message(pseudonym: pseudonym, route: nil, headOnly: false, close: true)
-            // One attempt: a caller over the limit gets no buffer of ours.
-            _ = message.withUnsafeBytes { loop.kernel.write(descriptor, $0) }
-            loop.kernel.close(descriptor)
-            return
-        }
-        var peer = CallerConnection.Peer(isLocal: listener.isUnix, address: nil, user: nil)
-        if listener.isUnix {
-            peer.user = loop.kernel.peerUser(descriptor)
-        } else {
-            peer.address = address
-            peer.isLocal = address?.isLocal(in: local) ?? false
-            loop.kernel.setNoDelay(descriptor)
-        }
-        let caller = CallerConnection(data: self, listener: listener, peer: peer)
-        guard loop.watch(caller, descriptor: descriptor) else {
-            if let address = peer.address { census?.leave(address) }
-            loop.kernel.close(descriptor)
-            return
-        }
-        callers[ObjectIdentifier(caller)] = caller
-        metrics.callerOpened()
-        caller.begin()
-    }
+    func addCaller(_ caller: CallerConnection) { callers[ObjectIdentifier(caller)] = caller }
 
     func callerClosed(_ caller: CallerConnection) {
         if callers.removeValue(forKey: ObjectIdentifier(caller)) != nil {
             metrics.callerClosed()
-            if let address = caller.peer.address { census?.leave(address) }
+            uncount(caller.peer)
         }
         buffers.trim(for: callers.count)
         finishDrain()
@@ -173,7 +148,9 @@ final class DataLoop {
         let path = String(decoding: caller.requestPath, as: UTF8.self)
         let url: String
         if identity.resourceFromCaller, let host = requestHead.authority ?? requestHead.host {
-            url = "http://" + String(decoding: caller.input[host], as: UTF8.self) + path
+            url =
+                (caller.peer.isSecure ? "https://" : "http://") + String(decoding: caller.input[host], as: UTF8.self)
+                + path
         } else {
             url = route.upstream.origin + route.pathPrefix + path
         }
@@ -243,18 +220,20 @@ final class DataLoop {
         for caller in Array(callers.values) where caller.stage == .reading && caller.start == caller.end {
             caller.beginClosing()
         }
+        for arrival in Array(arrivals.values) where arrival.isIdle { arrival.close() }
         // Only now: callers that close at once must not end the drain before the others are looked at.
         drained = completion
         finishDrain()
     }
 
-    private func finishDrain() {
-        guard callers.isEmpty, let drained else { return }
+    func finishDrain() {
+        guard callers.isEmpty, arrivals.isEmpty, let drained else { return }
         self.drained = nil
         drained()
     }
 
     func closeEverything() {
+        for arrival in Array(arrivals.values) { arrival.close() }
         for caller in Array(callers.values) { caller.close() }
         for group in groups { group?.closeIdle() }
     }

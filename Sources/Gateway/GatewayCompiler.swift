@@ -49,7 +49,9 @@ struct GatewayCompiler {
         var faults: [Fault.Kind: UInt16] = [:]
         for kind in Fault.Kind.allCases { faults[kind] = faultNames.intern(kind.rawValue) }
         return GatewayPlan(
-            routes: routes, listeners: try listeners(), upstreams: upstreams, limits: limits(), pseudonym: pseudonym,
+            routes: routes,
+            listeners: try ListenerCompiler(configuration: configuration, environment: identityCompiler.environment)
+                .compile(routes), upstreams: upstreams, limits: limits(), pseudonym: pseudonym,
             accessPolicy: accessPolicy(), routeNames: routes.map { routeNames.intern($0.name) }, faultNames: faults,
             metrics: metrics)
     }
@@ -293,10 +295,7 @@ struct GatewayCompiler {
         case .any: admission.from = .any
         case .networks(let networks):
             admission.from = .networks(
-                networks.compactMap { network in
-                    guard let address = SocketAddress(host: "\(network.address)", port: 0) else { return nil }
-                    return AddressRange(network: address.ipBytes, prefixLength: network.prefixLength)
-                })
+                networks.compactMap { AddressRange($0) })
         }
         for user in route.callers.unixUsers {
             guard let id = UInt32(user) ?? Self.userID(of: user) else {
@@ -325,27 +324,5 @@ struct GatewayCompiler {
         var buffer = [CChar](repeating: 0, count: 4096)
         guard getpwnam_r(name, &entry, &buffer, buffer.count, &result) == 0, result != nil else { return nil }
         return entry.pw_uid
-    }
-
-    // MARK: - Listeners
-
-    private func listeners() throws(GatewayFault) -> [ListenerPlan] {
-        var order: [SocketAddress] = []
-        var members: [SocketAddress: [RoutePlan]] = [:]
-        for (index, route) in configuration.routes.enumerated() {
-            for listen in route.listen {
-                let text = configuration.listener(named: listen).map { "\($0.address)" } ?? listen
-                guard let address = SocketAddress(parsing: text) else {
-                    throw GatewayFault("route \(route.name): cannot listen on \(listen)")
-                }
-                if members[address] == nil { order.append(address) }
-                members[address, default: []].append(routes[index])
-            }
-        }
-        return order.enumerated().map { index, address in
-            ListenerPlan(
-                index: index, address: address, text: "\(address)", isUnix: address.family == .unix,
-                isLoopback: address.family != .unix && address.isLoopback, routes: members[address] ?? [])
-        }
     }
 }

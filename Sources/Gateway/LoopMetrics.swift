@@ -55,6 +55,11 @@ enum Glitch: String, CaseIterable, Sendable {
     case loginRedirect = "login_redirect"
     case acceptFailed = "accept_failed"
     case connectionLimit = "connection_limit"
+    case arrivalLimit = "arrival_limit"
+    case slowArrival = "slow_arrival"
+    case proxyHeader = "proxy_header"
+    case clearTextOnTLS = "clear_text_on_tls"
+    case handshakeFailed = "handshake_failed"
 }
 
 /// One loop's counters.

@@ -150,23 +150,3 @@ struct Admission: Sendable {
         case networks([AddressRange])
     }
 }
-
-/// A listener as the data path needs it.
-final class ListenerPlan: Sendable {
-    let index: Int
-    let address: SocketAddress
-    let text: String
-    let isUnix: Bool
-    /// A loopback TCP address: a browser on this machine can reach it, so Host and Origin are checked.
-    let isLoopback: Bool
-    let routes: [RoutePlan]
-
-    init(index: Int, address: SocketAddress, text: String, isUnix: Bool, isLoopback: Bool, routes: [RoutePlan]) {
-        self.index = index
-        self.address = address
-        self.text = text
-        self.isUnix = isUnix
-        self.isLoopback = isLoopback
-        self.routes = routes
-    }
-}

@@ -7,7 +7,7 @@ internal import TLS
 ///
 /// Both halves of an exchange are streams. Back-pressure is a rule between two of them: a half reads only while the other half's
 /// `pending` is empty, so a stream holds at most one block of input and what one read could not write.
-class Stream: Watched {
+class Stream: Watched, TLSWire {
     let buffers: LoopBuffers
     final var tls: TLSConnection?
 
@@ -336,6 +336,33 @@ class Stream: Watched {
 
     /// The deadline that `expect` set has passed.
     func deadlinePassed(_ kind: UInt8) {}
+
+    // MARK: - Hand-over
+
+    /// Gives `heir` the socket with everything that belongs to it: TLS state, received bytes, output that waits, and what is known of
+    /// its readiness. `heir` is new on this loop; this stream is over, without deadline and without descriptor.
+    final func handOver(to heir: Stream) {
+        if let timer { loop.disarm(timer) }
+        timer = nil
+        deadline = 0
+        heir.tls = tls
+        tls?.wire = heir
+        tls = nil
+        (heir.block, heir.start, heir.end) = (block, start, end)
+        (block, start, end) = (nil, 0, 0)
+        (heir.pending, heir.pendingStart, heir.pendingEnd) = (pending, pendingStart, pendingEnd)
+        (pending, pendingStart, pendingEnd) = (nil, 0, 0)
+        (heir.inputEnded, heir.inputEndSeen, heir.outputLost) = (inputEnded, inputEndSeen, outputLost)
+        (heir.canRead, heir.canWrite) = (canRead, canWrite)
+        // What came before the protocol is none of its requests' account.
+        heir.bytesIn = UInt64(heir.end - heir.start)
+        loop.replace(self, by: heir)
+    }
+
+    // MARK: - Under TLS
+
+    final func receive(into buffer: UnsafeMutableRawBufferPointer) -> Int { loop.kernel.read(descriptor, into: buffer) }
+    final func transmit(_ bytes: UnsafeRawBufferPointer) -> Int { loop.kernel.write(descriptor, bytes) }
 
     // MARK: - End
 

@@ -141,6 +141,17 @@ public final class Loop: @unchecked Sendable {
         release(owner)
     }
 
+    /// Puts `heir` in the place of `owner`: same descriptor, same events, no system call. `owner` is forgotten and nothing is closed.
+    /// Timers point at the place and would fire for the heir, so the owner disarms its own first. `heir` has no place yet.
+    public func replace(_ owner: Watched, by heir: Watched) {
+        precondition(heir.key == 0 && owner.key != 0, "a place is handed from one that has it to one that has none")
+        heir.key = owner.key
+        heir.descriptor = owner.descriptor
+        watched[Int(owner.key & 0xffff_ffff)].owner = heir
+        owner.key = 0
+        owner.descriptor = -1
+    }
+
     private func release(_ owner: Watched) {
         owner.descriptor = -1
         guard owner.key != 0 else { return }

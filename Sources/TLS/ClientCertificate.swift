@@ -1,11 +1,11 @@
 internal import COpenSSL
 
-/// A certificate with its chain and private key, to show to servers that ask for one.
+/// A certificate with its chain and private key, to show to servers that ask for one, or to callers.
 ///
 /// Immutable after construction, so it may be shared between threads. Key and password are never part of a description.
 public final class ClientCertificate: @unchecked Sendable, CustomStringConvertible {
-    private let leaf: OpaquePointer
-    private let chain: [OpaquePointer]
+    let leaf: OpaquePointer
+    let chain: [OpaquePointer]
     private let key: OpaquePointer
 
     /// The most certificates that are taken from one chain.
@@ -14,21 +14,26 @@ public final class ClientCertificate: @unchecked Sendable, CustomStringConvertib
     /// From PEM: the leaf first, then its issuers; the key in its own bytes, or in the same ones. A password is only asked of an
     /// encrypted key.
     /// - Throws: `.configuration` when nothing usable is there, the password is wrong, or key and certificate do not belong together.
-    public init(certificatePEM: [UInt8], keyPEM: [UInt8], password: [UInt8] = []) throws(TLSFault) {
+    public convenience init(certificatePEM: [UInt8], keyPEM: [UInt8], password: [UInt8] = []) throws(TLSFault) {
+        try self.init(certificatePEM: certificatePEM, keyPEM: keyPEM, password: password, called: "client certificate")
+    }
+
+    /// - Parameter called: what a fault calls the certificate.
+    init(certificatePEM: [UInt8], keyPEM: [UInt8], password: [UInt8], called: String) throws(TLSFault) {
         ErrorQueue.clear()
         var certificates = Self.certificates(in: certificatePEM)
         ErrorQueue.clear()
         guard !certificates.isEmpty else {
-            throw TLSFault(.configuration, "client certificate: no PEM certificate found")
+            throw TLSFault(.configuration, "\(called): no PEM certificate found")
         }
         guard let key = Self.privateKey(in: keyPEM, password: password) else {
             for certificate in certificates { X509_free(certificate) }
-            throw ErrorQueue.configurationFault("private key of the client certificate cannot be read")
+            throw ErrorQueue.configurationFault("private key of the \(called) cannot be read")
         }
         leaf = certificates.removeFirst()
         chain = certificates
         self.key = key
-        try requireMatch()
+        try requireMatch(called)
     }
 
     /// From PKCS#12 (RFC 7292), the form in which Windows and Java tools export.
@@ -67,7 +72,7 @@ public final class ClientCertificate: @unchecked Sendable, CustomStringConvertib
         self.leaf = leaf
         self.key = key
         self.chain = chain
-        try requireMatch()
+        try requireMatch("client certificate")
     }
 
     deinit {
@@ -97,18 +102,19 @@ public final class ClientCertificate: @unchecked Sendable, CustomStringConvertib
         }
     }
 
-    private func requireMatch() throws(TLSFault) {
+    private func requireMatch(_ called: String) throws(TLSFault) {
         guard X509_check_private_key(leaf, key) == 1 else {
-            throw ErrorQueue.configurationFault("client certificate and private key do not belong together")
+            throw ErrorQueue.configurationFault("\(called) and private key do not belong together")
         }
     }
 
-    private static func certificates(in pem: [UInt8]) -> [OpaquePointer] {
+    /// At most `limit` certificates; each is the caller's to free.
+    static func certificates(in pem: [UInt8], limit: Int = maximumChain) -> [OpaquePointer] {
         pem.withUnsafeBytes { bytes in
             guard let input = BIO_new_mem_buf(bytes.baseAddress, Int32(clamping: bytes.count)) else { return [] }
             defer { BIO_free(input) }
             var found: [OpaquePointer] = []
-            while found.count < maximumChain, let certificate = PEM_read_bio_X509(input, nil, nil, nil) {
+            while found.count < limit, let certificate = PEM_read_bio_X509(input, nil, nil, nil) {
                 found.append(certificate)
             }
             return found

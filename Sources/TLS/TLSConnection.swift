@@ -26,7 +26,13 @@ public enum TLSIO: Sendable, Equatable {
 public final class TLSConnection {
     private let handle: OpaquePointer
     private let client: TLSClientConfiguration?
-    private let server: TLSServerConfiguration?
+    let server: TLSServerConfiguration?
+    /// Carries the records where OpenSSL does not hold the socket itself. Unchecked: whoever carries a connection owns it.
+    public unowned(unsafe) var wire: (any TLSWire)?
+    /// Bytes that were received before there was a connection, and how many of them have been read.
+    private var received: [UInt8] = []
+    private var receivedUsed = 0
+    private(set) var wireEnded = false
     /// Of the server, for faults and sessions; as a server, what the other side is called in faults.
     private let name: String
     private var verifiedAt: UInt64
@@ -42,9 +48,28 @@ public final class TLSConnection {
     ///     the certificate must be for exactly this name or address.
     ///   - descriptor: a connected stream socket.
     /// - Throws: `.configuration` when `serverName` is neither, `.system` when memory is short.
-    public init(client: TLSClientConfiguration, serverName: String, descriptor: Int32) throws(TLSFault) {
+    public convenience init(
+        client: TLSClientConfiguration, serverName: String, descriptor: Int32
+    ) throws(TLSFault) {
         let name = try ServerName(serverName)
-        handle = try Self.open(client.handle, descriptor)
+        try self.init(client: client, name: name, handle: try Self.open(client.handle, descriptor))
+    }
+
+    /// The client's side on a socket that its owner reads and writes.
+    /// - Parameter wire: outlives the connection, or puts another one in its place.
+    public convenience init(
+        client: TLSClientConfiguration, serverName: String, wire: any TLSWire
+    ) throws(TLSFault) {
+        let name = try ServerName(serverName)
+        let (handle, carrier) = try Self.openWire(client.handle)
+        try self.init(client: client, name: name, handle: handle)
+        self.wire = wire
+        BIO_set_data(carrier, Unmanaged.passUnretained(self).toOpaque())
+    }
+
+    /// Frees `handle` also when it throws.
+    private init(client: TLSClientConfiguration, name: ServerName, handle: OpaquePointer) throws(TLSFault) {
+        self.handle = handle
         self.client = client
         server = nil
         self.name = name.text
@@ -69,6 +94,26 @@ public final class TLSConnection {
         self.server = server
         name = "the client"
         verifiedAt = 0
+        SSL_set_accept_state(handle)
+    }
+
+    /// The server's side on a socket that its owner reads and writes.
+    /// - Parameters:
+    ///   - wire: outlives the connection, or puts another one in its place.
+    ///   - received: what has been read of the socket already, from the first record on.
+    public init(
+        server: TLSServerConfiguration, wire: any TLSWire, received: [UInt8] = []
+    ) throws(TLSFault) {
+        let (handle, carrier) = try Self.openWire(server.handle)
+        self.handle = handle
+        client = nil
+        self.server = server
+        name = "the client"
+        verifiedAt = 0
+        self.wire = wire
+        self.received = received
+        BIO_set_data(carrier, Unmanaged.passUnretained(self).toOpaque())
+        cardea_set_owner(handle, Unmanaged.passUnretained(self).toOpaque())
         SSL_set_accept_state(handle)
     }
 
@@ -163,11 +208,43 @@ extension TLSConnection {
         }
     }
 
+    /// What the other side's certificate calls it: DNS names in lower case, URIs and mail addresses among its subject's
+    /// alternative names. Nil without a certificate that an authority of ours has issued.
+    public var peerNames: [String]? {
+        guard established, SSL_get_verify_result(handle) == Int(X509_V_OK),
+            let certificate = SSL_get1_peer_certificate(handle)
+        else { return nil }
+        defer { X509_free(certificate) }
+        return AlternativeNames(of: certificate).texts
+    }
+
     /// True when the handshake resumed an earlier session.
     public var resumed: Bool { established && SSL_session_reused(handle) == 1 }
 
     /// The cipher suite in OpenSSL's words, for diagnosis.
     public var cipher: String? { established ? cardea_cipher_name(handle).map { String(cString: $0) } : nil }
+}
+
+// MARK: - The wire
+
+extension TLSConnection {
+    /// Called by OpenSSL from within a step.
+    func takeFromWire(into buffer: UnsafeMutableRawBufferPointer) -> Int {
+        if receivedUsed < received.count {
+            let count = min(buffer.count, received.count - receivedUsed)
+            received.withUnsafeBytes {
+                buffer.copyMemory(from: .init(rebasing: $0[receivedUsed..<(receivedUsed + count)]))
+            }
+            receivedUsed += count
+            if receivedUsed == received.count { received = []; receivedUsed = 0 }
+            return count
+        }
+        let count = wire?.receive(into: buffer) ?? Int(-EBADF)
+        if count == 0 { wireEnded = true }
+        return count
+    }
+
+    func giveToWire(_ bytes: UnsafeRawBufferPointer) -> Int { wire?.transmit(bytes) ?? Int(-EBADF) }
 }
 
 // MARK: - Inside
@@ -190,6 +267,19 @@ extension TLSConnection {
             throw ErrorQueue.configurationFault("socket refused by OpenSSL")
         }
         return handle
+    }
+
+    private static func openWire(
+        _ context: OpaquePointer
+    ) throws(TLSFault) -> (handle: OpaquePointer, carrier: OpaquePointer) {
+        ErrorQueue.clear()
+        guard let handle = SSL_new(context) else { throw .system(ENOMEM) }
+        guard let carrier = WireBIO.make() else {
+            SSL_free(handle)
+            throw .system(ENOMEM)
+        }
+        SSL_set_bio(handle, carrier, carrier)
+        return (handle, carrier)
     }
 
     private func prepare() {

@@ -3,13 +3,10 @@ internal import Glibc
 
 /// The server's side of what connections share: a certificate, its key, and the protocols on offer.
 ///
-/// Serves simulated systems and tests; like the client's, it belongs to one thread, except that a server on blocking sockets may
-/// share it between threads, because nothing in it changes after construction but what OpenSSL locks itself.
+/// Nothing in it changes after construction but what OpenSSL locks itself, so that loops may share it.
 public final class TLSServerConfiguration: @unchecked Sendable {
     let handle: OpaquePointer
-    /// ALPN names in wire form behind their length in two bytes: OpenSSL's callback is handed one pointer, for as long as the
-    /// context lives.
-    private let protocols: UnsafeMutableBufferPointer<UInt8>
+    private let protocols: ProtocolChoice
 
     /// - Parameters:
     ///   - certificateFile: PEM, the leaf first, then its chain.
@@ -21,52 +18,116 @@ public final class TLSServerConfiguration: @unchecked Sendable {
         certificateFile: String, keyFile: String, alpn: [String] = [], minimumVersion: TLSVersion = .v1_2,
         maximumVersion: TLSVersion = .v1_3, clientAuthorityFile: String? = nil
     ) throws(TLSFault) {
-        let names = try ProtocolList(alpn)
-        let protocols = UnsafeMutableBufferPointer<UInt8>.allocate(capacity: names.wire.count + 2)
-        _ = protocols.initialize(from: [UInt8(names.wire.count >> 8), UInt8(names.wire.count & 0xff)] + names.wire)
-        do throws(TLSFault) {
-            handle = try makeContext(TLS_server_method()) { context throws(TLSFault) in
-                guard cardea_ctx_set_minimum_version(context, minimumVersion.number) == 1,
-                    cardea_ctx_set_maximum_version(context, maximumVersion.number) == 1
-                else { throw ErrorQueue.configurationFault("TLS version not available") }
-                guard SSL_CTX_use_certificate_chain_file(context, certificateFile) == 1 else {
-                    throw ErrorQueue.configurationFault("certificate \(certificateFile)")
-                }
-                guard SSL_CTX_use_PrivateKey_file(context, keyFile, SSL_FILETYPE_PEM) == 1 else {
-                    throw ErrorQueue.configurationFault("private key \(keyFile)")
-                }
-                let name = Array("cardea".utf8)
-                SSL_CTX_set_session_id_context(context, name, UInt32(name.count))
-                if let clientAuthorityFile {
-                    guard SSL_CTX_load_verify_file(context, clientAuthorityFile) == 1 else {
-                        throw ErrorQueue.configurationFault("certificate authorities in \(clientAuthorityFile)")
-                    }
-                    SSL_CTX_set_client_CA_list(context, SSL_load_client_CA_file(clientAuthorityFile))
-                    SSL_CTX_set_verify(context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nil)
-                }
-                guard !names.wire.isEmpty else { return }
-                SSL_CTX_set_alpn_select_cb(
-                    context,
-                    { _, chosen, length, offered, offeredCount, list in
-                        guard let chosen, let length, let list else { return SSL_TLSEXT_ERR_NOACK }
-                        let ours = list.assumingMemoryBound(to: UInt8.self)
-                        let count = UInt32(ours[0]) << 8 | UInt32(ours[1])
-                        var found: UnsafeMutablePointer<UInt8>?
-                        let result = SSL_select_next_proto(&found, length, ours + 2, count, offered, offeredCount)
-                        guard result == OPENSSL_NPN_NEGOTIATED else { return SSL_TLSEXT_ERR_NOACK }
-                        chosen.pointee = UnsafePointer(found)
-                        return SSL_TLSEXT_ERR_OK
-                    }, protocols.baseAddress)
+        let choice = try ProtocolChoice(alpn, refusesOthers: false)
+        handle = try makeContext(TLS_server_method()) { context throws(TLSFault) in
+            try Self.limit(context, to: minimumVersion...maximumVersion)
+            guard SSL_CTX_use_certificate_chain_file(context, certificateFile) == 1 else {
+                throw ErrorQueue.configurationFault("certificate \(certificateFile)")
             }
-        } catch {
-            protocols.deallocate()
-            throw error
+            guard SSL_CTX_use_PrivateKey_file(context, keyFile, SSL_FILETYPE_PEM) == 1 else {
+                throw ErrorQueue.configurationFault("private key \(keyFile)")
+            }
+            let name = Array("cardea".utf8)
+            SSL_CTX_set_session_id_context(context, name, UInt32(name.count))
+            if let clientAuthorityFile {
+                guard SSL_CTX_load_verify_file(context, clientAuthorityFile) == 1 else {
+                    throw ErrorQueue.configurationFault("certificate authorities in \(clientAuthorityFile)")
+                }
+                SSL_CTX_set_client_CA_list(context, SSL_load_client_CA_file(clientAuthorityFile))
+                SSL_CTX_set_verify(context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nil)
+            }
+            choice.install(in: context)
         }
-        self.protocols = protocols
+        protocols = choice
     }
 
-    deinit {
-        SSL_CTX_free(handle)
-        protocols.deallocate()
+    /// For listeners: TLS 1.2 and 1.3 with ciphers that are forward secret and authenticated.
+    /// - Parameters:
+    ///   - callerAuthorities: PEM; when given, a caller must show a certificate issued by one of these.
+    ///   - sessionContext: at most 32 bytes; sessions of another context are not resumed.
+    init(pair: ClientCertificate, alpn: [String], callerAuthorities: [UInt8]?, sessionContext: [UInt8]) throws(TLSFault)
+    {
+        let choice = try ProtocolChoice(alpn, refusesOthers: true)
+        handle = try makeContext(TLS_server_method()) { context throws(TLSFault) in
+            try Self.limit(context, to: .v1_2 ... .v1_3)
+            // TLS 1.3 has no others. Order is the server's; ChaCha20 goes first with callers that put it first.
+            guard SSL_CTX_set_cipher_list(context, "ECDHE+AESGCM:ECDHE+CHACHA20") == 1 else {
+                throw ErrorQueue.configurationFault("ciphers not available")
+            }
+            cardea_ctx_prefer_server_ciphers(context)
+            try pair.install(in: context)
+            guard SSL_CTX_set_session_id_context(context, sessionContext, UInt32(sessionContext.count)) == 1 else {
+                throw ErrorQueue.configurationFault("session context")
+            }
+            cardea_ctx_cache_no_sessions(context)
+            if let callerAuthorities { try Self.ask(callers: callerAuthorities, in: context) }
+            choice.install(in: context)
+        }
+        protocols = choice
+    }
+
+    deinit { SSL_CTX_free(handle) }
+
+    // MARK: -
+
+    private static func limit(_ context: OpaquePointer, to versions: ClosedRange<TLSVersion>) throws(TLSFault) {
+        guard cardea_ctx_set_minimum_version(context, versions.lowerBound.number) == 1,
+            cardea_ctx_set_maximum_version(context, versions.upperBound.number) == 1
+        else { throw ErrorQueue.configurationFault("TLS version not available") }
+    }
+
+    private static func ask(callers authorities: [UInt8], in context: OpaquePointer) throws(TLSFault) {
+        let certificates = ClientCertificate.certificates(in: authorities, limit: 1000)
+        defer { for certificate in certificates { X509_free(certificate) } }
+        ErrorQueue.clear()
+        guard !certificates.isEmpty else {
+            throw TLSFault(.configuration, "authorities of callers: no PEM certificate found")
+        }
+        let store = SSL_CTX_get_cert_store(context)
+        for certificate in certificates {
+            guard X509_STORE_add_cert(store, certificate) == 1, SSL_CTX_add_client_CA(context, certificate) == 1 else {
+                throw ErrorQueue.configurationFault("authorities of callers")
+            }
+        }
+        // An operator may name an intermediate as the authority: then it alone is trusted, not what stands above it.
+        X509_VERIFY_PARAM_set_flags(SSL_CTX_get0_param(context), UInt(X509_V_FLAG_PARTIAL_CHAIN))
+        SSL_CTX_set_verify(context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nil)
+    }
+}
+
+/// The server's choice among a client's protocols.
+private final class ProtocolChoice {
+    /// Names in wire form behind their length in two bytes and the verdict on others: OpenSSL's callback is handed one pointer, for as
+    /// long as the context lives.
+    private let list: UnsafeMutableBufferPointer<UInt8>
+    private let isEmpty: Bool
+
+    /// - Parameter refusesOthers: a client that offers protocols, none of them ours, is refused (RFC 7301 section 3.2), instead of being
+    ///   served as if it had offered none.
+    init(_ names: [String], refusesOthers: Bool) throws(TLSFault) {
+        let wire = try ProtocolList(names).wire
+        list = .allocate(capacity: wire.count + 3)
+        _ = list.initialize(from: [UInt8(wire.count >> 8), UInt8(wire.count & 0xff), refusesOthers ? 1 : 0] + wire)
+        isEmpty = wire.isEmpty
+    }
+
+    deinit { list.deallocate() }
+
+    func install(in context: OpaquePointer) {
+        guard !isEmpty else { return }
+        SSL_CTX_set_alpn_select_cb(
+            context,
+            { _, chosen, length, offered, offeredCount, list in
+                guard let chosen, let length, let list else { return SSL_TLSEXT_ERR_NOACK }
+                let ours = list.assumingMemoryBound(to: UInt8.self)
+                let count = UInt32(ours[0]) << 8 | UInt32(ours[1])
+                var found: UnsafeMutablePointer<UInt8>?
+                let result = SSL_select_next_proto(&found, length, ours + 3, count, offered, offeredCount)
+                guard result == OPENSSL_NPN_NEGOTIATED else {
+                    return ours[2] == 1 ? SSL_TLSEXT_ERR_ALERT_FATAL : SSL_TLSEXT_ERR_NOACK
+                }
+                chosen.pointee = UnsafePointer(found)
+                return SSL_TLSEXT_ERR_OK
+            }, list.baseAddress)
     }
 }

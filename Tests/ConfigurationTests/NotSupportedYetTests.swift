@@ -48,11 +48,10 @@ import Testing
             .route("callers.tls_names", "callers: {tls_names: [a]}"),
             .route("callers.token", "callers: {token: env:T}"),
             Case("route.token_stub", "routes: [{listen: \"127.0.0.1:1\", token_stub: {}}]"),
-            .listener("tls", "tls: [{certificate: /c, key: env:K}]"),
             .listener("mode=forward_proxy", "mode: forward_proxy"),
             .listener("mode=transparent", "mode: transparent"),
             .listener("intercept", "intercept: {ca: /c, hosts: [h]}"),
-            .listener("proxy_protocol", "proxy_protocol: {from: 10.0.0.0/8}"), .listener("http=2", "http: [1.1, 2]"),
+            .listener("http=2", "http: [1.1, 2]"),
             Case("store.shared", Trial.around(top: "store: {shared: \"rediss://r\", key: env:K}")),
             Case("configuration.sandbox=on", Trial.around(top: "sandbox: on")),
         ]

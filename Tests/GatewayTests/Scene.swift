@@ -56,10 +56,11 @@ final class Scene {
 
     // MARK: - Callers
 
-    /// A caller's connection, from a loopback address.
-    func call() -> Peer {
+    /// A caller's connection, from a loopback address where no other is said.
+    func call(from address: String? = nil) -> Peer {
         let (descriptor, peer) = kernel.pair()
-        data.admit(descriptor, from: SocketAddress(host: "127.0.0.1", port: 40_000), listener: plan.listeners[0])
+        data.admit(
+            descriptor, from: SocketAddress(host: address ?? "127.0.0.1", port: 40_000), listener: plan.listeners[0])
         callers.append(peer)
         return peer
     }
@@ -125,7 +126,7 @@ final class Scene {
     }
 
     func expectNothingLeft(_ sourceLocation: SourceLocation = #_sourceLocation) {
-        #expect(data.callers.isEmpty, "callers", sourceLocation: sourceLocation)
+        #expect(data.callers.isEmpty && data.arrivals.isEmpty, "callers", sourceLocation: sourceLocation)
         #expect(data.desk.waiters == 0 && data.desk.parked.isEmpty, "waiters", sourceLocation: sourceLocation)
         #expect(data.buffers.pool.taken == 0, "blocks", sourceLocation: sourceLocation)
         #expect(
@@ -145,6 +146,12 @@ final class Scene {
     func requests(_ status: Int) -> UInt64 {
         guard let row = plan.metrics.requests.last else { return 0 }
         return board.snapshot().value(row[StatusColumns.column(of: status)])
+    }
+
+    /// Odd events of a kind, by the metrics.
+    func glitches(_ glitch: Glitch) -> UInt64 {
+        guard let index = Glitch.allCases.firstIndex(of: glitch) else { return 0 }
+        return board.snapshot().value(plan.metrics.glitches[index])
     }
 
     var idleUpstreams: Int { data.groups.reduce(0) { $0 + ($1?.idle.count ?? 0) } }

@@ -1,0 +1,263 @@
+internal import Glibc
+internal import Reactor
+internal import TLS
+
+/// A caller's connection between `accept` and its protocol.
+///
+/// In this order, each step bounded in bytes and all of them in time: the PROXY header, the caller's first TLS message, the handshake,
+/// and the choice of the protocol, by ALPN or, in clear text, by the first bytes. Then `DataLoop.serve` hands the socket over with its
+/// TLS state and with every byte that was read and not used. Listeners that need none of this never make one.
+final class Arrival: Stream {
+    unowned(unsafe) let data: DataLoop
+    let listener: ListenerPlan
+    private(set) var peer: CallerPeer
+    private var step: Step
+    /// The caller's own hello, once it is read: before a certificate is chosen.
+    private(set) var hello: ClientHello?
+    private var drained = 0
+    let startedAt: UInt64
+
+    enum Step { case proxyHeader, hello, turn, handshake, preface, refusing, over }
+    enum Deadline { static let arrival: UInt8 = 1, idle: UInt8 = 2, close: UInt8 = 3 }
+
+    /// Nanoseconds from `accept` to the end of the handshake.
+    static let timeout: UInt64 = 10_000_000_000
+    /// The client's connection preface (RFC 9113 section 3.4).
+    static let preface = Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8)
+
+    init(data: DataLoop, listener: ListenerPlan, peer: CallerPeer) {
+        self.data = data
+        self.listener = listener
+        self.peer = peer
+        step = listener.proxyProtocol != nil ? .proxyHeader : listener.tls != nil ? .hello : .preface
+        startedAt = data.loop.now
+        super.init(loop: data.loop, buffers: data.buffers)
+    }
+
+    func begin() {
+        canWrite = true
+        expectFirstBytes()
+    }
+
+    private func expectFirstBytes() {
+        // In clear text a connection may be opened ahead of its use, and then it is as idle as one between two requests.
+        if step == .preface, start == end {
+            expect(by: loop.now + DataLoop.idleCallerTimeout, kind: Deadline.idle)
+        } else {
+            expect(by: startedAt + Self.timeout, kind: Deadline.arrival)
+        }
+    }
+
+    /// Nothing has come of it yet.
+    var isIdle: Bool { step == .preface && start == end }
+
+    // MARK: - Events
+
+    override func ready(_ readiness: Readiness) {
+        note(readiness)
+        if !readiness.isDisjoint(with: [.failed, .hungUp]) { return close() }
+        advance()
+    }
+
+    override func deadlinePassed(_ kind: UInt8) {
+        if kind == Deadline.arrival, step != .proxyHeader { data.noteGlitch(.slowArrival) }
+        close()
+    }
+
+    /// Takes steps until one has to wait.
+    func advance() {
+        while true {
+            switch step {
+            case .proxyHeader: guard readProxyHeader() else { return }
+            case .hello: guard readHello() else { return }
+            case .turn, .over: return
+            case .handshake: return shake()
+            case .preface: return choose()
+            case .refusing: return drain()
+            }
+        }
+    }
+
+    /// - Returns: false when there is nothing to read now, or the connection is over.
+    private func readMore() -> Bool {
+        switch fill() {
+        case .bytes: return true
+        case .notNow:
+            releaseEmptyBlock()
+            return false
+        case .blockFull, .noBuffer, .ended, .truncated, .failed:
+            close()
+            return false
+        }
+    }
+
+    // MARK: - PROXY
+
+    private func readProxyHeader() -> Bool {
+        guard let plan = listener.proxyProtocol else { return false }
+        switch ProxyHeader.read(input, versions: plan.versions) {
+        case .incomplete: return readMore()
+        case .refused:
+            data.noteGlitch(.proxyHeader)
+            close()
+            return false
+        case .complete(let header):
+            start += header.length
+            if start == end { (start, end) = (0, 0) }
+            identify(header.origin)
+            guard data.count(&peer) else {
+                refuse(Fault(.tooManyConnections, retryAfter: 1))
+                return false
+            }
+            step = listener.tls != nil ? .hello : .preface
+            expectFirstBytes()
+            return true
+        }
+    }
+
+    private func identify(_ origin: ProxyHeader.Origin) {
+        switch origin {
+        // The proxy's own connection: what the socket says is true.
+        case .proxy: break
+        case .unknown:
+            peer.address = nil
+            peer.isLocal = false
+        case .caller(let address):
+            // Not even by an address block that holds it may a claimed loopback address be admitted: it is the proxy's machine that the
+            // caller is local to, at best.
+            peer.address = address.isLoopback || address.isUnspecified ? nil : address
+            peer.isLocal = false
+        }
+    }
+
+    // MARK: - TLS
+
+    private func readHello() -> Bool {
+        switch ClientHello.read(input) {
+        case .incomplete: return readMore()
+        case .notTLS:
+            // Most often a request in clear text: somebody wrote http: where https: is needed.
+            data.noteGlitch(.clearTextOnTLS)
+            let letter = input.first.map { (0x41...0x5a).contains($0 & 0xdf) } ?? false
+            if letter { refuse(Self.clearTextAnswer) } else { close() }
+            return false
+        case .unreadable: hello = ClientHello()
+        case .complete(let read): hello = read
+        }
+        // The handshake's arithmetic is the most that anybody can make us do with few bytes: in turns, a few at a time.
+        step = .turn
+        data.queueHandshake(self)
+        return false
+    }
+
+    /// Its turn has come: chooses the certificate and begins.
+    func beginHandshake() {
+        guard step == .turn, let listenerTLS = listener.tls else { return }
+        let identity = listenerTLS.identity(for: hello?.serverName)
+        do {
+            tls = try TLSConnection(server: identity.configuration, wire: self, received: Array(input))
+        } catch {
+            return close()
+        }
+        if let block { buffers.give(block) }
+        (block, start, end) = (nil, 0, 0)
+        step = .handshake
+        advance()
+    }
+
+    private func shake() {
+        guard let tls else { return }
+        switch tls.handshake() {
+        case .wantsRead: canRead = false
+        case .wantsWrite: canWrite = false
+        case .failed(let fault):
+            data.noteHandshakeFailure(fault, listener: listener)
+            close()
+        case .done:
+            peer.isSecure = true
+            peer.tls = CallerTLS(
+                names: (tls.peerNames ?? []).map { Array($0.utf8) }, serverName: hello?.serverName)
+            // What came behind the handshake may lie inside OpenSSL already, and no edge will tell of it.
+            canRead = true
+            if tls.negotiatedProtocol == "h2" { return serve(.http2) }
+            // Without ALPN there is no HTTP/2 over TLS (RFC 9113 section 3.2).
+            guard listener.speaks(.http1) else { return refuse(Fault(.unsupportedVersion)) }
+            serve(.http1)
+        }
+    }
+
+    // MARK: - Clear text
+
+    private func choose() {
+        guard listener.speaks(.http2) else { return serve(.http1) }
+        while true {
+            let count = min(end - start, Self.preface.count)
+            if input.prefix(count).elementsEqual(Self.preface.prefix(count)) {
+                if count == Self.preface.count { return serve(.http2) }
+            } else {
+                guard listener.speaks(.http1) else { return refuse(Fault(.unsupportedVersion)) }
+                return serve(.http1)
+            }
+            let wasIdle = start == end
+            guard readMore() else {
+                if step == .preface, !wasIdle {
+                    expect(by: max(startedAt + Self.timeout, loop.now), kind: Deadline.arrival)
+                }
+                return
+            }
+        }
+    }
+
+    // MARK: - Ends
+
+    private func serve(_ version: ApplicationProtocol) {
+        step = .over
+        data.serve(self, by: version)
+    }
+
+    private static let clearTextAnswer: [UInt8] = {
+        let body = "This port speaks TLS: use https:// here.\n"
+        let head =
+            "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nContent-Length: \(body.utf8.count)\r\n"
+            + "Connection: close\r\n\r\n"
+        return Array((head + body).utf8)
+    }()
+
+    /// Answers what can be answered, then reads for a moment what was still sent: closing at once would reset the connection, and the reset
+    /// can overtake the answer.
+    private func refuse(_ fault: Fault) {
+        // Before the handshake a TLS caller could not read it.
+        if listener.tls != nil, tls == nil { return close() }
+        refuse(fault.message(pseudonym: data.pseudonym, route: nil, headOnly: false, close: true))
+    }
+
+    private func refuse(_ message: [UInt8]) {
+        step = .refusing
+        guard message.withUnsafeBytes({ send($0) }), !hasPending else { return close() }
+        tls?.shutdown()
+        loop.kernel.shutdownWriting(descriptor)
+        expect(by: loop.now + DataLoop.lingerTimeout, kind: Deadline.close)
+        drain()
+    }
+
+    private func drain() {
+        while true {
+            (start, end) = (0, 0)
+            guard case .bytes(let count) = fill() else {
+                if canRead || inputEnded { close() }
+                return
+            }
+            drained += count
+            if drained > DataLoop.lingerBytes { return close() }
+        }
+    }
+
+    func close() {
+        step = .over
+        tearDown()
+        data.arrivalClosed(self)
+    }
+}
+
+/// Who can serve a connection.
+enum ApplicationProtocol: Sendable { case http1, http2 }

@@ -1,0 +1,147 @@
+internal import Reactor
+internal import TLS
+internal import Telemetry
+
+/// Where callers come in: from `accept`, through an arrival where the listener needs one, to the protocol that serves them.
+extension DataLoop {
+    /// Connections that begin their handshake in one turn of the loop. One takes a millisecond with RSA; requests must not wait for many.
+    static let handshakesPerTurn = 4
+    /// Connections that may be on their way to a protocol, a loop. Past it the oldest gives way: it has had the most time, and whoever
+    /// means it only needs milliseconds.
+    static let arrivalLimit = 1024
+
+    func admit(_ descriptor: Int32, from address: SocketAddress?, listener: ListenerPlan) {
+        var peer = CallerPeer(isLocal: listener.isUnix, address: nil, user: nil)
+        if !listener.isUnix {
+            peer.address = address
+            peer.isLocal = address?.isLocal(in: local) ?? false
+        }
+        if let proxy = listener.proxyProtocol {
+            // Served without a header, they could pass for whom they like as soon as somebody forgets that `from` is not `callers`.
+            guard let address, proxy.from.contains(where: { $0.contains(address) }) else {
+                metrics.glitch(.proxyHeader)
+                return loop.kernel.close(descriptor)
+            }
+        }
+        // Behind a proxy all connections have its address; they are counted when it is known for whom they are.
+        let isCounted = listener.proxyProtocol != nil || count(&peer)
+        guard isCounted, connections < limits.connections else {
+            if isCounted { uncount(peer) }
+            return turnAway(descriptor, listener: listener)
+        }
+        if listener.isUnix {
+            peer.user = loop.kernel.peerUser(descriptor)
+        } else {
+            loop.kernel.setNoDelay(descriptor)
+        }
+        if listener.needsArrival {
+            let arrival = Arrival(data: self, listener: listener, peer: peer)
+            guard enter(arrival, descriptor, peer) else { return }
+            if arrivals.count >= Self.arrivalLimit { dropOldestArrival() }
+            arrivals[ObjectIdentifier(arrival)] = arrival
+            arrival.begin()
+        } else {
+            let caller = CallerConnection(data: self, listener: listener, peer: peer)
+            guard enter(caller, descriptor, peer) else { return }
+            addCaller(caller)
+            caller.begin()
+        }
+    }
+
+    private func enter(_ stream: Stream, _ descriptor: Int32, _ peer: CallerPeer) -> Bool {
+        guard loop.watch(stream, descriptor: descriptor) else {
+            uncount(peer)
+            loop.kernel.close(descriptor)
+            return false
+        }
+        metrics.callerOpened()
+        return true
+    }
+
+    private func turnAway(_ descriptor: Int32, listener: ListenerPlan) {
+        metrics.glitch(.connectionLimit)
+        if listener.tls == nil {
+            let message = Fault(.tooManyConnections, retryAfter: 1)
+                .message(pseudonym: pseudonym, route: nil, headOnly: false, close: true)
+            // One attempt: a caller over the limit gets no buffer of ours.
+            _ = message.withUnsafeBytes { loop.kernel.write(descriptor, $0) }
+        }
+        loop.kernel.close(descriptor)
+    }
+
+    /// Callers in any state.
+    var connections: Int { callers.count + arrivals.count }
+
+    // MARK: - The hand-over
+
+    /// The one place that decides which object serves a connection. Takes the arrival's socket, TLS state and unread bytes; the arrival is
+    /// over when this returns.
+    func serve(_ arrival: Arrival, by version: ApplicationProtocol) {
+        arrivals.removeValue(forKey: ObjectIdentifier(arrival))
+        switch version {
+        // No listener offers HTTP/2 until there is a session to take it.
+        case .http1, .http2:
+            let caller = CallerConnection(data: self, listener: arrival.listener, peer: arrival.peer)
+            arrival.handOver(to: caller)
+            addCaller(caller)
+            caller.begin()
+            // What was read with the handshake or the first bytes is there without another edge.
+            caller.continueIfReading()
+        }
+    }
+
+    // MARK: - Arrivals
+
+    func arrivalClosed(_ arrival: Arrival) {
+        guard arrivals.removeValue(forKey: ObjectIdentifier(arrival)) != nil else { return }
+        metrics.callerClosed()
+        uncount(arrival.peer)
+        finishDrain()
+    }
+
+    private func dropOldestArrival() {
+        metrics.glitch(.arrivalLimit)
+        arrivals.values.min { $0.startedAt < $1.startedAt }?.close()
+    }
+
+    /// Takes its turn at the end of this turn of the loop, or of a later one.
+    func queueHandshake(_ arrival: Arrival) {
+        handshakes.append(arrival)
+        if handshakes.count == 1 { loop.putOffToEndOfTurn { [unowned self] in beginHandshakes() } }
+    }
+
+    private func beginHandshakes() {
+        let count = min(handshakes.count, Self.handshakesPerTurn)
+        let batch = handshakes.prefix(count)
+        for arrival in batch { arrival.beginHandshake() }
+        handshakes.removeFirst(count)
+        // Put off while the turn ends, it comes in the next one: between the two, others are served.
+        if !handshakes.isEmpty { loop.putOffToEndOfTurn { [unowned self] in beginHandshakes() } }
+    }
+
+    /// Says each reason once in a row: a scanner would otherwise fill the log.
+    func noteHandshakeFailure(_ fault: TLSFault, listener: ListenerPlan) {
+        metrics.glitch(.handshakeFailed)
+        let text = "\(fault)"
+        guard text != lastHandshakeFailure else { return }
+        lastHandshakeFailure = text
+        events.info(
+            "TLS handshake with a caller failed",
+            [LogField("listener", .name(listener.text)), LogField("reason", .name(text))])
+    }
+
+    // MARK: - Census
+
+    /// Counts the connection under its caller's address.
+    /// - Returns: false when that address has as many as it may.
+    func count(_ peer: inout CallerPeer) -> Bool {
+        guard let census, let address = peer.address else { return true }
+        guard census.enter(address) else { return false }
+        peer.countedAs = address
+        return true
+    }
+
+    func uncount(_ peer: CallerPeer) {
+        if let address = peer.countedAs { census?.leave(address) }
+    }
+}

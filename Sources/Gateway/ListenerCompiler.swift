@@ -1,0 +1,97 @@
+internal import Configuration
+internal import Glibc
+internal import Reactor
+internal import TLS
+
+/// Turns the configuration's listeners into plans, with their certificates read.
+struct ListenerCompiler {
+    let configuration: Configuration
+    let environment: @Sendable (String) -> String?
+
+    /// Listeners that a route names, in the order in which routes name them.
+    func compile(_ routes: [RoutePlan]) throws(GatewayFault) -> [ListenerPlan] {
+        var order: [SocketAddress] = []
+        var members: [SocketAddress: [RoutePlan]] = [:]
+        var configured: [SocketAddress: Listener] = [:]
+        for (index, route) in configuration.routes.enumerated() {
+            for listen in route.listen {
+                let listener = configuration.listener(named: listen)
+                guard let address = SocketAddress(parsing: listener.map { "\($0.address)" } ?? listen) else {
+                    throw GatewayFault("route \(route.name): cannot listen on \(listen)")
+                }
+                if members[address] == nil { order.append(address) }
+                members[address, default: []].append(routes[index])
+                configured[address] = listener
+            }
+        }
+        var plans: [ListenerPlan] = []
+        for (index, address) in order.enumerated() {
+            let listener = configured[address]
+            plans.append(
+                ListenerPlan(
+                    index: index, address: address, text: "\(address)", isUnix: address.family == .unix,
+                    isLoopback: address.family != .unix && address.isLoopback, routes: members[address] ?? [],
+                    tls: try listener.flatMap { listener throws(GatewayFault) in try tls(of: listener) },
+                    proxyProtocol: listener.flatMap { proxyProtocol(of: $0) },
+                    forwardedFrom: (listener?.forwardedFrom ?? []).compactMap { AddressRange($0) },
+                    protocols: protocols(of: listener)))
+        }
+        return plans
+    }
+
+    private func proxyProtocol(of listener: Listener) -> ProxyProtocolPlan? {
+        listener.proxyProtocol.map {
+            ProxyProtocolPlan(versions: Set($0.versions), from: $0.from.compactMap { AddressRange($0) })
+        }
+    }
+
+    private func protocols(of listener: Listener?) -> [ApplicationProtocol] {
+        let versions: [Listener.HTTPVersion] = listener?.http ?? [.http1]
+        return versions.map { $0 == .http2 ? .http2 : .http1 }
+    }
+
+    // MARK: - Certificates
+
+    private func tls(of listener: Listener) throws(GatewayFault) -> ListenerTLS? {
+        guard !listener.tls.isEmpty else { return nil }
+        var identities: [ServerIdentity] = []
+        for (index, entry) in listener.tls.enumerated() {
+            do {
+                let key = try readSecret(entry.key, environment: environment, policy: configuration.secretFiles)
+                let material = ServerIdentity.Material(
+                    certificate: try read(entry.certificate), key: key.withBytes { Array($0) },
+                    callerAuthorities: try entry.clientCA.map { path throws(GatewayFault) in try read(path) })
+                identities.append(
+                    try ServerIdentity(
+                        material, protocols: alpn(of: listener), context: "\(listener.name)/\(index)"))
+            } catch {
+                throw GatewayFault("listener \(listener.name): tls: \(entry.certificate): \(error)")
+            }
+        }
+        return ListenerTLS(identities)
+    }
+
+    /// Names for ALPN, HTTP/2 first; HTTP/1.0 clients exist that say so (RFC 7301 section 6).
+    private func alpn(of listener: Listener) -> [String] {
+        let versions = protocols(of: listener)
+        return (versions.contains(.http2) ? ["h2"] : []) + (versions.contains(.http1) ? ["http/1.1", "http/1.0"] : [])
+    }
+
+    /// Bytes of a certificate file at most.
+    private static let fileLimit = 1 << 20
+
+    private func read(_ path: String) throws(GatewayFault) -> [UInt8] {
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
+        guard descriptor >= 0 else { throw GatewayFault("\(path): \(String(cString: strerror(errno)))") }
+        defer { close(descriptor) }
+        var bytes: [UInt8] = []
+        var piece = [UInt8](repeating: 0, count: 64 * 1024)
+        while bytes.count <= Self.fileLimit {
+            let count = Glibc.read(descriptor, &piece, piece.count)
+            if count == 0 { return bytes }
+            guard count > 0 else { throw GatewayFault("\(path): \(String(cString: strerror(errno)))") }
+            bytes += piece[..<count]
+        }
+        throw GatewayFault("\(path): larger than 1 MiB")
+    }
+}

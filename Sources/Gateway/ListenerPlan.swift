@@ -1,0 +1,48 @@
+internal import Reactor
+
+/// A listener as the data path needs it.
+final class ListenerPlan: Sendable {
+    let index: Int
+    let address: SocketAddress
+    let text: String
+    let isUnix: Bool
+    /// A loopback TCP address: a browser on this machine can reach it, so Host and Origin are checked.
+    let isLoopback: Bool
+    let routes: [RoutePlan]
+    /// Nil in clear text.
+    let tls: ListenerTLS?
+    let proxyProtocol: ProxyProtocolPlan?
+    /// Whose `Forwarded` and `X-Forwarded-*` are believed, by `CallerPeer.address`; empty: nobody's.
+    let forwardedFrom: [AddressRange]
+    /// At least one.
+    let protocols: [ApplicationProtocol]
+
+    init(
+        index: Int, address: SocketAddress, text: String, isUnix: Bool, isLoopback: Bool, routes: [RoutePlan],
+        tls: ListenerTLS? = nil, proxyProtocol: ProxyProtocolPlan? = nil, forwardedFrom: [AddressRange] = [],
+        protocols: [ApplicationProtocol] = [.http1]
+    ) {
+        self.index = index
+        self.address = address
+        self.text = text
+        self.isUnix = isUnix
+        self.isLoopback = isLoopback
+        self.routes = routes
+        self.tls = tls
+        self.proxyProtocol = proxyProtocol
+        self.forwardedFrom = forwardedFrom
+        self.protocols = protocols
+        needsArrival = tls != nil || proxyProtocol != nil || protocols != [.http1]
+    }
+
+    /// Something stands before the first request: a header, a handshake, or the question which protocol this is.
+    let needsArrival: Bool
+
+    func speaks(_ version: ApplicationProtocol) -> Bool { protocols.contains(version) }
+}
+
+/// PROXY headers: required from these, and nobody else may connect.
+struct ProxyProtocolPlan: Sendable {
+    let versions: Set<Int>
+    let from: [AddressRange]
+}
