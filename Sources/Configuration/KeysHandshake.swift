@@ -34,11 +34,26 @@ extension Keys {
                 "basic_encoding", .words(OAuth2Handshake.BasicEncoding.self),
                 "Whether id and secret are form-encoded before Basic."),
             KeySpec("key", .secret, "The key that signs assertions or proofs."),
-            KeySpec("assertion", .secret, "The assertion of jwt_bearer or saml2_bearer."),
+            KeySpec(
+                "assertion", .secret,
+                "The assertion of jwt_bearer, or of saml2_bearer as XML or base64; read anew for every grant."),
             KeySpec("username", .text(.line), "The user of grant password."),
             KeySpec("password", .secret, "The password of grant password."),
-            KeySpec("refresh_token", .secret, "The first refresh token of grant refresh_token."),
-            KeySpec("subject_token", .secret, "The token to exchange."),
+            KeySpec(
+                "refresh_token", .secret,
+                "The first refresh token of grant refresh_token; those that replace it go to the store."),
+            KeySpec(
+                "subject_token", .either([.secret, .block(subjectToken)]),
+                "The token to exchange: a secret, or that of another identity."),
+            KeySpec(
+                "subject_token_type", .text(.line),
+                "Its type: access_token, refresh_token, id_token, saml1, saml2, jwt, or a URI.", default: "access_token"
+            ),
+            KeySpec("actor_token", .secret, "The token of the party that acts for the subject."),
+            KeySpec("actor_token_type", .text(.line), "Its type, as subject_token_type."),
+            KeySpec(
+                "requested_token_type", .text(.line),
+                "The type to ask for, as subject_token_type; without it the issuer decides."),
             KeySpec("extra", .named(.line, .text(.anyLine)), "Further members of the token request."),
             KeySpec("headers", .named(.headerName, .text(.headerValue)), "Further headers of the token request."),
             KeySpec("allowed_scopes", .list(.text(.scope)), "The only scopes that routes may ask for."),
@@ -49,6 +64,14 @@ extension Keys {
                 "identity_domain_header", .text(.headerName), "The header that carries the tenant.",
                 default: "X-USER-IDENTITY-DOMAIN-NAME"),
             KeySpec("dpop", .boolean, "Proof of possession with every request.", default: "false"),
+        ])
+
+    static let subjectToken = Block(
+        name: "subject_token", description: "The token of another identity.",
+        keys: [
+            KeySpec(
+                "identity", .text(.name), "The identity whose new token is exchanged, with that identity's own scopes.",
+                required: true)
         ])
 
     static let oamWebgate = Block(

@@ -43,13 +43,19 @@ public struct OAuth2Handshake: Sendable, Equatable {
     public var clientSecret: SecretReference?
     public var clientAuth: ClientAuth
     public var basicEncoding: BasicEncoding
-    /// The remaining optional ones belong to grants and methods that are not built yet.
+    /// Not built yet.
     public var key: SecretReference?
+    /// Each of the following belongs to one grant and is nil with others.
     public var assertion: SecretReference?
     public var username: String?
     public var password: SecretReference?
     public var refreshToken: SecretReference?
-    public var subjectToken: SecretReference?
+    public var subjectToken: SubjectToken?
+    /// Token types are URIs (RFC 8693 §3).
+    public var subjectTokenType: String?
+    public var actorToken: SecretReference?
+    public var actorTokenType: String?
+    public var requestedTokenType: String?
     /// Further members of the token request, in the order of the file.
     public var extra: [NamedValue]
     /// Further header fields of the token request, in the order of the file.
@@ -63,6 +69,22 @@ public struct OAuth2Handshake: Sendable, Equatable {
     public var identityDomainHeader: String
     /// Not built yet.
     public var dpop: Bool
+}
+
+extension OAuth2Handshake {
+    /// Members of a token request that have a key of their own, so that `extra` may not set them.
+    static let ownMembers: Set = [
+        "grant_type", "client_id", "client_secret", "client_assertion", "client_assertion_type", "scope", "username",
+        "password", "refresh_token", "assertion", "subject_token", "subject_token_type", "actor_token",
+        "actor_token_type", "requested_token_type", "code", "code_verifier", "redirect_uri", "device_code",
+    ]
+}
+
+/// Where the token comes from that is exchanged.
+public enum SubjectToken: Sendable, Equatable {
+    case secret(SecretReference)
+    /// A new token of the identity with this name.
+    case identity(String)
 }
 
 /// `oam_webgate`: an OAM WebGate with Mobile & Social (protocols/oam.md §7).

@@ -7,11 +7,8 @@ enum NotSupportedYet {
         "identity.adobe_pass", "identity.recipe",
 
         "oauth2.issuer", "oauth2.dpop=true",
-        "oauth2.grant=password", "oauth2.grant=refresh_token", "oauth2.grant=authorization_code",
-        "oauth2.grant=device_code", "oauth2.grant=jwt_bearer", "oauth2.grant=saml2_bearer",
-        "oauth2.grant=token_exchange",
+        "oauth2.grant=authorization_code", "oauth2.grant=device_code",
         "oauth2.client_auth=private_key_jwt", "oauth2.client_auth=client_secret_jwt", "oauth2.client_auth=tls",
-        "oauth2.client_auth=none",
 
         "token.connectivity=online", "token.connectivity=offline",
         "network.proxy",

@@ -52,6 +52,10 @@ extension Configuration {
     }
 }
 
+extension SubjectToken {
+    var secret: SecretReference? { if case .secret(let reference) = self { reference } else { nil } }
+}
+
 extension Handshake {
     /// The secrets of the handshake by their keys.
     public var secrets: [(key: String, reference: SecretReference)] {
@@ -63,7 +67,7 @@ extension Handshake {
                 [
                     ("client_secret", oauth2.clientSecret), ("key", oauth2.key), ("assertion", oauth2.assertion),
                     ("password", oauth2.password), ("refresh_token", oauth2.refreshToken),
-                    ("subject_token", oauth2.subjectToken),
+                    ("subject_token", oauth2.subjectToken?.secret), ("actor_token", oauth2.actorToken),
                 ]
             case .oamWebgate(let webgate): [("password", webgate.password)]
             case .notBuilt: []

@@ -1,6 +1,7 @@
 extension TreeDecoder {
     mutating func decodeIdentities() {
         for entry in root.entry("identities")?.value.map ?? [] { decodeIdentity(entry) }
+        checkExchanges()
     }
 
     private mutating func decodeIdentity(_ entry: Node.Entry) {
@@ -83,78 +84,6 @@ extension TreeDecoder {
         }
     }
 
-    private mutating func oauth2(_ reader: BlockReader, network: Network, place: String) -> OAuth2Handshake {
-        let oauth2 = OAuth2Handshake(
-            issuer: reader.httpURL("issuer"), tokenURL: reader.httpURL("token_url"), grant: reader.word("grant"),
-            clientID: reader.text("client_id") ?? "", clientSecret: reader.secret("client_secret"),
-            clientAuth: reader.word("client_auth"), basicEncoding: reader.word("basic_encoding"),
-            key: reader.secret("key"), assertion: reader.secret("assertion"), username: reader.text("username"),
-            password: reader.secret("password"), refreshToken: reader.secret("refresh_token"),
-            subjectToken: reader.secret("subject_token"), extra: reader.pairs("extra"),
-            headers: reader.pairs("headers"), allowedScopes: reader.texts("allowed_scopes"),
-            allowedIssuers: reader.list("allowed_issuers", BlockReader.httpURL),
-            identityDomain: reader.text("identity_domain"),
-            identityDomainHeader: reader.text("identity_domain_header") ?? "", dpop: reader.boolean("dpop"))
-        guard reader.node != nil else { return oauth2 }
-        switch (!reader.lacks("issuer"), !reader.lacks("token_url")) {
-        case (false, false): error("\(place) needs 'token_url' or 'issuer'", reader.mark)
-        case (true, true):
-            error("\(place) has 'issuer' and 'token_url'; it needs one of them", reader.mark("token_url"))
-        default: break
-        }
-        if let url = oauth2.tokenURL { requireSafe(url, network, reader.mark("token_url"), "'token_url' of \(place)") }
-        if let url = oauth2.issuer { requireSafe(url, network, reader.mark("issuer"), "'issuer' of \(place)") }
-        checkClient(oauth2, reader, place)
-        checkGrant(oauth2, reader, place)
-        let own = ["grant_type", "client_id", "client_secret", "scope"]
-        for pair in oauth2.extra where own.contains(pair.name) {
-            error("'\(pair.name)' in 'extra' of \(place) is set by its own key", reader.mark("extra"))
-        }
-        for pair in oauth2.headers {
-            if ReservedHeader.contains(pair.name) || ["authorization", "content-type"].contains(pair.name.lowercased())
-            {
-                error("'\(pair.name)' in 'headers' of \(place) is set by the gateway itself", reader.mark("headers"))
-            }
-        }
-        return oauth2
-    }
-
-    private mutating func checkClient(_ oauth2: OAuth2Handshake, _ reader: BlockReader, _ place: String) {
-        switch oauth2.clientAuth {
-        case .basic, .post, .clientSecretJWT:
-            if reader.lacks("client_secret") {
-                error("\(place) needs 'client_secret' for 'client_auth: \(oauth2.clientAuth.rawValue)'", reader.mark)
-            }
-        case .privateKeyJWT:
-            if reader.lacks("key") { error("\(place) needs 'key' for 'client_auth: private_key_jwt'", reader.mark) }
-        case .tls, .none: break
-        }
-        if reader.has("basic_encoding"), oauth2.clientAuth != .basic {
-            error("'basic_encoding' of \(place) is used only with 'client_auth: basic'", reader.mark("basic_encoding"))
-        }
-    }
-
-    private mutating func checkGrant(_ oauth2: OAuth2Handshake, _ reader: BlockReader, _ place: String) {
-        let needs: [String]
-        switch oauth2.grant {
-        case .clientCredentials, .authorizationCode, .deviceCode: needs = []
-        case .password: needs = ["username", "password"]
-        case .refreshToken: needs = ["refresh_token"]
-        case .jwtBearer, .saml2Bearer: needs = ["assertion"]
-        case .tokenExchange: needs = ["subject_token"]
-        }
-        let grant = oauth2.grant.rawValue
-        for key in ["username", "password", "refresh_token", "assertion", "subject_token"]
-        where reader.has(key) && !needs.contains(key) {
-            error("'\(key)' of \(place) is not used by 'grant: \(grant)'", reader.mark(key))
-        }
-        // A grant that is not supported was reported; what it lacks is noise beside that.
-        guard !NotSupportedYet.refuses(block: "oauth2", key: "grant", word: grant) else { return }
-        for key in needs where reader.lacks(key) && !(oauth2.grant == .jwtBearer && reader.has("key")) {
-            error("\(place) needs '\(key)' for 'grant: \(grant)'", reader.mark)
-        }
-    }
-
     private mutating func oamWebgate(_ reader: BlockReader, network: Network, place: String) -> OAMWebgateHandshake {
         let paths = reader.inside("paths", Keys.oamPaths)
         func path(_ key: String) -> String { paths.parsed(key, AddressParser.servicePath) ?? "" }
@@ -194,7 +123,7 @@ extension TreeDecoder {
     }
 
     /// Clear text to an issuer needs to be asked for, except on this machine (design §5.4).
-    private mutating func requireSafe(_ url: ServiceURL, _ network: Network, _ mark: Mark, _ what: String) {
+    mutating func requireSafe(_ url: ServiceURL, _ network: Network, _ mark: Mark, _ what: String) {
         guard url.origin.isCleartext, !url.origin.isLoopback, !network.allowCleartext else { return }
         error("\(what) sends credentials in clear text; use https:, or network: {allow_cleartext: true}", mark)
     }

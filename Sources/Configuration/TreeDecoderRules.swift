@@ -129,6 +129,14 @@ extension TreeDecoder {
             error("'routes' is empty, so there is nothing to serve", root.mark("routes"))
         }
         checkAdminAddress(configuration)
+        for identity in configuration.identities {
+            guard case .oauth2(let oauth2) = identity.handshake, oauth2.grant == .refreshToken,
+                configuration.store.path == nil || !identity.token.persist
+            else { continue }
+            warning(
+                "identity '\(identity.name)' lives on a refresh token that is not stored: if the issuer replaces it, it is lost at the next restart",
+                identity.mark)
+        }
         guard configuration.store.path == nil else { return }
         for identity in configuration.identities where identity.handshake.sendsPassword {
             warning(

@@ -24,6 +24,7 @@ struct IdentityCompiler {
         let kept = KeptIdentity(
             plan: plan, digest: digest, policy: policy, account: account(of: identity), issuer: issuer(of: identity))
         kept.probe = probe(of: identity.handshake)
+        kept.scopes = identity.scopes
         return kept
     }
 
@@ -63,6 +64,7 @@ struct IdentityCompiler {
             default: .basic
             }
         settings.basicEncoding = configured.basicEncoding == .raw ? .raw : .form
+        settings.grant = grant(configured)
         settings.extra = configured.extra.map { ($0.name, $0.value) }
         settings.headers = configured.headers.map { ($0.name, $0.value) }
         settings.allowedScopes = configured.allowedScopes
@@ -70,6 +72,24 @@ struct IdentityCompiler {
         settings.identityDomain = configured.identityDomain
         settings.identityDomainHeader = configured.identityDomainHeader
         return settings
+    }
+
+    private func grant(_ configured: ConfiguredOAuth2) -> OAuth2Settings.Grant {
+        switch configured.grant {
+        // The last two are refused before anything is compiled.
+        case .clientCredentials, .authorizationCode, .deviceCode: return .clientCredentials
+        case .password: return .password(username: configured.username ?? "")
+        case .refreshToken: return .refreshToken
+        case .jwtBearer: return .jwtBearer
+        case .saml2Bearer: return .saml2Bearer
+        case .tokenExchange:
+            var exchange = OAuth2Settings.TokenExchange()
+            if case .identity(let name)? = configured.subjectToken { exchange.subject = .identity(name) }
+            if let type = configured.subjectTokenType { exchange.subjectType = type }
+            exchange.actorType = configured.actorTokenType
+            exchange.requestedType = configured.requestedTokenType
+            return .tokenExchange(exchange)
+        }
     }
 
     private func settings(_ configured: ConfiguredWebGate) throws(Handshakes.GrantFailure) -> OAMWebGateSettings {
@@ -206,7 +226,10 @@ struct IdentityCompiler {
                 issuer: Tokens.Origin(scheme: "basic", host: ByteString(identity.name), port: 0),
                 user: ByteString(configured.username))
         case .oauth2(let configured):
-            configured.tokenURL.map { Account(issuer: Tokens.Origin($0.origin), user: ByteString(configured.clientID)) }
+            configured.tokenURL.map {
+                Account(
+                    issuer: Tokens.Origin($0.origin), user: ByteString(configured.username ?? configured.clientID))
+            }
         case .static, .notBuilt: nil
         }
     }

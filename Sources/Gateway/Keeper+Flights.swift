@@ -36,10 +36,8 @@ extension Keeper {
             let grant = try await identity.plan.handshake.acquire(wanted, ledger: ledger, issuer: client)
             land(flight, token, grant, challenge: challenge)
         } catch {
-            // A password step has booked its own attempt.
-            if case .credentialRejected = error, identity.policy.kind == .proactive,
-                identity.policy.secrets["password"] == nil
-            {
+            // A password step has booked its own outcome.
+            if case .credentialRejected = error, identity.policy.kind == .proactive, !identity.policy.sendsPassword {
                 markRejected(identity)
             }
             fail(flight, token, error)

@@ -145,9 +145,10 @@ extension Keeper {
     /// By the value that was read last; nil for schemes without an account, and before the first reading.
     private func mark(of identity: KeptIdentity) -> AttemptMark? {
         guard let account = identity.account else { return nil }
-        let name = identity.policy.secrets["password"] == nil ? "client_secret" : "password"
-        guard let hash = identity.secretHashes[name] else { return nil }
-        return AttemptMark(account: account, secretHash: ByteString(hash))
+        // A password counts alone: a changed client secret is no reason to send a refused one again. Elsewhere any change is.
+        let names = identity.policy.sendsPassword ? ["password"] : identity.policy.secrets.keys.sorted()
+        let hash = names.flatMap { identity.secretHashes[$0] ?? [] }
+        return hash.isEmpty ? nil : AttemptMark(account: account, secretHash: ByteString(hash))
     }
 
     /// Whether a password step would be refused now.
@@ -156,7 +157,7 @@ extension Keeper {
         switch attempts.verdict(for: mark, identity.policy.attempts) {
         case .allowed: return false
         // Lost marks are a reason to hold back a password, which locks an account; a client secret locks nothing.
-        case .unreadable where identity.policy.kind == .proactive: return false
+        case .unreadable where identity.policy.kind == .proactive && !identity.policy.sendsPassword: return false
         case .spent, .lastAttempt, .unreadable: return !hasSession(identity)
         }
     }

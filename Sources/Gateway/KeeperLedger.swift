@@ -94,6 +94,10 @@ final class KeeperLedger: GrantLedger {
         try await keeper.secret(name, of: identity)
     }
 
+    nonisolated(nonsending) func token(of name: String) async throws(Handshakes.GrantFailure) -> Secret {
+        try await keeper.subjectToken(of: name, for: identity)
+    }
+
     nonisolated(nonsending) func spendAttempt(user: String) async throws(Handshakes.GrantFailure) {
         try await keeper.spendAttempt(of: identity)
     }

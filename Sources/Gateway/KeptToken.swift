@@ -65,6 +65,8 @@ final class KeptIdentity: @unchecked Sendable {
     var secretVersion: UInt64 = 1
     var secretHashes: [String: [UInt8]] = [:]
     var secretsCheckedAt: UInt64 = 0
+    /// What a token for another identity's exchange is good for.
+    var scopes: [String] = []
     /// Path that is asked to get a challenge when no caller's request brings one.
     var probe: String?
     /// The mark of a refusal on its way to the store: the caller hears of the refusal after it, so that a crash cannot come between.
@@ -96,6 +98,9 @@ struct IdentityPolicy: Sendable {
     var kind: Kind
     /// The identity must have a token before the gateway is ready.
     var startup: Startup
+
+    /// Whether refusing what it sends may lock an account.
+    var sendsPassword: Bool { secrets["password"] != nil }
 
     enum Kind: Sendable { case fixed, basic, proactive, challengeDriven }
     enum Startup: Sendable { case lazy, wait, required }

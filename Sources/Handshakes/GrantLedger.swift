@@ -59,6 +59,9 @@ public protocol GrantLedger: Sendable {
     /// so that the mark of an attempt and the bytes sent belong together.
     nonisolated(nonsending) func secret(_ name: String) async throws(GrantFailure) -> Secret
 
+    /// A new access token of another identity, for an exchange. Its failure is this flight's.
+    nonisolated(nonsending) func token(of identity: String) async throws(GrantFailure) -> Secret
+
     /// Returns once the mark is on disk; only then may the password, PIN or assertion leave. Only within a step of `session`, whose turn
     /// keeps two flights from spending at once. Throws `.quarantined` when no attempt is left.
     nonisolated(nonsending) func spendAttempt(user: String) async throws(GrantFailure)
@@ -68,6 +71,12 @@ public protocol GrantLedger: Sendable {
 
     /// Nanoseconds of CLOCK_BOOTTIME.
     nonisolated(nonsending) func now() async -> UInt64
+}
+
+extension GrantLedger {
+    public nonisolated(nonsending) func token(of identity: String) async throws(GrantFailure) -> Secret {
+        throw .internal(reason: "no tokens of other identities here")
+    }
 }
 
 /// Names one durable thing of an identity; part of its row's key, so never renamed.

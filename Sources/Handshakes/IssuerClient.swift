@@ -12,7 +12,8 @@ public struct IssuerCall: Sendable {
     public var url: IssuerURL
     public var headers: [(name: String, value: String)]
     public var body: [UInt8]
-    /// Holds a password: never to be sent a second time by the transport, whatever happened to the first.
+    /// Holds a password, or something else that must not arrive twice (a refresh token that its use replaces): never to be sent a
+    /// second time by the transport, whatever happened to the first.
     public var carriesPassword: Bool
 
     public init(

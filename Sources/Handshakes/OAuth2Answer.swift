@@ -1,19 +1,61 @@
 /// What a token endpoint said (RFC 6749 §5), told apart by what is to be done about it.
-enum OAuth2Answer {
-    static func grant(_ answer: IssuerAnswer) throws(GrantFailure) -> AccessGrant {
+struct OAuth2Answer {
+    let result: Result<AccessGrant, GrantFailure>
+    /// Nanoseconds of CLOCK_BOOTTIME, before the request was sent.
+    let sentAt: UInt64
+    /// A new refresh token. It takes the place of the one that was sent, if any, also where the access token beside it is unusable.
+    private(set) var refreshToken: Secret?
+    /// The registered word or Oracle's code that the issuer gave.
+    private(set) var error: String?
+    /// Whether the issuer answers at all: neither overload nor a fault of its own.
+    private(set) var isJudged = true
+
+    init(_ answer: IssuerAnswer) {
+        sentAt = answer.sentAt
         switch answer.status {
         // 201 is what some vendors send.
         case 200, 201:
-            return try success(answer)
+            let object: AnswerObject
+            do throws(AnswerObject.Fault) {
+                object = try AnswerObject(answer.body)
+            } catch {
+                result = .failure(.issuerAnswerInvalid(reason: "token: \(error.rawValue)"))
+                return
+            }
+            error = Self.errorCode(object)
+            do throws(GrantFailure) {
+                refreshToken = try Self.refreshToken(object)
+                result = .success(try Self.success(object, answer))
+            } catch {
+                result = .failure(error)
+            }
         case 300..<400:
-            throw .configuration(
-                reason: "token: redirect (\(answer.status)); the URL is not that of the token endpoint")
+            result = .failure(
+                .configuration(
+                    reason: "token: redirect (\(answer.status)); the URL is not that of the token endpoint"))
+            isJudged = false
         case 408, 425, 429, 500..<600:
-            throw .issuerUnavailable(retryAfterSeconds: answer.retryAfter, reason: "token: status \(answer.status)")
+            result = .failure(
+                .issuerUnavailable(retryAfterSeconds: answer.retryAfter, reason: "token: status \(answer.status)"))
+            isJudged = false
         case 400..<500:
-            throw refusal(answer, try? AnswerObject(answer.body))
+            let object = try? AnswerObject(answer.body)
+            error = object.flatMap(Self.errorCode)
+            result = .failure(Self.refusal(answer, object))
         default:
-            throw .issuerAnswerInvalid(reason: "token: status \(answer.status)")
+            result = .failure(.issuerAnswerInvalid(reason: "token: status \(answer.status)"))
+        }
+    }
+}
+
+extension OAuth2Answer {
+    /// - Parameter code: a refusal with this code is about a secret of ours, which is not to be sent again until it changes.
+    func grant(rejecting code: String? = nil) throws(GrantFailure) -> AccessGrant {
+        do throws(GrantFailure) {
+            return try result.get()
+        } catch {
+            guard let code, code == self.error, case .configuration(let reason) = error else { throw error }
+            throw .credentialRejected(reason: reason)
         }
     }
 }
@@ -21,13 +63,7 @@ enum OAuth2Answer {
 // MARK: - Success
 
 extension OAuth2Answer {
-    private static func success(_ answer: IssuerAnswer) throws(GrantFailure) -> AccessGrant {
-        let object: AnswerObject
-        do throws(AnswerObject.Fault) {
-            object = try AnswerObject(answer.body)
-        } catch {
-            throw .issuerAnswerInvalid(reason: "token: \(error.rawValue)")
-        }
+    private static func success(_ object: AnswerObject, _ answer: IssuerAnswer) throws(GrantFailure) -> AccessGrant {
         guard let member = object["access_token"] else {
             // Some servers put an error into a 200.
             if errorCode(object) != nil { throw refusal(answer, object) }
@@ -71,6 +107,19 @@ extension OAuth2Answer {
         guard seconds > 0 else { throw .issuerAnswerInvalid(reason: "token: expires_in is not positive") }
         let most = Double(AccessGrant.longestLifetime / 1_000_000_000)
         return UInt64(min(seconds, most) * 1e9)
+    }
+
+    private static func refreshToken(_ object: AnswerObject) throws(GrantFailure) -> Secret? {
+        switch object["refresh_token"] {
+        case nil, .null?, .string("")?: return nil
+        case .string(let text)?:
+            let token = Secret(text)
+            guard TokenAlphabet.fieldValue.admits(token) else {
+                throw .issuerAnswerInvalid(reason: "token: refresh_token is too long, or not printable ASCII")
+            }
+            return token
+        default: throw .issuerAnswerInvalid(reason: "token: refresh_token is no string")
+        }
     }
 
     private static func scopes(_ member: AnswerObject.Member?) throws(GrantFailure) -> [String]? {

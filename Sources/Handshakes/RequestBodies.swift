@@ -84,11 +84,11 @@ struct FormBody: ~Copyable {
 }
 
 extension Array<UInt8> {
-    mutating func appendFormEncoded(_ byte: UInt8) {
+    mutating func appendFormEncoded(_ byte: UInt8, space: StaticString = "+") {
         if byte.isLetterOrDigit || "-._*".utf8.contains(byte) {
             append(byte)
         } else if byte == 0x20 {
-            append(UInt8(ascii: "+"))
+            space.withUTF8Buffer { append(contentsOf: $0) }
         } else {
             let hex = Array("0123456789ABCDEF".utf8)
             append(UInt8(ascii: "%"))

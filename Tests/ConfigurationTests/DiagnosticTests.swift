@@ -159,6 +159,34 @@ import Testing
             "'password' of identity 'a' (oauth2) is not used by 'grant: client_credentials'"
         ),
         (
+            "oauth2: {\(Trial.oauth2), grant: refresh_token}",
+            "identity 'a' (oauth2) needs 'refresh_token' for 'grant: refresh_token'"
+        ),
+        (
+            "oauth2: {\(Trial.oauth2), grant: saml2_bearer, username: u, assertion: env:A}",
+            "'username' of identity 'a' (oauth2) is not used by 'grant: saml2_bearer'"
+        ),
+        (
+            "oauth2: {token_url: \"https://i/t\", client_id: c, client_secret: env:S, client_auth: none}",
+            "'client_secret' of identity 'a' (oauth2) is not sent with 'client_auth: none'"
+        ),
+        (
+            "oauth2: {\(Trial.oauth2), grant: token_exchange, subject_token: {identity: b}}",
+            "'subject_token' of identity 'a' names identity 'b', which is not there; did you mean 'a'?"
+        ),
+        (
+            "oauth2: {\(Trial.oauth2), grant: token_exchange, subject_token: {identity: a}}",
+            "'subject_token' of identity 'a' leads back to the identity itself"
+        ),
+        (
+            "oauth2: {\(Trial.oauth2), grant: token_exchange, subject_token: env:T, subject_token_type: acces}",
+            "'subject_token_type' of identity 'a' (oauth2) must be access_token, refresh_token, id_token, saml1, saml2, jwt, or a URI"
+        ),
+        (
+            "oauth2: {\(Trial.oauth2), grant: token_exchange, subject_token: env:T, actor_token: env:A}",
+            "'actor_token' and 'actor_token_type' of identity 'a' (oauth2) go together"
+        ),
+        (
             "oauth2: {\(Trial.oauth2), extra: {scope: x}}",
             "'scope' in 'extra' of identity 'a' (oauth2) is set by its own key"
         ),

@@ -21,7 +21,6 @@ import Testing
         where !NotSupportedYet.refuses(block: block.name, key: spec.name) {
             // Their blocks are not supported.
             if ["subject", "rewrite", "intercept"].contains(block.name) { continue }
-            if ["key", "assertion", "username", "refresh_token", "subject_token"].contains(spec.name) { continue }
             #expect(words.contains(spec.name), "\(block.name).\(spec.name)")
         }
     }

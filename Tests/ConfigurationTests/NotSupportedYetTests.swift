@@ -23,12 +23,8 @@ import Testing
         ["client_certificate", "oam_oauth", "mobilefirst", "mobile_hub", "adobe_pass", "recipe"].map {
             Case("identity.\($0)", Trial.around(identity: "\($0): {whatever: [\"${NOT_SET}\", {x: 1}]}"))
         }
-        + [
-            "password", "refresh_token", "authorization_code", "device_code", "jwt_bearer", "saml2_bearer",
-            "token_exchange",
-        ]
-        .map { .oauth2("grant=\($0)", "\(Trial.oauth2), grant: \($0)") }
-        + ["private_key_jwt", "client_secret_jwt", "tls", "none"].map {
+        + ["authorization_code", "device_code"].map { .oauth2("grant=\($0)", "\(Trial.oauth2), grant: \($0)") }
+        + ["private_key_jwt", "client_secret_jwt", "tls"].map {
             .oauth2("client_auth=\($0)", "\(Trial.oauth2), key: env:K, client_auth: \($0)")
         }
         + [

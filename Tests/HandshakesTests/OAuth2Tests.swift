@@ -36,10 +36,10 @@ private func acquire(
         let call = issuer.sent[0]
         #expect(call.step == "token" && call.method == "POST" && !call.carriesPassword)
         #expect(call.url == "https://idp.example.com/token?tenant=1")
-        // base64("proxy%2B1:s%3Acret+%2B")
-        #expect(call.header("Authorization") == "Basic cHJveHklMkIxOnMlM0FjcmV0KyUyQg==")
+        // base64("proxy%2B1:s%3Acret%20%2B")
+        #expect(call.header("Authorization") == "Basic cHJveHklMkIxOnMlM0FjcmV0JTIwJTJC")
         #expect(call.header("Content-Type") == "application/x-www-form-urlencoded")
-        #expect(call.header("X-Tenant") == "t" && call.header("X-OAUTH-IDENTITY-DOMAIN-NAME") == "dom")
+        #expect(call.header("X-Tenant") == "t" && call.header("X-USER-IDENTITY-DOMAIN-NAME") == "dom")
         #expect(
             call.body
                 == "grant_type=client_credentials&scope=read+write&audience=https%3A%2F%2Fapi&resource=https%3A%2F%2Fa%2Fx"

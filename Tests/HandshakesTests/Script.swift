@@ -160,6 +160,8 @@ final class MemoryLedger: GrantLedger {
                     journal.write("drop refresh token")
                     state.withLock { $0.session?.refreshToken = nil }
                     if !claim.canGrantFully { throw .interactionRequired(reason: "\(error)") }
+                case .configuration, .policyDenied, .issuerAnswerInvalid:
+                    if !claim.canGrantFully { throw error }
                 default: throw error
                 }
             }
@@ -178,6 +180,10 @@ final class MemoryLedger: GrantLedger {
             throw .secretUnreadable(name: name, reason: "absent")
         }
         return Secret(text)
+    }
+
+    nonisolated(nonsending) func token(of identity: String) async throws(GrantFailure) -> Secret {
+        Secret("token of \(identity)")
     }
 
     nonisolated(nonsending) func spendAttempt(user: String) async throws(GrantFailure) {

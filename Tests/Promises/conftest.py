@@ -2,7 +2,7 @@ import contextlib
 
 import pytest
 
-from harness import Cardea, Lab, Nginx
+from harness import Cardea, Lab, Nginx, Provider
 
 
 @pytest.fixture(scope="session")
@@ -17,6 +17,19 @@ def lab(lab_process):
     """The lab without counts, faults or tokens of an earlier test."""
     lab_process.reset()
     return lab_process
+
+
+@pytest.fixture(scope="session")
+def provider_process():
+    with contextlib.closing(Provider()) as provider:
+        yield provider
+
+
+@pytest.fixture
+def provider(provider_process):
+    """The authorization server without clients, tokens or faults of an earlier test."""
+    provider_process.post("reset")
+    return provider_process
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ import signal
 import socket
 import ssl
 import subprocess
+import sys
 import time
 
 from wire import Answer, Raw, address, call, send  # noqa: F401  (the tests take them from here)
@@ -210,6 +211,16 @@ class Cardea:
         self.config = merge(self.frame({"identities": {"api": who}, "routes": routes}), changes)
         return self
 
+    def provider(self, provider, changes=None, **identities):
+        """A route for each identity, on an address of its own, to the API of an authorization server."""
+        self.listens = {name: f"127.0.0.1:{free_port()}" for name in identities}
+        routes = [
+            {"name": name, "listen": self.listens[name], "to": provider.api, "use": name, "scopes": ["read"]}
+            for name in identities
+        ]
+        self.config = merge(self.frame({"identities": identities, "routes": routes}), changes)
+        return self
+
     def with_identity(self, block, changes=None):
         """A route to the lab with any one identity."""
         routes = [self.route("only", self.lab.listen)]
@@ -371,6 +382,44 @@ def parse_metrics(text):
         assert key not in samples, f"a sample stands twice: {line!r}"
         samples[key] = float(match[3])
     return samples
+
+
+# --- Authorization servers ----------------------------------------------------------------------------------------------
+
+
+class Provider:
+    """The authorization server on Authlib with its resource server: `issuer` and `api` are their origins."""
+
+    def __init__(self):
+        program = pathlib.Path(__file__).resolve().parent / "servers" / "authorization_server.py"
+        self.process = subprocess.Popen([sys.executable, program], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        line = self.process.stdout.readline()
+        assert line, "the authorization server did not start"
+        for name, value in json.loads(line).items():
+            setattr(self, name, value)
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait(10)
+
+    def post(self, what, value=None):
+        body = json.dumps(value or {}).encode()
+        answer = call(
+            self.issuer.removeprefix("http://"),
+            "POST",
+            f"/control/{what}",
+            body,
+            {"Content-Type": "application/json"},
+        )
+        assert answer.status == 200, answer
+        return answer.json
+
+    def client(self, name, **members):
+        self.post("clients", {"id": name, "scope": "read write admin", **members})
+
+    def steps(self, step):
+        """What happened of this kind since the last reset."""
+        return [entry for entry in self.post("log") if entry["step"] == step]
 
 
 # --- nginx -----------------------------------------------------------------------------------------------------------

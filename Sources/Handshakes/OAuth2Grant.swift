@@ -1,0 +1,207 @@
+// How an access token is had: with the refresh token at hand, else by the configured grant; one rung down, never back up.
+extension OAuth2Handshake {
+    public nonisolated(nonsending) func acquire(
+        _ wanted: Wanted, ledger: any GrantLedger, issuer: any IssuerClient
+    ) async throws(GrantFailure) -> AccessGrant {
+        var target = OAuth2Request(step: "token")
+        try addTarget(wanted, to: &target)
+        let client = try await client(ledger)
+        let trip = Trip(target: target, client: client, ledger: ledger, issuer: issuer)
+        guard settings.grant.keepsRefreshToken else { return try await fullGrant(trip).grant() }
+        return try await acquireInTurn(trip)
+    }
+
+    /// What every step of one flight needs.
+    struct Trip {
+        /// The members that say what the token is for.
+        let target: OAuth2Request
+        let client: OAuth2Client
+        let ledger: any GrantLedger
+        let issuer: any IssuerClient
+    }
+
+    /// In the turn of the identity's session: two flights that use one refresh token at once look like a theft to a server that
+    /// rotates. What a step brings is committed before the access token beside it is used (design §3.3 rule 4).
+    private nonisolated(nonsending) func acquireInTurn(_ trip: Trip) async throws(GrantFailure) -> AccessGrant {
+        // A step that ends the flight with a failure still leaves a session behind, so its outcome goes round it.
+        var outcome: Result<AccessGrant, GrantFailure> = .failure(.internal(reason: "no step was made"))
+        var refused: Secret?
+        _ = try await trip.ledger.session(SessionClaim(isOwn: true)) {
+            rung, standing throws(GrantFailure) -> LayerMaterial in
+            let answer: OAuth2Answer
+            if rung == .refreshToken, let held = standing?.refreshToken {
+                refused = held
+                answer = try await refresh(held, trip)
+                outcome = answer.result
+            } else {
+                answer = try await fullGrant(trip, refused: refused)
+                outcome = answer.result
+                if answer.refreshToken == nil { _ = try answer.grant() }
+            }
+            // A server that does not rotate leaves the one that was sent in force.
+            let kept = answer.refreshToken ?? (rung == .refreshToken ? standing?.refreshToken : nil)
+            return LayerMaterial(
+                bytes: Secret([]), obtainedAt: answer.sentAt, lifetime: nil, refreshToken: kept,
+                isHuman: standing?.isHuman ?? false)
+        }
+        return try outcome.get()
+    }
+}
+
+// MARK: - Refresh (RFC 6749 §6)
+
+extension OAuth2Handshake {
+    /// Throws what ends the rung: the refresh token is refused for good, or does not reach what is wanted. Any other trouble is in the
+    /// answer: it speaks neither against the refresh token nor for sending more.
+    private nonisolated(nonsending) func refresh(_ held: Secret, _ trip: Trip) async throws(GrantFailure)
+        -> OAuth2Answer
+    {
+        var request = trip.target
+        request.members.insert(("grant_type", .text("refresh_token")), at: 0)
+        request.members.insert(("refresh_token", .secret(held)), at: 1)
+        // A server that rotates takes a second use for theft, and revokes everything that was ever given for the first.
+        request.isSingleUse = true
+        let answer = try await answer(request, trip)
+        switch answer.error {
+        case "invalid_grant", "invalid_scope", "invalid_target", "interaction_required", "login_required",
+            "consent_required":
+            _ = try answer.grant(rejecting: "invalid_grant")
+        default: break
+        }
+        return answer
+    }
+
+    nonisolated(nonsending) func answer(
+        _ request: OAuth2Request, _ trip: Trip
+    ) async throws(GrantFailure) -> OAuth2Answer {
+        do throws(OAuth2SendFailure) {
+            return OAuth2Answer(try await send(request, as: trip.client, issuer: trip.issuer))
+        } catch {
+            throw error.grantFailure(step: request.step)
+        }
+    }
+}
+
+// MARK: - The grant itself
+
+extension OAuth2Handshake {
+    /// - Parameter refused: a refresh token that the issuer has refused in this flight.
+    private nonisolated(nonsending) func fullGrant(
+        _ trip: Trip, refused: Secret? = nil
+    ) async throws(GrantFailure) -> OAuth2Answer {
+        switch settings.grant {
+        case .clientCredentials:
+            return try await plain("client_credentials", [], trip)
+        case .password(let username):
+            return try await passwordGrant(username, trip)
+        case .refreshToken:
+            return try await firstRefresh(trip, refused: refused)
+        case .jwtBearer:
+            let assertion = try await textSecret("assertion", trip.ledger)
+            return try await assertionGrant("urn:ietf:params:oauth:grant-type:jwt-bearer", assertion, trip)
+        case .saml2Bearer:
+            let assertion = try SAMLAssertion.encoded(try await trip.ledger.secret("assertion"))
+            return try await assertionGrant("urn:ietf:params:oauth:grant-type:saml2-bearer", assertion, trip)
+        case .tokenExchange(let exchange):
+            return try await exchangeGrant(exchange, trip)
+        }
+    }
+
+    private nonisolated(nonsending) func plain(
+        _ type: String, _ members: [(name: String, value: OAuth2Request.Value)], _ trip: Trip
+    ) async throws(GrantFailure) -> OAuth2Answer {
+        var request = trip.target
+        request.members.insert(contentsOf: [("grant_type", .text(type))] + members, at: 0)
+        return try await answer(request, trip)
+    }
+
+    /// The configured refresh token, where none that was given for it is left.
+    private nonisolated(nonsending) func firstRefresh(
+        _ trip: Trip, refused: Secret?
+    ) async throws(GrantFailure) -> OAuth2Answer {
+        let first = try await textSecret("refresh_token", trip.ledger)
+        guard refused != first else { throw .credentialRejected(reason: "token: the refresh token was refused") }
+        return try await refresh(first, trip)
+    }
+
+    private nonisolated(nonsending) func assertionGrant(
+        _ type: String, _ assertion: Secret, _ trip: Trip
+    ) async throws(GrantFailure) -> OAuth2Answer {
+        let answer = try await plain(type, [("assertion", .secret(assertion))], trip)
+        if answer.error == "invalid_grant" { _ = try answer.grant(rejecting: "invalid_grant") }
+        return answer
+    }
+
+    private nonisolated(nonsending) func exchangeGrant(
+        _ exchange: OAuth2Settings.TokenExchange, _ trip: Trip
+    ) async throws(GrantFailure) -> OAuth2Answer {
+        let subject: Secret
+        switch exchange.subject {
+        case .secret: subject = try await textSecret("subject_token", trip.ledger)
+        case .identity(let name): subject = try await trip.ledger.token(of: name)
+        }
+        var members: [(name: String, value: OAuth2Request.Value)] = [
+            ("subject_token", .secret(subject)), ("subject_token_type", .text(exchange.subjectType)),
+        ]
+        if let type = exchange.actorType {
+            members.append(("actor_token", .secret(try await textSecret("actor_token", trip.ledger))))
+            members.append(("actor_token_type", .text(type)))
+        }
+        if let type = exchange.requestedType { members.append(("requested_token_type", .text(type))) }
+        let answer = try await plain("urn:ietf:params:oauth:grant-type:token-exchange", members, trip)
+        // RFC 8693 §2.2.2 has `invalid_request` for a token that is not valid; but so is said of everything else, and servers were
+        // seen to say `invalid_grant`.
+        if exchange.subject == .secret, answer.error == "invalid_grant" {
+            _ = try answer.grant(rejecting: "invalid_grant")
+        }
+        return answer
+    }
+}
+
+// MARK: - Password (RFC 6749 §4.3)
+
+extension OAuth2Handshake {
+    /// Secret, mark, send, settle. The secret comes before the mark, because reading it may take long and fail, and a mark left behind
+    /// by a crash in between costs a reset. Whatever happens to it, the password is not sent twice.
+    private nonisolated(nonsending) func passwordGrant(
+        _ username: String, _ trip: Trip
+    ) async throws(GrantFailure) -> OAuth2Answer {
+        let password = try await textSecret("password", trip.ledger)
+        try await trip.ledger.spendAttempt(user: username)
+        var request = trip.target
+        request.members.insert(
+            contentsOf: [
+                ("grant_type", .text("password")), ("username", .text(username)), ("password", .secret(password)),
+            ], at: 0)
+        request.isSingleUse = true
+        let answer: OAuth2Answer
+        do throws(OAuth2SendFailure) {
+            answer = OAuth2Answer(try await send(request, as: trip.client, issuer: trip.issuer))
+        } catch {
+            if case .fault(let fault) = error, !fault.provablyUnsent {
+                await trip.ledger.settleAttempt(.unknown)
+            } else {
+                await trip.ledger.settleAttempt(.notSent)
+            }
+            throw error.grantFailure(step: request.step)
+        }
+        let outcome = outcome(of: answer)
+        await trip.ledger.settleAttempt(outcome)
+        if outcome == .rejected { _ = try answer.grant(rejecting: answer.error) }
+        return answer
+    }
+
+    private func outcome(of answer: OAuth2Answer) -> AttemptOutcome {
+        if case .success = answer.result { return .accepted }
+        guard answer.isJudged else { return .notSent }
+        switch answer.error {
+        // Servers were seen that say `invalid_request` of a wrong password.
+        case "invalid_grant", "invalid_request", "IDAAS-62001": return .rejected
+        // The client or what it asks for was refused, not the user.
+        case "invalid_client", "unauthorized_client", "unsupported_grant_type", "invalid_scope", "invalid_target",
+            "temporarily_unavailable", "server_error", "slow_down":
+            return .notSent
+        default: return .unknown
+        }
+    }
+}

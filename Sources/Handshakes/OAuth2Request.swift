@@ -1,0 +1,133 @@
+/// A form to be posted to one of the issuer's endpoints, before the client has proved itself.
+struct OAuth2Request {
+    /// For logs and reasons.
+    var step: String
+    var members: [(name: String, value: Value)] = []
+    /// Holds what must not arrive twice: a password, a refresh token that may be replaced by its use.
+    var isSingleUse = false
+
+    enum Value {
+        case text(String)
+        case secret(Secret)
+    }
+
+    mutating func add(_ name: String, _ value: String) { members.append((name, .text(value))) }
+    mutating func add(_ name: String, _ value: Secret) { members.append((name, .secret(value))) }
+
+    /// An upper bound of the form's size, so that no growth leaves an unwiped copy behind.
+    var largestSize: Int {
+        members.reduce(0) { sum, member in
+            let count =
+                switch member.value {
+                case .text(let text): text.utf8.count
+                case .secret(let secret): secret.count
+                }
+            return sum + 2 + 3 * (member.name.utf8.count + count)
+        }
+    }
+}
+
+/// Why a request brought no answer.
+enum OAuth2SendFailure: Error {
+    /// The transport's.
+    case fault(IssuerFault)
+    /// Nothing was sent.
+    case failure(GrantFailure)
+}
+
+extension OAuth2SendFailure {
+    func grantFailure(step: String) -> GrantFailure {
+        switch self {
+        case .fault(let fault): GrantFailure(fault, step: step)
+        case .failure(let failure): failure
+        }
+    }
+}
+
+// MARK: - Sending
+
+extension OAuth2Handshake {
+    nonisolated(nonsending) func send(
+        _ request: OAuth2Request, as client: OAuth2Client, issuer: any IssuerClient
+    ) async throws(OAuth2SendFailure) -> IssuerAnswer {
+        var call = call(request, to: settings.tokenURL, as: client)
+        defer { call.body.wipe() }
+        do throws(IssuerFault) {
+            return try await issuer.send(call)
+        } catch {
+            throw .fault(error)
+        }
+    }
+
+    private func call(_ request: OAuth2Request, to url: IssuerURL, as client: OAuth2Client) -> IssuerCall {
+        var headers = [
+            (name: "Content-Type", value: "application/x-www-form-urlencoded"),
+            (name: "Accept", value: "application/json"),
+        ]
+        var all = request
+        prove(client, in: &all, &headers)
+        for (name, value) in settings.extra { all.add(name, value) }
+        var body = FormBody(capacity: 16 + all.largestSize)
+        for member in all.members {
+            switch member.value {
+            case .text(let text): body.member(member.name, text)
+            case .secret(let secret): body.member(member.name, secret)
+            }
+        }
+        headers += settings.headers
+        if let domain = settings.identityDomain { headers.append((settings.identityDomainHeader, domain)) }
+        return IssuerCall(
+            step: request.step, method: "POST", url: url, headers: headers, body: body.finish(),
+            carriesPassword: all.isSingleUse)
+    }
+}
+
+// MARK: - What was asked for
+
+extension OAuth2Handshake {
+    /// The members that say what the token is for. An empty member counts as absent (RFC 6749 §3.2).
+    func addTarget(_ wanted: Wanted, to request: inout OAuth2Request) throws(GrantFailure) {
+        let scopes = try requestedScopes(wanted)
+        if !scopes.isEmpty { request.add("scope", scopes.joined(separator: " ")) }
+        for audience in wanted.audience where !audience.isEmpty { request.add("audience", audience) }
+        for uri in wanted.resource {
+            guard Self.isResource(uri) else {
+                throw .configuration(reason: "resource: not an absolute URI without fragment")
+            }
+            request.add("resource", uri)
+        }
+    }
+
+    private func requestedScopes(_ wanted: Wanted) throws(GrantFailure) -> [String] {
+        var scopes: [String] = []
+        let added = (wanted.challenge?.scopes ?? []).filter { settings.allowedScopes?.contains($0) == true }
+        for scope in wanted.scopes + added where !scopes.contains(scope) {
+            guard OAuth2Scope.isToken(scope) else { throw .configuration(reason: "scopes: not a scope") }
+            scopes.append(scope)
+        }
+        return scopes
+    }
+
+    // RFC 8707 §2.
+    private static func isResource(_ uri: String) -> Bool {
+        guard let colon = uri.utf8.firstIndex(of: UInt8(ascii: ":")), uri.utf8.first?.isLetter == true else {
+            return false
+        }
+        return uri.utf8[..<colon].allSatisfy { $0.isLetterOrDigit || "+-.".utf8.contains($0) }
+            && uri.utf8.allSatisfy { (0x21...0x7E).contains($0) && $0 != UInt8(ascii: "#") }
+    }
+}
+
+/// Scopes (RFC 6749 §3.3).
+enum OAuth2Scope {
+    static func isToken(_ text: String) -> Bool {
+        (1...1024).contains(text.utf8.count)
+            && text.utf8.allSatisfy { $0 == 0x21 || (0x23...0x5B).contains($0) || (0x5D...0x7E).contains($0) }
+    }
+
+    /// Sorted and unique; nil if any is not a scope token, or there are more than 256.
+    static func set(_ text: String) -> [String]? {
+        let scopes = Set(text.split(separator: " ").map(String.init))
+        return scopes.count <= 256 && scopes.allSatisfy(isToken) ? scopes.sorted() : nil
+    }
+}

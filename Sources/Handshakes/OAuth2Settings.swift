@@ -1,0 +1,78 @@
+/// Settings of an `oauth2` identity.
+public struct OAuth2Settings: Sendable {
+    /// The token endpoint; its query, if any, is kept.
+    public var tokenURL: IssuerURL
+    public var grant: Grant = .clientCredentials
+    public var clientID: String
+    public var clientAuth: ClientAuth = .basic
+    public var basicEncoding: BasicEncoding = .form
+    /// Further members of the request, in order.
+    public var extra: [(name: String, value: String)] = []
+    /// Further headers of the request.
+    public var headers: [(name: String, value: String)] = []
+    /// Scopes that a challenge may add to those of the route; nil or empty: none.
+    public var allowedScopes: [String]?
+    /// Statuses that mean "token refused" on this identity's routes (`on_rejected.statuses`).
+    public var rejectedStatuses: [Int] = [401]
+    public var identityDomain: String?
+    public var identityDomainHeader = "X-USER-IDENTITY-DOMAIN-NAME"
+
+    public init(tokenURL: IssuerURL, clientID: String) {
+        self.tokenURL = tokenURL
+        self.clientID = clientID
+    }
+
+    /// What is given for the token. Secrets are named by their keys and read from the ledger.
+    public enum Grant: Sendable, Equatable {
+        /// RFC 6749 §4.4.
+        case clientCredentials
+        /// RFC 6749 §4.3, with the secret `password`.
+        case password(username: String)
+        /// RFC 6749 §6: begins with the secret `refresh_token`, goes on with what the issuer gives in its place.
+        case refreshToken
+        /// RFC 7523 §2.1 with the secret `assertion`.
+        case jwtBearer
+        /// RFC 7522 §2.1 with the secret `assertion`: the XML, or base 64 of it.
+        case saml2Bearer
+        /// RFC 8693.
+        case tokenExchange(TokenExchange)
+    }
+
+    /// RFC 8693 §2.1, types as URIs.
+    public struct TokenExchange: Sendable, Equatable {
+        /// Where the token comes from that is exchanged.
+        public enum Subject: Sendable, Equatable {
+            /// The secret `subject_token`.
+            case secret
+            /// A new access token of another identity, for each exchange.
+            case identity(String)
+        }
+
+        public var subject: Subject = .secret
+        public var subjectType = TokenExchange.accessToken
+        /// Of the secret `actor_token`; nil: there is none.
+        public var actorType: String?
+        /// nil: the issuer decides.
+        public var requestedType: String?
+
+        public static let accessToken = "urn:ietf:params:oauth:token-type:access_token"
+
+        public init() {}
+    }
+
+    /// How the client proves itself (RFC 6749 §2.3.1).
+    public enum ClientAuth: Sendable { case basic, post, none }
+    /// Whether id and secret are form-encoded before they are joined, as RFC 6749 says and some servers do not expect.
+    public enum BasicEncoding: Sendable { case form, raw }
+}
+
+extension OAuth2Settings.Grant {
+    /// Whether a refresh token that comes with an access token is kept and used before the grant is made again. Not where the
+    /// grant costs nobody anything: what is not kept cannot be lost or stolen.
+    var keepsRefreshToken: Bool {
+        switch self {
+        case .password, .refreshToken, .jwtBearer, .saml2Bearer: true
+        case .clientCredentials, .tokenExchange: false
+        }
+    }
+}

@@ -1,0 +1,134 @@
+"""Promise: a refresh token that its use replaces is used once, whatever happens; its successor is on disk before the access token
+that came with it is used."""
+
+import time
+
+from harness import call, together
+
+ANNA = "pa ss+wörd&1"
+
+
+def identity(gateway, provider, grant="password", **more):
+    provider.client("c", secret="client-x-1", grants=["password", "refresh_token"])
+    block = {
+        "token_url": provider.issuer + "/token",
+        "grant": grant,
+        "client_id": "c",
+        "client_secret": gateway.secret("client-secret", "client-x-1"),
+    }
+    if grant == "password":
+        block |= {"username": "anna", "password": gateway.secret("anna", ANNA)}
+    return {"oauth2": {**block, **more}}
+
+
+def first_refresh_token(provider):
+    client = {"secret": "client-x-1", "grants": ["password", "refresh_token"]}
+    provider.client("c", auth="client_secret_post", **client)
+    body = b"grant_type=password&username=anna&password=pa+ss%2Bw%C3%B6rd%261&client_id=c&client_secret=client-x-1&scope=read+write"
+    form = {"Content-Type": "application/x-www-form-urlencoded"}
+    answer = call(provider.issuer.removeprefix("http://"), "POST", "/token", body, form)
+    assert answer.status == 200, answer
+    provider.client("c", **client)
+    return answer.json["refresh_token"]
+
+
+def revoke(gateway, provider, name="api"):
+    """The token that the route uses is refused from now on."""
+    answer = call(gateway.listens[name])
+    assert answer.status == 200, f"{answer}\n{gateway.text()}"
+    provider.post("revoke_access", {"jti": [answer.json["jti"]]})
+    return answer.json
+
+
+def grants(provider):
+    return [entry["grant"] for entry in provider.steps("token")]
+
+
+def test_the_password_is_sent_once(gateway, provider):
+    gateway.provider(provider, api=identity(gateway, provider)).start()
+    for _ in range(4):
+        revoke(gateway, provider)
+    assert call(gateway.listens["api"]).json["sub"] == "anna"
+    assert grants(provider) == ["password"] + ["refresh_token"] * 4
+    assert provider.steps("refresh_reused") == []
+
+
+def test_a_configured_refresh_token_is_only_the_first(gateway, provider):
+    token = gateway.secret("refresh", first_refresh_token(provider))
+    gateway.provider(provider, api=identity(gateway, provider, "refresh_token", refresh_token=token)).start()
+    for _ in range(3):
+        revoke(gateway, provider)
+    gateway.kill()
+    # The file still has the first, which would revoke everything if it were sent again.
+    gateway.start()
+    for _ in range(3):
+        revoke(gateway, provider)
+    assert provider.steps("refresh_reused") == []
+
+
+def test_two_routes_take_turns(gateway, provider):
+    """Two access keys of one identity live on one refresh token."""
+    gateway.provider(provider, api=identity(gateway, provider))
+    second = dict(gateway.config["routes"][0], name="second", scopes=["write"])
+    gateway.listens["second"] = second["listen"] = gateway.listens["api"].replace("127.0.0.1", "127.0.0.2")
+    gateway.config["routes"][0]["scopes"] = ["read", "write"]
+    gateway.config["routes"].append(second)
+    gateway.start()
+    revoke(gateway, provider)
+    for _ in range(4):
+        revoke(gateway, provider)
+        revoke(gateway, provider, "second")
+        answers = together(8, lambda index: call(gateway.listens[["api", "second"][index % 2]]).status)
+        assert answers == [200] * 8
+    assert provider.steps("refresh_reused") == []
+    assert len(provider.steps("password")) <= 2
+
+
+def test_a_crash_between_two_uses(gateway, provider):
+    token = gateway.secret("refresh", first_refresh_token(provider))
+    gateway.provider(provider, api=identity(gateway, provider, "refresh_token", refresh_token=token))
+    for _ in range(4):
+        gateway.start()
+        revoke(gateway, provider)
+        assert call(gateway.listens["api"]).status == 200
+        gateway.kill()
+    assert provider.steps("refresh_reused") == []
+
+
+def test_a_refused_one_gives_way_to_the_password(gateway, provider):
+    gateway.provider(provider, api=identity(gateway, provider)).start()
+    revoke(gateway, provider)
+    provider.post("forget_refresh")
+    revoke(gateway, provider)
+    assert call(gateway.listens["api"]).status == 200
+    assert len(provider.steps("password")) == 2
+
+
+def test_a_refused_one_with_nothing_behind_it(gateway, provider):
+    token = gateway.secret("refresh", first_refresh_token(provider))
+    gateway.provider(provider, api=identity(gateway, provider, "refresh_token", refresh_token=token)).start()
+    revoke(gateway, provider)
+    provider.post("forget_refresh")
+    for _ in range(5):
+        answer = call(gateway.listens["api"])
+        assert (answer.status, answer.problem["type"]) == (503, "urn:cardea:problems/credential-quarantined")
+    refused = len(provider.steps("refused"))
+    assert refused <= 2
+    # A new one, as an operator would put it there, is taken up.
+    gateway.secret("refresh", first_refresh_token(provider))
+    deadline = time.monotonic() + 5
+    while call(gateway.listens["api"]).status != 200:
+        assert time.monotonic() < deadline, gateway.text()
+        time.sleep(0.1)
+
+
+def test_a_wrong_password_is_sent_once(gateway, provider):
+    wrong = gateway.secret("wrong", "wrong-password")
+    gateway.provider(provider, api=identity(gateway, provider, password=wrong)).start()
+    for _ in range(5):
+        answer = call(gateway.listens["api"])
+        assert (answer.status, answer.problem["type"]) == (503, "urn:cardea:problems/credential-quarantined")
+    gateway.stop()
+    gateway.start()
+    assert call(gateway.listens["api"]).status == 503
+    assert len(provider.steps("password")) == 1
