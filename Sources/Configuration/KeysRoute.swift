@@ -23,6 +23,17 @@ extension Keys {
             KeySpec(
                 "host", .text(.hostHeader), "The Host toward the upstream: the authority of 'to', 'caller', or a name."),
             KeySpec("rewrite", .block(rewrite), "Paths toward the upstream, addresses in answers."),
+            KeySpec(
+                "forwarded", .either([.onOff, .block(forwarded)]),
+                "What the upstream is told of the caller's connection; received fields of that kind count only from forwarded_from.",
+                default: "off"),
+            KeySpec(
+                "cache_control", .words(Route.CacheControl.self),
+                "Whether answers to requests that got a credential here keep out of shared caches before us, unless they say otherwise."
+            ),
+            KeySpec(
+                "server_timing", .onOff, "Whether answers carry Server-Timing: token, connection, upstream.",
+                default: "off"),
             KeySpec("paths", .words(Route.Paths.self), "Whether ambiguous paths are refused or passed."),
             KeySpec("on_rejected", .block(onRejected), "What a refused credential leads to."),
             KeySpec("timeouts", .block(timeouts), "Toward the upstream."),
@@ -90,6 +101,17 @@ extension Keys {
             KeySpec(
                 "response", .onOff,
                 "Whether Location, Content-Location and cookies that name the upstream become what the caller used."),
+        ])
+
+    static let forwarded = Block(
+        name: "forwarded", description: "What the upstream is told of the caller's connection.",
+        keys: [
+            KeySpec(
+                "fields", .words(Route.Forwarded.Fields.self),
+                "Forwarded (RFC 7239), the older X-Forwarded-For, -Proto and -Host, or both."),
+            KeySpec(
+                "caller", .words(Route.Forwarded.Caller.self),
+                "What stands for the caller: an identifier made for each request, or its address."),
         ])
 
     static let onRejected = Block(

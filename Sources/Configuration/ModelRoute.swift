@@ -26,11 +26,30 @@ public struct Route: Sendable, Equatable {
         case callerToken
     }
 
-    /// `strip_prefix` is removed from the path; `response` names the caller's view in answers. Not built yet.
+    /// `strip_prefix` is removed from the path; `response` names the caller's view in answers.
     public struct Rewrite: Sendable, Equatable {
         public var stripPrefix: String?
         public var response: Bool
     }
+
+    /// What the upstream is told of the caller's connection.
+    public struct Forwarded: Sendable, Equatable {
+        public enum Fields: String, Sendable, CaseIterable {
+            /// `Forwarded` (RFC 7239).
+            case standard
+            /// `X-Forwarded-For`, `-Proto` and `-Host`.
+            case legacy
+            case both
+        }
+        /// What stands for the caller: an identifier made for each request, or its address.
+        public enum Caller: String, Sendable, CaseIterable { case hidden, address }
+
+        public var fields: Fields
+        public var caller: Caller
+    }
+
+    /// What shared caches before us are told of answers to requests that got a credential here.
+    public enum CacheControl: String, Sendable, CaseIterable { case `private`, pass }
 
     public struct Timeouts: Sendable, Equatable {
         public var connect: Duration
@@ -58,8 +77,13 @@ public struct Route: Sendable, Equatable {
     public var inject: Injection
     public var headers: HeaderEdits
     public var host: HostHeader
-    /// Not built yet.
+    /// nil only while `NotSupportedYet` names it.
     public var rewrite: Rewrite?
+    /// nil: off.
+    public var forwarded: Forwarded?
+    public var cacheControl: CacheControl
+    /// Whether answers carry our `Server-Timing`.
+    public var serverTiming: Bool
     public var paths: Paths
     public var onRejected: OnRejected
     public var timeouts: Timeouts
@@ -112,9 +136,7 @@ public struct Match: Sendable, Equatable {
 public enum Injection: Sendable, Equatable {
     /// nil: as the identity's scheme has it.
     case header(name: String?, value: Template?, callerValue: CallerValue)
-    /// Not built yet.
     case query(name: String)
-    /// Not built yet.
     case cookie(name: String)
 
     /// What becomes of the caller's own field of that name.

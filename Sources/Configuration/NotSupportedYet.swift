@@ -14,8 +14,7 @@ enum NotSupportedYet {
         "network.proxy",
         "tls.certificate", "tls.key", "tls.password",
 
-        "route.subject", "route.rewrite", "route.proxy", "route.health", "route.token_stub", "route.http=2",
-        "inject.query", "inject.cookie",
+        "route.subject", "route.proxy", "route.health", "route.token_stub", "route.http=2",
         "on_rejected.large_body=expect_continue", "on_rejected.large_body=probe_head",
         "callers.tls_names", "callers.token",
 

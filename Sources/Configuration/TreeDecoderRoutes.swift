@@ -82,7 +82,10 @@ extension TreeDecoder {
         route.realm = reader.text("realm")
         route.subject = subject(reader, place: place)
         route.host = reader.parsed("host", AddressParser.hostHeader) ?? .upstream
-        route.rewrite = rewrite(reader)
+        route.rewrite = rewrite(reader, place: place)
+        route.forwarded = forwarded(reader)
+        route.cacheControl = reader.word("cache_control")
+        route.serverTiming = reader.boolean("server_timing")
         route.paths = reader.word("paths")
         route.http = reader.word("http")
         route.allowCleartext = reader.boolean("allow_cleartext")
@@ -259,10 +262,19 @@ extension TreeDecoder {
         }
     }
 
-    private func rewrite(_ route: BlockReader) -> Route.Rewrite? {
+    private func forwarded(_ route: BlockReader) -> Route.Forwarded? {
+        if route.entry("forwarded")?.value.map == nil, !route.boolean("forwarded") { return nil }
+        let reader = route.inside("forwarded", Keys.forwarded)
+        return .init(fields: reader.word("fields"), caller: reader.word("caller"))
+    }
+
+    private mutating func rewrite(_ route: BlockReader, place: String) -> Route.Rewrite? {
         // The law's default is that answers are rewritten; it waits until rewriting is built.
         if !route.has("rewrite"), NotSupportedYet.refuses(block: "route", key: "rewrite") { return nil }
         let reader = route.inside("rewrite", Keys.rewrite)
+        if reader.text("strip_prefix")?.contains("?") == true {
+            error("'strip_prefix' of \(place) must not have a query", reader.mark("strip_prefix"))
+        }
         return .init(
             stripPrefix: reader.text("strip_prefix"), response: reader.text("response").flatMap(Units.boolean) ?? true)
     }
@@ -321,6 +333,7 @@ extension Route {
         self.init(
             name: name, mark: mark, listen: listen, match: match, to: to, use: use, scopes: [], audience: nil,
             resource: nil, realm: nil, subject: nil, inject: inject, headers: headers, host: .upstream, rewrite: nil,
+            forwarded: nil, cacheControl: .private, serverTiming: false,
             paths: .strict, onRejected: onRejected, timeouts: timeouts, tls: tls, http: .auto, allowCleartext: false,
             proxy: nil, callers: callers, tokenStub: false)
     }

@@ -2,6 +2,7 @@
 extension TreeDecoder {
     mutating func checkRoute(_ route: Route, _ reader: BlockReader, place: String) {
         checkCredential(route, reader, place: place)
+        checkForwarded(route, reader, place: place)
         checkCallers(route, reader, place: place)
         if let identity = identity(of: route) {
             checkScopes(reader.texts("scopes") ?? [], of: identity, at: reader.mark("scopes"), place: place)
@@ -17,7 +18,7 @@ extension TreeDecoder {
 
     private mutating func checkCredential(_ route: Route, _ reader: BlockReader, place: String) {
         guard case .identity = route.use else {
-            for key in reader.written(["inject", "scopes", "audience", "resource", "realm"])
+            for key in reader.written(["inject", "scopes", "audience", "resource", "realm", "cache_control"])
             where reader.node?[key]?.mark != defaults.entry("route")?.value[key]?.mark {
                 warning("'\(key)' of \(place) has no effect with 'use: none'", reader.mark(key))
             }
@@ -48,11 +49,29 @@ extension TreeDecoder {
 
     /// The header that carries the credential.
     private func carrier(of route: Route, _ identity: Identity) -> String {
-        if case .header(let name?, _, _) = route.inject { return name }
+        switch route.inject {
+        case .header(let name?, _, _): return name
+        case .cookie: return "Cookie"
+        // No header at all.
+        case .query: return ""
+        case .header: break
+        }
         return switch identity.handshake {
         case .static(let handshake): handshake.header
         case .oamWebgate(let webgate): webgate.replayHeader
         default: "Authorization"
+        }
+    }
+
+    private mutating func checkForwarded(_ route: Route, _ reader: BlockReader, place: String) {
+        var written: Set<String> = []
+        if let fields = route.forwarded?.fields {
+            if fields != .legacy { written.insert("forwarded") }
+            if fields != .standard { written.formUnion(["x-forwarded-for", "x-forwarded-proto", "x-forwarded-host"]) }
+        }
+        let names = route.headers.set.map(\.name) + route.headers.remove
+        if let name = names.first(where: { written.contains($0.lowercased()) }) {
+            error("'headers' of \(place) edits '\(name)', which 'forwarded' writes", reader.mark("headers"))
         }
     }
 

@@ -132,9 +132,11 @@ extension CallerConnection {
         if answerFraming == .untilClose { keepsAlive = false }
         var cursor = OutputCursor(buffers.scratch)
         let head = UnsafeRawBufferPointer(rebasing: upstream.input[..<answerHeadLength])
+        let parts = answerParts(of: route, head: head)
         writeResponse(
-            data.responseHead, bytes: head.octets, edits: route.answerEdits, framing: answerFraming,
-            callerMinorVersion: minorVersion, close: !keepsAlive, into: &cursor)
+            data.responseHead, bytes: head.octets, edits: route.answerEdits, callerOrigin: parts.origin.octets,
+            lines: parts.lines.octets, framing: answerFraming, callerMinorVersion: minorVersion, close: !keepsAlive,
+            into: &cursor)
         guard !cursor.overflowed else { return fail(Fault(.upstreamBigHead)) }
         upstream.start += answerHeadLength
         answerBegun = true

@@ -17,14 +17,14 @@ extension CallerConnection {
             case .miss: withdrawn = slot
             case .hit(let token), .refreshDue(let token):
                 exchange.spliced(generation: token.generation)
-                guard let line = line(around: token.bytes, of: route) else { return refuseOversized() }
+                guard let line = self.credential(around: token.bytes, of: route) else { return refuseOversized() }
                 composeHead(route: route, credential: line, into: &cursor)
             }
         } else {
             let carried = carried
             if case .carried = exchange.credential, let carried {
                 let fits = carried.withBytes { ready in
-                    guard let line = line(around: ready, of: route) else { return false }
+                    guard let line = self.credential(around: ready, of: route) else { return false }
                     composeHead(route: route, credential: line, into: &cursor)
                     return true
                 }
@@ -54,22 +54,7 @@ extension CallerConnection {
     }
 
     private func refuseOversized() {
-        answer(Fault(.identityMisconfigured, detail: "the token does not fit the route's own header"))
-    }
-
-    /// The ready line as it is, or the token out of it in the route's own field line; nil when that is too long. A cut line would be
-    /// sent without the credential's end, and swallow the field behind it.
-    private func line(around ready: UnsafeRawBufferPointer, of route: RoutePlan) -> UnsafeRawBufferPointer? {
-        guard let injection = route.injection, let identity = route.identity, ready.count >= identity.linePrefix + 2
-        else {
-            return ready
-        }
-        let token = UnsafeRawBufferPointer(rebasing: ready[identity.linePrefix..<(ready.count - 2)])
-        var cursor = OutputCursor(buffers.credential)
-        cursor.append(injection.before.span)
-        cursor.append(token.octets)
-        cursor.append(injection.after.span)
-        return cursor.overflowed ? nil : cursor.written(in: buffers.credential)
+        answer(Fault(.identityMisconfigured, detail: "the token does not fit the place that the route has for it"))
     }
 
     private func composeHead(route: RoutePlan, credential: UnsafeRawBufferPointer?, into cursor: inout OutputCursor) {
@@ -83,14 +68,14 @@ extension CallerConnection {
             }
         // A replay sends what it has of the body at once; asking the upstream again would only cost a round trip.
         let expects = expectsContinue && end == headLength
+        let hop = forwardedHop(for: route)
         if let credential {
             writeRequest(
                 data.requestHead, bytes: head.octets, edits: route.edits, credential: credential.octets,
-                framing: framing,
-                expectContinue: expects, into: &cursor)
+                hop: hop, framing: framing, expectContinue: expects, into: &cursor)
         } else {
             writeRequest(
-                data.requestHead, bytes: head.octets, edits: route.edits, credential: nil, framing: framing,
+                data.requestHead, bytes: head.octets, edits: route.edits, credential: nil, hop: hop, framing: framing,
                 expectContinue: expects, into: &cursor)
         }
     }

@@ -59,6 +59,8 @@ final class CallerConnection: Stream, UpstreamUser {
     var interimAnswers = 0
     var upstreamAddress: LogAddress?
     var record = ExchangeRecord()
+    /// What is told of this connection; made with the first request.
+    var hop: ForwardedHop?
 
     enum Stage { case reading, exchanging, closing, closed }
     enum Method { case get, head, other }

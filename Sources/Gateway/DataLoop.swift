@@ -67,6 +67,7 @@ final class DataLoop {
         self.census = census
         limits = plan.limits
         pseudonym = plan.pseudonym
+        identifiers = UInt64(index) << 48
         viaMark = Array(plan.pseudonym.utf8)
         buffers = LoopBuffers(
             blocks: plan.limits.connections * 2 + 64, largeLimit: plan.limits.largeBytes,
@@ -171,6 +172,16 @@ final class DataLoop {
         events.warn("answer cannot be used", [LogField("route", .name(route.name)), LogField("reason", .name(reason))])
     }
     private var lastGlitch = ""
+
+    /// An identifier that tells nothing and links nothing: keyed by the process's random seed, no system call. The top bit is set, so
+    /// that all have the same length.
+    func nextIdentifier() -> UInt64 {
+        identifiers &+= 1
+        var hasher = Hasher()
+        hasher.combine(identifiers)
+        return UInt64(bitPattern: Int64(hasher.finalize())) | 1 << 63
+    }
+    private var identifiers: UInt64
 
     /// An exchange is over.
     func account(_ caller: CallerConnection) {

@@ -114,7 +114,8 @@ struct GatewayCompiler {
                 index: index, name: route.name, matches: match(of: route), admission: try admission(of: route, to: to),
                 upstream: upstream, pathPrefix: to.pathPrefix,
                 edits: try edits(of: route, to: to, plan: plan, pseudonym: pseudonym),
-                answerEdits: answerEdits(of: route), identity: plan, injection: injection(of: route, plan), slot: slot,
+                answerEdits: answerEdits(of: route, to: to), identity: plan, injection: injection(of: route, plan),
+                forwarding: forwarding(of: route), answerNotes: answerNotes(of: route), slot: slot,
                 learned: kept.published, bindsToURL: kept.bindsToURL, strictPaths: route.paths == .strict,
                 replay: route.onRejected.replay == .once ? .once : .never,
                 replayMethods: (route.onRejected.methods ?? []).map { Array($0.utf8) },
@@ -189,83 +190,6 @@ struct GatewayCompiler {
             }
             return .address(address)
         }
-    }
-
-    // MARK: - Edits
-
-    private func edits(
-        of route: ConfiguredRoute, to: Upstream, plan: IdentityPlan?, pseudonym: String
-    ) throws(GatewayFault) -> RequestEdits {
-        var edits = RequestEdits()
-        edits.via = Array(pseudonym.utf8)
-        switch route.host {
-        case .upstream: edits.host = Array(to.origin.authority.utf8)
-        case .name(let name): edits.host = Array(name.utf8)
-        case .caller: break
-        }
-        edits.targetPrefix = Array(to.pathPrefix.utf8)
-        for name in route.headers.remove {
-            guard let field = FieldName(name) else {
-                throw GatewayFault("route \(route.name): headers.remove: \(name)")
-            }
-            edits.drop.insert(field)
-        }
-        for header in route.headers.set {
-            guard let field = FieldName(header.name),
-                edits.set(field, spelled: Array(header.name.utf8), value: Array(header.value.utf8))
-            else {
-                throw GatewayFault("route \(route.name): headers.set: \(header.name) is not a field that can be set")
-            }
-        }
-        if let plan {
-            var name = plan.handshake.injection(for: []).name
-            if case .header(let own?, _, _) = route.inject { name = own }
-            guard let field = FieldName(name) else { throw GatewayFault("route \(route.name): inject: \(name)") }
-            edits.drop.insert(field)
-            if case .header(_, _, .keepAs(let kept)) = route.inject {
-                guard let keptName = FieldName(kept) else {
-                    throw GatewayFault("route \(route.name): keep_as: \(kept)")
-                }
-                // Callers must not be able to write the kept field themselves.
-                edits.drop.insert(keptName)
-                edits.renamed = field.bytes
-                edits.renamedTo = Array(kept.utf8)
-            }
-        }
-        if case .identity(let name) = route.use,
-            case .oamWebgate(let webgate)? = configuration.identity(named: name)?.handshake
-        {
-            edits.userAgentMode = webgate.userAgentMode == .replace ? .replace : .prepend
-            var agent = webgate.userAgentPrefix
-            if !agent.contains("/") { agent += "/1.0" }
-            if webgate.userAgentMode == .prepend { agent += " " }
-            edits.userAgent = Array(agent.utf8)
-        }
-        return edits
-    }
-
-    private func answerEdits(of route: ConfiguredRoute) -> ResponseEdits {
-        var edits = ResponseEdits()
-        if case .identity(let name) = route.use,
-            case .oamWebgate(let webgate)? = configuration.identity(named: name)?.handshake,
-            webgate.stripCookies
-        {
-            edits.dropCookies = PrefixSet(
-                ["OAMAuthnCookie", "ObSSOCookie", "OAMRequestContext"].map { Array($0.utf8) })
-        }
-        return edits
-    }
-
-    /// The field line around the token where the route has its own; nil where the identity's ready line is spliced as it is.
-    private func injection(of route: ConfiguredRoute, _ plan: IdentityPlan?) -> RoutePlan.Injection? {
-        guard let plan, case .header(let name, let template, _) = route.inject, name != nil || template != nil else {
-            return nil
-        }
-        let standard = plan.handshake.injection(for: [])
-        let before = template.map { Array($0.prefix.utf8) } ?? standard.value
-        return RoutePlan.Injection(
-            before: Array((name ?? standard.name).utf8) + [0x3a, 0x20] + before,
-            after: Array((template?.suffix ?? "").utf8) + [13, 10])
     }
 
     // MARK: - Matching and admission

@@ -11,6 +11,8 @@ final class LoopBuffers {
     let record: UnsafeMutableRawBufferPointer
     /// A route's own field line around a token.
     let credential: UnsafeMutableRawBufferPointer
+    /// The caller's origin and lines of our own, beside an answer's head.
+    let notes: UnsafeMutableRawBufferPointer
     /// A chunk's size line, and its end with the trailers behind it.
     let prefix: UnsafeMutableRawBufferPointer
     let suffix: UnsafeMutableRawBufferPointer
@@ -25,6 +27,7 @@ final class LoopBuffers {
         scratch = .allocate(byteCount: scratchSize, alignment: 16)
         record = .allocate(byteCount: 16 * 1024, alignment: 16)
         credential = .allocate(byteCount: 48 * 1024, alignment: 16)
+        notes = .allocate(byteCount: 4 * 1024, alignment: 16)
         prefix = .allocate(byteCount: 32, alignment: 16)
         suffix = .allocate(byteCount: 12 * 1024, alignment: 16)
     }
@@ -33,6 +36,7 @@ final class LoopBuffers {
         scratch.deallocate()
         record.deallocate()
         credential.deallocate()
+        notes.deallocate()
         prefix.deallocate()
         suffix.deallocate()
     }

@@ -17,6 +17,9 @@ final class RoutePlan: Sendable {
     let answerEdits: ResponseEdits
     let identity: IdentityPlan?
     let injection: Injection?
+    /// What the upstream is told of the caller's connection.
+    let forwarding: ForwardedHop
+    let answerNotes: AnswerNotes
     /// The slot of a route whose access key is known from the configuration; nil for none and for challenge-driven identities.
     let slot: Slot?
     /// What was learned of a challenge-driven route: written by the keeper.
@@ -37,7 +40,8 @@ final class RoutePlan: Sendable {
     init(
         index: Int, name: String, matches: RouteMatch, admission: Admission, upstream: UpstreamPlan, pathPrefix: String,
         edits: RequestEdits,
-        answerEdits: ResponseEdits, identity: IdentityPlan?, injection: Injection?, slot: Slot?,
+        answerEdits: ResponseEdits, identity: IdentityPlan?, injection: Injection?, forwarding: ForwardedHop,
+        answerNotes: AnswerNotes, slot: Slot?,
         learned: Published<LearnedSnapshot>?, bindsToURL: Bool,
         strictPaths: Bool, replay: Exchange.ReplayPolicy, replayMethods: [[UInt8]], replayBody: Int,
         passesFinalRefusal: Bool, answerTimeout: UInt64, idleTimeout: UInt64
@@ -52,6 +56,8 @@ final class RoutePlan: Sendable {
         self.answerEdits = answerEdits
         self.identity = identity
         self.injection = injection
+        self.forwarding = forwarding
+        self.answerNotes = answerNotes
         self.slot = slot
         self.learned = learned
         self.bindsToURL = bindsToURL
@@ -66,10 +72,19 @@ final class RoutePlan: Sendable {
 }
 
 extension RoutePlan {
-    /// What stands around the token where the route has a field line of its own.
+    /// What stands around the token where the route has a field line, a parameter or a cookie of its own.
     struct Injection: Sendable {
         let before: [UInt8]
         let after: [UInt8]
+        let place: CredentialPlace
+    }
+
+    /// Lines of our own in answers.
+    struct AnswerNotes: OptionSet, Sendable {
+        let rawValue: UInt8
+        /// `Cache-Control: private` where a credential was sent.
+        static let keepsFromSharedCaches = AnswerNotes(rawValue: 1)
+        static let serverTiming = AnswerNotes(rawValue: 2)
     }
 }
 

@@ -28,6 +28,10 @@ extension OctetClass {
     @inline(__always)
     static var unreserved: OctetClass { OctetClass(low: 0x03FF_6000_0000_0000, high: 0x47FF_FFFE_87FF_FFFE) }
 
+    /// `cookie-octet` (RFC 6265 §4.1.1).
+    @inline(__always)
+    static var cookie: OctetClass { OctetClass(low: 0xF7FF_EFFA_0000_0000, high: 0x7FFF_FFFF_EFFF_FFFF) }
+
     /// Hex digits, `:` and `.`: what stands between the brackets of an IPv6 literal.
     @inline(__always)
     static var addressLiteral: OctetClass { OctetClass(low: 0x07FF_4000_0000_0000, high: 0x0000_007E_0000_007E) }

@@ -67,6 +67,12 @@ extension OutputCursor {
         }
     }
 
+    /// Takes back what was written since `count` was `mark`. An overflow stays one.
+    mutating func rewind(to mark: Int) {
+        precondition(mark <= count)
+        count = mark
+    }
+
     private mutating func append(raw: UnsafeRawBufferPointer) {
         guard !overflowed, raw.count <= memory.count - count else {
             overflowed = true

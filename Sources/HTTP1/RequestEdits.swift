@@ -63,7 +63,7 @@ extension RequestEdits {
         return true
     }
 
-    /// Bytes that writing can add to a received head, credential apart.
+    /// Bytes that writing can add to a received head, credential and `ForwardedHop` apart.
     public var growth: Int {
         setLines.count + userAgent.count + host.count + targetPrefix.count + via.count + renamedTo.count + 256
     }

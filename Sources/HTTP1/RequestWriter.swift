@@ -7,6 +7,7 @@
 /// - Parameters:
 ///   - head: parsed from `bytes`, complete.
 ///   - credential: ready bytes as `edits.place` asks for; nil writes none and still deletes the caller's copies.
+///   - hop: what this request says of the connection it came on.
 ///   - framing: how the body will be sent; `.untilClose` does not exist for requests and counts as `.none`.
 ///   - expectContinue: write `Expect: 100-continue`; the caller's own is always deleted.
 ///   - upgrade: write `Connection: upgrade` and the caller's `Upgrade`.
@@ -14,7 +15,8 @@
 /// - Precondition: the head is complete and its target is not in authority form.
 public func writeRequest(
     _ head: borrowing RequestHead, bytes: Span<UInt8>, edits: borrowing RequestEdits, credential: Span<UInt8>?,
-    framing: OutgoingFraming, expectContinue: Bool = false, upgrade: Bool = false, into output: inout OutputCursor
+    hop: borrowing ForwardedHop = .untouched, framing: OutgoingFraming, expectContinue: Bool = false,
+    upgrade: Bool = false, into output: inout OutputCursor
 ) {
     precondition(head.length > 0)
     output.append(bytes, head.method)
@@ -28,12 +30,13 @@ public func writeRequest(
     }
     output.append("\r\n")
 
-    writeReceivedFields(head, bytes, edits, credential, &output)
+    writeReceivedFields(head, bytes, edits, credential, hop, &output)
 
     if edits.userAgentMode != .keep, !head.contains(.userAgent) {
         writeUserAgent(nil, bytes, edits, &output)
     }
     output.append(edits.setLines.span)
+    hop.write(head, bytes, into: &output)
     if let credential {
         switch edits.place {
         case .header:
@@ -69,14 +72,14 @@ private enum LineVerdict {
 
 private func writeReceivedFields(
     _ head: borrowing RequestHead, _ bytes: Span<UInt8>, _ edits: borrowing RequestEdits, _ credential: Span<UInt8>?,
-    _ output: inout OutputCursor
+    _ hop: borrowing ForwardedHop, _ output: inout OutputCursor
 ) {
     var run = ByteRange.empty
     var seenUserAgent = false
     var seenCookie = false
     for index in 0..<head.fieldCount {
         let field = head[index]
-        switch verdict(field, head, bytes, edits) {
+        switch verdict(field, head, bytes, edits, hop) {
         case .keep:
             if run.end == field.line.start, !run.isEmpty {
                 run.count += field.line.count
@@ -113,7 +116,8 @@ private func writeReceivedFields(
 }
 
 private func verdict(
-    _ field: Field, _ head: borrowing RequestHead, _ bytes: Span<UInt8>, _ edits: borrowing RequestEdits
+    _ field: Field, _ head: borrowing RequestHead, _ bytes: Span<UInt8>, _ edits: borrowing RequestEdits,
+    _ hop: borrowing ForwardedHop
 ) -> LineVerdict {
     if RequestEdits.ownedByHop & field.resembles.bit != 0 { return .drop }
     // The fields that we edit come before nomination: a caller cannot take a User-Agent prefix away.
@@ -132,7 +136,7 @@ private func verdict(
     }
     if field.marks.contains(.nominated) { return .drop }
     if isRenamed(field, bytes, edits) { return .edit }
-    return edits.drop.covers(field, in: bytes) ? .drop : .keep
+    return edits.drop.covers(field, in: bytes) || hop.drops(field, in: bytes) ? .drop : .keep
 }
 
 /// The exact name alone: a look-alike is no value of the caller's that anybody asked to keep.
@@ -156,42 +160,6 @@ private func writeUserAgent(
         output.append(own, own.trimmed(0..<own.count))
     }
     output.append("\r\n")
-}
-
-private func writeCookies(
-    _ value: ByteRange, _ bytes: Span<UInt8>, _ edits: borrowing RequestEdits, _ credential: Span<UInt8>?,
-    _ output: inout OutputCursor
-) {
-    var isOpen = false
-    var cursor = Int(value.start)
-    let end = Int(value.end)
-    while cursor < end {
-        let start = cursor
-        while cursor < end, bytes[cursor] != 0x3B { cursor &+= 1 }
-        let pair = bytes.trimmed(start..<cursor)
-        let received = ByteRange(start..<cursor)
-        cursor &+= 1
-        if pair.isEmpty || isCookie(pair, bytes, named: edits.placeName.span) { continue }
-        // With the blanks it came with: the line never grows by more than the credential.
-        output.append(isOpen ? ";" : "Cookie: ")
-        output.append(bytes, isOpen ? received : pair)
-        isOpen = true
-    }
-    if let credential {
-        output.append(isOpen ? "; " : "Cookie: ")
-        output.append(credential)
-        isOpen = true
-    }
-    if isOpen { output.append("\r\n") }
-}
-
-private func isCookie(_ pair: ByteRange, _ bytes: Span<UInt8>, named name: Span<UInt8>) -> Bool {
-    var end = Int(pair.start)
-    while end < Int(pair.end), bytes[end] != 0x3D { end &+= 1 }
-    let found = bytes.trimmed(Int(pair.start)..<end)
-    guard Int(found.count) == name.count else { return false }
-    for offset in 0..<name.count where bytes[Int(found.start) &+ offset] != name[offset] { return false }
-    return true
 }
 
 /// One hop fewer (RFC 9110 §7.6.2). Zero is answered before a request is written, and anything else passes as it is.
@@ -233,50 +201,4 @@ private func writeTarget(
     } else {
         output.append(bytes, ByteRange(start..<end))
     }
-}
-
-/// The path, the parameters that are not ours, then ours.
-private func writeQuery(
-    _ path: ByteRange, _ bytes: Span<UInt8>, _ edits: borrowing RequestEdits, _ credential: Span<UInt8>?,
-    _ output: inout OutputCursor
-) {
-    let end = Int(path.end)
-    var cursor = Int(path.start)
-    while cursor < end, bytes[cursor] != 0x3F { cursor &+= 1 }
-    output.append(bytes, ByteRange(Int(path.start)..<cursor))
-    var separator: UInt8 = 0x3F
-    while cursor < end {
-        let start = cursor &+ 1
-        cursor = start
-        while cursor < end, bytes[cursor] != 0x26 { cursor &+= 1 }
-        let parameter = ByteRange(start..<cursor)
-        if isParameter(parameter, bytes, named: edits.placeName.span) { continue }
-        output.append(byte: separator)
-        output.append(bytes, parameter)
-        separator = 0x26
-    }
-    if let credential {
-        output.append(byte: separator)
-        output.append(credential)
-    }
-}
-
-/// Compares the decoded name, in every part that a `;` makes too: some upstreams read it as `&`.
-private func isParameter(_ parameter: ByteRange, _ bytes: Span<UInt8>, named name: Span<UInt8>) -> Bool {
-    var cursor = Int(parameter.start)
-    let end = Int(parameter.end)
-    while cursor < end {
-        var offset = 0
-        var matches = true
-        while cursor < end, bytes[cursor] != 0x3D, bytes[cursor] != 0x3B {
-            let (octet, width) = decodedOctet(bytes, at: cursor, end: end)
-            matches = matches && offset < name.count && name[offset] == octet
-            offset &+= 1
-            cursor &+= width
-        }
-        if matches, offset == name.count { return true }
-        while cursor < end, bytes[cursor] != 0x3B { cursor &+= 1 }
-        cursor &+= 1
-    }
-    return false
 }

@@ -6,6 +6,8 @@ public struct ResponseEdits: Sendable {
     public var dropCookies = PrefixSet()
     /// Ready lines, each with its CRLF.
     public private(set) var addLines: [UInt8] = []
+    /// Addresses of the upstream that become the caller's.
+    public var addresses = AddressMap()
     /// Our pseudonym for `Via`; empty writes none.
     public var via: [UInt8] = []
     /// Keep `Trailer`: for a relay that forwards trailers.
@@ -33,7 +35,7 @@ extension ResponseEdits {
         return true
     }
 
-    /// Bytes that writing can add to a received head.
+    /// Bytes that writing can add to a received head, ready lines and mapped addresses apart.
     public var growth: Int { addLines.count + via.count + 256 }
 
     /// Deleted from every response (RFC 9110 §7.6.1, §11.7.1).

@@ -5,6 +5,8 @@
 ///
 /// - Parameters:
 ///   - head: parsed from `bytes`, complete.
+///   - callerOrigin: as `RequestHead.writeCallerOrigin` gave it, for `edits.addresses`.
+///   - lines: ready lines of this exchange, each with its CRLF.
 ///   - framing: how the body will be sent, usually `head.outgoingFraming`.
 ///   - callerMinorVersion: of the request; an HTTP/1.0 caller is told when the connection stays open.
 ///   - close: say `Connection: close`; implied by `.untilClose`.
@@ -12,7 +14,8 @@
 ///   - output: look at `overflowed` afterwards.
 /// - Precondition: the head is complete.
 public func writeResponse(
-    _ head: borrowing ResponseHead, bytes: Span<UInt8>, edits: borrowing ResponseEdits, framing: OutgoingFraming,
+    _ head: borrowing ResponseHead, bytes: Span<UInt8>, edits: borrowing ResponseEdits,
+    callerOrigin: Span<UInt8> = Span(), lines: Span<UInt8> = Span(), framing: OutgoingFraming,
     callerMinorVersion: UInt8, close: Bool, upgrade: Bool = false, into output: inout OutputCursor
 ) {
     precondition(head.length > 0)
@@ -26,7 +29,11 @@ public func writeResponse(
     for index in 0..<head.fieldCount {
         let field = head[index]
         if isDropped(field, bytes, edits) { continue }
-        if field.needsRepair {
+        if edits.addresses.isOn, isAddress(field) {
+            output.append(bytes, run)
+            run = .empty
+            if !writeMapped(field, bytes, edits.addresses, callerOrigin, &output) { run = field.line }
+        } else if field.needsRepair {
             output.append(bytes, run)
             run = .empty
             writeRepaired(field, bytes, &output)
@@ -40,6 +47,7 @@ public func writeResponse(
     output.append(bytes, run)
 
     output.append(edits.addLines.span)
+    output.append(lines)
     if !edits.via.isEmpty {
         writeVia(head.minorVersion, edits.via.span, &output)
     }
@@ -68,6 +76,33 @@ private func isDropped(_ field: Field, _ bytes: Span<UInt8>, _ edits: borrowing 
         if edits.dropCookies.covers(bytes.extracting(name.indices)) { return true }
     }
     return edits.drop.covers(field, in: bytes)
+}
+
+/// A field that may name the upstream. A folded one is left to be repaired: what names an address is short.
+private func isAddress(_ field: Field) -> Bool {
+    let named = KnownField.location.bit | KnownField.contentLocation.bit | KnownField.setCookie.bit
+    return named & field.known.bit != 0 && !field.needsRepair
+}
+
+/// False, and nothing written, for a field that names something else.
+private func writeMapped(
+    _ field: Field, _ bytes: Span<UInt8>, _ addresses: borrowing AddressMap, _ origin: Span<UInt8>,
+    _ output: inout OutputCursor
+) -> Bool {
+    let mark = output.count
+    output.append(bytes, field.name)
+    output.append(": ")
+    let value = bytes.extracting(field.value.indices)
+    let isMapped =
+        field.known == .setCookie
+        ? addresses.write(cookie: value, origin: origin, into: &output)
+        : addresses.write(location: value, origin: origin, into: &output)
+    guard isMapped else {
+        output.rewind(to: mark)
+        return false
+    }
+    output.append("\r\n")
+    return true
 }
 
 private func writeRepaired(_ field: Field, _ bytes: Span<UInt8>, _ output: inout OutputCursor) {

@@ -10,32 +10,25 @@ func writeVia(_ minorVersion: UInt8, _ pseudonym: Span<UInt8>, _ output: inout O
 }
 
 extension RequestHead {
-    /// Whether a `Via` member names `pseudonym` as its recipient, in any case. A comma in a comment may start a member
-    /// that is none; at worst a request that spells our name there is taken for a loop.
+    /// Whether a `Via` member, on whichever of its lines, names `pseudonym` as its recipient, in any case.
     public func viaNames(_ pseudonym: Span<UInt8>, in bytes: Span<UInt8>) -> Bool {
         guard contains(.via), !pseudonym.isEmpty else { return false }
         for index in 0..<fieldCount where self[index].known == .via {
-            var members = ListMembers(self[index].value)
-            while let member = members.next(in: bytes) {
-                if recipient(of: member, bytes, is: pseudonym) { return true }
+            var walk = ViaMembers(self[index].value)
+            while let recipient = walk.next(in: bytes) {
+                if isPseudonym(recipient, bytes, pseudonym) { return true }
             }
         }
         return false
     }
 
-    /// `received-protocol RWS received-by [ RWS comment ]`.
-    private func recipient(of member: ByteRange, _ bytes: Span<UInt8>, is name: Span<UInt8>) -> Bool {
-        var cursor = Int(member.start)
-        let end = Int(member.end)
-        while cursor < end, !isBlank(bytes[cursor]) { cursor &+= 1 }
-        while cursor < end, isBlank(bytes[cursor]) { cursor &+= 1 }
-        var offset = 0
-        while cursor < end, !isBlank(bytes[cursor]) {
-            guard offset < name.count, lowercased(bytes[cursor]) == lowercased(name[offset]) else { return false }
-            offset &+= 1
-            cursor &+= 1
+    private func isPseudonym(_ recipient: ByteRange, _ bytes: Span<UInt8>, _ name: Span<UInt8>) -> Bool {
+        guard Int(recipient.count) == name.count else { return false }
+        for offset in 0..<name.count
+        where lowercased(bytes[Int(recipient.start) &+ offset]) != lowercased(name[offset]) {
+            return false
         }
-        return offset == name.count
+        return true
     }
 
     /// `Max-Forwards` of a TRACE or OPTIONS (RFC 9110 §7.6.2): at 0 the request is ours to answer.
@@ -43,5 +36,55 @@ extension RequestHead {
         guard knownMethod == .trace || knownMethod == .options else { return nil }
         guard let value = first(.maxForwards) else { return nil }
         return bytes.decimal(at: value)
+    }
+}
+
+/// Walks the recipients of a `Via` value: `received-protocol RWS received-by [ RWS comment ]`, separated by commas.
+///
+/// Comments nest and may hold escaped characters, and neither a comma nor our name in one means anything. A comment that
+/// does not end hides what follows it; whoever wrote it takes part in the loop and could leave us out as well.
+struct ViaMembers {
+    private var position: Int
+    private let end: Int
+
+    init(_ value: ByteRange) {
+        position = Int(value.start)
+        end = Int(value.end)
+    }
+
+    /// The next member's `received-by`; empty for a member that has none.
+    mutating func next(in bytes: Span<UInt8>) -> ByteRange? {
+        guard position < end else { return nil }
+        var recipient = ByteRange.empty
+        var words = 0
+        while position < end, bytes[position] != 0x2C {
+            if isBlank(bytes[position]) {
+                position &+= 1
+            } else if bytes[position] == 0x28 {
+                skipComment(bytes)
+            } else {
+                let start = position
+                while position < end, !isBlank(bytes[position]), bytes[position] != 0x2C, bytes[position] != 0x28 {
+                    position &+= 1
+                }
+                if words == 1 { recipient = ByteRange(start..<position) }
+                words &+= 1
+            }
+        }
+        position &+= 1
+        return recipient
+    }
+
+    private mutating func skipComment(_ bytes: Span<UInt8>) {
+        var depth = 0
+        while position < end {
+            let octet = bytes[position]
+            position &+= octet == 0x5C ? 2 : 1
+            if octet == 0x28 { depth &+= 1 }
+            if octet == 0x29 {
+                depth &-= 1
+                if depth == 0 { return }
+            }
+        }
     }
 }

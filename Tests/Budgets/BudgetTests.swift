@@ -12,7 +12,7 @@ import Testing
 @Suite(.serialized) struct BudgetTests {
     enum Case: String, CaseIterable, Sendable {
         case noIdentity, hit, hitWithAccessLog, hitWithBodies, hitWithChunks, hitWithChunkedRequest, hitOverMinutes
-        case ownField, manyFields
+        case ownField, manyFields, query, cookie, tellsTheCaller, mapsAddresses
 
         func treadmill() throws -> Treadmill {
             let scene: Scene
@@ -20,6 +20,13 @@ import Testing
             case .noIdentity: scene = try Scene(Plans.open())
             case .hitWithAccessLog: scene = try Scene(Plans.fixed() + "log: {access: all}\n", logsAccess: true)
             case .ownField: scene = try Scene(Plans.fixed("inject: {header: X-Key, value: \"k {token}\"}"))
+            case .query: scene = try Scene(Plans.fixed("inject: {query: key}"))
+            case .cookie: scene = try Scene(Plans.fixed("inject: {cookie: key}"))
+            case .tellsTheCaller:
+                scene = try Scene(Plans.fixed("forwarded: {fields: both, caller: hidden}, server_timing: on"))
+            case .mapsAddresses:
+                let plan = Plans.fixed("rewrite: {strip_prefix: /a}")
+                scene = try Scene(plan.replacing("cache_control: pass", with: "cache_control: private"))
             default: scene = try Scene(Plans.fixed())
             }
             if self != .noIdentity { try scene.publish("Bearer abcdefghijklmnopqrstuvwxyz", generation: 1) }
@@ -35,6 +42,16 @@ import Testing
                 return Treadmill(scene, request: Wire.chunkedPost([body]), answer: Wire.ok("x"))
             // Deadlines pass and are set anew.
             case .hitOverMinutes: return Treadmill(scene, request: Wire.get(), answer: Wire.ok("x"), pace: 150_000_000)
+            case .query: return Treadmill(scene, request: Wire.get("/a?key=x&b=1"), answer: Wire.ok("x"))
+            case .cookie:
+                return Treadmill(scene, request: Wire.get("/", "Cookie: key=x; b=1\r\n"), answer: Wire.ok("x"))
+            case .tellsTheCaller:
+                return Treadmill(
+                    scene, request: Wire.get("/", "X-Forwarded-For: 1\r\nForwarded: for=x\r\n"), answer: Wire.ok("x"))
+            case .mapsAddresses:
+                return Treadmill(
+                    scene, request: Wire.get("/a/b"),
+                    answer: Wire.ok("x", "Location: http://127.0.0.1:9000/c\r\nSet-Cookie: a=b; Path=/; Secure\r\n"))
             case .manyFields: return Treadmill(scene, request: Wire.get("/", fields), answer: Wire.ok("x", fields))
             default: return Treadmill(scene, request: Wire.get(), answer: Wire.ok("hello"))
             }

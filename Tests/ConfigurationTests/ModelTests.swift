@@ -57,7 +57,8 @@ import Testing
                     origin: Origin(scheme: .https, host: "u.example.com", port: 443), pathPrefix: "", addresses: []))
         #expect(route.inject == .header(name: nil, value: nil, callerValue: .drop))
         #expect(route.host == .upstream)
-        #expect(route.rewrite == nil)
+        #expect(route.rewrite == .init(stripPrefix: nil, response: true))
+        #expect(route.forwarded == nil && route.cacheControl == .private && !route.serverTiming)
         #expect(route.paths == .strict)
         #expect(
             route.onRejected

@@ -193,10 +193,13 @@ enum Plans {
         "routes:\n  - {listen: \"127.0.0.1:8080\", to: \"http://127.0.0.1:9000\", use: none\(comma(route))}\n"
     }
 
+    // Answers come back byte for byte; what is added to them by default has tests of its own.
+    private static let bare = "cache_control: pass"
+
     /// A fixed credential, whose slot the test fills.
     static func fixed(_ route: String = "") -> String {
         "identities: {a: {static: {value: env:V}}}\n"
-            + "routes:\n  - {listen: \"127.0.0.1:8080\", to: \"http://127.0.0.1:9000\", use: a\(comma(route))}\n"
+            + "routes:\n  - {listen: \"127.0.0.1:8080\", to: \"http://127.0.0.1:9000\", use: a, \(bare)\(comma(route))}\n"
     }
 
     /// Driven by challenges: nothing is known until the scout is back.
@@ -207,7 +210,7 @@ enum Plans {
             oam_webgate:
               {service: "https://i.example.com/s", user_agent_prefix: P, client_id: c, username: u, password: env:V}
         routes:
-          - {listen: "127.0.0.1:8080", to: "http://127.0.0.1:9000", use: w\(comma(route))}
+          - {listen: "127.0.0.1:8080", to: "http://127.0.0.1:9000", use: w, \(bare)\(comma(route))}
 
         """
     }

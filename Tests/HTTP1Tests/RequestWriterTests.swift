@@ -129,10 +129,18 @@ import Testing
         ("/a?b=1", "token=t", "/a?b=1&token=t"),
         ("/a?token=x&b=1&token", "token=t", "/a?b=1&token=t"),
         ("/a?%74oken=x", "token=t", "/a?token=t"),
-        ("/a?b=1;token=x&c", "token=t", "/a?c&token=t"),
+        ("/a?b=1;token=x&c", "token=t", "/a?b=1&c&token=t"),
+        ("/a?token=x;b=1;c", "token=t", "/a?b=1;c&token=t"),
+        ("/a?TOKEN=x&Token", "token=t", "/a?token=t"),
+        ("/a?%54%6f%6B%65%6e=x&b=%zz", "token=t", "/a?b=%zz&token=t"),
+        ("/a?+token=x&%20%20token=y&token%00z=1", "token=t", "/a?token=t"),
+        ("/a?token[]=x&token%5B0%5D=y&tokens[]=1", "token=t", "/a?tokens[]=1&token=t"),
+        ("/a?&&b&", "token=t", "/a?&&b&&token=t"),
+        ("/a?\u{E9}=1&x=?token=1", "token=t", "/a?\u{E9}=1&x=?token=1&token=t"),
+        ("/a?", nil, "/a?"),
         ("/a?b=token=1&tokens=2", "token=t", "/a?b=token=1&tokens=2&token=t"),
         ("/a?token=x", nil, "/a"),
-        ("/a?", "token=t", "/a?&token=t"),
+        ("/a?", "token=t", "/a?token=t"),
     ]
 
     @Test(arguments: queries)
@@ -152,6 +160,8 @@ import Testing
         ("Cookie: sid = x;;\r\n", nil, ""),
         ("Cookie:a=1;b=2;sid=x;c=3\r\n", "sid=t", "Cookie: a=1;b=2;c=3; sid=t\r\n"),
         ("Connection: cookie\r\nCookie: a=1\r\n", "sid=t", "Cookie: sid=t\r\n"),
+        ("Cookie: SID=x; %73id=y; sid[]=z; sidx=1\r\n", "sid=t", "Cookie: sidx=1; sid=t\r\n"),
+        ("Cookie: a=1,sid=x,b={\"c\":1,\"d\":2}\r\n", "sid=t", "Cookie: a=1,b={\"c\":1,\"d\":2}; sid=t\r\n"),
     ]
 
     @Test(arguments: cookies)
@@ -161,6 +171,18 @@ import Testing
         edits.placeName = octets("sid")
         let result = try forwarded("GET / HTTP/1.1\r\nHost: h\r\n\(lines)\r\n", edits: edits, credential: credential)
         #expect(result == "GET / HTTP/1.1\r\nHost: h\r\n\(expected)\r\n")
+    }
+
+    /// value, as a parameter, as a cookie
+    @Test(arguments: [
+        ("abc-._~", "abc-._~", "abc-._~"), ("a+b/c==", "a%2Bb%2Fc%3D%3D", "a+b/c=="),
+        ("a b;c,\"d\\", "a%20b%3Bc%2C%22d%5C", "a%20b%3Bc%2C%22d%5C"), ("a%b&c#", "a%25b%26c%23", "a%b&c#"),
+        ("\u{E9}\u{1}", "%E9%01", "%E9%01"), ("", "", ""),
+    ])
+    func encodesForItsPlace(value: String, parameter: String, cookie: String) {
+        let bytes = octets(value)
+        #expect(text(written { writeParameterValue(bytes.span, into: &$0) } ?? []) == parameter)
+        #expect(text(written { writeCookieValue(bytes.span, into: &$0) } ?? []) == cookie)
     }
 
     @Test func addsItselfToVia() throws {
@@ -176,7 +198,11 @@ import Testing
 
     @Test(arguments: [
         ("Via: 1.1 gate", true), ("Via: 1.0 a, HTTP/1.1 GATE (x)", true), ("Via: 1.1 a\r\nVia: 2 gate", true),
-        ("Via: 1.1 gate2", false), ("Via: gate", false), ("Via: 1.1 a (gate)", false), ("X: 1.1 gate", false),
+        ("Via: 1.1 gate2", false), ("Via: 1.1 a (x, 1.1 gate)", false), ("Via: 1.1 a (x\\), 1.1 gate", false),
+        ("Via: 1.1 a (x (y), z), 1.1 gate", true), ("Via: 1.1 a(x),1.1 gate(y)", true), ("Via: 1.1 (x) gate", true),
+        ("Via: 1.1 a (x\\)), 1.1 gate", true), ("Via: , ,1.1\tgate\t", true), ("Via: 1.1 gate:80", false),
+        ("Via: 1.1 a\r\nVia: 1.0 b, 1.1 c\r\nVia: 1.1 gate", true), ("Via: gate", false), ("Via: 1.1 a (gate)", false),
+        ("X: 1.1 gate", false),
     ])
     func findsItselfInVia(line: String, found: Bool) throws {
         let bytes = octets("GET / HTTP/1.1\r\nHost: h\r\n\(line)\r\n\r\n")

@@ -1,0 +1,109 @@
+internal import HTTP1
+internal import Reactor
+
+/// What one exchange adds to its heads, beside the edits of its route. Nothing here allocates, but for a connection's first request.
+extension CallerConnection {
+    // MARK: - Toward the upstream
+
+    /// What this request says of the connection it came on. `data.requestHead` is this request's.
+    func forwardedHop(for route: RoutePlan) -> ForwardedHop {
+        var hop = self.hop ?? makeHop()
+        hop.fields = route.forwarding.fields
+        hop.isHidden = route.forwarding.isHidden
+        if !hop.fields.isEmpty, hop.isHidden { hop.identifier = data.nextIdentifier() }
+        return hop
+    }
+
+    /// Once for a connection: its peer does not change.
+    private func makeHop() -> ForwardedHop {
+        var hop = ForwardedHop()
+        if let address = peer.address {
+            hop.address = Array(address.host.utf8)
+            hop.isTrusted = listener.forwardedFrom.contains { $0.contains(address) }
+        }
+        hop.isSecure = peer.isSecure
+        self.hop = hop
+        return hop
+    }
+
+    /// The ready line as it is, or the token out of it in the route's own line, parameter or cookie; nil when that is too long. A cut
+    /// line would be sent without the credential's end, and swallow the field behind it.
+    func credential(around ready: UnsafeRawBufferPointer, of route: RoutePlan) -> UnsafeRawBufferPointer? {
+        guard let injection = route.injection, let identity = route.identity else { return ready }
+        guard ready.count >= identity.linePrefix + 2 else { return injection.place == .header ? ready : nil }
+        let token = UnsafeRawBufferPointer(rebasing: ready[identity.linePrefix..<(ready.count - 2)])
+        var cursor = OutputCursor(buffers.credential)
+        cursor.append(injection.before.span)
+        switch injection.place {
+        case .header: cursor.append(token.octets)
+        case .query: writeParameterValue(token.octets, into: &cursor)
+        case .cookie: writeCookieValue(token.octets, into: &cursor)
+        }
+        cursor.append(injection.after.span)
+        return cursor.overflowed ? nil : cursor.written(in: buffers.credential)
+    }
+
+    // MARK: - Toward the caller
+
+    /// The caller's own origin and the gateway's lines for an answer, in `buffers.notes`.
+    struct AnswerParts {
+        var origin = UnsafeRawBufferPointer(start: nil, count: 0)
+        var lines = UnsafeRawBufferPointer(start: nil, count: 0)
+    }
+
+    /// - Precondition: `data.responseHead` is the answer's, parsed from `head`.
+    func answerParts(of route: RoutePlan, head: UnsafeRawBufferPointer) -> AnswerParts {
+        var parts = AnswerParts()
+        var cursor = OutputCursor(buffers.notes)
+        if route.answerEdits.addresses.isOn, answerNamesAddresses {
+            // Only then: the request's head may have to be read again for it.
+            data.restoreHead(of: self)
+            let request = UnsafeRawBufferPointer(rebasing: input[..<headLength])
+            data.requestHead.writeCallerOrigin(
+                request.octets, isSecure: peer.isSecure, isTrusted: (hop ?? makeHop()).isTrusted, into: &cursor)
+            // A host that long names no place to send a caller to.
+            if cursor.overflowed { cursor = OutputCursor(buffers.notes) }
+            parts.origin = cursor.written(in: buffers.notes)
+        }
+        let start = cursor.count
+        if route.answerNotes.contains(.keepsFromSharedCaches), exchange.credential.sent != nil,
+            data.responseHead.wantsPrivate(in: head.octets)
+        {
+            cursor.append("Cache-Control: private\r\n")
+        }
+        if route.answerNotes.contains(.serverTiming) { appendServerTiming(to: &cursor) }
+        // Neither line is worth an answer.
+        guard !cursor.overflowed else { return parts }
+        parts.lines = UnsafeRawBufferPointer(rebasing: cursor.written(in: buffers.notes)[start...])
+        return parts
+    }
+
+    private var answerNamesAddresses: Bool {
+        data.responseHead.contains(.location) || data.responseHead.contains(.contentLocation)
+            || data.responseHead.contains(.setCookie)
+    }
+
+    /// `Server-Timing` (W3C): how long the token, the upstream's connection and its answer took, as the access record has them.
+    private func appendServerTiming(to cursor: inout OutputCursor) {
+        cursor.append("Server-Timing: cardea-token;dur=")
+        cursor.append(milliseconds: record.tokenAt &- min(record.startedAt, record.tokenAt))
+        cursor.append(", cardea-connect;dur=")
+        cursor.append(milliseconds: record.sentAt &- min(record.tokenAt, record.sentAt))
+        cursor.append(", cardea-upstream;dur=")
+        cursor.append(milliseconds: record.firstByteAt &- min(record.sentAt, record.firstByteAt))
+        cursor.append("\r\n")
+    }
+}
+
+extension OutputCursor {
+    /// Nanoseconds as milliseconds with three decimals.
+    fileprivate mutating func append(milliseconds nanoseconds: UInt64) {
+        let microseconds = nanoseconds / 1000
+        append(decimal: microseconds / 1000)
+        append(byte: UInt8(ascii: "."))
+        let rest = microseconds % 1000
+        append(byte: UInt8(ascii: "0") + UInt8(rest / 100))
+        append(byte: UInt8(ascii: "0") + UInt8(rest / 10 % 10))
+        append(byte: UInt8(ascii: "0") + UInt8(rest % 10))
+    }
+}

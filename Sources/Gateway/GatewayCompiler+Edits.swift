@@ -1,0 +1,162 @@
+internal import Configuration
+internal import HTTP1
+internal import Handshakes
+
+/// What a route changes in requests and answers.
+extension GatewayCompiler {
+    func edits(
+        of route: ConfiguredRoute, to: Upstream, plan: IdentityPlan?, pseudonym: String
+    ) throws(GatewayFault) -> RequestEdits {
+        var edits = RequestEdits()
+        edits.via = Array(pseudonym.utf8)
+        switch route.host {
+        case .upstream: edits.host = Array(to.origin.authority.utf8)
+        case .name(let name): edits.host = Array(name.utf8)
+        case .caller: break
+        }
+        edits.targetPrefix = Array(to.pathPrefix.utf8)
+        edits.stripPrefix = strippedPrefix(of: route)
+        for name in route.headers.remove {
+            guard let field = FieldName(name) else {
+                throw GatewayFault("route \(route.name): headers.remove: \(name)")
+            }
+            edits.drop.insert(field)
+        }
+        for header in route.headers.set {
+            guard let field = FieldName(header.name),
+                edits.set(field, spelled: Array(header.name.utf8), value: Array(header.value.utf8))
+            else {
+                throw GatewayFault("route \(route.name): headers.set: \(header.name) is not a field that can be set")
+            }
+        }
+        if let plan { try place(route, plan, in: &edits) }
+        if case .identity(let name) = route.use,
+            case .oamWebgate(let webgate)? = configuration.identity(named: name)?.handshake
+        {
+            edits.userAgentMode = webgate.userAgentMode == .replace ? .replace : .prepend
+            var agent = webgate.userAgentPrefix
+            if !agent.contains("/") { agent += "/1.0" }
+            if webgate.userAgentMode == .prepend { agent += " " }
+            edits.userAgent = Array(agent.utf8)
+        }
+        return edits
+    }
+
+    func answerEdits(of route: ConfiguredRoute, to: Upstream) -> ResponseEdits {
+        var edits = ResponseEdits()
+        edits.addresses = addresses(of: route, to: to)
+        if case .identity(let name) = route.use,
+            case .oamWebgate(let webgate)? = configuration.identity(named: name)?.handshake,
+            webgate.stripCookies
+        {
+            edits.dropCookies = PrefixSet(
+                ["OAMAuthnCookie", "ObSSOCookie", "OAMRequestContext"].map { Array($0.utf8) })
+        }
+        return edits
+    }
+
+    /// What stands around the token where the route has its own; nil where the identity's ready line is spliced as it is.
+    func injection(of route: ConfiguredRoute, _ plan: IdentityPlan?) -> RoutePlan.Injection? {
+        guard let plan else { return nil }
+        switch route.inject {
+        case .header(nil, nil, _): return nil
+        case .header(let name, let template, _):
+            let standard = plan.handshake.injection(for: [])
+            let before = template.map { Array($0.prefix.utf8) } ?? standard.value
+            return RoutePlan.Injection(
+                before: Array((name ?? standard.name).utf8) + [0x3a, 0x20] + before,
+                after: Array((template?.suffix ?? "").utf8) + [13, 10], place: .header)
+        case .query(let name):
+            let encoded = withScratch(3 * name.utf8.count) { writeParameterValue(Array(name.utf8).span, into: &$0) }
+            return RoutePlan.Injection(before: encoded + [0x3d], after: [], place: .query)
+        case .cookie(let name):
+            return RoutePlan.Injection(before: Array(name.utf8) + [0x3d], after: [], place: .cookie)
+        }
+    }
+
+    private func withScratch(_ count: Int, _ write: (inout OutputCursor) -> Void) -> [UInt8] {
+        let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: count, alignment: 1)
+        defer { memory.deallocate() }
+        var cursor = OutputCursor(memory)
+        write(&cursor)
+        return Array(cursor.written(in: memory))
+    }
+
+    /// Where the credential goes, and what of the caller's makes room for it.
+    private func place(
+        _ route: ConfiguredRoute, _ plan: IdentityPlan, in edits: inout RequestEdits
+    ) throws(GatewayFault) {
+        switch route.inject {
+        case .query(let name):
+            edits.place = .query
+            edits.placeName = Array(name.utf8)
+        case .cookie(let name):
+            edits.place = .cookie
+            edits.placeName = Array(name.utf8)
+        case .header(let own, _, let callerValue):
+            let name = own ?? plan.handshake.injection(for: []).name
+            guard let field = FieldName(name) else { throw GatewayFault("route \(route.name): inject: \(name)") }
+            edits.drop.insert(field)
+            guard case .keepAs(let kept) = callerValue else { return }
+            guard let keptName = FieldName(kept) else { throw GatewayFault("route \(route.name): keep_as: \(kept)") }
+            // Callers must not be able to write the kept field themselves.
+            edits.drop.insert(keptName)
+            edits.renamed = field.bytes
+            edits.renamedTo = Array(kept.utf8)
+        }
+    }
+
+    /// Without a slash at its end, so that it is put back as it was taken off.
+    private func strippedPrefix(of route: ConfiguredRoute) -> [UInt8] {
+        var prefix = Array((route.rewrite?.stripPrefix ?? "").utf8)
+        while prefix.last == UInt8(ascii: "/") { prefix.removeLast() }
+        return prefix
+    }
+
+    /// Addresses in answers that name `to`.
+    private func addresses(of route: ConfiguredRoute, to: Upstream) -> AddressMap {
+        var map = AddressMap()
+        map.isOn = route.rewrite?.response ?? false
+        map.isSecure = to.origin.scheme == .https
+        map.port = to.origin.port
+        let host = to.origin.host.contains(":") ? "[\(to.origin.host)]" : to.origin.host
+        map.host = Array(host.lowercased().utf8)
+        map.inner = Array(to.pathPrefix.utf8)
+        map.outer = strippedPrefix(of: route)
+        switch route.host {
+        case .upstream: break
+        case .caller: map.knowsCallersHost = true
+        case .name(let name):
+            let (alias, port) = split(authority: name.lowercased())
+            map.alias = Array(alias.utf8)
+            map.aliasPort = port ?? (map.isSecure ? 443 : 80)
+        }
+        return map
+    }
+
+    private func split(authority: String) -> (host: String, port: UInt16?) {
+        guard let colon = authority.lastIndex(of: ":"), authority.last != "]",
+            let port = UInt16(authority[authority.index(after: colon)...])
+        else { return (authority, nil) }
+        return (String(authority[..<colon]), port)
+    }
+
+    func forwarding(of route: ConfiguredRoute) -> ForwardedHop {
+        var hop = ForwardedHop()
+        guard let forwarded = route.forwarded else { return hop }
+        switch forwarded.fields {
+        case .standard: hop.fields = .standard
+        case .legacy: hop.fields = .legacy
+        case .both: hop.fields = [.standard, .legacy]
+        }
+        hop.isHidden = forwarded.caller == .hidden
+        return hop
+    }
+
+    func answerNotes(of route: ConfiguredRoute) -> RoutePlan.AnswerNotes {
+        var notes: RoutePlan.AnswerNotes = []
+        if case .identity = route.use, route.cacheControl == .private { notes.insert(.keepsFromSharedCaches) }
+        if route.serverTiming { notes.insert(.serverTiming) }
+        return notes
+    }
+}
