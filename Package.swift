@@ -30,6 +30,7 @@ let package = Package(
         // C shims: each is imported by exactly one Swift module.
         .target(name: "CLinux"),
         .systemLibrary(name: "COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
+        .systemLibrary(name: "CNghttp2", pkgConfig: "libnghttp2", providers: [.apt(["libnghttp2-dev"])]),
         .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
         .systemLibrary(name: "CYAML", pkgConfig: "yaml-0.1", providers: [.apt(["libyaml-dev"])]),
 
@@ -43,12 +44,13 @@ let package = Package(
         // I/O and what stands on it.
         module("Reactor", ["CLinux", "Telemetry"]),
         module("TLS", ["COpenSSL"]),
+        module("HTTP2", ["CNghttp2"]),
         module("TokenStore", ["CSQLite", "TLS", "Tokens"]),
         module("Handshakes", ["Tokens", "HTTP1", "Configuration", "TLS"]),
         module(
             "Gateway",
             [
-                "HTTP1", "HotCache", "Tokens", "Configuration", "Telemetry", "Reactor", "TLS", "TokenStore",
+                "HTTP1", "HTTP2", "HotCache", "Tokens", "Configuration", "Telemetry", "Reactor", "TLS", "TokenStore",
                 "Handshakes",
             ]),
         module("Admin", ["Gateway", "Tokens", "Telemetry", "Configuration"]),
@@ -71,6 +73,7 @@ let package = Package(
         tests("Telemetry"),
         tests("Reactor", ["CLinux", "ScriptedKernel", "Telemetry"]),
         tests("TLS"),
+        tests("HTTP2"),
         tests("TokenStore", ["TLS"]),
         tests("Handshakes"),
         tests(

@@ -14,12 +14,11 @@ enum NotSupportedYet {
         "network.proxy",
         "tls.certificate", "tls.key", "tls.password",
 
-        "route.subject", "route.proxy", "route.health", "route.token_stub", "route.http=2",
+        "route.subject", "route.proxy", "route.health", "route.token_stub",
         "on_rejected.large_body=expect_continue", "on_rejected.large_body=probe_head",
         "callers.tls_names", "callers.token",
 
         "listener.mode=forward_proxy", "listener.mode=transparent", "listener.intercept",
-        "listener.http=2",
 
         "store.shared",
         "configuration.sandbox=on",

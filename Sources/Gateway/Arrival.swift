@@ -22,8 +22,6 @@ final class Arrival: Stream {
 
     /// Nanoseconds from `accept` to the end of the handshake.
     static let timeout: UInt64 = 10_000_000_000
-    /// The client's connection preface (RFC 9113 section 3.4).
-    static let preface = Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8)
 
     init(data: DataLoop, listener: ListenerPlan, peer: CallerPeer) {
         self.data = data
@@ -191,10 +189,10 @@ final class Arrival: Stream {
     private func choose() {
         guard listener.speaks(.http2) else { return serve(.http1) }
         while true {
-            let count = min(end - start, Self.preface.count)
-            if input.prefix(count).elementsEqual(Self.preface.prefix(count)) {
-                if count == Self.preface.count { return serve(.http2) }
-            } else {
+            switch HTTP2Preface.match(input) {
+            case .whole: return serve(.http2)
+            case .partly: break
+            case .none:
                 guard listener.speaks(.http1) else { return refuse(Fault(.unsupportedVersion)) }
                 return serve(.http1)
             }

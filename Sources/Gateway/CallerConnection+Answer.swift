@@ -1,4 +1,5 @@
 internal import HTTP1
+internal import HTTP2
 internal import Handshakes
 internal import Reactor
 
@@ -56,7 +57,8 @@ extension CallerConnection {
         upstream.noteAnswer()
         record.firstByteAt = loop.now
         let framing = data.responseHead.framing(forMethodHEAD: method == .head, connect: false)
-        answerBody = BodyReader(framing)
+        // Over HTTP/2 the end is told beside the body, whatever length was announced.
+        answerBody = upstream.lane == nil || framing == .none ? BodyReader(framing) : .untilClose
         answerPersistent = data.responseHead.keepAlive && framing != .untilClose
         answerHeadLength = length
         answerHeadFraming = framing
@@ -77,7 +79,7 @@ extension CallerConnection {
             writeResponse(
                 data.responseHead, bytes: head.octets, edits: route.answerEdits, framing: .none,
                 callerMinorVersion: minorVersion, close: false, into: &cursor)
-            guard !cursor.overflowed, send(cursor.written(in: buffers.scratch)) else {
+            guard !cursor.overflowed, sendInterim(cursor, in: buffers.scratch) else {
                 close()
                 return false
             }
@@ -130,6 +132,7 @@ extension CallerConnection {
             forMethodHEAD: method == .head, connect: false, callerMinorVersion: minorVersion)
         // HTTP/1.0 knows no chunks: the end of the connection is the end of the body.
         if answerFraming == .untilClose { keepsAlive = false }
+        if lane != nil, answerFraming == .chunked || answerFraming == .untilClose { answerFraming = .none }
         var cursor = OutputCursor(buffers.scratch)
         let head = UnsafeRawBufferPointer(rebasing: upstream.input[..<answerHeadLength])
         let parts = answerParts(of: route, head: head)
@@ -144,20 +147,20 @@ extension CallerConnection {
         expect(by: loop.now + route.idleTimeout, kind: Deadline.stall)
 
         // The head and the body's first piece leave in one write.
+        let hasBody = !answerBody.isComplete
         var piece = BodyReader.Step()
         let raw = upstream.input
         do throws(ChunkFault) {
             if !answerBody.isComplete, raw.count > 0 { piece = try answerBody.next(raw) }
         } catch { return close() }
         upstream.start += piece.consumed
-        var suffix = OutputCursor(buffers.suffix)
-        if answerFraming == .chunked {
-            appendChunkFrame(raw, piece, dropping: route.answerEdits.drop, prefix: &cursor, suffix: &suffix)
+        // All there is has come: its end leaves in the same write.
+        if let source = upstream.lane, !answerBody.isComplete, source.isDrained, source.trailers.isEmpty {
+            piece.ended = true
         }
-        guard !cursor.overflowed, !suffix.overflowed else { return close() }
-        let sent = send(
-            cursor.written(in: buffers.scratch), UnsafeRawBufferPointer(rebasing: raw[piece.data]),
-            suffix.written(in: buffers.suffix))
+        let sent = sendAnswer(
+            &cursor, in: buffers.scratch, raw, piece, framing: answerFraming, hasBody: hasBody,
+            dropping: route.answerEdits.drop)
         guard sent else { return close() }
         if piece.ended || answerBody.isComplete { return completeAnswer() }
         pumpAnswer()
@@ -167,17 +170,14 @@ extension CallerConnection {
 
     /// - Returns: false when the body cannot go on now or is complete.
     private func relayBody(from upstream: UpstreamConnection) -> Bool {
-        guard !hasPending else { return false }
+        guard !isCongested else { return false }
         if upstream.end > upstream.start {
             let raw = upstream.input
             do throws(ChunkFault) {
                 let piece = try answerBody.next(raw)
                 upstream.start += piece.consumed
-                let sent =
-                    answerFraming == .chunked
-                    ? sendChunk(raw, piece, dropping: route?.answerEdits.drop ?? NameSet())
-                    : send(UnsafeRawBufferPointer(rebasing: raw[piece.data]))
-                guard sent else {
+                guard sendBody(raw, piece, framing: answerFraming, dropping: route?.answerEdits.drop ?? NameSet())
+                else {
                     close()
                     return false
                 }
@@ -208,13 +208,8 @@ extension CallerConnection {
             return true
         case .notNow: return false
         case .ended:
-            if case .untilClose = answerBody {
-                let end = BodyReader.Step(ended: true)
-                if answerFraming == .chunked, !sendChunk(upstream.input, end, dropping: NameSet()) {
-                    close()
-                } else {
-                    completeAnswer()
-                }
+            if case .untilClose = answerBody, endAnswerBody(from: upstream) {
+                completeAnswer()
             } else {
                 close()
             }
@@ -222,6 +217,15 @@ extension CallerConnection {
         case .truncated, .failed, .blockFull, .noBuffer:
             close()
             return false
+        }
+    }
+
+    /// The end of a body that its own bytes did not tell.
+    private func endAnswerBody(from upstream: UpstreamConnection) -> Bool {
+        let trailers = upstream.lane?.trailers ?? []
+        let end = BodyReader.Step(trailers: ByteRange(0..<trailers.count), ended: true)
+        return trailers.withUnsafeBytes { raw in
+            sendBody(raw, end, framing: answerFraming, dropping: route?.answerEdits.drop ?? NameSet())
         }
     }
 

@@ -1,4 +1,5 @@
 internal import HTTP1
+internal import HTTP2
 internal import Handshakes
 internal import HotCache
 internal import Reactor
@@ -45,12 +46,23 @@ extension CallerConnection {
         upstream.requests += 1
         record.sentAt = loop.now
         expect(by: loop.now + route.answerTimeout, kind: Deadline.answer)
-        guard upstream.send(cursor.written(in: buffers.scratch)) else {
-            return upstream.lose(Fault(.upstreamClosed, retry: .ifPooled))
+        let head = UnsafeMutableRawBufferPointer(rebasing: buffers.scratch[..<cursor.count])
+        guard
+            upstream.sendHead(
+                head, route: route, acceptsTrailers: upstream.session != nil && acceptsTrailers, ended: requestComplete)
+        else {
+            return upstream.lose(Fault(.upstreamClosed, retry: upstream.session == nil ? .ifPooled : .unsent))
         }
         pumpRequestBody()
         // An answer may be there already: a pooled connection tells of it by an edge that came before this request had a reader.
         if stage == .exchanging, self.upstream === upstream, upstream.canRead { pumpAnswer() }
+    }
+
+    /// `TE: trailers`, which a connection-specific field would not survive (RFC 9110 §10.1.4).
+    private var acceptsTrailers: Bool {
+        if let lane { return lane.acceptsTrailers }
+        guard let field = data.requestHead.first(.te) else { return false }
+        return input[field].elementsEqual("trailers".utf8)
     }
 
     private func refuseOversized() {
@@ -64,7 +76,7 @@ extension CallerConnection {
             switch requestFraming {
             case .none: .none
             case .length(let length): .length(length)
-            case .chunked: .chunked
+            case .chunked: upstream?.session == nil ? .chunked : .none
             }
         // A replay sends what it has of the body at once; asking the upstream again would only cost a round trip.
         let expects = expectsContinue && end == headLength
@@ -84,7 +96,12 @@ extension CallerConnection {
     func rewindBody() {
         guard retainsBody || bodyAt == headLength else { return }
         bodyAt = headLength
-        requestBody = BodyReader(requestFraming)
+        beginRequestBody()
+    }
+
+    /// Over HTTP/2 the end of a body is told beside it, whatever length was announced; nghttp2 compares the two.
+    func beginRequestBody() {
+        requestBody = lane == nil || requestFraming == .none ? BodyReader(requestFraming) : .untilClose
         requestComplete = requestBody.isComplete
     }
 
@@ -94,7 +111,7 @@ extension CallerConnection {
             return
         }
         while !requestComplete {
-            guard !upstream.hasPending, !upstream.outputLost else { return }
+            guard !upstream.isCongested, !upstream.outputLost else { return }
             if bodyAt < end {
                 guard forwardBody(to: upstream) else { return }
                 continue
@@ -119,11 +136,26 @@ extension CallerConnection {
                 return
             case .blockFull where makeRoomBehindHead(): break
             case .blockFull, .noBuffer: return answer(Fault(.outOfMemory, retryAfter: 1))
+            case .ended where lane != nil: return endRequestBody(to: upstream)
             case .ended, .truncated, .failed:
                 // A body shorter than promised: the upstream must not take it for a whole one.
                 return fail(Fault(.incompleteBody))
             }
         }
+    }
+
+    /// The body of an HTTP/2 stream ends beside its bytes, and its trailers come with the end.
+    private func endRequestBody(to upstream: UpstreamConnection) {
+        requestComplete = true
+        expect(by: loop.now + (route?.answerTimeout ?? 0), kind: answerBegun ? Deadline.stall : Deadline.answer)
+        let trailers = lane?.trailers ?? []
+        let end = BodyReader.Step(trailers: ByteRange(0..<trailers.count), ended: true)
+        let sent = trailers.withUnsafeBytes { raw in
+            upstream.sendBody(
+                raw, end, framing: requestFraming == .chunked ? .chunked : .none,
+                dropping: route?.edits.drop ?? NameSet())
+        }
+        if !sent { upstream.abandonOutput() }
     }
 
     /// Bytes of a body that are decoded and sent at a time.
@@ -161,12 +193,9 @@ extension CallerConnection {
                 requestComplete = true
                 expect(by: loop.now + (route?.answerTimeout ?? 0), kind: answerBegun ? Deadline.stall : Deadline.answer)
             }
-            let sent: Bool
-            if requestFraming == .chunked {
-                sent = upstream.sendChunk(raw, step, dropping: route?.edits.drop ?? NameSet())
-            } else {
-                sent = upstream.send(UnsafeRawBufferPointer(rebasing: raw[step.data]))
-            }
+            let sent = upstream.sendBody(
+                raw, step, framing: requestFraming == .chunked ? .chunked : .none,
+                dropping: route?.edits.drop ?? NameSet())
             guard sent else {
                 upstream.abandonOutput()
                 return false
@@ -218,30 +247,4 @@ extension CallerConnection {
         guard let block, block.count - headLength < buffers.blockSize else { return false }
         return growBlock(to: headLength + 2 * buffers.blockSize)
     }
-}
-
-extension Stream {
-    /// Sends a piece of a body as one chunk, and the body's end after it if the piece is the last one.
-    /// - Parameter dropping: trailer names that do not pass.
-    final func sendChunk(_ raw: UnsafeRawBufferPointer, _ step: BodyReader.Step, dropping: borrowing NameSet) -> Bool {
-        var prefix = OutputCursor(buffers.prefix)
-        var suffix = OutputCursor(buffers.suffix)
-        appendChunkFrame(raw, step, dropping: dropping, prefix: &prefix, suffix: &suffix)
-        guard !suffix.overflowed else { return false }
-        return send(
-            prefix.written(in: buffers.prefix), UnsafeRawBufferPointer(rebasing: raw[step.data]),
-            suffix.written(in: buffers.suffix))
-    }
-}
-
-/// What stands before and behind a piece of a body in the chunked coding.
-func appendChunkFrame(
-    _ raw: UnsafeRawBufferPointer, _ step: BodyReader.Step, dropping: borrowing NameSet, prefix: inout OutputCursor,
-    suffix: inout OutputCursor
-) {
-    if !step.data.isEmpty {
-        ChunkedEncoder.appendPrefix(step.data.count, into: &prefix)
-        suffix.append(ChunkedEncoder.lineEnd)
-    }
-    if step.ended { ChunkedEncoder.appendEnd(raw.octets, trailers: step.trailers, drop: dropping, into: &suffix) }
 }

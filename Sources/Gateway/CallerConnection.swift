@@ -1,5 +1,6 @@
 internal import Glibc
 internal import HTTP1
+internal import HTTP2
 internal import Handshakes
 internal import HotCache
 internal import Reactor
@@ -10,7 +11,7 @@ internal import Telemetry
 ///
 /// The block holds the request's head at its front for as long as the request may have to be sent (again); the body's received bytes
 /// follow it, undecoded. A replay rewinds `bodyAt` to the end of the head.
-final class CallerConnection: Stream, UpstreamUser {
+final class CallerConnection: Stream, UpstreamUser, HTTP2StreamUser {
     // Unchecked: a loop lives as long as the process, and a check here would be a locked instruction for every request.
     unowned(unsafe) let data: DataLoop
     let listener: ListenerPlan
@@ -18,6 +19,8 @@ final class CallerConnection: Stream, UpstreamUser {
 
     var exchange = Exchange()
     private(set) var stage = Stage.reading
+    /// No request has been read yet: the connection may still turn out to speak HTTP/2.
+    private var isFirst = true
     var route: RoutePlan?
 
     // The request.
@@ -79,6 +82,23 @@ final class CallerConnection: Stream, UpstreamUser {
     func begin() {
         canWrite = true
         expect(by: loop.now + DataLoop.idleCallerTimeout, kind: Deadline.idle)
+    }
+
+    /// Serves one stream of an HTTP/2 session, whose head has come: each request has an object of its own, which ends with it.
+    func begin(_ lane: HTTP2Stream) {
+        loop.adopt(self)
+        self.lane = lane
+        lane.user = self
+        canWrite = true
+        canRead = true
+        record.startedAt = loop.now
+        guard lane.refusal == nil else { return answer(Fault(.bigHead)) }
+        readRequests()
+    }
+
+    func streamReady(_ stream: HTTP2Stream) {
+        guard stream === lane else { return }
+        ready(stream.isReset ? [.readable, .writable, .failed] : [.readable, .writable])
     }
 
     // MARK: - Events
@@ -165,12 +185,23 @@ final class CallerConnection: Stream, UpstreamUser {
                 return false
             }
             searched = 0
+            isFirst = false
             headLength = length
             if record.startedAt == 0 { record.startedAt = loop.now }
             stage = .exchanging
             runPhases()
             return stage == .reading
         } catch {
+            if isFirst, listener.speaks(.http2) {
+                switch HTTP2Preface.match(input) {
+                case .none: break
+                case .partly: return false
+                case .whole:
+                    stage = .closed
+                    data.becomeSession(self)
+                    return false
+                }
+            }
             if record.startedAt == 0 { record.startedAt = loop.now }
             answer(Fault(head: error))
             return false
@@ -306,8 +337,7 @@ final class CallerConnection: Stream, UpstreamUser {
         record.fault = fault.kind
         answerStatus = fault.answer.status
         keepsAlive = keepsAlive && !closes
-        let sent = message.withUnsafeBytes { send($0) }
-        guard sent else { return close() }
+        guard sendMessage(message) else { return close() }
         answerBegun = true
         exchange.reset()
         nextRequest()
@@ -326,7 +356,10 @@ final class CallerConnection: Stream, UpstreamUser {
     func nextRequest() {
         data.desk.leave(self)
         data.account(self)
-        guard keepsAlive, requestIsConsumed, !data.isDraining || end > bodyAt else { return beginClosing() }
+        // A stream of HTTP/2 carries one request.
+        guard lane == nil, keepsAlive, requestIsConsumed, !data.isDraining || end > bodyAt else {
+            return beginClosing()
+        }
         let consumed = max(headLength, bodyAt)
         let left = end - consumed
         if left > 0, let block { block.put(UnsafeRawBufferPointer(rebasing: block[consumed..<end]), at: 0) }
@@ -396,7 +429,8 @@ final class CallerConnection: Stream, UpstreamUser {
     private func finishClosing() {
         let before = pendingCount
         guard flush() else { return close() }
-        if hasPending {
+        if let lane, lane.isFlushed { return close() }
+        if hasPending || lane != nil {
             // A slow reader gets its whole answer, as long as it reads at all.
             if !isFlushing || pendingCount < before {
                 expect(by: loop.now + DataLoop.flushTimeout, kind: Deadline.close)

@@ -70,7 +70,7 @@ extension DataLoop {
     }
 
     /// Callers in any state.
-    var connections: Int { callers.count + arrivals.count }
+    var connections: Int { callers.count + arrivals.count + sessions.count }
 
     // MARK: - The hand-over
 
@@ -79,8 +79,9 @@ extension DataLoop {
     func serve(_ arrival: Arrival, by version: ApplicationProtocol) {
         arrivals.removeValue(forKey: ObjectIdentifier(arrival))
         switch version {
-        // No listener offers HTTP/2 until there is a session to take it.
-        case .http1, .http2:
+        case .http2:
+            beginSession(from: arrival, listener: arrival.listener, peer: arrival.peer)
+        case .http1:
             let caller = CallerConnection(data: self, listener: arrival.listener, peer: arrival.peer)
             arrival.handOver(to: caller)
             addCaller(caller)
@@ -88,6 +89,23 @@ extension DataLoop {
             // What was read with the handshake or the first bytes is there without another edge.
             caller.continueIfReading()
         }
+    }
+
+    /// A connection in clear text began with HTTP/2's preface (RFC 9113 section 3.3).
+    func becomeSession(_ caller: CallerConnection) {
+        removeCaller(caller)
+        beginSession(from: caller, listener: caller.listener, peer: caller.peer)
+    }
+
+    private func beginSession(from stage: Stream, listener: ListenerPlan, peer: CallerPeer) {
+        guard let session = CallerSession(data: self, listener: listener, peer: peer) else {
+            metrics.callerClosed()
+            uncount(peer)
+            return stage.tearDown()
+        }
+        stage.handOver(to: session)
+        addSession(session)
+        session.begin()
     }
 
     // MARK: - Arrivals

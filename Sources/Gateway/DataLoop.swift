@@ -1,5 +1,6 @@
 internal import Glibc
 internal import HTTP1
+internal import HTTP2
 internal import Handshakes
 internal import HotCache
 internal import Reactor
@@ -33,6 +34,7 @@ final class DataLoop {
     var arrivals: [ObjectIdentifier: Arrival] = [:]
     var handshakes: [Arrival] = []
     var lastHandshakeFailure = ""
+    private(set) var sessions: [ObjectIdentifier: CallerSession] = [:]
     private(set) var isDraining = false
     let local: LocalAddresses
     let census: AddressCensus?
@@ -90,6 +92,19 @@ final class DataLoop {
     }
 
     func addCaller(_ caller: CallerConnection) { callers[ObjectIdentifier(caller)] = caller }
+
+    func removeCaller(_ caller: CallerConnection) { callers.removeValue(forKey: ObjectIdentifier(caller)) }
+
+    func addSession(_ session: CallerSession) { sessions[ObjectIdentifier(session)] = session }
+
+    func sessionClosed(_ session: CallerSession) {
+        if sessions.removeValue(forKey: ObjectIdentifier(session)) != nil {
+            metrics.callerClosed()
+            uncount(session.peer)
+        }
+        buffers.trim(for: callers.count)
+        finishDrain()
+    }
 
     func callerClosed(_ caller: CallerConnection) {
         if callers.removeValue(forKey: ObjectIdentifier(caller)) != nil {
@@ -203,7 +218,7 @@ final class DataLoop {
             line.bytesOut = caller.bytesOut - record.bytesOutBefore
             line.caller = caller.peer.address?.logAddress ?? LogAddress()
             line.upstream = caller.upstreamAddress ?? LogAddress()
-            line.callerProtocol = caller.minorVersion == 0 ? .http10 : .http11
+            line.callerProtocol = caller.lane != nil ? .http2 : caller.minorVersion == 0 ? .http10 : .http11
             line.upstreamProtocol = record.sentAt == 0 ? .none : .http11
             if record.tokenAt > record.startedAt { line.tokenWait = record.tokenAt - record.startedAt }
             if record.sentAt > record.tokenAt, record.tokenAt != 0 { line.connect = record.sentAt - record.tokenAt }
@@ -232,13 +247,14 @@ final class DataLoop {
             caller.beginClosing()
         }
         for arrival in Array(arrivals.values) where arrival.isIdle { arrival.close() }
+        for session in Array(sessions.values) { session.drain() }
         // Only now: callers that close at once must not end the drain before the others are looked at.
         drained = completion
         finishDrain()
     }
 
     func finishDrain() {
-        guard callers.isEmpty, arrivals.isEmpty, let drained else { return }
+        guard callers.isEmpty, arrivals.isEmpty, sessions.isEmpty, let drained else { return }
         self.drained = nil
         drained()
     }
@@ -246,6 +262,7 @@ final class DataLoop {
     func closeEverything() {
         for arrival in Array(arrivals.values) { arrival.close() }
         for caller in Array(callers.values) { caller.close() }
+        for session in Array(sessions.values) { session.end(.none) }
         for group in groups { group?.closeIdle() }
     }
 }

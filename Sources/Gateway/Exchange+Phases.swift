@@ -1,4 +1,5 @@
 internal import HTTP1
+internal import HTTP2
 internal import HotCache
 internal import Reactor
 
@@ -31,17 +32,21 @@ extension CallerConnection {
     private func frame() -> Fault? {
         minorVersion = data.requestHead.minorVersion
         keepsAlive = data.requestHead.keepAlive
-        requestFraming = data.requestHead.framing
+        requestFraming = lane.map(framing) ?? data.requestHead.framing
         expectsContinue = data.requestHead.expectsContinue && minorVersion >= 1
-        requestBody = BodyReader(requestFraming)
+        beginRequestBody()
         bodyAt = headLength
-        requestComplete = requestBody.isComplete
         method = methodOfHead()
         record.noteHead(method: data.requestHead.method, target: data.requestHead.path)
         switch data.requestHead.targetForm {
         case .authority: return Fault(.connectRefused)
         default: return nil
         }
+    }
+
+    private func framing(of lane: HTTP2Stream) -> RequestFraming {
+        if let length = lane.contentLength { return .length(length) }
+        return lane.isDrained ? .none : .chunked
     }
 
     private func methodOfHead() -> Method {

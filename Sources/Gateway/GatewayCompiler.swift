@@ -169,7 +169,8 @@ struct GatewayCompiler {
         let endpoints = try to.addresses.map { endpoint throws(GatewayFault) in try place(endpoint, of: route) }
         let plan = UpstreamPlan(
             index: upstreams.count, origin: "\(to.origin)", host: to.origin.host, port: to.origin.port,
-            usesTLS: to.origin.scheme == .https, serverName: route.tls.serverName ?? to.origin.host,
+            usesTLS: to.origin.scheme == .https, protocols: protocols(of: route),
+            serverName: route.tls.serverName ?? to.origin.host,
             endpoints: endpoints,
             authorities: route.tls.authorities.map { CertificateAuthority($0) },
             minimumVersion: route.tls.minVersion == .tls13 ? .v1_3 : .v1_2, legacyTLS: route.tls.legacy,
@@ -178,6 +179,14 @@ struct GatewayCompiler {
         if let same = upstreams.first(where: { $0.reaches(sameAs: plan) }) { return same }
         upstreams.append(plan)
         return plan
+    }
+
+    private func protocols(of route: ConfiguredRoute) -> UpstreamPlan.Protocols {
+        switch route.http {
+        case .auto: .either
+        case .http1: .http1
+        case .http2: .http2
+        }
     }
 
     private func place(_ endpoint: Endpoint, of route: ConfiguredRoute) throws(GatewayFault) -> UpstreamEndpoint {

@@ -46,7 +46,7 @@ struct ListenerCompiler {
     }
 
     private func protocols(of listener: Listener?) -> [ApplicationProtocol] {
-        let versions: [Listener.HTTPVersion] = listener?.http ?? [.http1]
+        let versions: [Listener.HTTPVersion] = listener?.http ?? [.http1, .http2]
         return versions.map { $0 == .http2 ? .http2 : .http1 }
     }
 

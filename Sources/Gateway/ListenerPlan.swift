@@ -32,10 +32,11 @@ final class ListenerPlan: Sendable {
         self.proxyProtocol = proxyProtocol
         self.forwardedFrom = forwardedFrom
         self.protocols = protocols
-        needsArrival = tls != nil || proxyProtocol != nil || protocols != [.http1]
+        needsArrival = tls != nil || proxyProtocol != nil || protocols == [.http2]
     }
 
-    /// Something stands before the first request: a header, a handshake, or the question which protocol this is.
+    /// Something stands before the first request: a header or a handshake. Which protocol a caller speaks in clear text is seen by its
+    /// first line, where HTTP/1.1 is served too.
     let needsArrival: Bool
 
     func speaks(_ version: ApplicationProtocol) -> Bool { protocols.contains(version) }

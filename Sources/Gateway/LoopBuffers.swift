@@ -1,14 +1,17 @@
+internal import HTTP2
 internal import Reactor
 
 /// The memory of one loop's connections: blocks for input, larger ones for the rare big head or body, and scratch areas that are
 /// free again at the end of every call.
-final class LoopBuffers {
+final class LoopBuffers: BlockSource {
     /// Bytes of an ordinary block: one TLS record, and more than nearly every head.
     let blockSize = 16 * 1024
     /// Where heads are composed. Twice the largest head, since a rewrite may add to it.
     let scratch: UnsafeMutableRawBufferPointer
     /// Where the parts of one TLS record are put together.
     let record: UnsafeMutableRawBufferPointer
+    /// What the sessions of HTTP/2 send: four frames of the usual size, so that one write carries much.
+    let session: UnsafeMutableRawBufferPointer
     /// A route's own field line around a token.
     let credential: UnsafeMutableRawBufferPointer
     /// The caller's origin and lines of our own, beside an answer's head.
@@ -26,6 +29,7 @@ final class LoopBuffers {
         self.largeLimit = largeLimit
         scratch = .allocate(byteCount: scratchSize, alignment: 16)
         record = .allocate(byteCount: 16 * 1024, alignment: 16)
+        session = .allocate(byteCount: 66 * 1024, alignment: 16)
         credential = .allocate(byteCount: 48 * 1024, alignment: 16)
         notes = .allocate(byteCount: 4 * 1024, alignment: 16)
         prefix = .allocate(byteCount: 32, alignment: 16)
@@ -35,6 +39,7 @@ final class LoopBuffers {
     deinit {
         scratch.deallocate()
         record.deallocate()
+        session.deallocate()
         credential.deallocate()
         notes.deallocate()
         prefix.deallocate()
@@ -61,7 +66,9 @@ final class LoopBuffers {
         return .allocate(byteCount: capacity, alignment: 16)
     }
 
-    func give(_ block: UnsafeMutableRawBufferPointer, from use: Use = .input) {
+    func give(_ block: UnsafeMutableRawBufferPointer) { give(block, from: .input) }
+
+    func give(_ block: UnsafeMutableRawBufferPointer, from use: Use) {
         if block.count == blockSize { return pool.give(block) }
         switch use {
         case .input: inputBytes -= block.count

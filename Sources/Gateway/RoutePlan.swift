@@ -20,6 +20,8 @@ final class RoutePlan: Sendable {
     /// What the upstream is told of the caller's connection.
     let forwarding: ForwardedHop
     let answerNotes: AnswerNotes
+    /// The field that carries the credential, in lower case: HTTP/2 never indexes it.
+    let secretName: [UInt8]
     /// The slot of a route whose access key is known from the configuration; nil for none and for challenge-driven identities.
     let slot: Slot?
     /// What was learned of a challenge-driven route: written by the keeper.
@@ -58,6 +60,7 @@ final class RoutePlan: Sendable {
         self.injection = injection
         self.forwarding = forwarding
         self.answerNotes = answerNotes
+        secretName = Self.secretName(injection, identity, injection?.place ?? edits.place)
         self.slot = slot
         self.learned = learned
         self.bindsToURL = bindsToURL
@@ -72,6 +75,17 @@ final class RoutePlan: Sendable {
 }
 
 extension RoutePlan {
+    private static func secretName(_ injection: Injection?, _ identity: IdentityPlan?, _ place: CredentialPlace)
+        -> [UInt8]
+    {
+        guard let identity else { return [] }
+        if place == .cookie { return Array("cookie".utf8) }
+        let name =
+            injection.map { Array($0.before.prefix { $0 != 0x3a }) }
+            ?? Array(identity.handshake.injection(for: []).name.utf8)
+        return name.map { $0 >= 0x41 && $0 <= 0x5a ? $0 | 0x20 : $0 }
+    }
+
     /// What stands around the token where the route has a field line, a parameter or a cookie of its own.
     struct Injection: Sendable {
         let before: [UInt8]

@@ -1,15 +1,23 @@
 internal import CLinux
 internal import Glibc
+internal import HTTP1
+internal import HTTP2
 internal import Reactor
 internal import TLS
 
-/// One connected socket, clear text or TLS, with one input block and the output that the kernel has not taken yet.
+/// One connected socket, clear text or TLS, or one stream of an HTTP/2 session, with one input block and the output that has not been
+/// taken yet.
+///
+/// A stream of HTTP/2 speaks as a socket would, in HTTP/1.1's form: heads as text, bodies without framing. Where framing is written
+/// the two part ways: `sendBody` and its like in `Stream+Message.swift`.
 ///
 /// Both halves of an exchange are streams. Back-pressure is a rule between two of them: a half reads only while the other half's
 /// `pending` is empty, so a stream holds at most one block of input and what one read could not write.
 class Stream: Watched, TLSWire {
     let buffers: LoopBuffers
     final var tls: TLSConnection?
+    /// Set: this is a stream of a session, and `descriptor` belongs to nobody.
+    final var lane: HTTP2Stream?
 
     /// Input: bytes `start..<end` of `block` are received and not yet consumed.
     final var block: UnsafeMutableRawBufferPointer?
@@ -61,6 +69,7 @@ class Stream: Watched, TLSWire {
             end = 0
         }
         guard let block, end < block.count else { return .blockFull }
+        if let lane { return read(lane, into: UnsafeMutableRawBufferPointer(rebasing: block[end...])) }
         guard canRead else { return inputEnded ? .ended : .notNow }
         let free = UnsafeMutableRawBufferPointer(rebasing: block[end...])
         if let tls {
@@ -107,6 +116,22 @@ class Stream: Watched, TLSWire {
         return .failed
     }
 
+    private func read(_ lane: HTTP2Stream, into free: UnsafeMutableRawBufferPointer) -> Reading {
+        switch lane.read(into: free) {
+        case .bytes(let count):
+            end += count
+            bytesIn &+= UInt64(count)
+            return .bytes(count)
+        case .notNow:
+            canRead = false
+            return .notNow
+        case .ended:
+            inputEnded = true
+            return .ended
+        case .reset: return .failed
+        }
+    }
+
     /// `EPOLLRDHUP` was seen: the end of input, or an error, is to be read after what is buffered.
     final var inputEndSeen = false
 
@@ -141,8 +166,19 @@ class Stream: Watched, TLSWire {
 
     // MARK: - Output
 
-    final var hasPending: Bool { pendingEnd > pendingStart }
-    final var pendingCount: Int { pendingEnd - pendingStart }
+    final var hasPending: Bool { pendingCount > 0 }
+    final var pendingCount: Int {
+        if let lane { return lane.pendingCount }
+        return pendingEnd - pendingStart
+    }
+
+    /// More must not be written now. A session sends what its streams have at the end of a turn, so a stream of one collects a little.
+    final var isCongested: Bool {
+        if let lane { return lane.pendingCount >= Self.laneLimit }
+        return pendingEnd > pendingStart
+    }
+
+    private static let laneLimit = 48 * 1024
 
     /// Writes the parts in order; what the socket does not take is kept.
     /// - Returns: false when the connection is lost or the bound of what may wait would be passed.
@@ -152,8 +188,12 @@ class Stream: Watched, TLSWire {
     ) -> Bool {
         let total = first.count + second.count + third.count
         if total == 0 { return true }
+        if let lane {
+            bytesOut &+= UInt64(total)
+            return lane.write(first) && lane.write(second) && lane.write(third)
+        }
         var taken = 0
-        if !hasPending, canWrite {
+        if pendingEnd == pendingStart, canWrite {
             taken = write(first, second, third, total: total)
             if taken < 0 { return false }
         }
@@ -370,6 +410,9 @@ class Stream: Watched, TLSWire {
     final func tearDown() {
         tls?.shutdown()
         tls = nil
+        // A half-sent message must not look whole; what is complete stays as it is.
+        lane?.cancel()
+        lane = nil
         if let timer { loop.disarm(timer) }
         timer = nil
         deadline = 0

@@ -1,5 +1,7 @@
 internal import CLinux
 internal import Glibc
+internal import HTTP1
+internal import HTTP2
 internal import Reactor
 internal import TLS
 
@@ -17,7 +19,9 @@ protocol UpstreamUser: AnyObject {
 
 /// One connection to an upstream or an issuer: connects, does the TLS handshake, then carries one request at a time, and between
 /// requests waits in its group's pool.
-final class UpstreamConnection: Stream {
+///
+/// Over HTTP/2 it is one stream of a shared session: connected as soon as the session is, and never pooled.
+final class UpstreamConnection: Stream, HTTP2StreamUser {
     // Unchecked, as in `CallerConnection`: groups live as long as their loop.
     unowned(unsafe) let group: UpstreamGroup
     private(set) var state = State.connecting
@@ -29,6 +33,8 @@ final class UpstreamConnection: Stream {
     private(set) var place: UpstreamAddress?
     /// An answer's head has come on it.
     private var hasAnswered = false
+    /// The connection that carries it over HTTP/2.
+    private(set) var session: UpstreamSession?
     private var dialer: Dialer?
     /// Places that are left to try when this one cannot do TLS.
     private var others: [UpstreamAddress] = []
@@ -109,10 +115,81 @@ final class UpstreamConnection: Stream {
     }
 
     private func becomeReady() {
+        if speaksHTTP2 { return group.shareSocket(of: self) }
+        group.learned(http2: false, from: self)
         state = .busy
         canWrite = true
         expectNothing()
         user?.upstreamConnected(self)
+    }
+
+    private var speaksHTTP2: Bool {
+        if let tls { return tls.negotiatedProtocol == "h2" }
+        return group.plan.protocols == .http2
+    }
+
+    // MARK: - Over HTTP/2
+
+    /// Gives the socket to a session that others can use too, and becomes its first user.
+    func share(_ session: UpstreamSession) {
+        session.tls = tls
+        tls = nil
+        guard loop.handOver(self, to: session) else { return lose(Fault(.outOfMemory, retry: .unsent)) }
+        loop.adopt(self)
+        session.begin()
+        use(session)
+    }
+
+    /// A session has room for this request, which has waited for it.
+    func use(_ session: UpstreamSession) {
+        assign(session)
+        user?.upstreamConnected(self)
+    }
+
+    func assign(_ session: UpstreamSession) {
+        self.session = session
+        if place == nil, let shared = session.place {
+            place = shared
+            shared.inFlight += 1
+        }
+        // A stream that is refused was not seen, whether or not the connection is new.
+        isPooled = true
+        state = .busy
+        canWrite = true
+        expectNothing()
+    }
+
+    /// Sends a request's head, the stream's first word over HTTP/2.
+    ///
+    /// - Parameters:
+    ///   - head: is changed in place over HTTP/2.
+    ///   - ended: no body follows.
+    /// - Returns: false when the connection is lost.
+    func sendHead(
+        _ head: UnsafeMutableRawBufferPointer, route: RoutePlan, acceptsTrailers: Bool, ended: Bool
+    ) -> Bool {
+        guard let session else { return send(UnsafeRawBufferPointer(head)) }
+        guard
+            let stream = session.open(
+                head, secretName: route.secretName, secretTarget: route.edits.place == .query,
+                acceptsTrailers: acceptsTrailers, ended: ended)
+        else { return false }
+        bytesOut &+= UInt64(head.count)
+        stream.user = self
+        lane = stream
+        return true
+    }
+
+    func streamReady(_ stream: HTTP2Stream) {
+        guard stream === lane, state == .busy else { return }
+        canRead = true
+        if stream.isReset, !hasAnswered, let session {
+            // RFC 9113 §8.7: not processed. Of other resets only those that came with the connection's end may be a matter of chance.
+            if stream.resetCode == HTTP2ErrorCode.http11Required.rawValue { group.insistOnHTTP1() }
+            if stream.wasNotProcessed { return lose(Fault(.upstreamClosed, retry: .unsent)) }
+            if !stream.hasHead { return lose(Fault(.upstreamClosed, retry: session.isOver ? .ifPooled : .never)) }
+        }
+        user?.upstreamReady(self)
     }
 
     // MARK: - Events
@@ -156,7 +233,7 @@ final class UpstreamConnection: Stream {
         guard state != .closed else { return }
         let user = self.user
         // On a pooled connection the server may just have been tired of waiting; on a fresh one it took a request and was gone.
-        if state == .busy, requests > 0, !hasAnswered, let place { group.failed(place, .reset) }
+        if state == .busy, lane == nil, requests > 0, !hasAnswered, let place { group.failed(place, .reset) }
         close()
         user?.upstreamLost(self, fault)
     }
@@ -170,13 +247,15 @@ final class UpstreamConnection: Stream {
         user = nil
         group.open -= 1
         tearDown()
+        group.closed(self)
     }
 
     // MARK: - Reuse
 
     /// Every precondition of giving this connection to another request, in one place.
     func mayBeReused(answerComplete: Bool, requestComplete: Bool, persistent: Bool) -> Bool {
-        guard state == .busy else { return false }
+        // A stream carries one request; its session is reused without being given back.
+        guard state == .busy, session == nil else { return false }
         guard answerComplete, requestComplete, persistent else { return false }
         // Bytes behind the answer would be taken for the next one.
         guard start == end else { return false }
@@ -189,7 +268,9 @@ final class UpstreamConnection: Stream {
     }
 
     /// Nothing has been sent on it, so whoever takes it next is its first user.
-    var isUntouched: Bool { state == .busy && requests == 0 && start == end && !hasPending && !inputEndSeen }
+    var isUntouched: Bool {
+        state == .busy && session == nil && requests == 0 && start == end && !hasPending && !inputEndSeen
+    }
 
     /// Whether the socket holds nothing more. A read that filled the block exactly leaves that open, and its edge has been told: bytes
     /// behind the answer would greet the next request as its own.

@@ -1,4 +1,5 @@
 internal import Glibc
+internal import HTTP2
 internal import Reactor
 internal import TLS
 
@@ -15,6 +16,15 @@ final class UpstreamGroup {
     private var schedule: NameSchedule
     private let resolver: Resolver
     private let report: (String) -> Void
+
+    private(set) var sessions: [UpstreamSession] = []
+    /// What the last connection turned out to speak; nil before there was one.
+    private var speaksHTTP2: Bool?
+    /// The connection that will become a session, or tell that there can be none, and those that wait for its word: a burst on a cold
+    /// upstream is one connection.
+    private var scout: UpstreamConnection?
+    private var undecided: [UpstreamConnection] = []
+    private var insistsOnHTTP1 = false
 
     private var tls: TLSClientConfiguration?
     /// They wait for the first address.
@@ -49,8 +59,37 @@ final class UpstreamGroup {
         }
         let connection = UpstreamConnection(group: self, user: user)
         open += 1
+        if mayShare {
+            if let session = usableSession() {
+                connection.assign(session)
+                return connection
+            }
+            if scout != nil {
+                undecided.append(connection)
+                return connection
+            }
+            scout = connection
+        }
         start(connection)
         return connection
+    }
+
+    private var mayShare: Bool {
+        switch plan.protocols {
+        case .http1: false
+        case .http2: true
+        case .either: plan.usesTLS && !insistsOnHTTP1 && speaksHTTP2 != false
+        }
+    }
+
+    /// The one with the fewest requests on it.
+    private func usableSession() -> UpstreamSession? {
+        var best: UpstreamSession?
+        for session in sessions where session.isUsable {
+            if let found = best, found.session.openStreams <= session.session.openStreams { continue }
+            best = session
+        }
+        return best
     }
 
     private func takeIdle() -> UpstreamConnection? {
@@ -77,6 +116,61 @@ final class UpstreamGroup {
     func closeIdle() {
         for connection in idle { connection.close() }
         idle.removeAll()
+        for session in sessions where session.session.openStreams == 0 { session.retire() }
+    }
+
+    // MARK: - HTTP/2
+
+    /// A new connection speaks HTTP/2: from now on it belongs to all.
+    func shareSocket(of connection: UpstreamConnection) {
+        guard let session = UpstreamSession(group: self, place: connection.place) else {
+            return connection.lose(Fault(.outOfMemory, retry: .unsent))
+        }
+        sessions.append(session)
+        speaksHTTP2 = true
+        if scout === connection { scout = nil }
+        connection.share(session)
+        decide()
+    }
+
+    /// A new connection speaks HTTP/1.1.
+    func learned(http2: Bool, from connection: UpstreamConnection) {
+        speaksHTTP2 = http2
+        guard scout === connection else { return }
+        scout = nil
+        decide()
+    }
+
+    /// Some requests are answered only over HTTP/1.1 (RFC 9113 §7).
+    func insistOnHTTP1() {
+        guard plan.protocols == .either, !insistsOnHTTP1 else { return }
+        insistsOnHTTP1 = true
+        tls = nil
+        for session in sessions { session.session.goAway() }
+    }
+
+    func sessionEnded(_ session: UpstreamSession) { sessions.removeAll { $0 === session } }
+
+    func closed(_ connection: UpstreamConnection) {
+        guard scout === connection else { return }
+        scout = nil
+        decide()
+    }
+
+    /// The scout's word is known, or the scout is gone: those that waited go on.
+    private func decide() {
+        let waiting = undecided
+        undecided.removeAll()
+        for connection in waiting where connection.state == .connecting {
+            if mayShare, let session = usableSession() {
+                connection.use(session)
+            } else if mayShare, scout != nil {
+                undecided.append(connection)
+            } else {
+                if mayShare { scout = connection }
+                start(connection)
+            }
+        }
     }
 
     // MARK: - Connecting
@@ -152,10 +246,18 @@ final class UpstreamGroup {
         } else {
             configuration = try TLSClientConfiguration(
                 authorities: plan.authorities, minimumVersion: plan.minimumVersion, legacy: plan.legacyTLS,
-                alpn: ["http/1.1"])
+                alpn: protocolNames)
             tls = configuration
         }
         return try TLSConnection(client: configuration, serverName: plan.serverName, descriptor: descriptor)
+    }
+
+    private var protocolNames: [String] {
+        switch plan.protocols {
+        case .http1: ["http/1.1"]
+        case .http2: ["h2"]
+        case .either: insistsOnHTTP1 ? ["http/1.1"] : ["h2", "http/1.1"]
+        }
     }
 
     /// Reports a failed handshake once per reason: a misconfigured route would otherwise say it with every request.

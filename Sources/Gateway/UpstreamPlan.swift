@@ -9,6 +9,7 @@ final class UpstreamPlan: Sendable {
     let host: String
     let port: UInt16
     let usesTLS: Bool
+    let protocols: Protocols
     /// Name for SNI and the certificate check.
     let serverName: String
     /// Where to connect; never empty.
@@ -23,9 +24,18 @@ final class UpstreamPlan: Sendable {
     let requestsPerConnection = 100_000
     let idleConnections = 256
 
+    enum Protocols: Sendable {
+        case http1
+        /// Without TLS by prior knowledge (RFC 9113 §3.3), otherwise nothing else is offered.
+        case http2
+        /// What ALPN says; HTTP/1.1 without TLS.
+        case either
+    }
+
     /// - Parameter endpoints: empty: the origin's own host and port.
     init(
-        index: Int, origin: String, host: String, port: UInt16, usesTLS: Bool, serverName: String,
+        index: Int, origin: String, host: String, port: UInt16, usesTLS: Bool, protocols: Protocols = .http1,
+        serverName: String,
         endpoints: [UpstreamEndpoint],
         authorities: [CertificateAuthority], minimumVersion: TLSVersion, legacyTLS: Bool, connectTimeout: UInt64,
         idleTimeout: UInt64
@@ -35,6 +45,7 @@ final class UpstreamPlan: Sendable {
         self.host = host
         self.port = port
         self.usesTLS = usesTLS
+        self.protocols = protocols
         self.serverName = serverName
         self.endpoints = endpoints.isEmpty ? [UpstreamEndpoint(host: host, port: port)] : endpoints
         self.authorities = authorities
@@ -59,7 +70,8 @@ enum UpstreamEndpoint: Hashable, Sendable {
 extension UpstreamPlan {
     /// Whether a connection made for one may serve the other: everything that decides where it goes and whom it trusts is equal.
     func reaches(sameAs other: UpstreamPlan) -> Bool {
-        origin == other.origin && serverName == other.serverName && endpoints == other.endpoints
+        origin == other.origin && protocols == other.protocols && serverName == other.serverName
+            && endpoints == other.endpoints
             && authorities == other.authorities && minimumVersion == other.minimumVersion
             && legacyTLS == other.legacyTLS
             && connectTimeout == other.connectTimeout && idleTimeout == other.idleTimeout

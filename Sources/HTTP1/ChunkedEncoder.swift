@@ -9,6 +9,7 @@ public enum ChunkedEncoder {
     public static var lastChunk: StaticString { "0\r\n\r\n" }
     /// Ends a body before its trailer lines, which `lineEnd` ends.
     public static var lastChunkBeforeTrailers: StaticString { "0\r\n" }
+    public static let lastChunkLength = 3
 }
 
 // MARK: -

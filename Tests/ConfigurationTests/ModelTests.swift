@@ -75,7 +75,7 @@ import Testing
         let listener = try #require(configuration.listener(named: "127.0.0.1:8080"))
         #expect(listener.mode == .gateway)
         #expect(listener.unmatched == .refuse)
-        #expect(listener.http == [.http1])
+        #expect(listener.http == [.http1, .http2])
     }
 
     struct Unexpected: Error {}

@@ -37,7 +37,7 @@ import Testing
             .route("tls.password", "tls: {password: env:K}"),
             .route("route.subject", "callers: local, subject: {from_header: X-User}"),
             .route("route.proxy", "proxy: \"http://p:1\""),
-            .route("route.health", "health: {anything: 1}"), .route("route.http=2", "http: 2"),
+            .route("route.health", "health: {anything: 1}"),
             .route("on_rejected.large_body=expect_continue", "on_rejected: {large_body: expect_continue}"),
             .route("on_rejected.large_body=probe_head", "on_rejected: {large_body: probe_head}"),
             .route("callers.tls_names", "callers: {tls_names: [a]}"),
@@ -46,7 +46,6 @@ import Testing
             .listener("mode=forward_proxy", "mode: forward_proxy"),
             .listener("mode=transparent", "mode: transparent"),
             .listener("intercept", "intercept: {ca: /c, hosts: [h]}"),
-            .listener("http=2", "http: [1.1, 2]"),
             Case("store.shared", Trial.around(top: "store: {shared: \"rediss://r\", key: env:K}")),
             Case("configuration.sandbox=on", Trial.around(top: "sandbox: on")),
         ]

@@ -282,7 +282,7 @@ final class SecureCaller: TLSWire {
     private(set) var held: [UInt8] = []
 
     init(
-        _ scene: Scene, _ peer: Peer, name: String = "good.test", alpn: [String] = ["h2", "http/1.1"],
+        _ scene: Scene, _ peer: Peer, name: String = "good.test", alpn: [String] = ["http/1.1"],
         configuration: TLSClientConfiguration? = nil
     ) throws {
         self.scene = scene

@@ -1,0 +1,16 @@
+// What Swift cannot import of nghttp2: constants that are casts, and members of its unions.
+#ifndef CARDEA_CNGHTTP2_H
+#define CARDEA_CNGHTTP2_H
+
+#include <nghttp2/nghttp2.h>
+
+static inline uint8_t cardea_frame_type(const nghttp2_frame *frame) { return frame->hd.type; }
+static inline uint8_t cardea_frame_flags(const nghttp2_frame *frame) { return frame->hd.flags; }
+static inline int32_t cardea_frame_stream(const nghttp2_frame *frame) { return frame->hd.stream_id; }
+static inline size_t cardea_frame_length(const nghttp2_frame *frame) { return frame->hd.length; }
+static inline size_t cardea_frame_padding(const nghttp2_frame *frame) { return frame->data.padlen; }
+static inline int cardea_frame_category(const nghttp2_frame *frame) { return (int)frame->headers.cat; }
+static inline int32_t cardea_goaway_last(const nghttp2_frame *frame) { return frame->goaway.last_stream_id; }
+static inline uint32_t cardea_goaway_code(const nghttp2_frame *frame) { return frame->goaway.error_code; }
+
+#endif

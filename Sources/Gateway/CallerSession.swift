@@ -1,0 +1,67 @@
+internal import HTTP2
+internal import Reactor
+
+/// A caller's HTTP/2 connection. Each of its streams is served by a `CallerConnection` of its own, as if it had come alone.
+final class CallerSession: HTTP2Socket {
+    // As in `CallerConnection`: a loop lives as long as the process.
+    private unowned(unsafe) let data: DataLoop
+    let listener: ListenerPlan
+    let peer: CallerPeer
+
+    private enum Deadline { static let idle: UInt8 = 1, write: UInt8 = 2, goAway: UInt8 = 3 }
+
+    /// - Returns: nil without memory.
+    init?(data: DataLoop, listener: ListenerPlan, peer: CallerPeer) {
+        self.data = data
+        self.listener = listener
+        self.peer = peer
+        var limits = HTTP2Limits()
+        limits.headerSize = data.limits.headerSize
+        guard let session = HTTP2Session(role: .server, limits: limits, blocks: data.buffers) else { return nil }
+        super.init(loop: data.loop, buffers: data.buffers, session: session)
+    }
+
+    func begin() {
+        expectByActivity()
+        takeOver()
+        if data.isDraining { drain() }
+    }
+
+    override func sessionChanged() {
+        for stream in session.takeOpened() {
+            CallerConnection(data: data, listener: listener, peer: peer).begin(stream)
+        }
+        if !isOver { expectByActivity() }
+    }
+
+    override func sessionEnded() { data.sessionClosed(self) }
+
+    /// No more requests; those that run are finished.
+    func drain() {
+        session.goAway()
+        // What the caller sent before it heard of it is still served; a second later the last number is said.
+        expect(by: loop.now + 1_000_000_000, kind: Deadline.goAway)
+    }
+
+    /// A caller without a stream is idle; one that does not take what we write holds our memory.
+    private func expectByActivity() {
+        if session.isGoingAway { return }
+        if hasPending {
+            expect(by: loop.now + DataLoop.flushTimeout, kind: Deadline.write)
+        } else if session.openStreams == 0 {
+            expect(by: loop.now + DataLoop.idleCallerTimeout, kind: Deadline.idle)
+        } else {
+            expectNothing()
+        }
+    }
+
+    override func deadlinePassed(_ kind: UInt8) {
+        switch kind {
+        case Deadline.idle, Deadline.goAway:
+            session.goAway()
+            if kind == Deadline.idle { session.goAway() }
+            if session.openStreams == 0 { session.terminate(.none) }
+        default: end(.cancel)
+        }
+    }
+}

@@ -1,0 +1,117 @@
+internal import Glibc
+internal import HTTP2
+internal import Reactor
+
+/// The socket under an HTTP/2 session: what is read goes into the session, and what the session has to send is written once at the
+/// end of a turn, so that the requests and answers of many streams share a write.
+class HTTP2Socket: Stream, HTTP2SessionHost {
+    final let session: HTTP2Session
+    final private(set) var isOver = false
+    private var isScheduled = false
+    /// Made once: scheduling a write is part of every exchange.
+    private var writeAtEndOfTurn: () -> Void = {}
+
+    init(loop: Loop, buffers: LoopBuffers, session: HTTP2Session) {
+        self.session = session
+        super.init(loop: loop, buffers: buffers)
+        session.host = self
+        writeAtEndOfTurn = { [weak self] in self?.writeOutput() }
+    }
+
+    // MARK: - What subclasses say
+
+    /// Streams have changed; new ones may have come.
+    func sessionChanged() {}
+    /// The connection has ended; every stream was told.
+    func sessionEnded() {}
+
+    // MARK: - Events
+
+    final func sessionHasOutput() {
+        guard !isScheduled, !isOver else { return }
+        isScheduled = true
+        loop.putOffToEndOfTurn(writeAtEndOfTurn)
+    }
+
+    override final func ready(_ readiness: Readiness) {
+        note(readiness)
+        // What was buffered is read even after a reset: an answer may be in it.
+        readInput()
+        guard !isOver else { return }
+        guard flush() else { return end(.cancel) }
+        if canWrite { writeOutput() }
+    }
+
+    /// Bytes that another stage read before the session took over.
+    final func takeOver() {
+        canWrite = true
+        sessionHasOutput()
+        readInput()
+    }
+
+    /// Reading goes on while output waits: two peers that both stop reading would wait for each other for ever. What waits here is
+    /// bounded by the windows that we grant, and nghttp2 bounds the answers it owes.
+    private func readInput() {
+        var rounds = 0
+        while !isOver {
+            if end > start {
+                guard session.receive(input, now: loop.now) else {
+                    start = end
+                    tell()
+                    return finish()
+                }
+                start = 0
+                end = 0
+                tell()
+                if session.isOver { return finish() }
+            }
+            guard !isOver else { return }
+            // Bounded, so that one busy connection cannot starve the loop's others.
+            rounds += 1
+            if rounds > 64, canRead { return loop.putOffToEndOfTurn { [weak self] in self?.readInput() } }
+            switch fill() {
+            case .bytes: continue
+            case .notNow: return releaseEmptyBlock()
+            case .noBuffer: return end(.enhanceYourCalm)
+            case .ended, .truncated, .failed, .blockFull: return end(.cancel)
+            }
+        }
+    }
+
+    private func tell() {
+        session.tellUsers()
+        sessionChanged()
+    }
+
+    private func writeOutput() {
+        isScheduled = false
+        guard !isOver else { return }
+        while !hasPending {
+            let count = session.send(into: buffers.session)
+            guard count > 0 else { break }
+            guard send(UnsafeRawBufferPointer(rebasing: buffers.session[..<count])) else { return end(.cancel) }
+        }
+        // Streams whose output went out may have more.
+        if session.hasNews { tell() }
+        if session.isOver, !hasPending { end(.none) }
+    }
+
+    /// Says why, as far as the socket takes it, and ends.
+    private func finish() {
+        while !hasPending {
+            let count = session.send(into: buffers.session)
+            guard count > 0, send(UnsafeRawBufferPointer(rebasing: buffers.session[..<count])) else { break }
+        }
+        end(.cancel)
+    }
+
+    /// Ends the connection now. Safe to call twice.
+    final func end(_ code: HTTP2ErrorCode) {
+        guard !isOver else { return }
+        isOver = true
+        session.abandon(code)
+        tearDown()
+        session.tellUsers()
+        sessionEnded()
+    }
+}

@@ -1,0 +1,114 @@
+internal import HTTP1
+internal import HTTP2
+
+/// Where the two protocols write differently: HTTP/1.1 frames a body in its bytes, HTTP/2 beside them.
+extension Stream {
+    /// Sends a piece of a body, and its end after the last one.
+    ///
+    /// - Parameters:
+    ///   - raw: received bytes; `step` says what in them is data and what trailers.
+    ///   - framing: as the head announced it; nothing to a stream of HTTP/2.
+    ///   - dropping: trailer names that do not pass.
+    /// - Returns: false when the connection is lost or the bound of what may wait would be passed.
+    final func sendBody(
+        _ raw: UnsafeRawBufferPointer, _ step: BodyReader.Step, framing: OutgoingFraming, dropping: borrowing NameSet
+    ) -> Bool {
+        if lane != nil { return sendLaneBody(raw, step, dropping: dropping) }
+        guard framing == .chunked else { return send(UnsafeRawBufferPointer(rebasing: raw[step.data])) }
+        var prefix = OutputCursor(buffers.prefix)
+        var suffix = OutputCursor(buffers.suffix)
+        appendChunkFrame(raw, step, dropping: dropping, prefix: &prefix, suffix: &suffix)
+        guard !suffix.overflowed else { return false }
+        return send(
+            prefix.written(in: buffers.prefix), UnsafeRawBufferPointer(rebasing: raw[step.data]),
+            suffix.written(in: buffers.suffix))
+    }
+
+    /// Sends an answer's head and the first piece of its body; over HTTP/1.1 in one write.
+    ///
+    /// - Parameters:
+    ///   - cursor: the head; what belongs before the piece is appended.
+    ///   - scratch: the memory behind `cursor`.
+    ///   - hasBody: more than the head may follow.
+    final func sendAnswer(
+        _ cursor: inout OutputCursor, in scratch: UnsafeMutableRawBufferPointer, _ raw: UnsafeRawBufferPointer,
+        _ piece: BodyReader.Step, framing: OutgoingFraming, hasBody: Bool, dropping: borrowing NameSet
+    ) -> Bool {
+        if let lane {
+            let head = UnsafeMutableRawBufferPointer(rebasing: scratch[..<cursor.count])
+            bytesOut &+= UInt64(cursor.count)
+            guard lane.send(response: head, ended: !hasBody) else { return false }
+            return !hasBody || sendLaneBody(raw, piece, dropping: dropping)
+        }
+        var suffix = OutputCursor(buffers.suffix)
+        if framing == .chunked {
+            appendChunkFrame(raw, piece, dropping: dropping, prefix: &cursor, suffix: &suffix)
+        }
+        guard !cursor.overflowed, !suffix.overflowed else { return false }
+        return send(
+            cursor.written(in: scratch), UnsafeRawBufferPointer(rebasing: raw[piece.data]),
+            suffix.written(in: buffers.suffix))
+    }
+
+    /// Sends an interim answer.
+    final func sendInterim(_ cursor: OutputCursor, in scratch: UnsafeMutableRawBufferPointer) -> Bool {
+        guard let lane else { return send(cursor.written(in: scratch)) }
+        return lane.send(interim: UnsafeMutableRawBufferPointer(rebasing: scratch[..<cursor.count]))
+    }
+
+    /// Sends a whole answer of ours.
+    final func sendMessage(_ message: [UInt8]) -> Bool {
+        guard let lane else { return message.withUnsafeBytes { send($0) } }
+        var message = message
+        return message.withUnsafeMutableBytes { bytes in
+            let end = endOfHead(UnsafeRawBufferPointer(bytes))
+            let head = UnsafeMutableRawBufferPointer(rebasing: bytes[..<end])
+            bytesOut &+= UInt64(bytes.count)
+            guard lane.send(response: head, ended: end == bytes.count) else { return false }
+            guard end < bytes.count else { return true }
+            return lane.write(UnsafeRawBufferPointer(rebasing: bytes[end...])) && lane.end()
+        }
+    }
+
+    /// Ends the body of a stream whose sender's body ended beside its bytes.
+    private func sendLaneBody(
+        _ raw: UnsafeRawBufferPointer, _ step: BodyReader.Step, dropping: borrowing NameSet
+    ) -> Bool {
+        guard let lane else { return false }
+        if !step.data.isEmpty {
+            bytesOut &+= UInt64(step.data.count)
+            guard lane.write(UnsafeRawBufferPointer(rebasing: raw[step.data])) else { return false }
+        }
+        guard step.ended else { return true }
+        guard !step.trailers.isEmpty else { return lane.end() }
+        var suffix = OutputCursor(buffers.suffix)
+        ChunkedEncoder.appendEnd(raw.octets, trailers: step.trailers, drop: dropping, into: &suffix)
+        guard !suffix.overflowed else { return false }
+        // Between the last chunk's line and the empty one.
+        let lines = buffers.suffix[ChunkedEncoder.lastChunkLength..<(suffix.count - 2)]
+        return lane.end(trailers: UnsafeRawBufferPointer(rebasing: lines))
+    }
+}
+
+/// What stands before and behind a piece of a body in the chunked coding.
+private func appendChunkFrame(
+    _ raw: UnsafeRawBufferPointer, _ step: BodyReader.Step, dropping: borrowing NameSet, prefix: inout OutputCursor,
+    suffix: inout OutputCursor
+) {
+    if !step.data.isEmpty {
+        ChunkedEncoder.appendPrefix(step.data.count, into: &prefix)
+        suffix.append(ChunkedEncoder.lineEnd)
+    }
+    if step.ended { ChunkedEncoder.appendEnd(raw.octets, trailers: step.trailers, drop: dropping, into: &suffix) }
+}
+
+private func endOfHead(_ bytes: UnsafeRawBufferPointer) -> Int {
+    var index = 0
+    while index + 4 <= bytes.count {
+        if bytes[index] == 0x0d, bytes[index + 1] == 0x0a, bytes[index + 2] == 0x0d, bytes[index + 3] == 0x0a {
+            return index + 4
+        }
+        index += 1
+    }
+    return bytes.count
+}

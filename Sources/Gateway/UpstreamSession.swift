@@ -1,0 +1,87 @@
+internal import HTTP2
+internal import Reactor
+
+/// An HTTP/2 connection to an upstream. The requests of many callers of this loop share it, each on a stream of its own.
+final class UpstreamSession: HTTP2Socket {
+    // As in `UpstreamConnection`: groups live as long as their loop.
+    private unowned(unsafe) let group: UpstreamGroup
+    let place: UpstreamAddress?
+    private(set) var requests = 0
+    private var bytesAtCheck: UInt64 = 0
+
+    private enum Deadline { static let idle: UInt8 = 1, quiet: UInt8 = 2, pong: UInt8 = 3 }
+
+    /// How long a connection with requests on it may be silent before it is asked whether it lives, and how long the answer may take.
+    private static let quietTime: UInt64 = 20_000_000_000
+    private static let pongTime: UInt64 = 10_000_000_000
+
+    /// - Returns: nil without memory.
+    init?(group: UpstreamGroup, place: UpstreamAddress?) {
+        self.group = group
+        self.place = place
+        guard let session = HTTP2Session(role: .client, limits: HTTP2Limits(), blocks: group.buffers) else {
+            return nil
+        }
+        super.init(loop: group.loop, buffers: group.buffers, session: session)
+    }
+
+    func begin() {
+        takeOver()
+        watchTime()
+    }
+
+    /// Whether one more request may go out on it.
+    var isUsable: Bool {
+        !isOver && session.hasRoom && requests < group.plan.requestsPerConnection && place?.isListed != false
+    }
+
+    func open(
+        _ head: UnsafeMutableRawBufferPointer, secretName: [UInt8], secretTarget: Bool, acceptsTrailers: Bool,
+        ended: Bool
+    ) -> HTTP2Stream? {
+        let wasIdle = session.openStreams == 0
+        guard
+            let stream = session.open(
+                request: head, scheme: group.plan.usesTLS ? "https" : "http", secretName: secretName,
+                secretTarget: secretTarget, acceptsTrailers: acceptsTrailers, ended: ended)
+        else { return nil }
+        requests += 1
+        if wasIdle { watchTime() }
+        return stream
+    }
+
+    /// No more requests; it ends with the last that runs.
+    func retire() {
+        session.goAway()
+        if session.openStreams == 0 { end(.none) }
+    }
+
+    override func sessionChanged() {
+        guard session.openStreams == 0, !isOver else { return }
+        if session.isGoingAway || place?.isListed == false { return end(.none) }
+        watchTime()
+    }
+
+    override func sessionEnded() { group.sessionEnded(self) }
+
+    private func watchTime() {
+        guard !isOver else { return }
+        if session.openStreams == 0 {
+            expect(by: loop.now + group.plan.idleTimeout, kind: Deadline.idle)
+        } else {
+            bytesAtCheck = bytesIn
+            expect(by: loop.now + Self.quietTime, kind: Deadline.quiet)
+        }
+    }
+
+    override func deadlinePassed(_ kind: UInt8) {
+        switch kind {
+        case Deadline.idle where session.openStreams == 0: retire()
+        case Deadline.quiet where bytesIn == bytesAtCheck && session.openStreams > 0:
+            session.ping()
+            expect(by: loop.now + Self.pongTime, kind: Deadline.pong)
+        case Deadline.pong where bytesIn == bytesAtCheck: end(.cancel)
+        default: watchTime()
+        }
+    }
+}

@@ -1,0 +1,33 @@
+/// RFC 9113 §7.
+public struct HTTP2ErrorCode: RawRepresentable, Equatable, Sendable {
+    public let rawValue: UInt32
+
+    public init(rawValue: UInt32) {
+        self.rawValue = rawValue
+    }
+
+    public static let none = HTTP2ErrorCode(rawValue: 0x0)
+    public static let protocolError = HTTP2ErrorCode(rawValue: 0x1)
+    public static let internalError = HTTP2ErrorCode(rawValue: 0x2)
+    public static let flowControl = HTTP2ErrorCode(rawValue: 0x3)
+    /// Nothing of the request was processed: it may be sent again (RFC 9113 §8.7).
+    public static let refusedStream = HTTP2ErrorCode(rawValue: 0x7)
+    public static let cancel = HTTP2ErrorCode(rawValue: 0x8)
+    public static let enhanceYourCalm = HTTP2ErrorCode(rawValue: 0xb)
+    public static let http11Required = HTTP2ErrorCode(rawValue: 0xd)
+}
+
+/// Bounds of a session.
+public struct HTTP2Limits: Sendable {
+    /// Streams that a peer may have open.
+    public var streams = 128
+    /// Bytes that wait for a reader, by stream and in all.
+    public var streamWindow = 256 * 1024
+    public var connectionWindow = 1 << 20
+    /// Bytes of a head.
+    public var headerSize = 64 * 1024
+    /// Extended CONNECT is served (RFC 8441).
+    public var extendedConnect = false
+
+    public init() {}
+}

@@ -1,0 +1,250 @@
+internal import CNghttp2
+
+/// What nghttp2 calls while bytes are read or written. Everything here only notes: a user that is told inside a callback could submit
+/// to a session that is not ready for it.
+extension HTTP2Session {
+    func makeSession() -> OpaquePointer? {
+        var callbacks: OpaquePointer?
+        guard nghttp2_session_callbacks_new(&callbacks) == 0 else { return nil }
+        defer { nghttp2_session_callbacks_del(callbacks) }
+        nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks) { _, frame, user in
+            HTTP2Session.of(user).headersBegan(frame!)
+        }
+        nghttp2_session_callbacks_set_on_header_callback(callbacks) {
+            _, frame, name, nameCount, value, valueCount, _, user in
+            HTTP2Session.of(user).field(
+                frame!, UnsafeRawBufferPointer(start: name, count: nameCount),
+                UnsafeRawBufferPointer(start: value, count: valueCount))
+        }
+        nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks) { _, frame, user in
+            HTTP2Session.of(user).frameCame(frame!)
+        }
+        nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks) { _, _, id, bytes, count, user in
+            HTTP2Session.of(user).dataCame(id, UnsafeRawBufferPointer(start: bytes, count: count))
+        }
+        nghttp2_session_callbacks_set_on_stream_close_callback(callbacks) { _, id, code, user in
+            HTTP2Session.of(user).streamClosed(id, code)
+        }
+        nghttp2_session_callbacks_set_send_callback(callbacks) { _, bytes, count, _, user in
+            HTTP2Session.of(user).put(UnsafeRawBufferPointer(start: bytes, count: count))
+        }
+        nghttp2_session_callbacks_set_send_data_callback(callbacks) { _, frame, head, count, _, user in
+            HTTP2Session.of(user).putData(frame!, head!, count)
+        }
+        nghttp2_session_callbacks_set_on_invalid_frame_recv_callback(callbacks) { _, _, _, user in
+            // nghttp2 answers each of these; without a count they would be free.
+            HTTP2Session.of(user).admitFrame()
+        }
+
+        var options: OpaquePointer?
+        guard nghttp2_option_new(&options) == 0 else { return nil }
+        defer { nghttp2_option_del(options) }
+        // Credit follows the reader of a stream, not the parser.
+        nghttp2_option_set_no_auto_window_update(options, 1)
+        // Closed streams are of use only to priorities, which we do not serve.
+        nghttp2_option_set_no_closed_streams(options, 1)
+        nghttp2_option_set_max_outbound_ack(options, 1000)
+        // Until the peer's SETTINGS are there; RFC 9113 §6.5.2 advises no less than 100.
+        nghttp2_option_set_peer_max_concurrent_streams(options, 100)
+
+        var session: OpaquePointer?
+        let user = Unmanaged.passUnretained(self).toOpaque()
+        let result =
+            role == .server
+            ? nghttp2_session_server_new2(&session, callbacks, user, options)
+            : nghttp2_session_client_new2(&session, callbacks, user, options)
+        return result == 0 ? session : nil
+    }
+
+    private static func of(_ user: UnsafeMutableRawPointer?) -> HTTP2Session {
+        Unmanaged<HTTP2Session>.fromOpaque(user!).takeUnretainedValue()
+    }
+
+    private static let accepted: Int32 = 0
+    private static let refused = Int32(NGHTTP2_ERR_CALLBACK_FAILURE.rawValue)
+    private static let resetsStream = Int32(NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE.rawValue)
+    private static let wouldBlock = Int(NGHTTP2_ERR_WOULDBLOCK.rawValue)
+
+    // MARK: - Heads
+
+    private func headersBegan(_ frame: UnsafePointer<nghttp2_frame>) -> Int32 {
+        guard cardea_frame_type(frame) == UInt8(NGHTTP2_HEADERS.rawValue) else { return Self.accepted }
+        let id = cardea_frame_stream(frame)
+        if let stream = streams[id] {
+            stream.assembly = HeadAssembly(stream.hasHead ? .trailers : .answer, limit: limits.headerSize)
+        } else if role == .server {
+            let stream = HTTP2Stream(id: id, session: self)
+            stream.assembly = HeadAssembly(.request, limit: limits.headerSize)
+            streams[id] = stream
+        }
+        return Self.accepted
+    }
+
+    private func field(
+        _ frame: UnsafePointer<nghttp2_frame>, _ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer
+    ) -> Int32 {
+        guard let stream = streams[cardea_frame_stream(frame)] else { return Self.accepted }
+        stream.assembly?.add(name: name, value: value)
+        // The rest of the block has to be decoded for the sake of HPACK's tables, but not without end.
+        return stream.assembly?.flaw == .flood ? Self.refused : Self.accepted
+    }
+
+    private func finishHead(of stream: HTTP2Stream) -> Int32 {
+        guard var assembly = stream.assembly else { return Self.accepted }
+        stream.assembly = nil
+        assembly.finish()
+        switch assembly.flaw {
+        case nil: break
+        case .tooLarge where role == .server && assembly.kind == .request:
+            // Answered like any large head: the caller learns why.
+            stream.refusal = .tooLarge
+        default:
+            submitReset(stream, .protocolError)
+            return Self.accepted
+        }
+        switch assembly.kind {
+        case .trailers:
+            stream.trailers = assembly.lines
+        case .request:
+            guard stream.refusal == nil else { break }
+            stream.protocolName = assembly.protocolName
+            stream.acceptsTrailers = assembly.acceptsTrailers
+            guard queue(assembly, on: stream) else { return Self.accepted }
+        case .answer:
+            guard queue(assembly, on: stream) else { return Self.accepted }
+            guard assembly.status >= 200 else {
+                mark(stream)
+                return Self.accepted
+            }
+        }
+        if assembly.kind != .trailers {
+            stream.contentLength = assembly.contentLength
+            stream.hasHead = true
+            if assembly.kind == .request { opened.append(stream) }
+        }
+        mark(stream)
+        return Self.accepted
+    }
+
+    private func queue(_ assembly: HeadAssembly, on stream: HTTP2Stream) -> Bool {
+        guard assembly.lines.withUnsafeBytes({ stream.input.append($0) }) else {
+            submitReset(stream, .enhanceYourCalm)
+            return false
+        }
+        stream.headBytes += assembly.lines.count
+        return true
+    }
+
+    // MARK: - Frames
+
+    private func frameCame(_ frame: UnsafePointer<nghttp2_frame>) -> Int32 {
+        let ends = cardea_frame_flags(frame) & UInt8(NGHTTP2_FLAG_END_STREAM.rawValue) != 0
+        let stream = streams[cardea_frame_stream(frame)]
+        switch UInt32(cardea_frame_type(frame)) {
+        case NGHTTP2_HEADERS.rawValue:
+            guard let stream else { return Self.accepted }
+            if ends { stream.inputEnded = true }
+            return finishHead(of: stream)
+        case NGHTTP2_DATA.rawValue:
+            if let stream, ends {
+                stream.inputEnded = true
+                mark(stream)
+                return Self.accepted
+            }
+            return cardea_frame_length(frame) == 0 ? admitFrame() : Self.accepted
+        case NGHTTP2_GOAWAY.rawValue:
+            isGoingAway = true
+            return Self.accepted
+        case NGHTTP2_PING.rawValue:
+            if cardea_frame_flags(frame) & UInt8(NGHTTP2_FLAG_ACK.rawValue) != 0 { lastPong = now }
+            return admitFrame()
+        default:
+            return admitFrame()
+        }
+    }
+
+    private func admitFrame() -> Int32 { gauge.admitFrame(now: now) ? Self.accepted : Self.refused }
+
+    private func dataCame(_ id: Int32, _ bytes: UnsafeRawBufferPointer) -> Int32 {
+        gauge.moved(bytes.count)
+        // The connection's credit comes back at once where its streams belong to different callers: one that does not read must not
+        // hold up the others. A caller's own connection is its own matter.
+        if role == .client { consumeConnection(bytes.count) }
+        guard let stream = streams[id], stream.resetCode == nil, !stream.isAbandoned else {
+            if role == .server { consumeConnection(bytes.count) }
+            return Self.accepted
+        }
+        guard stream.input.append(bytes) else {
+            if role == .server { consumeConnection(bytes.count) }
+            submitReset(stream, .enhanceYourCalm)
+            return Self.accepted
+        }
+        mark(stream)
+        return Self.accepted
+    }
+
+    private func streamClosed(_ id: Int32, _ code: UInt32) -> Int32 {
+        guard let stream = streams.removeValue(forKey: id) else { return Self.accepted }
+        if code != HTTP2ErrorCode.none.rawValue || !stream.inputEnded {
+            stream.resetCode = code
+            if role == .server, !stream.endSent, !gauge.admitReset(now: now) { return Self.refused }
+        }
+        // What nobody will read gives its credit back: the connection's window would shrink for good.
+        let unread = max(0, stream.input.count - stream.headBytes)
+        if role == .server, unread > 0, stream.resetCode != nil { consumeConnection(unread) }
+        stream.session = nil
+        stream.output.clear()
+        mark(stream)
+        return Self.accepted
+    }
+
+    // MARK: - Sending
+
+    private func put(_ bytes: UnsafeRawBufferPointer) -> Int {
+        let count = min(bytes.count, out.count - outCount)
+        guard count > 0 else { return Self.wouldBlock }
+        UnsafeMutableRawBufferPointer(rebasing: out[outCount..<(outCount + count)])
+            .copyMemory(from: UnsafeRawBufferPointer(rebasing: bytes[..<count]))
+        outCount += count
+        return count
+    }
+
+    private func putData(_ frame: UnsafePointer<nghttp2_frame>, _ head: UnsafePointer<UInt8>, _ count: Int) -> Int32 {
+        guard out.count - outCount >= 9 + count else { return Int32(Self.wouldBlock) }
+        guard let stream = streams[cardea_frame_stream(frame)] else { return Self.resetsStream }
+        _ = put(UnsafeRawBufferPointer(start: head, count: 9))
+        let place = UnsafeMutableRawBufferPointer(rebasing: out[outCount..<(outCount + count)])
+        guard stream.output.read(into: place) == count else { return Self.refused }
+        outCount += count
+        gauge.moved(count)
+        if stream.output.count == 0 { mark(stream) }
+        return Self.accepted
+    }
+
+    /// Where nghttp2 asks for body bytes. They are copied once, from the queue behind the frame's head.
+    func makeProvider() -> nghttp2_data_provider {
+        nghttp2_data_provider(source: nghttp2_data_source()) { session, id, _, room, flags, _, user in
+            HTTP2Session.of(user).offer(id, room, flags!)
+        }
+    }
+
+    private func offer(_ id: Int32, _ room: Int, _ flags: UnsafeMutablePointer<UInt32>) -> Int {
+        guard let stream = streams[id] else { return Int(NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE.rawValue) }
+        let count = min(room, stream.output.count)
+        if count > 0 { flags.pointee |= NGHTTP2_DATA_FLAG_NO_COPY.rawValue }
+        guard count == stream.output.count, stream.outputEnded else {
+            if count == 0 {
+                stream.isDeferred = true
+                return Int(NGHTTP2_ERR_DEFERRED.rawValue)
+            }
+            return count
+        }
+        flags.pointee |= NGHTTP2_DATA_FLAG_EOF.rawValue
+        if !stream.outputTrailers.isEmpty, submitTrailers(of: stream) {
+            flags.pointee |= NGHTTP2_DATA_FLAG_NO_END_STREAM.rawValue
+        }
+        stream.endSent = true
+        mark(stream)
+        return count
+    }
+}

@@ -1,0 +1,341 @@
+internal import CNghttp2
+
+/// Told that a session has something to send, once until it was asked to.
+public protocol HTTP2SessionHost: AnyObject {
+    func sessionHasOutput()
+}
+
+/// One HTTP/2 connection without its socket: bytes go in, streams change, bytes come out (RFC 9113, by nghttp2).
+///
+/// Not reentrant: what the peer's bytes bring about is noted while they are read, and told afterwards by `takeOpened` and
+/// `tellUsers`. One loop owns it.
+public final class HTTP2Session {
+    public let role: Role
+    public weak var host: (any HTTP2SessionHost)?
+    /// The peer takes no more streams, or we do not.
+    public internal(set) var isGoingAway = false
+    /// Nanoseconds of the loop's clock, when the last answer to a PING came.
+    public internal(set) var lastPong: UInt64 = 0
+
+    let blocks: any BlockSource
+    let limits: HTTP2Limits
+    var streams: [Int32: HTTP2Stream] = [:]
+    var opened: [HTTP2Stream] = []
+    var marked: [HTTP2Stream] = []
+    var gauge = FloodGauge()
+    var now: UInt64 = 0
+    /// Set by `send` for as long as it runs.
+    var out = UnsafeMutableRawBufferPointer(start: nil, count: 0)
+    var outCount = 0
+    private var isDirty = false
+    private var failed = false
+    private var list = FieldList()
+    private var finishing: [HTTP2Stream] = []
+    private var session: OpaquePointer?
+
+    public enum Role: Sendable { case server, client }
+
+    /// - Parameter blocks: where the streams' queues take their memory; outlives the session.
+    /// - Returns: nil when there is no memory.
+    public init?(role: Role, limits: HTTP2Limits, blocks: any BlockSource) {
+        self.role = role
+        self.limits = limits
+        self.blocks = blocks
+        guard let made = makeSession() else { return nil }
+        session = made
+        submitSettings()
+    }
+
+    deinit {
+        nghttp2_session_del(session)
+    }
+}
+
+// MARK: - Bytes
+
+extension HTTP2Session {
+    /// Takes bytes of the peer.
+    /// - Parameter now: nanoseconds of any steady clock.
+    /// - Returns: false when the connection cannot go on; what `send` still gives says why to the peer.
+    public func receive(_ bytes: UnsafeRawBufferPointer, now: UInt64) -> Bool {
+        guard !failed, let session else { return false }
+        self.now = now
+        let taken = nghttp2_session_mem_recv(
+            session, bytes.baseAddress?.assumingMemoryBound(to: UInt8.self), bytes.count)
+        if taken < 0 {
+            failed = true
+            // Most faults have queued a GOAWAY of their own; a callback's refusal has not.
+            if taken == Int(NGHTTP2_ERR_CALLBACK_FAILURE.rawValue) {
+                nghttp2_session_terminate_session(session, HTTP2ErrorCode.enhanceYourCalm.rawValue)
+            }
+        }
+        noteOutput()
+        return !failed
+    }
+
+    /// Fills `buffer` with what is to be sent.
+    /// - Returns: bytes; 0 when there is nothing to send now.
+    public func send(into buffer: UnsafeMutableRawBufferPointer) -> Int {
+        isDirty = false
+        guard let session else { return 0 }
+        out = buffer
+        outCount = 0
+        defer { out = UnsafeMutableRawBufferPointer(start: nil, count: 0) }
+        if nghttp2_session_send(session) != 0, outCount == 0 { return 0 }
+        if !finishing.isEmpty { resetFinished() }
+        return outCount
+    }
+
+    /// Nothing more will come of this connection.
+    public var isOver: Bool {
+        guard let session else { return true }
+        return nghttp2_session_want_read(session) == 0 && nghttp2_session_want_write(session) == 0
+    }
+
+    public var openStreams: Int { streams.count }
+
+    /// Streams whose head has come since the last call: a server's new requests.
+    public func takeOpened() -> [HTTP2Stream] {
+        guard !opened.isEmpty else { return [] }
+        defer { opened.removeAll(keepingCapacity: true) }
+        return opened
+    }
+
+    /// Tells the users of streams on which something happened.
+    public func tellUsers() {
+        while !marked.isEmpty {
+            let told = marked
+            marked.removeAll(keepingCapacity: true)
+            for stream in told {
+                stream.isMarked = false
+                stream.user?.streamReady(stream)
+            }
+        }
+    }
+
+    public var hasNews: Bool { !marked.isEmpty || !opened.isEmpty }
+
+    func mark(_ stream: HTTP2Stream) {
+        guard !stream.isMarked else { return }
+        stream.isMarked = true
+        marked.append(stream)
+    }
+
+    // MARK: - Opening and ending
+
+    /// Whether another request can be sent now, without waiting for one to end.
+    public var hasRoom: Bool {
+        guard let session, !isGoingAway, !failed, nghttp2_session_check_request_allowed(session) != 0 else {
+            return false
+        }
+        let offered = nghttp2_session_get_remote_settings(session, NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS)
+        return streams.count < min(Int(offered), limits.streams)
+    }
+
+    /// The peer serves extended CONNECT (RFC 8441 §3).
+    public var servesExtendedConnect: Bool {
+        guard let session else { return false }
+        return nghttp2_session_get_remote_settings(session, NGHTTP2_SETTINGS_ENABLE_CONNECT_PROTOCOL) == 1
+    }
+
+    /// Sends a request's head.
+    ///
+    /// - Parameters:
+    ///   - head: as `writeRequest` writes it, without `Transfer-Encoding`; changed in place.
+    ///   - secretName: lower case; the field that carries the credential is never indexed.
+    ///   - ended: no body follows.
+    /// - Returns: nil when the session takes no more requests, or the bytes are no head.
+    public func open(
+        request head: UnsafeMutableRawBufferPointer, scheme: StaticString, secretName: [UInt8], secretTarget: Bool,
+        acceptsTrailers: Bool, protocolName: [UInt8] = [], ended: Bool
+    ) -> HTTP2Stream? {
+        guard let session, hasRoom else { return nil }
+        let id = protocolName.withUnsafeBytes { name -> Int32 in
+            guard
+                list.fill(
+                    request: head, scheme: scheme, secretName: secretName, secretTarget: secretTarget,
+                    protocolName: name, acceptsTrailers: acceptsTrailers)
+            else { return -1 }
+            return list.withPairs { pairs, count in
+                guard !ended else { return nghttp2_submit_request(session, nil, pairs, count, nil, nil) }
+                var provider = makeProvider()
+                return nghttp2_submit_request(session, nil, pairs, count, &provider, nil)
+            }
+        }
+        guard id > 0 else { return nil }
+        let stream = HTTP2Stream(id: id, session: self)
+        stream.outputEnded = ended
+        stream.endSent = ended
+        streams[id] = stream
+        noteOutput()
+        return stream
+    }
+
+    func submit(response head: UnsafeMutableRawBufferPointer, on stream: HTTP2Stream, ended: Bool) -> Bool {
+        guard let session, stream.session === self, list.fill(response: head) else { return false }
+        let result = list.withPairs { pairs, count in
+            guard !ended else { return nghttp2_submit_response(session, stream.id, pairs, count, nil) }
+            var provider = makeProvider()
+            return nghttp2_submit_response(session, stream.id, pairs, count, &provider)
+        }
+        guard result == 0 else { return false }
+        if ended {
+            stream.outputEnded = true
+            stream.endSent = true
+        }
+        noteOutput()
+        return true
+    }
+
+    func submit(interim head: UnsafeMutableRawBufferPointer, on stream: HTTP2Stream) -> Bool {
+        guard let session, stream.session === self, list.fill(response: head) else { return false }
+        let result = list.withPairs { pairs, count in
+            nghttp2_submit_headers(
+                session, UInt8(NGHTTP2_FLAG_NONE.rawValue), stream.id, nil, pairs, count, nil)
+        }
+        noteOutput()
+        return result == 0
+    }
+
+    /// Queues the lines behind a body; nghttp2 sends them when the body's end was read.
+    func submitTrailers(of stream: HTTP2Stream) -> Bool {
+        guard let session else { return false }
+        return stream.outputTrailers.withUnsafeMutableBytes { lines in
+            guard list.fill(trailers: lines), !list.isEmpty else { return false }
+            return list.withPairs { pairs, count in nghttp2_submit_trailer(session, stream.id, pairs, count) == 0 }
+        }
+    }
+
+    func hasOutput(_ stream: HTTP2Stream) {
+        guard let session else { return }
+        if stream.isDeferred {
+            stream.isDeferred = false
+            nghttp2_session_resume_data(session, stream.id)
+        }
+        noteOutput()
+    }
+
+    /// Credit for the peer: `count` bytes of a body were read.
+    func consumed(_ count: Int, of stream: HTTP2Stream) {
+        guard let session else { return }
+        nghttp2_session_consume_stream(session, stream.id, count)
+        if role == .server { nghttp2_session_consume_connection(session, count) }
+        noteOutput()
+    }
+
+    func cancel(_ stream: HTTP2Stream, _ code: HTTP2ErrorCode) {
+        guard let session else { return }
+        stream.user = nil
+        if code == .none, stream.outputEnded {
+            guard !stream.inputEnded else { return }
+            if stream.endSent, stream.output.count == 0 {
+                nghttp2_submit_rst_stream(session, UInt8(NGHTTP2_FLAG_NONE.rawValue), stream.id, code.rawValue)
+            } else {
+                finishing.append(stream)
+            }
+            return noteOutput()
+        }
+        nghttp2_submit_rst_stream(session, UInt8(NGHTTP2_FLAG_NONE.rawValue), stream.id, code.rawValue)
+        noteOutput()
+    }
+
+    /// Answers are out whose requests still come: their senders are told to stop (RFC 9113 §8.1). Not before: a reset overtakes data.
+    private func resetFinished() {
+        guard let session else { return }
+        finishing.removeAll { stream in
+            guard stream.session != nil, !stream.inputEnded else { return true }
+            guard stream.endSent, stream.output.count == 0 else { return false }
+            nghttp2_submit_rst_stream(
+                session, UInt8(NGHTTP2_FLAG_NONE.rawValue), stream.id, HTTP2ErrorCode.none.rawValue)
+            noteOutput()
+            return true
+        }
+    }
+
+    /// Says that no new streams are wanted (RFC 9113 §6.8): first without a bound, so that what is on its way is still served, and with
+    /// the last stream's number when called again.
+    public func goAway() {
+        guard let session else { return }
+        if isGoingAway {
+            nghttp2_submit_goaway(
+                session, UInt8(NGHTTP2_FLAG_NONE.rawValue), nghttp2_session_get_last_proc_stream_id(session),
+                HTTP2ErrorCode.none.rawValue, nil, 0)
+        } else if role == .server {
+            nghttp2_submit_shutdown_notice(session)
+        }
+        isGoingAway = true
+        noteOutput()
+    }
+
+    /// Ends the connection with a reason.
+    public func terminate(_ code: HTTP2ErrorCode) {
+        guard let session else { return }
+        nghttp2_session_terminate_session(session, code.rawValue)
+        noteOutput()
+    }
+
+    public func ping() {
+        guard let session else { return }
+        nghttp2_submit_ping(session, UInt8(NGHTTP2_FLAG_NONE.rawValue), nil)
+        noteOutput()
+    }
+
+    /// The connection is gone: every stream ends with `code`.
+    public func abandon(_ code: HTTP2ErrorCode) {
+        failed = true
+        isGoingAway = true
+        for stream in streams.values {
+            if stream.resetCode == nil, !stream.inputEnded || !stream.endSent { stream.resetCode = code.rawValue }
+            stream.session = nil
+            stream.output.clear()
+            mark(stream)
+        }
+        streams.removeAll()
+        finishing.removeAll()
+    }
+
+    func submitReset(_ stream: HTTP2Stream, _ code: HTTP2ErrorCode) {
+        guard let session else { return }
+        nghttp2_submit_rst_stream(session, UInt8(NGHTTP2_FLAG_NONE.rawValue), stream.id, code.rawValue)
+        noteOutput()
+    }
+
+    func consumeConnection(_ count: Int) {
+        guard let session else { return }
+        nghttp2_session_consume_connection(session, count)
+    }
+
+    private func noteOutput() {
+        guard !isDirty else { return }
+        isDirty = true
+        host?.sessionHasOutput()
+    }
+
+    private func submitSettings() {
+        guard let session else { return }
+        var settings = [
+            nghttp2_settings_entry(
+                settings_id: Int32(NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE.rawValue), value: UInt32(limits.streamWindow)),
+            nghttp2_settings_entry(
+                settings_id: Int32(NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE.rawValue), value: UInt32(limits.headerSize)),
+        ]
+        switch role {
+        case .server:
+            settings.append(
+                nghttp2_settings_entry(
+                    settings_id: Int32(NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS.rawValue), value: UInt32(limits.streams))
+            )
+            if limits.extendedConnect {
+                settings.append(
+                    nghttp2_settings_entry(
+                        settings_id: Int32(NGHTTP2_SETTINGS_ENABLE_CONNECT_PROTOCOL.rawValue), value: 1))
+            }
+        case .client:
+            settings.append(
+                nghttp2_settings_entry(settings_id: Int32(NGHTTP2_SETTINGS_ENABLE_PUSH.rawValue), value: 0))
+        }
+        nghttp2_submit_settings(session, UInt8(NGHTTP2_FLAG_NONE.rawValue), settings, settings.count)
+        nghttp2_session_set_local_window_size(
+            session, UInt8(NGHTTP2_FLAG_NONE.rawValue), 0, Int32(limits.connectionWindow))
+    }
+}

@@ -1,0 +1,155 @@
+internal import CNghttp2
+
+/// Who uses a stream.
+public protocol HTTP2StreamUser: AnyObject {
+    /// Something can be read, the end of input or a reset among it, or output has gone out. Called between two turns of the session,
+    /// never from inside one of its calls.
+    func streamReady(_ stream: HTTP2Stream)
+}
+
+/// One stream of a session, seen as a pair of byte streams in HTTP/1.1's form: what is read is the head as an HTTP/1.1 head (interim
+/// ones before it), then the body's bytes without any framing, and what is written is the same.
+///
+/// Flow control follows the reader: credit is given to the peer when bytes are read, so that at most one window waits here.
+public final class HTTP2Stream {
+    public let id: Int32
+    public weak var user: (any HTTP2StreamUser)?
+
+    // Input.
+    var assembly: HeadAssembly?
+    var input: BlockQueue
+    /// Of `input`, the bytes of heads; they stand before the body's.
+    var headBytes = 0
+    /// The head that a request or a final answer begins with is complete.
+    public internal(set) var hasHead = false
+    /// A head that cannot be served.
+    public internal(set) var refusal: HeadRefusal?
+    /// Of the head: nil when the length is not known before the end.
+    public internal(set) var contentLength: UInt64?
+    /// The peer's `te: trailers`.
+    public internal(set) var acceptsTrailers = false
+    /// `:protocol` of an extended CONNECT (RFC 8441); empty otherwise.
+    public internal(set) var protocolName: [UInt8] = []
+    /// END_STREAM has come; bytes may still wait.
+    public internal(set) var inputEnded = false
+    /// Field lines behind the body, each with CRLF; complete with `inputEnded`.
+    public internal(set) var trailers: [UInt8] = []
+    /// Why the stream ended early (RFC 9113 §7).
+    public internal(set) var resetCode: UInt32?
+
+    // Output.
+    var output: BlockQueue
+    var outputEnded = false
+    var outputTrailers: [UInt8] = []
+    /// The last of our bytes has been handed to the connection.
+    var endSent = false
+    /// Nobody reads it any more.
+    var isAbandoned = false
+    /// nghttp2 asked for body bytes and got none; it has to be told when there are some.
+    var isDeferred = false
+    /// Its user is to be told.
+    var isMarked = false
+    /// The session's way to it; nil when the stream is closed.
+    weak var session: HTTP2Session?
+
+    public enum HeadRefusal: Sendable { case tooLarge }
+
+    init(id: Int32, session: HTTP2Session) {
+        self.id = id
+        self.session = session
+        input = BlockQueue(source: session.blocks)
+        output = BlockQueue(source: session.blocks)
+    }
+}
+
+// MARK: - Reading
+
+extension HTTP2Stream {
+    public enum Reading: Equatable, Sendable {
+        case bytes(Int)
+        case notNow
+        /// All of it was read, trailers apart.
+        case ended
+        case reset
+    }
+
+    public func read(into target: UnsafeMutableRawBufferPointer) -> Reading {
+        if input.count > 0 {
+            let count = input.read(into: target)
+            let body = max(0, count - headBytes)
+            headBytes = max(0, headBytes - count)
+            if body > 0 { session?.consumed(body, of: self) }
+            return .bytes(count)
+        }
+        if inputEnded { return .ended }
+        return resetCode == nil && session != nil ? .notNow : .reset
+    }
+
+    /// It ended early, by the peer's word or with its connection.
+    public var isReset: Bool { resetCode != nil && !(inputEnded && endSent) }
+
+    /// The peer vouches that it did not look at the request (RFC 9113 §8.7), or wants it in another version of HTTP.
+    public var wasNotProcessed: Bool {
+        resetCode == HTTP2ErrorCode.refusedStream.rawValue || resetCode == HTTP2ErrorCode.http11Required.rawValue
+    }
+
+    /// Nothing is to be read, now or later.
+    public var isDrained: Bool { input.count == 0 && inputEnded }
+    public var hasInput: Bool { input.count > 0 || inputEnded || resetCode != nil || session == nil }
+
+    // MARK: - Writing
+
+    /// Bytes that wait to be sent.
+    public var pendingCount: Int { output.count }
+    /// Everything written has gone to the connection, the end of the stream included.
+    public var isFlushed: Bool { session == nil || output.count == 0 && (!outputEnded || endSent) }
+
+    /// Sends the final answer's head, in HTTP/1.1's form.
+    ///
+    /// - Parameters:
+    ///   - head: is changed in place.
+    ///   - ended: no body follows.
+    /// - Returns: false when the stream cannot carry it.
+    public func send(response head: UnsafeMutableRawBufferPointer, ended: Bool) -> Bool {
+        session?.submit(response: head, on: self, ended: ended) ?? false
+    }
+
+    /// Interim answers (RFC 9110 §15.2).
+    public func send(interim head: UnsafeMutableRawBufferPointer) -> Bool {
+        session?.submit(interim: head, on: self) ?? false
+    }
+
+    /// Queues bytes of the body; the caller keeps the queue short by writing only while `pendingCount` is small.
+    /// - Returns: false when the stream is gone or no memory could be had.
+    public func write(_ bytes: UnsafeRawBufferPointer) -> Bool {
+        guard let session, resetCode == nil, !outputEnded else { return false }
+        guard bytes.count > 0 else { return true }
+        guard output.append(bytes) else { return false }
+        session.hasOutput(self)
+        return true
+    }
+
+    /// Ends the body.
+    /// - Parameter trailers: field lines, each with CRLF; may be empty.
+    public func end(trailers: UnsafeRawBufferPointer = .init(start: nil, count: 0)) -> Bool {
+        guard let session, resetCode == nil, !outputEnded else { return false }
+        outputTrailers = Array(trailers)
+        outputEnded = true
+        session.hasOutput(self)
+        return true
+    }
+
+    /// Gives the stream up: it is reset unless both sides have ended it.
+    /// - Parameter code: of RFC 9113 §7.
+    public func cancel(_ code: HTTP2ErrorCode = .cancel) {
+        user = nil
+        isAbandoned = true
+        if let session {
+            // What nobody will read gives its credit back.
+            let unread = max(0, input.count - headBytes)
+            if unread > 0 { session.consumed(unread, of: self) }
+            session.cancel(self, code)
+        }
+        input.clear()
+    }
+}

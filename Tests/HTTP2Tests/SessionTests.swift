@@ -1,0 +1,118 @@
+import HTTP2
+import Testing
+
+@Suite struct SessionTests {
+    @Test func aRequestArrivesInTheFormOfHTTP1() throws {
+        let pair = Pair()
+        _ = try #require(
+            pair.open("GET /a?b=c HTTP/1.1\r\nHost: api.example\r\nX-One: 1\r\nCookie: a=1; b=2\r\n\r\n", ended: true))
+        pair.exchange()
+        let stream = try #require(pair.server.takeOpened().first)
+        #expect(
+            stream.readAll()
+                == "GET /a?b=c HTTP/1.1\r\nx-one: 1\r\nhost: api.example\r\ncookie: a=1; b=2\r\n\r\n")
+        #expect(stream.inputEnded)
+    }
+
+    @Test func anAnswerWithBodyAndTrailersComesBack() throws {
+        let pair = Pair()
+        let asked = try #require(pair.open("GET / HTTP/1.1\r\nHost: a\r\n\r\n", ended: true))
+        pair.exchange()
+        let stream = try #require(pair.server.takeOpened().first)
+        #expect(
+            stream.respond(
+                "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nTransfer-Encoding: chunked\r\n\r\n", ended: false))
+        #expect(stream.write("hello"))
+        #expect(Array("Grpc-Status: 0\r\n".utf8).withUnsafeBytes { stream.end(trailers: $0) })
+        pair.exchange()
+        #expect(asked.readAll() == "HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\n\r\nhello")
+        #expect(asked.inputEnded)
+        #expect(String(decoding: asked.trailers, as: UTF8.self) == "grpc-status: 0\r\n")
+        #expect(pair.client.openStreams == 0)
+        #expect(pair.server.openStreams == 0)
+    }
+
+    @Test func interimAnswersComeBeforeTheFinalOne() throws {
+        let pair = Pair()
+        let asked = try #require(pair.open("POST / HTTP/1.1\r\nHost: a\r\n\r\n", ended: false))
+        pair.exchange()
+        let stream = try #require(pair.server.takeOpened().first)
+        var interim = Array("HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n".utf8)
+        #expect(interim.withUnsafeMutableBytes { stream.send(interim: $0) })
+        pair.exchange()
+        #expect(asked.readAll() == "HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n")
+        #expect(!asked.hasHead)
+        #expect(stream.respond("HTTP/1.1 204 No Content\r\n\r\n", ended: true))
+        pair.exchange()
+        #expect(asked.readAll() == "HTTP/1.1 204 No Content\r\n\r\n")
+        #expect(asked.inputEnded)
+    }
+
+    @Test func aReaderThatStopsHoldsNoMoreThanAWindow() throws {
+        var limits = HTTP2Limits()
+        limits.streamWindow = 128 * 1024
+        let pair = Pair(limits: limits)
+        let asked = try #require(pair.open("GET / HTTP/1.1\r\nHost: a\r\n\r\n", ended: true))
+        pair.exchange()
+        let stream = try #require(pair.server.takeOpened().first)
+        #expect(stream.respond("HTTP/1.1 200 OK\r\n\r\n", ended: false))
+        let piece = String(repeating: "x", count: 32 * 1024)
+        var written = 0
+        for _ in 0..<100 where stream.pendingCount < 64 * 1024 {
+            #expect(stream.write(piece))
+            written += piece.utf8.count
+            pair.exchange()
+        }
+        #expect(written <= 128 * 1024 + 64 * 1024 + 32 * 1024)
+        #expect(pair.blocks.taken * 16 * 1024 <= 256 * 1024)
+        // Reading opens the window again.
+        var read = asked.readAll().utf8.count
+        pair.exchange()
+        read += asked.readAll().utf8.count
+        #expect(read > 128 * 1024)
+    }
+
+    @Test func aSlowStreamOfAnUpstreamDoesNotStallItsNeighbour() throws {
+        var limits = HTTP2Limits()
+        limits.streamWindow = 128 * 1024
+        limits.connectionWindow = 128 * 1024
+        let pair = Pair(limits: limits)
+        let slow = try #require(pair.open("GET /slow HTTP/1.1\r\nHost: a\r\n\r\n", ended: true))
+        let quick = try #require(pair.open("GET /quick HTTP/1.1\r\nHost: a\r\n\r\n", ended: true))
+        pair.exchange()
+        let opened = pair.server.takeOpened()
+        for stream in opened { #expect(stream.respond("HTTP/1.1 200 OK\r\n\r\n", ended: false)) }
+        #expect(opened[0].write(String(repeating: "s", count: 128 * 1024)))
+        pair.exchange()
+        #expect(opened[1].write("quick"))
+        pair.exchange()
+        #expect(quick.readAll().hasSuffix("quick"))
+        #expect(slow.hasInput)
+    }
+
+    @Test func aStreamAboveTheGoAwayIsRefused() throws {
+        let pair = Pair()
+        pair.exchange()
+        pair.server.goAway()
+        pair.server.goAway()
+        let late = try #require(pair.open("GET / HTTP/1.1\r\nHost: a\r\n\r\n", ended: true))
+        pair.exchange()
+        #expect(late.resetCode == HTTP2ErrorCode.refusedStream.rawValue)
+        #expect(!pair.client.hasRoom)
+    }
+
+    @Test func rapidResetsEndTheConnection() throws {
+        let pair = Pair()
+        pair.exchange()
+        var opened = 0
+        for _ in 0..<400 {
+            guard let stream = pair.open("GET / HTTP/1.1\r\nHost: a\r\n\r\n", ended: true) else { break }
+            opened += 1
+            pair.exchange()
+            stream.cancel()
+            pair.exchange()
+            _ = pair.server.takeOpened()
+        }
+        #expect(opened < 300)
+    }
+}
