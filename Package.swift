@@ -80,7 +80,7 @@ let package = Package(
             "Gateway",
             [
                 "CLinux", "Configuration", "HTTP1", "Handshakes", "HotCache", "Reactor", "ScriptedKernel", "TLS",
-                "TLSTests", "Telemetry", "Tokens",
+                "TLSTests", "Telemetry", "TokenStore", "Tokens",
             ]),
         tests("Admin", ["Gateway", "Telemetry", "TLS"]),
 

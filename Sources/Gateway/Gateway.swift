@@ -22,7 +22,7 @@ public final class Gateway: Sendable {
     public let metrics: MetricBoard
     public let events: EventLog
     private let phase = Atomic<UInt8>(0)
-    private let seeds: Mutex<Seeds>
+    private let seeds: Mutex<KeeperSeeds>
     let startedAt: UInt64
     let waitUntil: UInt64
     private let secretFolders: [String]
@@ -31,13 +31,6 @@ public final class Gateway: Sendable {
 
     private enum Phase {
         static let starting: UInt8 = 0, serving: UInt8 = 1, lingering: UInt8 = 2, draining: UInt8 = 3
-    }
-
-    /// What the keeper takes up when its loop begins to run.
-    private struct Seeds: @unchecked Sendable {
-        var rows: [StoredRow]
-        var keys: [(key: AccessKey, slot: Slot, identity: KeptIdentity, wanted: Wanted)]
-        var marksUnreadable: Bool
     }
 
     /// - Parameters:
@@ -114,7 +107,7 @@ public final class Gateway: Sendable {
             identities.filter { $0.policy.startup == .wait }.map { $0.policy.access.acquireTimeout }.max() ?? 0
         waitUntil = startedAt + patience
         seeds = Mutex(
-            Seeds(
+            KeeperSeeds(
                 rows: opened.rows,
                 keys: compiler.fixedKeys.map { ($0.key, $0.value.slot, $0.value.identity, $0.value.wanted) },
                 marksUnreadable: opened.marksUnreadable))
@@ -125,21 +118,11 @@ public final class Gateway: Sendable {
     public func start() throws(GatewayFault) {
         let keeper = self.keeper
         let seeds = self.seeds.withLock { seeds in
-            defer { seeds = Seeds(rows: [], keys: [], marksUnreadable: false) }
+            defer { seeds = KeeperSeeds() }
             return seeds
         }
         let loops = self.loops
-        _ = keeperLoop.post {
-            keeper.assumeIsolated { keeper in
-                if seeds.marksUnreadable { keeper.attempts.restoreUnreadable() }
-                for seed in seeds.keys {
-                    keeper.adopt(key: seed.key, slot: seed.slot, identity: seed.identity, wanted: seed.wanted)
-                }
-                keeper.connect(loops)
-                keeper.restore(seeds.rows)
-                keeper.warmUp()
-            }
-        }
+        _ = keeperLoop.post { keeper.assumeIsolated { $0.takeUp(seeds, for: loops) } }
         watchSecrets()
         do {
             let keeperLoop = self.keeperLoop

@@ -255,10 +255,10 @@ extension Keeper {
         guard let ticket = report.ticket else { return }
         guard let marking = token.identity.marking else { return answer(ticket, .final) }
         token.identity.marking = nil
-        Task {
+        start { keeper in
             await marking.value
-            answer(ticket, .final)
-            flushOrders()
+            keeper.answer(ticket, .final)
+            keeper.flushOrders()
         }
     }
 

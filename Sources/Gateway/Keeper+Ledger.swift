@@ -109,13 +109,13 @@ extension Keeper {
 
     /// Looks whether a secret's value has changed, at most once a second: a request that would meet a quarantine is the moment to find out
     /// that the operator has put things right.
-    func noticeSecrets(of identity: KeptIdentity, then work: @escaping (isolated Keeper) -> Void) {
+    func noticeSecrets(of identity: KeptIdentity, then work: @escaping @Sendable (isolated Keeper) -> Void) {
         guard isRefused(identity), now > identity.secretsCheckedAt + 1_000_000_000 else { return work(self) }
         identity.secretsCheckedAt = now
-        Task {
-            for name in identity.policy.secrets.keys.sorted() { _ = try? await secret(name, of: identity) }
-            work(self)
-            flushOrders()
+        start { keeper in
+            await keeper.readSecrets(of: identity)
+            work(keeper)
+            keeper.flushOrders()
         }
     }
 
@@ -132,12 +132,14 @@ extension Keeper {
 
     /// A folder of secrets changed.
     func secretsMayHaveChanged() {
-        Task {
-            for identity in identities {
-                for name in identity.policy.secrets.keys.sorted() { _ = try? await secret(name, of: identity) }
-            }
-            flushOrders()
+        start { keeper in
+            for identity in keeper.identities { await keeper.readSecrets(of: identity) }
+            keeper.flushOrders()
         }
+    }
+
+    private func readSecrets(of identity: KeptIdentity) async {
+        for name in identity.policy.secrets.keys.sorted() { _ = try? await secret(name, of: identity) }
     }
 
     // MARK: - Login attempts
@@ -153,7 +155,8 @@ extension Keeper {
 
     /// Whether a password step would be refused now.
     func attemptsRefused(_ identity: KeptIdentity) -> Bool {
-        guard let mark = mark(of: identity) else { return false }
+        // One that is on its way is no refusal: whoever asks meanwhile waits for its outcome.
+        guard let mark = mark(of: identity), !openAttempts.contains(mark) else { return false }
         switch attempts.verdict(for: mark, identity.policy.attempts) {
         case .allowed: return false
         // Lost marks are a reason to hold back a password, which locks an account; a client secret locks nothing.
@@ -169,20 +172,25 @@ extension Keeper {
     }
 
     /// Books an attempt on disk before the password leaves: a crash in between must not give it back.
-    func spendAttempt(of identity: KeptIdentity) async throws(Handshakes.GrantFailure) {
+    /// - Parameter secret: the one that is about to be sent; another reading may have found a new value since.
+    /// - Returns: what `settleAttempt` needs; nil for schemes without an issuer.
+    func spendAttempt(
+        of identity: KeptIdentity, user: String, secret: Secret
+    ) async throws(Handshakes.GrantFailure) -> AttemptMark? {
         if case .locked(let reason) = storeState {
             throw .configuration(reason: "no password step without the store: \(reason)")
         }
-        if mark(of: identity) == nil, identity.account != nil { _ = try await secret("password", of: identity) }
-        guard let mark = mark(of: identity) else { return }
+        guard let issuer = identity.issuer else { return nil }
+        let mark = AttemptMark(
+            account: Account(issuer: issuer, user: ByteString(user)), secretHash: ByteString(hash(secret)))
         guard attempts.verdict(for: mark, identity.policy.attempts) == .allowed else { throw .quarantined }
-        identity.openMark = mark
+        openAttempts.insert(mark)
         await storeAttempts([attempts.spend(mark)])
+        return mark
     }
 
-    func settleAttempt(_ outcome: AttemptOutcome, of identity: KeptIdentity) async {
-        guard let mark = identity.openMark else { return }
-        identity.openMark = nil
+    func settleAttempt(_ outcome: AttemptOutcome, of mark: AttemptMark) async {
+        openAttempts.remove(mark)
         switch outcome {
         case .accepted: await storeAttempts(attempts.succeeded(mark))
         case .rejected: await storeAttempts([attempts.rejected(mark)])
@@ -196,7 +204,7 @@ extension Keeper {
     func markRejected(_ identity: KeptIdentity) {
         guard let mark = mark(of: identity) else { return }
         let rows = [attempts.spend(mark), attempts.rejected(mark)]
-        identity.marking = Task { await storeAttempts(rows) }
+        identity.marking = start { await $0.storeAttempts(rows) }
     }
 
     // MARK: - Operators

@@ -30,49 +30,6 @@ extension Keeper {
         }
     }
 
-    /// Gets the tokens that nobody has to ask for: fixed credentials, and identities that start with `wait` or `required`.
-    func warmUp() {
-        for token in tokens.values {
-            switch token.identity.policy.kind {
-            case .fixed, .basic: loadFixed(token)
-            case .proactive, .challengeDriven:
-                if token.identity.policy.startup != .lazy { apply(token.machine.startupRequested(at: now), to: token) }
-            }
-        }
-        for route in routes {
-            // A challenge-driven identity has no key before its first challenge: the probe brings both.
-            guard let identity = route.identity, identity.policy.startup != .lazy, let path = identity.probe,
-                route.table.boundRealm == nil
-            else { continue }
-            Task { await learn(route, from: path, identity) }
-        }
-        flushOrders()
-    }
-
-    /// Probes until the upstream has challenged once, so that the route knows its realm before anybody asks.
-    private func learn(_ route: KeptRoute, from path: String, _ identity: KeptIdentity) async {
-        do throws(Handshakes.GrantFailure) {
-            guard let challenge = try await probe(path, on: route, identity) else { return }
-            let realm = route.realm ?? Realm(ByteString(challenge.realm))
-            let entry = LearnedEntry(path: Array(path.utf8), method: Array("GET".utf8))
-            if route.table.learnChallenge(of: realm, at: entry) == .learned { publishTable(of: route) }
-            guard let token = token(of: realm, on: route) else { return }
-            token.challenge = challenge
-            apply(token.machine.startupRequested(at: now), to: token)
-            flushOrders()
-        } catch {
-            events.warn(
-                "probe failed",
-                [LogField("identity", .name(identity.plan.name)), LogField("reason", .name("\(error)"))])
-            let alarm = Alarm(loop: loop)
-            alarm.action = { [unowned self, alarm] in
-                self.loop.close(alarm)
-                Task { await self.learn(route, from: path, identity) }
-            }
-            alarm.set(at: now + 2_000_000_000)
-        }
-    }
-
     /// Identities that must have a token before the gateway is ready, and have none.
     func awaited(strictly: Bool) -> [String] {
         identities.filter { identity in

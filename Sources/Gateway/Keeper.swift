@@ -19,7 +19,7 @@ actor Keeper: KeeperInbox {
     let cache: HotCache
     let events: EventLog
     let resolver: Resolver
-    let blocking: BlockingThread
+    let blocking: any BlockingWork
     let buffers: LoopBuffers
     let identities: [KeptIdentity]
     let routes: [KeptRoute]
@@ -32,9 +32,13 @@ actor Keeper: KeeperInbox {
     /// Who waits for a durable part that is being made.
     var durableWaits: [DurableKey: [CheckedContinuation<DurableTurn, Never>]] = [:]
     var lastClaimant: SessionMachine.Claimant = 0
+    /// Stored material without an identity (rule 8).
+    var orphans: [StoredRow] = []
     var attempts = AttemptLedger()
+    /// Spent, and not known yet what became of them.
+    var openAttempts: Set<AttemptMark> = []
     var generations = GenerationCounter()
-    let store: TokenStore?
+    let store: (any RowStore)?
     var storeState: StoreState
     /// Key of the hashes by which secrets and accounts are told apart; never leaves the process or the sealed store.
     let markKey: SealingKey
@@ -106,10 +110,10 @@ actor Keeper: KeeperInbox {
         for token in tokens.values { apply(token.machine.wallClockJumped(at: now), to: token) }
     }
 
-    /// Runs work of the keeper that waits for something.
+    /// Runs work of the keeper that waits for something, on the keeper's loop from its first step to its last.
     @discardableResult
     func start(_ work: @escaping @Sendable (isolated Keeper) async -> Void) -> Task<Void, Never> {
-        Task { await work(self) }
+        Task(executorPreference: executor) { await work(self) }
     }
 
     // MARK: - Mail out
@@ -319,10 +323,10 @@ struct KeeperParts: @unchecked Sendable {
     let cache: HotCache
     let events: EventLog
     let resolver: Resolver
-    let blocking: BlockingThread
+    let blocking: any BlockingWork
     let identities: [KeptIdentity]
     let routes: [KeptRoute]
-    let store: TokenStore?
+    let store: (any RowStore)?
     let storeState: Keeper.StoreState
     let markKey: SealingKey
     let seed: UInt64

@@ -2,13 +2,18 @@ internal import Handshakes
 internal import Tokens
 
 /// The keeper as a running handshake sees it. One a flight; `Keeper.release` ends its claims.
-final class KeeperLedger: GrantLedger {
+/// Touched on the keeper's loop only.
+final class KeeperLedger: GrantLedger, @unchecked Sendable {
     private let keeper: Keeper
     let identity: KeptIdentity
     let standing: Standing
     /// Under which the session machines know this flight.
     let claimant: SessionMachine.Claimant
     let sessionKey: SessionKey?
+    /// As this flight has read them.
+    private var secrets: [String: Secret] = [:]
+    /// Of the attempt that is spent and not settled.
+    private var openMark: AttemptMark?
 
     /// - Parameter subject: the end user of a token per subject; otherwise the session is the identity's account's.
     init(
@@ -91,19 +96,24 @@ final class KeeperLedger: GrantLedger {
     // MARK: - Secrets and attempts
 
     nonisolated(nonsending) func secret(_ name: String) async throws(Handshakes.GrantFailure) -> Secret {
-        try await keeper.secret(name, of: identity)
+        if let secret = secrets[name] { return secret }
+        let secret = try await keeper.secret(name, of: identity)
+        secrets[name] = secret
+        return secret
     }
 
     nonisolated(nonsending) func token(of name: String) async throws(Handshakes.GrantFailure) -> Secret {
         try await keeper.subjectToken(of: name, for: identity)
     }
 
-    nonisolated(nonsending) func spendAttempt(user: String) async throws(Handshakes.GrantFailure) {
-        try await keeper.spendAttempt(of: identity)
+    nonisolated(nonsending) func spendAttempt(user: String, secret name: String) async throws(Handshakes.GrantFailure) {
+        openMark = try await keeper.spendAttempt(of: identity, user: user, secret: try await secret(name))
     }
 
     nonisolated(nonsending) func settleAttempt(_ outcome: AttemptOutcome) async {
-        await keeper.settleAttempt(outcome, of: identity)
+        guard let mark = openMark else { return }
+        openMark = nil
+        await keeper.settleAttempt(outcome, of: mark)
     }
 
     nonisolated(nonsending) func now() async -> UInt64 { await keeper.now }

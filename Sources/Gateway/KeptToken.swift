@@ -71,8 +71,6 @@ final class KeptIdentity: @unchecked Sendable {
     var probe: String?
     /// The mark of a refusal on its way to the store: the caller hears of the refusal after it, so that a crash cannot come between.
     var marking: Task<Void, Never>?
-    /// What was read to spend an attempt, so that its outcome is booked on the same mark.
-    var openMark: AttemptMark?
     var lastFailure: String?
     var grants: UInt64 = 0
     var failures: UInt64 = 0

@@ -70,10 +70,10 @@ public enum LiveCheck {
 
 extension Keeper {
     func tryEverything(upstreams: [UpstreamPlan], found: @escaping @Sendable (LiveFinding) -> Void) {
-        Task {
-            for identity in identities { found(await tryIdentity(identity)) }
-            for upstream in upstreams { found(await tryUpstream(upstream)) }
-            loop.stop()
+        start { keeper in
+            for identity in keeper.identities { found(await keeper.tryIdentity(identity)) }
+            for upstream in upstreams { found(await keeper.tryUpstream(upstream)) }
+            keeper.loop.stop()
         }
     }
 

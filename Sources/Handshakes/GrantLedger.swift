@@ -64,7 +64,11 @@ public protocol GrantLedger: Sendable {
 
     /// Returns once the mark is on disk; only then may the password, PIN or assertion leave. Only within a step of `session`, whose turn
     /// keeps two flights from spending at once. Throws `.quarantined` when no attempt is left.
-    nonisolated(nonsending) func spendAttempt(user: String) async throws(GrantFailure)
+    ///
+    /// - Parameters:
+    ///   - user: whose account the issuer would lock.
+    ///   - secret: the configuration key of what is about to be sent.
+    nonisolated(nonsending) func spendAttempt(user: String, secret: String) async throws(GrantFailure)
 
     /// Says what became of the attempt spent last. Called exactly once for each.
     nonisolated(nonsending) func settleAttempt(_ outcome: AttemptOutcome) async
@@ -76,6 +80,11 @@ public protocol GrantLedger: Sendable {
 extension GrantLedger {
     public nonisolated(nonsending) func token(of identity: String) async throws(GrantFailure) -> Secret {
         throw .internal(reason: "no tokens of other identities here")
+    }
+
+    /// As above, for the secret under `password`.
+    public nonisolated(nonsending) func spendAttempt(user: String) async throws(GrantFailure) {
+        try await spendAttempt(user: user, secret: "password")
     }
 }
 

@@ -2,8 +2,14 @@ internal import CLinux
 internal import Glibc
 internal import Telemetry
 
+/// Where work goes that may block.
+public protocol BlockingWork: Sendable {
+    /// - Returns: false when too many jobs wait; this one was not taken.
+    func run(_ job: @escaping @Sendable () -> Void) -> Bool
+}
+
 /// A thread for what may block and is no loop's business: secret files on slow disks, `exec:` programs. One job after the other.
-public final class BlockingThread: Sendable {
+public final class BlockingThread: BlockingWork {
     private let jobs: BoundedQueue<Job>
     private let bell: Int32
 
@@ -30,7 +36,6 @@ public final class BlockingThread: Sendable {
         } catch { throw LoopFault(call: "pthread_create", errno: error.errno) }
     }
 
-    /// - Returns: false when too many jobs wait; this one was not taken.
     public func run(_ job: @escaping @Sendable () -> Void) -> Bool {
         guard jobs.send(Job(run: job)) else { return false }
         var one: UInt64 = 1

@@ -22,7 +22,7 @@ public final class Loop: @unchecked Sendable {
     private var timers: TimerWheel
     private var putOff: [() -> Void] = []
     private let mail: Mailbox<Letter>
-    private let jobs: JobQueue
+    let jobs: JobQueue
     private var running = false
     private let thread = Atomic<UInt>(0)
 
@@ -72,7 +72,7 @@ public final class Loop: @unchecked Sendable {
         mail.send(Letter(open: open))
     }
 
-    func enqueue(_ job: UnownedJob, for executor: UnownedSerialExecutor) {
+    func enqueue(_ job: UnownedJob, for executor: LoopExecutor) {
         jobs.append(job, for: executor, fromLoop: isCurrent)
     }
 

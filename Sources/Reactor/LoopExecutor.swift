@@ -4,16 +4,20 @@ internal import Synchronization
 
 /// Runs Swift jobs on a loop: the keeper is an actor whose executor this is, so that a handshake reads as straight lines while
 /// its state is touched by one thread only.
-public final class LoopExecutor: SerialExecutor {
+///
+/// It is the task executor of the keeper's tasks too. Without that a task that leaves the actor, if only for a step between two of its
+/// methods, runs on the global pool: two threads' wake-ups for each.
+public final class LoopExecutor: SerialExecutor, TaskExecutor {
     public let loop: Loop
 
     public init(loop: Loop) { self.loop = loop }
 
     public func enqueue(_ job: UnownedJob) {
-        loop.enqueue(job, for: asUnownedSerialExecutor())
+        loop.enqueue(job, for: self)
     }
 
     public func asUnownedSerialExecutor() -> UnownedSerialExecutor { UnownedSerialExecutor(ordinary: self) }
+    public func asUnownedTaskExecutor() -> UnownedTaskExecutor { UnownedTaskExecutor(ordinary: self) }
 
     public func checkIsolated() {
         precondition(loop.isCurrent, "keeper state touched off its loop")
@@ -32,7 +36,7 @@ final class JobQueue: @unchecked Sendable {
 
     private struct Waiting: Sendable {
         let job: UnownedJob
-        let executor: UnownedSerialExecutor
+        let executor: LoopExecutor
     }
 
     init?() {
@@ -44,7 +48,7 @@ final class JobQueue: @unchecked Sendable {
 
     var hasLocal: Bool { !local.isEmpty }
 
-    func append(_ job: UnownedJob, for executor: UnownedSerialExecutor, fromLoop: Bool) {
+    func append(_ job: UnownedJob, for executor: LoopExecutor, fromLoop: Bool) {
         let waiting = Waiting(job: job, executor: executor)
         guard !fromLoop else { return local.append(waiting) }
         remote.withLock { $0.append(waiting) }
@@ -71,7 +75,12 @@ final class JobQueue: @unchecked Sendable {
         for _ in 0..<64 where !local.isEmpty {
             let round = local
             local.removeAll(keepingCapacity: true)
-            for waiting in round { waiting.job.runSynchronously(on: waiting.executor) }
+            for waiting in round {
+                // Isolated to the actor whatever the job: it is this thread, and a job that then calls the actor stays where it is.
+                waiting.job.runSynchronously(
+                    isolatedTo: waiting.executor.asUnownedSerialExecutor(),
+                    taskExecutor: waiting.executor.asUnownedTaskExecutor())
+            }
         }
     }
 }

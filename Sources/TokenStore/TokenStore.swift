@@ -3,6 +3,27 @@ internal import Glibc
 internal import Synchronization
 public import TLS
 
+/// Where rows are kept.
+public protocol RowStore: Sendable {
+    typealias Completion = @Sendable (Result<Void, StoreFault>) -> Void
+
+    /// All of `changes`, in this order, or none of them; after everything submitted before.
+    /// - Parameter completion: runs once, on any thread, when the change would survive a power failure or cannot be made; must not block.
+    func commit(_ changes: [StoreChange], completion: @escaping Completion)
+
+    /// What was there at the start. It is handed over: a second call gives none, but for what a slow disk could not give before.
+    func restore() -> [StoredRow]
+}
+
+extension RowStore {
+    /// Adds the row, or replaces the one of the same kind and key.
+    public func put(_ row: StoredRow, completion: @escaping Completion) { commit([.put(row)], completion: completion) }
+
+    public func delete(kind: UInt8, key: [UInt8], completion: @escaping Completion) {
+        commit([.delete(kind: kind, key: key)], completion: completion)
+    }
+}
+
 /// Tokens on disk: sealed rows in SQLite, written by one thread over one connection in one process.
 ///
 /// Calls never wait for the disk, except `open` and `close`, which wait a bounded time. A completion runs on the store's thread when the
@@ -10,9 +31,7 @@ public import TLS
 /// it runs at once on the calling thread.
 ///
 /// The path must not be used twice in one process. Signals stay with the other threads.
-public final class TokenStore: Sendable {
-    public typealias Completion = @Sendable (Result<Void, StoreFault>) -> Void
-
+public final class TokenStore: RowStore {
     public struct Options: Sendable {
         /// Bound of the database file; at it puts fail with `.full`. At least 64 KiB.
         public var maximumBytes = 256 << 20
@@ -125,13 +144,6 @@ extension TokenStore {
 // MARK: - Changes
 
 extension TokenStore {
-    /// Adds the row, or replaces the one of the same kind and key.
-    public func put(_ row: StoredRow, completion: @escaping Completion) { commit([.put(row)], completion: completion) }
-
-    public func delete(kind: UInt8, key: [UInt8], completion: @escaping Completion) {
-        commit([.delete(kind: kind, key: key)], completion: completion)
-    }
-
     public func deleteAll(kind: UInt8, completion: @escaping Completion) {
         commit([.deleteAll(kind: kind)], completion: completion)
     }

@@ -22,7 +22,7 @@ private actor MiniatureKeeper: GrantLedger, IssuerClient {
     }
 
     func secret(_ name: String) async throws(GrantFailure) -> Secret { Secret("s") }
-    func spendAttempt(user: String) async throws(GrantFailure) {}
+    func spendAttempt(user: String, secret: String) async throws(GrantFailure) {}
     func settleAttempt(_ outcome: AttemptOutcome) async {}
     func now() async -> UInt64 { 1 }
 

@@ -186,7 +186,7 @@ final class MemoryLedger: GrantLedger {
         Secret("token of \(identity)")
     }
 
-    nonisolated(nonsending) func spendAttempt(user: String) async throws(GrantFailure) {
+    nonisolated(nonsending) func spendAttempt(user: String, secret: String) async throws(GrantFailure) {
         let quarantined = state.withLock { state in
             if state.isQuarantined { return true }
             state.openAttempts += 1

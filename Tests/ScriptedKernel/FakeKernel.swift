@@ -11,6 +11,8 @@ public import Reactor
 public final class FakeKernel: Kernel {
     /// Nanoseconds of `CLOCK_BOOTTIME`.
     public var clock: UInt64 = 1_000_000_000_000
+    /// Milliseconds between `clock` and the wall clock; somebody who sets the wall clock changes it.
+    public var wallOffset: Int64 = 1_700_000_000_000
     /// Decides over the connection attempts to come.
     public var connectPlan: (SocketAddress) -> ConnectPlan = { _ in .accepted }
     /// Errors for the next calls of `socket`; zero lets one through.
@@ -135,7 +137,7 @@ public final class FakeKernel: Kernel {
     // MARK: - Calls
 
     public override func now() -> UInt64 { clock }
-    public override func wallMilliseconds() -> Int64 { 1_700_000_000_000 + Int64(clock / 1_000_000) }
+    public override func wallMilliseconds() -> Int64 { wallOffset + Int64(clock / 1_000_000) }
 
     public override func read(_ descriptor: Int32, into buffer: UnsafeMutableRawBufferPointer) -> Int {
         systemCalls &+= 1

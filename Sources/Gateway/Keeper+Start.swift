@@ -1,0 +1,84 @@
+internal import Handshakes
+internal import HotCache
+internal import Reactor
+internal import Telemetry
+internal import TokenStore
+internal import Tokens
+
+/// What the keeper takes up when its loop begins to run.
+struct KeeperSeeds: @unchecked Sendable {
+    /// Of the store.
+    var rows: [StoredRow] = []
+    /// Keys that the configuration alone determines.
+    var keys: [(key: AccessKey, slot: Slot, identity: KeptIdentity, wanted: Wanted)] = []
+    /// The store has login marks that cannot be opened.
+    var marksUnreadable = false
+}
+
+/// The keeper's first turn: what is known already, then what nobody has to ask for.
+extension Keeper {
+    func takeUp(_ seeds: KeeperSeeds, for loops: [LoopBound<DataLoop>]) {
+        if seeds.marksUnreadable { attempts.restoreUnreadable() }
+        for seed in seeds.keys { adopt(key: seed.key, slot: seed.slot, identity: seed.identity, wanted: seed.wanted) }
+        connect(loops)
+        restore(seeds.rows)
+        sweep(seeds.rows)
+        if store != nil { expireRows() }
+        warmUp()
+    }
+
+    /// Once a day: rows of users who do not come back must not pile up until the next start.
+    private func expireRows() {
+        let alarm = Alarm(loop: loop)
+        alarm.action = { [unowned self, unowned alarm] in
+            self.assumeIsolated { keeper in
+                keeper.store?.commit([.deleteExpired(before: keeper.wall)]) { _ in }
+                alarm.set(at: keeper.now + 86_400_000_000_000)
+            }
+        }
+        alarm.set(at: now + 86_400_000_000_000)
+    }
+
+    /// Gets the tokens that nobody has to ask for: fixed credentials, and identities that start with `wait` or `required`.
+    func warmUp() {
+        for token in tokens.values {
+            switch token.identity.policy.kind {
+            case .fixed, .basic: loadFixed(token)
+            case .proactive, .challengeDriven:
+                if token.identity.policy.startup != .lazy { apply(token.machine.startupRequested(at: now), to: token) }
+            }
+        }
+        for route in routes {
+            // A challenge-driven identity has no key before its first challenge: the probe brings both.
+            guard let identity = route.identity, identity.policy.startup != .lazy, let path = identity.probe,
+                route.table.boundRealm == nil
+            else { continue }
+            start { await $0.learn(route, from: path, identity) }
+        }
+        flushOrders()
+    }
+
+    /// Probes until the upstream has challenged once, so that the route knows its realm before anybody asks.
+    private func learn(_ route: KeptRoute, from path: String, _ identity: KeptIdentity) async {
+        do throws(Handshakes.GrantFailure) {
+            guard let challenge = try await probe(path, on: route, identity) else { return }
+            let realm = route.realm ?? Realm(ByteString(challenge.realm))
+            let entry = LearnedEntry(path: Array(path.utf8), method: Array("GET".utf8))
+            if route.table.learnChallenge(of: realm, at: entry) == .learned { publishTable(of: route) }
+            guard let token = token(of: realm, on: route) else { return }
+            token.challenge = challenge
+            apply(token.machine.startupRequested(at: now), to: token)
+            flushOrders()
+        } catch {
+            events.warn(
+                "probe failed",
+                [LogField("identity", .name(identity.plan.name)), LogField("reason", .name("\(error)"))])
+            let alarm = Alarm(loop: loop)
+            alarm.action = { [unowned self, alarm] in
+                self.loop.close(alarm)
+                self.assumeIsolated { keeper in _ = keeper.start { await $0.learn(route, from: path, identity) } }
+            }
+            alarm.set(at: now + 2_000_000_000)
+        }
+    }
+}
