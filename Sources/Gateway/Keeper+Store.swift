@@ -17,7 +17,7 @@ extension Keeper {
         static let attempt: UInt8 = 5
     }
 
-    private var wall: Int64 { executor.loop.kernel.wallMilliseconds() }
+    var wall: Int64 { executor.loop.kernel.wallMilliseconds() }
 
     // MARK: - Commits
 
@@ -58,7 +58,10 @@ extension Keeper {
             storeState = .serving
             events.info("store works again")
             // What a disk that was slow at boot could not give then. Younger things in memory win.
-            if let rows = store?.restore(), !rows.isEmpty { restore(rows) }
+            if let rows = store?.restore(), !rows.isEmpty {
+                restore(rows)
+                sweep(rows)
+            }
         case (.failure(let fault), .serving):
             storeState = .degraded("\(fault)")
             events.error("store degraded", [LogField("reason", .name("\(fault)"))])
@@ -98,7 +101,7 @@ extension Keeper {
         store?.delete(kind: RowKind.session, key: KeyCodec.encode(key)) { _ in }
     }
 
-    private func row(_ kind: UInt8, _ key: [UInt8], _ material: LayerMaterial) -> StoredRow {
+    func row(_ kind: UInt8, _ key: [UInt8], _ material: LayerMaterial) -> StoredRow {
         let left = material.lifetime.map {
             Int64(clamping: (material.obtainedAt &+ $0 - min(now, material.obtainedAt &+ $0)) / 1_000_000)
         }
@@ -143,7 +146,7 @@ extension Keeper {
 
     // MARK: - Boot
 
-    /// Takes up what the store kept. Rows of identities that the configuration no longer has stay where they are until they expire.
+    /// Takes up what the store kept. What becomes of rows of identities that the configuration no longer has, `sweep` says.
     func restore(_ rows: [StoredRow]) {
         for row in rows {
             switch row.kind {
@@ -169,14 +172,14 @@ extension Keeper {
         flushOrders()
     }
 
-    private func restoreDurable(_ row: StoredRow) {
+    func restoreDurable(_ row: StoredRow) {
         guard let key = try? KeyCodec.durableKey(row.key), let stored = LayerRow(encoded: row.value) else { return }
         guard identities.contains(where: { $0.digest == key.digest && $0.issuer == key.issuer }) else { return }
         // What is there already is younger.
         if durables[key] == nil, let material = material(of: stored) { durables[key] = material }
     }
 
-    private func restoreSession(_ row: StoredRow) {
+    func restoreSession(_ row: StoredRow) {
         guard let key = try? KeyCodec.sessionKey(row.key), let stored = LayerRow(encoded: row.value) else { return }
         guard identities.contains(where: { $0.digest == key.digest && $0.issuer == key.issuer }) else { return }
         if sessions[key] == nil, let material = material(of: stored) { adoptSession(material, key) }

@@ -21,7 +21,7 @@ public enum IdentityChange: CaseIterable, Sendable {
 public enum Disposition: Equatable, Sendable {
     case keep
     case drop
-    /// Never used, kept for `Orphans.keptFor`, back if the same digest returns.
+    /// Never used, kept for `Orphans.keptForMilliseconds`, back if the same digest returns.
     case orphan
 }
 
@@ -39,11 +39,5 @@ public enum Orphans {
         case (.purge, .session), (.purge, .accessToken): .drop
         case (.logout, _): .drop
         }
-    }
-
-    /// Whether an orphan's time is over. A wall clock that went backwards keeps it.
-    public static func isDue(orphanedAt: Int64, wallNow: Int64) -> Bool {
-        let (age, overflow) = wallNow.subtractingReportingOverflow(orphanedAt)
-        return overflow ? wallNow > orphanedAt : age >= keptForMilliseconds
     }
 }

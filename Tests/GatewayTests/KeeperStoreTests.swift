@@ -1,0 +1,99 @@
+import ScriptedKernel
+import Testing
+internal import TokenStore
+
+@testable import Gateway
+@testable import Handshakes
+@testable import Tokens
+
+/// What outlives a gateway: which rows there are, in which order they come, who gets them back.
+@Suite struct KeeperStoreTests {
+    /// A gateway that has logged in once, over this store.
+    private func warm(_ store: MemoryStore, _ yaml: String = Plans.gate()) throws -> (KeeperScene, NumberedGate) {
+        let scene = try KeeperScene(yaml, store: store)
+        let gate = NumberedGate()
+        scene.issuer = gate.answer
+        scene.upstream = gate.guarded()
+        return (scene, gate)
+    }
+
+    @Test func aRestartServesFromTheStoreWithEveryIssuerDown() throws {
+        let store = MemoryStore()
+        let (first, _) = try warm(store)
+        #expect(first.status("/w/x") == 200)
+        let (second, _) = try warm(store)
+        second.issuer = { _ in Wire.unavailable }
+        #expect(second.status("/w/x") == 200)
+        #expect(second.issuerCalls.isEmpty && second.upstreamCalls.map(\.authorization) == ["OAM-Auth a1"])
+    }
+
+    @Test func rule4_ATokenWaitsATenthOfASecondForItsCommit() throws {
+        let store = MemoryStore()
+        let scene = try KeeperScene(Plans.client(), store: store)
+        scene.issuer = NumberedIssuer().answer
+        store.disk = .hung
+        let caller = scene.call()
+        #expect(caller.status == nil)
+        scene.pass(seconds: 0.12, step: 0.02)
+        #expect(caller.status == 200)
+        store.disk = .failing
+        #expect(scene.status() == 200)
+    }
+
+    @Test func rule8_ARegistrationWithoutItsIdentityIsKeptThirtyDaysAndComesBack() throws {
+        let store = MemoryStore()
+        #expect(try warm(store).0.status("/w/x") == 200)
+        typealias Kind = Keeper.RowKind
+        #expect(store.rows(Kind.durable).map(\.expiresWall) == [nil])
+        #expect(store.rows(Kind.session).count == 1 && store.rows(Kind.access).count == 1)
+
+        // Another service domain is another digest.
+        let other = Plans.gate(identity: "service_domain: Other")
+        let (changed, gate) = try warm(store, other)
+        changed.settle()
+        let limit = changed.keeperKernel.wallMilliseconds() + 30 * 86_400_000
+        #expect(store.rows(Kind.durable).map(\.expiresWall) == [limit])
+        #expect(store.rows(Kind.session).isEmpty && store.rows(Kind.access).isEmpty)
+        #expect(store.rows(Kind.learned).isEmpty)
+        #expect(changed.status("/w/x") == 200 && gate.handles == 1)
+
+        // The days go on from the first start without it.
+        let (again, _) = try warm(store, other)
+        again.pass(seconds: 5, step: 5)
+        #expect(store.rows(Kind.durable).map(\.expiresWall) == [limit, nil])
+
+        let (back, registered) = try warm(store)
+        #expect(back.status("/w/x") == 200)
+        #expect(registered.handles == 0 && registered.users == 1)
+        #expect(store.rows(Kind.durable).count { $0.expiresWall == nil } == 1)
+    }
+
+    @Test func rule8_AnOrphanGoesWhenItsDaysAreOver() throws {
+        let store = MemoryStore()
+        #expect(try warm(store).0.status("/w/x") == 200)
+        let (changed, _) = try warm(store, Plans.gate(identity: "service_domain: Other"))
+        changed.pass(seconds: 29 * 86_400, step: 86_400)
+        #expect(store.rows(Keeper.RowKind.durable).count == 1)
+        changed.pass(seconds: 3 * 86_400, step: 86_400)
+        #expect(store.rows(Keeper.RowKind.durable).isEmpty)
+    }
+
+    @Test func rule8_WhatAPersonBroughtIsOrphanedToo() throws {
+        let store = MemoryStore()
+        let (scene, _) = try warm(store)
+        scene.inKeeper { keeper in
+            keeper.loggedIn(
+                LayerMaterial(
+                    bytes: Secret("u"), obtainedAt: keeper.now, lifetime: 1_000_000_000, refreshToken: Secret("r"),
+                    isHuman: true), identity: keeper.identities[0])
+        }
+        let (changed, _) = try warm(store, Plans.gate(identity: "service_domain: Other"))
+        changed.settle()
+        #expect(store.rows(Keeper.RowKind.session).count == 1)
+        #expect(changed.inKeeper { $0.sessions.isEmpty && $0.orphans.count == 1 })
+        let (back, _) = try warm(store)
+        back.settle()
+        #expect(back.inKeeper { $0.sessions.values.first?.material.refreshToken } == Secret("r"))
+        #expect(store.rows(Keeper.RowKind.session).map(\.expiresWall) == [nil])
+    }
+}
