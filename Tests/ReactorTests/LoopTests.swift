@@ -364,13 +364,15 @@ private struct Bench {
 
         init(_ executor: LoopExecutor) { self.executor = executor }
 
-        /// A job for each step, made by the one before.
+        /// A job for each step, made by the one before: going over to the actor is none.
         func climb(_ count: Int) {
-            Task {
-                steps += 1
-                #expect(executor.loop.isCurrent)
-                if count > 1 { climb(count - 1) } else { climbed += 1 }
-            }
+            Task(executorPreference: executor) { await self.step(count) }
+        }
+
+        private func step(_ count: Int) {
+            steps += 1
+            #expect(executor.loop.isCurrent)
+            if count > 1 { climb(count - 1) } else { climbed += 1 }
         }
     }
 
