@@ -16,6 +16,7 @@
 #include <openssl/x509_vfy.h>
 #include <openssl/x509v3.h>
 #include <sys/random.h>
+#include <time.h>
 
 static inline int cardea_ctx_set_minimum_version(SSL_CTX *context, int version) {
     return (int)SSL_CTX_set_min_proto_version(context, version);
@@ -61,6 +62,38 @@ static inline int cardea_set_server_name(SSL *connection, const char *name) {
 
 static inline void cardea_set_owner(SSL *connection, void *owner) { SSL_set_app_data(connection, owner); }
 static inline void *cardea_owner(const SSL *connection) { return SSL_get_app_data(connection); }
+
+// How many authorities the server named when it asked for a certificate.
+static inline int cardea_requested_authorities(const SSL *connection) {
+    const STACK_OF(X509_NAME) *names = SSL_get0_peer_CA_list(connection);
+    return names == NULL ? 0 : sk_X509_NAME_num(names);
+}
+
+// Whether one of them issued this certificate.
+static inline int cardea_requests_issuer_of(const SSL *connection, const X509 *certificate) {
+    const STACK_OF(X509_NAME) *names = SSL_get0_peer_CA_list(connection);
+    int count = names == NULL ? 0 : sk_X509_NAME_num(names);
+    for (int index = 0; index < count; index++) {
+        if (X509_NAME_cmp(sk_X509_NAME_value(names, index), X509_get_issuer_name(certificate)) == 0) return 1;
+    }
+    return 0;
+}
+
+static inline int cardea_use_identity(SSL *connection, X509 *leaf, EVP_PKEY *key, X509 *const *chain, int count) {
+    STACK_OF(X509) *stack = sk_X509_new_null();
+    if (stack == NULL) return 0;
+    int good = 1;
+    for (int index = 0; index < count && good; index++) good = sk_X509_push(stack, chain[index]) > 0;
+    good = good && SSL_use_cert_and_key(connection, leaf, key, stack, 1) == 1;
+    sk_X509_free(stack);
+    return good;
+}
+
+// Seconds since 1970; -1 when the time cannot be read.
+static inline long long cardea_seconds(const ASN1_TIME *time) {
+    struct tm parts;
+    return ASN1_TIME_to_tm(time, &parts) == 1 ? (long long)timegm(&parts) : -1;
+}
 
 static inline const char *cardea_cipher_name(const SSL *connection) { return SSL_get_cipher_name(connection); }
 

@@ -14,6 +14,17 @@ extension Keys {
             KeySpec("password", .secret, "The password.", required: true),
         ])
 
+    static let clientCertificate = Block(
+        name: "client_certificate", description: "A certificate with its key.",
+        keys: [
+            KeySpec(
+                "certificate", .text(.path),
+                "Shown to a server that asks: PEM, the leaf first, or PKCS#12. Read again when it changes.",
+                required: true),
+            KeySpec("key", .secret, "Its key in PEM; not needed where the certificate's file has it."),
+            KeySpec("password", .secret, "Of the key or the PKCS#12 file."),
+        ])
+
     static let oauth2 = Block(
         name: "oauth2", description: "Any OAuth 2.0 server.",
         keys: [

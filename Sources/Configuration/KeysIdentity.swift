@@ -11,7 +11,9 @@ extension Keys {
     static let handshakes = [
         KeySpec("static", .block(staticHandshake), "A fixed header value."),
         KeySpec("basic", .block(basicHandshake), "HTTP Basic."),
-        KeySpec("client_certificate", .unchecked, "Mutual TLS only."),
+        KeySpec(
+            "client_certificate", .either([.block(clientCertificate), .list(.block(clientCertificate))]),
+            "Mutual TLS only; of several certificates the one whose issuer the server names."),
         KeySpec("oauth2", .block(oauth2), "Any OAuth 2.0 server."),
         KeySpec("oam_webgate", .block(oamWebgate), "An OAM WebGate with Mobile & Social."),
         KeySpec("oam_oauth", .unchecked, "OAM 11g OAuth, 12c, SIM, IDCS."),
@@ -78,8 +80,10 @@ extension Keys {
             KeySpec(
                 "ca", .oneOrMore(.text(.authority)),
                 "Authorities to trust: a PEM file replaces the system's; [system, file] adds.", default: "system"),
-            KeySpec("certificate", .text(.path), "The client's certificate."),
-            KeySpec("key", .secret, "The key of the certificate."),
+            KeySpec(
+                "certificate", .text(.path),
+                "Shown to a server that asks: PEM, the leaf first, or PKCS#12. Read again when it changes."),
+            KeySpec("key", .secret, "Its key in PEM; not needed where the certificate's file has it."),
             KeySpec("password", .secret, "Of the key or the PKCS#12 file."),
             KeySpec("server_name", .text(.hostName), "Sent and checked instead of the host."),
             KeySpec("min_version", .words(ClientTLS.Version.self), "The oldest TLS that is spoken."),

@@ -12,6 +12,22 @@ public struct BasicHandshake: Sendable, Equatable {
     public var password: SecretReference
 }
 
+/// A client's certificate with its key.
+public struct ClientKeyFiles: Sendable, Hashable {
+    /// A PEM file (the leaf first, then its issuers) or a PKCS#12 archive.
+    public var certificate: String
+    /// The key in PEM; nil: it stands in the certificate's own file.
+    public var key: SecretReference?
+    /// Of the key or the PKCS#12 archive.
+    public var password: SecretReference?
+
+    public init(certificate: String, key: SecretReference?, password: SecretReference?) {
+        self.certificate = certificate
+        self.key = key
+        self.password = password
+    }
+}
+
 /// `oauth2`: any OAuth 2.0 server.
 public struct OAuth2Handshake: Sendable, Equatable {
     public enum Grant: String, Sendable, CaseIterable {

@@ -18,6 +18,8 @@ public enum Handshake: Sendable, Equatable {
     case basic(BasicHandshake)
     case oauth2(OAuth2Handshake)
     case oamWebgate(OAMWebgateHandshake)
+    /// Mutual TLS alone; at least one.
+    case clientCertificate([ClientKeyFiles])
     /// The name is known and nothing else; a configuration that holds one is never loaded.
     case notBuilt(String)
 
@@ -28,6 +30,7 @@ public enum Handshake: Sendable, Equatable {
         case .basic: "basic"
         case .oauth2: "oauth2"
         case .oamWebgate: "oam_webgate"
+        case .clientCertificate: "client_certificate"
         case .notBuilt(let key): key
         }
     }
@@ -104,12 +107,8 @@ public struct ClientTLS: Sendable, Equatable {
 
     /// Never empty.
     public var authorities: [Authority]
-    /// The client's certificate, a PEM or PKCS#12 file. Not built yet.
-    public var certificate: String?
-    /// Not built yet.
-    public var key: SecretReference?
-    /// Of the key or the PKCS#12 file. Not built yet.
-    public var password: SecretReference?
+    /// What we show a server that asks for a certificate.
+    public var identity: ClientKeyFiles?
     /// Sent as SNI and checked in the certificate instead of the host.
     public var serverName: String?
     public var minVersion: Version

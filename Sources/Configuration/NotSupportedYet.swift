@@ -3,7 +3,7 @@
 enum NotSupportedYet {
     /// `block.key` refuses the key, `block.key=word` one value of it. Of a refused handshake the body is not read.
     static let entries: Set<String> = [
-        "identity.client_certificate", "identity.oam_oauth", "identity.mobilefirst", "identity.mobile_hub",
+        "identity.oam_oauth", "identity.mobilefirst", "identity.mobile_hub",
         "identity.adobe_pass", "identity.recipe",
 
         "oauth2.issuer", "oauth2.dpop=true",
@@ -12,7 +12,6 @@ enum NotSupportedYet {
 
         "token.connectivity=online", "token.connectivity=offline",
         "network.proxy",
-        "tls.certificate", "tls.key", "tls.password",
 
         "route.subject", "route.proxy", "route.health", "route.token_stub",
         "on_rejected.large_body=expect_continue", "on_rejected.large_body=probe_head",

@@ -17,13 +17,13 @@ extension Configuration {
         for identity in identities {
             let owner = "identity '\(identity.name)'"
             for (key, reference) in identity.handshake.secrets { add(owner, key, identity.mark, reference) }
-            add(owner, "network.tls.key", identity.mark, identity.network.tls.key)
-            add(owner, "network.tls.password", identity.mark, identity.network.tls.password)
+            add(owner, "network.tls.key", identity.mark, identity.network.tls.identity?.key)
+            add(owner, "network.tls.password", identity.mark, identity.network.tls.identity?.password)
         }
         for route in routes {
             let owner = "route '\(route.name)'"
-            add(owner, "tls.key", route.mark, route.tls.key)
-            add(owner, "tls.password", route.mark, route.tls.password)
+            add(owner, "tls.key", route.mark, route.tls.identity?.key)
+            add(owner, "tls.password", route.mark, route.tls.identity?.password)
             add(owner, "callers.token", route.mark, route.callers.token)
         }
         for listener in listeners {
@@ -32,6 +32,22 @@ extension Configuration {
         let file = Mark(file: routes.first?.mark.file ?? identities.first?.mark.file ?? "environment")
         for key in store.keys { add("store", "key", file, key) }
         add("admin", "token", file, admin.token)
+        return found
+    }
+
+    /// Every certificate that we may show, with its place.
+    public var clientKeys: [(owner: String, mark: Mark, files: ClientKeyFiles)] {
+        var found: [(owner: String, mark: Mark, files: ClientKeyFiles)] = []
+        for identity in identities {
+            let owner = "identity '\(identity.name)'"
+            if case .clientCertificate(let certificates) = identity.handshake {
+                found += certificates.map { (owner, identity.mark, $0) }
+            }
+            if let files = identity.network.tls.identity { found.append((owner, identity.mark, files)) }
+        }
+        for route in routes {
+            if let files = route.tls.identity { found.append(("route '\(route.name)'", route.mark, files)) }
+        }
         return found
     }
 
@@ -70,6 +86,8 @@ extension Handshake {
                     ("subject_token", oauth2.subjectToken?.secret), ("actor_token", oauth2.actorToken),
                 ]
             case .oamWebgate(let webgate): [("password", webgate.password)]
+            case .clientCertificate(let certificates):
+                certificates.flatMap { [("key", $0.key), ("password", $0.password)] }
             case .notBuilt: []
             }
         return all.compactMap { item in item.reference.map { (item.key, $0) } }

@@ -42,9 +42,16 @@ public func readSecret(
     }
 }
 
+/// Reads a certificate or key file under the rules of a secret, byte for byte: in a binary file a line end at the end is data. Who else may
+/// read it is not asked, for certificates are public.
+public func readKeyFile(_ path: String) throws(SecretFault) -> SecretBytes {
+    try SecretReader(place: "file:\(path)", policy: nil).whole(path)
+}
+
 struct SecretReader {
     let place: String
-    let policy: SecretFilePolicy
+    /// Nil: others may read it.
+    let policy: SecretFilePolicy?
 
     func fault(_ reason: String) -> SecretFault { SecretFault(description: "\(place): \(reason)") }
 
@@ -86,6 +93,17 @@ struct SecretReader {
         }
     }
 
+    func whole(_ path: String) throws(SecretFault) -> SecretBytes {
+        let file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
+        guard file >= 0 else { throw fault(FileReader.lastFault()) }
+        defer { close(file) }
+        try judge(file) { _ in }
+        guard let bytes = try? FileReader.read(file, bound: SecretBound.bytes) else { throw fault("cannot be read") }
+        guard bytes.count <= SecretBound.bytes else { throw fault("larger than 64 KiB") }
+        guard !bytes.isEmpty else { throw fault("empty") }
+        return SecretBytes(wiping: bytes)
+    }
+
     private func judge(_ file: Int32, warn: (String) -> Void) throws(SecretFault) {
         var status = stat()
         guard fstat(file, &status) == 0 else { throw fault(FileReader.lastFault()) }
@@ -96,7 +114,7 @@ struct SecretReader {
         guard status.st_mode & (S_IWGRP | S_IWOTH) == 0 else {
             throw fault("others can write it; chmod go-w")
         }
-        guard status.st_mode & S_IROTH != 0, !isUnderPlatform(file) else { return }
+        guard let policy, status.st_mode & S_IROTH != 0, !isUnderPlatform(file) else { return }
         if policy == .strict { throw fault("others can read it; chmod o-r (secret_files: strict)") }
         warn("\(place): others can read it; chmod o-r")
     }

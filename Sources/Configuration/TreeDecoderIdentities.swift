@@ -60,6 +60,7 @@ extension TreeDecoder {
     private mutating func handshake(
         _ key: String, _ reader: BlockReader, network: Network, place: String
     ) -> Handshake {
+        if key == "client_certificate" { return .clientCertificate(clientCertificates(reader, place: place)) }
         guard case .block(let block)? = Keys.identity[key]?.type else { return .notBuilt(key) }
         let inside = reader.inside(key, block)
         let place = "\(place) (\(key))"
@@ -81,6 +82,19 @@ extension TreeDecoder {
         case "oauth2": return .oauth2(oauth2(inside, network: network, place: place))
         case "oam_webgate": return .oamWebgate(oamWebgate(inside, network: network, place: place))
         default: return .notBuilt(key)
+        }
+    }
+
+    private mutating func clientCertificates(_ identity: BlockReader, place: String) -> [ClientKeyFiles] {
+        guard let value = identity.entry("client_certificate")?.value else { return [] }
+        let mark = identity.mark("client_certificate")
+        if value.list?.isEmpty == true { error("'client_certificate' of \(place) is an empty list", mark) }
+        return (value.list ?? [value]).map { node in
+            let reader = BlockReader(node, Keys.clientCertificate, mark: mark)
+            if node.map != nil { require(reader, "\(place) (client_certificate)") }
+            return ClientKeyFiles(
+                certificate: reader.path("certificate") ?? "", key: reader.secret("key"),
+                password: reader.secret("password"))
         }
     }
 
@@ -176,9 +190,14 @@ extension TreeDecoder {
         let reader = parent.inside("tls", Keys.tls)
         let tls = ClientTLS(
             authorities: reader.list("ca", AddressParser.authority) ?? [.system],
-            certificate: reader.path("certificate"), key: reader.secret("key"), password: reader.secret("password"),
+            identity: reader.path("certificate").map {
+                ClientKeyFiles(certificate: $0, key: reader.secret("key"), password: reader.secret("password"))
+            },
             serverName: reader.parsed("server_name", AddressParser.host), minVersion: reader.word("min_version"),
             legacy: reader.boolean("legacy"))
+        for key in reader.written(["key", "password"]) where reader.lacks("certificate") {
+            error("'\(key)' in 'tls' goes only with 'certificate'", reader.mark(key))
+        }
         if reader.items("ca")?.isEmpty == true {
             error("'ca' is an empty list, so no server could be trusted", reader.mark("ca"))
         }

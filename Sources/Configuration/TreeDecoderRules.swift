@@ -30,6 +30,10 @@ extension TreeDecoder {
                 reader.mark("to"))
         }
         guard let identity = identity(of: route) else { return }
+        if case .clientCertificate = identity.handshake {
+            checkMutualTLS(route, identity, reader, place: place)
+            return
+        }
         let carrier = carrier(of: route, identity)
         if ReservedHeader.contains(carrier), case .header(nil, _, _) = route.inject {
             error(
@@ -44,6 +48,24 @@ extension TreeDecoder {
             error(
                 "'headers' of \(place) edits '\(name)', which identity '\(identity.name)' writes",
                 reader.mark("headers"))
+        }
+    }
+
+    /// The certificate is the credential: no header carries anything.
+    private mutating func checkMutualTLS(_ route: Route, _ identity: Identity, _ reader: BlockReader, place: String) {
+        if let origin = route.to?.origin, origin.isCleartext {
+            error(
+                "\(place) uses identity '\(identity.name)', a certificate, which needs 'to' to be https:",
+                reader.mark("to"))
+        }
+        if route.tls.identity != nil {
+            error(
+                "\(place) has 'certificate' in 'tls' beside identity '\(identity.name)', which is a certificate itself",
+                reader.mark("tls"))
+        }
+        for key in reader.written(["inject", "scopes", "audience", "resource", "realm"])
+        where reader.node?[key]?.mark != defaults.entry("route")?.value[key]?.mark {
+            warning("'\(key)' of \(place) has no effect with a certificate", reader.mark(key))
         }
     }
 
@@ -183,7 +205,7 @@ extension Handshake {
         switch self {
         case .basic, .oamWebgate: true
         case .oauth2(let oauth2): oauth2.grant == .password
-        case .static, .notBuilt: false
+        case .static, .clientCertificate, .notBuilt: false
         }
     }
 }

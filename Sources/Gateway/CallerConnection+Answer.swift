@@ -45,7 +45,7 @@ extension CallerConnection {
             return false
         case .ended, .truncated, .failed:
             let nothing = upstream.end == upstream.start
-            upstream.lose(Fault(.upstreamClosed, retry: nothing ? .ifPooled : .never))
+            upstream.lose(upstream.fault(afterFailure: nothing))
             return false
         }
     }

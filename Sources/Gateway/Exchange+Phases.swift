@@ -202,7 +202,7 @@ extension CallerConnection {
     // MARK: - Token
 
     private func lookUpToken(for route: RoutePlan) -> Exchange.Lookup {
-        guard let identity = route.identity else { return .unneeded }
+        guard let identity = route.identity, !identity.isTokenless else { return .unneeded }
         if let slot = route.slot { return data.desk.lookUp(slot, identity: identity, caller: self) }
         return data.desk.lookUpLearned(route, path: requestPath, method: input[data.requestHead.method], caller: self)
     }

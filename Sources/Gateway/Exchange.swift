@@ -27,7 +27,7 @@ struct Exchange: ~Copyable {
     enum Phase: UInt8, Sendable { case idle, waiting, connecting, asking, parked, relaying }
 
     enum Credential: Equatable, Sendable {
-        /// The route uses no identity.
+        /// The route uses no identity, or one whose certificate the TLS layer shows.
         case none
         /// Sent without one: the scout of a cold key, or a path learned as open.
         case bare(scout: Bool)
@@ -237,6 +237,10 @@ struct Exchange: ~Copyable {
         case .answer:
             phase = .relaying
             return credential == .bare(scout: true) ? .reportOpenAndRelay : .relay
+        case .challenge where credential == .none:
+            // What was refused stands in the connection, and there is nothing else to send.
+            phase = .relaying
+            return .refuseFinally
         case .challenge where replayed:
             phase = .relaying
             return .reportRefusal

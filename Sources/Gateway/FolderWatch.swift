@@ -38,9 +38,14 @@ final class FolderWatch: Watched {
         changed()
     }
 
-    /// Folders of all `file:` and `credential:` secrets, and those that their links lead to.
+    /// Folders of all certificates and all `file:` and `credential:` secrets, and those that their links lead to.
     static func folders(of configuration: Configuration, environment: (String) -> String?) -> [String] {
         var folders: Set<String> = []
+        func add(_ path: String) {
+            guard let end = path.lastIndex(of: "/") else { return }
+            folders.insert(end == path.startIndex ? "/" : String(path[..<end]))
+        }
+        for keys in configuration.clientKeys { add(keys.files.certificate) }
         for secret in configuration.secrets {
             var path: String?
             switch secret.reference {
@@ -48,8 +53,7 @@ final class FolderWatch: Watched {
             case .credential(let name): path = environment("CREDENTIALS_DIRECTORY").map { "\($0)/\(name)" }
             default: break
             }
-            guard let path, let end = path.lastIndex(of: "/") else { continue }
-            folders.insert(end == path.startIndex ? "/" : String(path[..<end]))
+            if let path { add(path) }
         }
         return folders.sorted()
     }

@@ -26,6 +26,7 @@ public final class Gateway: Sendable {
     let startedAt: UInt64
     let waitUntil: UInt64
     private let secretFolders: [String]
+    private let keyWatch: ClientKeyWatch
     let readied = Atomic<Bool>(false)
     let adminServers = Mutex<[AdminServer]>([])
 
@@ -71,6 +72,10 @@ public final class Gateway: Sendable {
                 blocking: blocking,
                 identities: identities, routes: compiler.keptRoutes, store: opened.store, storeState: opened.state,
                 markKey: opened.key, seed: UInt64.random(in: 0 ... .max)))
+        let keeper = self.keeper
+        keyWatch = ClientKeyWatch(
+            identityCompiler.keyCatalog.all, loop: keeperLoop, blocking: blocking, events: log.events
+        ) { keys in keeper.assumeIsolated { $0.clientKeysChanged(keys) } }
         metrics = MetricBoard()
         let blocks = metrics.adopt(plan.metrics.schema, writers: loopCount)
         let local = LocalAddresses.snapshot()
@@ -122,7 +127,11 @@ public final class Gateway: Sendable {
             return seeds
         }
         let loops = self.loops
-        _ = keeperLoop.post { keeper.assumeIsolated { $0.takeUp(seeds, for: loops) } }
+        let keyWatch = self.keyWatch
+        _ = keeperLoop.post {
+            keyWatch.begin()
+            keeper.assumeIsolated { $0.takeUp(seeds, for: loops) }
+        }
         watchSecrets()
         do {
             let keeperLoop = self.keeperLoop
@@ -140,7 +149,11 @@ public final class Gateway: Sendable {
     private func watchSecrets() {
         let keeper = self.keeper
         guard let watch = FolderWatch(loop: keeperLoop, folders: secretFolders) else { return }
-        watch.changed = { keeper.assumeIsolated { $0.secretsMayHaveChanged() } }
+        let keyWatch = self.keyWatch
+        watch.changed = {
+            keeper.assumeIsolated { $0.secretsMayHaveChanged() }
+            keyWatch.look()
+        }
     }
 
     /// Addresses that are listened on, as configured.

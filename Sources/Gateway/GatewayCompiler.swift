@@ -103,6 +103,10 @@ struct GatewayCompiler {
                     resourceFromCaller: found.plan.resourceFromCaller, statuses: statuses)
             }
         }
+        // A certificate is shown by the TLS layer: the keeper has no part in it, and no field carries it.
+        let isTokenless = plan?.isTokenless == true
+        if isTokenless { identity = nil }
+        let carried = isTokenless ? nil : plan
         let kept = keptRoute(route, index: index, to: to, identity: identity, upstream: upstream)
         keptRoutes.append(kept)
         var slot: Slot?
@@ -113,8 +117,8 @@ struct GatewayCompiler {
             RoutePlan(
                 index: index, name: route.name, matches: match(of: route), admission: try admission(of: route, to: to),
                 upstream: upstream, pathPrefix: to.pathPrefix,
-                edits: try edits(of: route, to: to, plan: plan, pseudonym: pseudonym),
-                answerEdits: answerEdits(of: route, to: to), identity: plan, injection: injection(of: route, plan),
+                edits: try edits(of: route, to: to, plan: carried, pseudonym: pseudonym),
+                answerEdits: answerEdits(of: route, to: to), identity: plan, injection: injection(of: route, carried),
                 forwarding: forwarding(of: route), answerNotes: answerNotes(of: route), slot: slot,
                 learned: kept.published, bindsToURL: kept.bindsToURL, strictPaths: route.paths == .strict,
                 replay: route.onRejected.replay == .once ? .once : .never,
@@ -174,6 +178,7 @@ struct GatewayCompiler {
             endpoints: endpoints,
             authorities: route.tls.authorities.map { CertificateAuthority($0) },
             minimumVersion: route.tls.minVersion == .tls13 ? .v1_3 : .v1_2, legacyTLS: route.tls.legacy,
+            clientKeys: clientKeys(of: route),
             connectTimeout: UInt64(clamping: route.timeouts.connect.wholeNanoseconds),
             idleTimeout: UInt64(clamping: route.timeouts.idle.wholeNanoseconds))
         if let same = upstreams.first(where: { $0.reaches(sameAs: plan) }) { return same }
@@ -187,6 +192,16 @@ struct GatewayCompiler {
         case .http1: .http1
         case .http2: .http2
         }
+    }
+
+    private func clientKeys(of route: ConfiguredRoute) -> ClientKeys? {
+        var files = route.tls.identity.map { [$0] } ?? []
+        if case .identity(let name) = route.use,
+            case .clientCertificate(let own)? = configuration.identity(named: name)?.handshake
+        {
+            files = own
+        }
+        return identityCompiler.clientKeys(files)
     }
 
     private func place(_ endpoint: Endpoint, of route: ConfiguredRoute) throws(GatewayFault) -> UpstreamEndpoint {

@@ -10,6 +10,7 @@ struct IdentityCompiler {
     let environment: @Sendable (String) -> String?
     let secretFiles: SecretFilePolicy
     let persists: Bool
+    let keyCatalog = ClientKeyCatalog()
 
     func compile(_ identity: ConfiguredIdentity, index: Int) throws(GatewayFault) -> KeptIdentity {
         let handshake = try handshake(of: identity, statuses: nil)
@@ -18,7 +19,9 @@ struct IdentityCompiler {
             index: index, name: identity.name, handshake: handshake, acquireTimeout: policy.access.acquireTimeout,
             reportsSuccess: policy.kind == .basic, resourceFromCaller: resourceFromCaller(identity.handshake),
             statuses: nil)
-        guard let digest = IdentityDigest(sha256(identity.canonicalForm)) else {
+        // A token may be bound to the certificate that it was asked for with (RFC 8705).
+        let thumbprints = policy.network.clientKeys?.certificates.flatMap(\.thumbprint) ?? []
+        guard let digest = IdentityDigest(sha256(identity.canonicalForm + thumbprints)) else {
             throw GatewayFault("identity \(identity.name): no digest")
         }
         let kept = KeptIdentity(
@@ -42,12 +45,17 @@ struct IdentityCompiler {
                 return try Handshakes.OAuth2Handshake(settings(configured, statuses: statuses))
             case .oamWebgate(let configured):
                 return try OAMWebGateHandshake(settings(configured))
+            case .clientCertificate: return ClientCertificateHandshake()
             case .notBuilt(let key):
                 throw .configuration(reason: "\(key) is not supported yet")
             }
         } catch {
             throw GatewayFault("identity \(identity.name): \(error)")
         }
+    }
+
+    func clientKeys(_ files: [ClientKeyFiles]) -> ClientKeys? {
+        keyCatalog.keys(files, environment: environment, policy: secretFiles)
     }
 
     private func settings(
@@ -161,7 +169,7 @@ struct IdentityCompiler {
             }
         let kind: IdentityPolicy.Kind
         switch identity.handshake {
-        case .static:
+        case .static, .clientCertificate:
             kind = .fixed
             access.canRegrant = false
             access.persist = false
@@ -187,11 +195,19 @@ struct IdentityCompiler {
             attempts: .init(
                 loginAttempts: UInt32(clamping: token.loginAttempts), allowsLastAttempt: token.allowLastAttempt),
             secrets: secrets(of: identity.handshake), network: network(of: identity), kind: kind,
-            startup: token.startup == .required ? .required : token.startup == .wait ? .wait : .lazy)
+            startup: startup(of: identity))
+    }
+
+    private func startup(of identity: ConfiguredIdentity) -> IdentityPolicy.Startup {
+        // There is no token to wait for.
+        if case .clientCertificate = identity.handshake { return .lazy }
+        return identity.token.startup == .required ? .required : identity.token.startup == .wait ? .wait : .lazy
     }
 
     private func secrets(of handshake: ConfiguredHandshake) -> [String: SecretSource] {
         var sources: [String: SecretSource] = [:]
+        // The keys of certificates are read by their own set.
+        if case .clientCertificate = handshake { return [:] }
         for (key, reference) in handshake.secrets {
             sources[key] = { [environment, secretFiles] in
                 let bytes = try readSecret(reference, environment: environment, policy: secretFiles)
@@ -210,6 +226,7 @@ struct IdentityCompiler {
         return IssuerNetwork(
             authorities: network.tls.authorities.map { CertificateAuthority($0) },
             minimumVersion: network.tls.minVersion == .tls13 ? .v1_3 : .v1_2, legacyTLS: network.tls.legacy,
+            clientKeys: clientKeys(network.tls.identity.map { [$0] } ?? []),
             serverName: network.tls.serverName, timeout: UInt64(clamping: network.timeout.wholeNanoseconds),
             resolve: resolve)
     }
@@ -230,7 +247,7 @@ struct IdentityCompiler {
                 Account(
                     issuer: Tokens.Origin($0.origin), user: ByteString(configured.username ?? configured.clientID))
             }
-        case .static, .notBuilt: nil
+        case .static, .clientCertificate, .notBuilt: nil
         }
     }
 
@@ -238,7 +255,7 @@ struct IdentityCompiler {
         switch identity.handshake {
         case .oamWebgate(let configured): Tokens.Origin(configured.service.origin)
         case .oauth2(let configured): configured.tokenURL.map { Tokens.Origin($0.origin) }
-        case .static, .basic, .notBuilt: nil
+        case .static, .basic, .clientCertificate, .notBuilt: nil
         }
     }
 

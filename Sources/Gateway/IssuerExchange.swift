@@ -85,7 +85,7 @@ final class IssuerExchange: UpstreamUser {
             case .upstreamUnresolvable: .unresolvable
             case .upstreamRefused: .refused
             case .upstreamConnectTimeout: .timedOut
-            case .upstreamTLS: .tls(group.lastTLSFailure ?? "handshake failed")
+            case .upstreamTLS, .secretUnreadable: .tls(group.lastTLSFailure ?? "handshake failed")
             default: .closed
             }
         finish(.failure(IssuerFault(kind, provablyUnsent: unsent)))
@@ -118,7 +118,7 @@ final class IssuerExchange: UpstreamUser {
         case .blockFull, .noBuffer:
             finish(.failure(IssuerFault(.answerTooLarge, provablyUnsent: false)))
         case .ended, .truncated, .failed:
-            connection.lose(Fault(.upstreamClosed, retry: .ifPooled))
+            connection.lose(connection.fault(afterFailure: true))
         }
         return false
     }

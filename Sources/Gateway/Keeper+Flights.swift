@@ -91,7 +91,8 @@ extension Keeper {
             carriesPassword: false)
         let network = IssuerNetwork(
             authorities: route.upstream.authorities, minimumVersion: route.upstream.minimumVersion,
-            legacyTLS: route.upstream.legacyTLS, serverName: route.upstream.serverName,
+            legacyTLS: route.upstream.legacyTLS, clientKeys: route.upstream.clientKeys,
+            serverName: route.upstream.serverName,
             timeout: identity.policy.network.timeout, resolve: [:], pinned: route.upstream.endpoints)
         let answer: IssuerAnswer
         do throws(IssuerFault) { answer = try await self.call(call, network: network) } catch {
@@ -189,6 +190,7 @@ extension Keeper {
             usesTLS: url.isTLS,
             serverName: network.serverName ?? url.host, endpoints: key.endpoints(of: url, network),
             authorities: network.authorities, minimumVersion: network.minimumVersion, legacyTLS: network.legacyTLS,
+            clientKeys: network.clientKeys,
             connectTimeout: min(network.timeout, 5_000_000_000), idleTimeout: 30_000_000_000)
         let group = UpstreamGroup(plan: plan, loop: loop, buffers: buffers, resolver: resolver) { [events] reason in
             events.warn(
@@ -205,6 +207,7 @@ struct IssuerKey: Hashable {
     let authorities: [CertificateAuthority]
     let minimumVersion: TLSVersion
     let legacyTLS: Bool
+    let clientKeys: ObjectIdentifier?
     let serverName: String?
     let resolve: [String: [SocketAddress]]
     let pinned: [UpstreamEndpoint]
@@ -214,6 +217,7 @@ struct IssuerKey: Hashable {
         authorities = network.authorities
         minimumVersion = network.minimumVersion
         legacyTLS = network.legacyTLS
+        clientKeys = network.clientKeys.map { ObjectIdentifier($0) }
         serverName = network.serverName
         resolve = network.resolve
         pinned = network.pinned

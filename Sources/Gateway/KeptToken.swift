@@ -112,6 +112,7 @@ struct IssuerNetwork: Sendable {
     var authorities: [CertificateAuthority]
     var minimumVersion: TLSVersion
     var legacyTLS: Bool
+    var clientKeys: ClientKeys?
     var serverName: String?
     /// Nanoseconds for one call, connect included.
     var timeout: UInt64

@@ -85,6 +85,10 @@ extension Keeper {
         defer { release(ledger.claimant) }
         let client = KeeperIssuerClient(keeper: self, network: identity.policy.network)
         let wanted = routes.first { $0.identity === identity }?.wanted ?? Wanted(upstreamOrigin: "")
+        if identity.plan.isTokenless {
+            return LiveFinding(
+                subject: subject, isGood: true, milliseconds: 0, text: "a certificate; the upstreams below judge it")
+        }
         do throws(Handshakes.GrantFailure) {
             if let webgate = identity.plan.handshake as? OAMWebGateHandshake {
                 try await webgate.openSession(ledger: ledger, issuer: client)
@@ -114,6 +118,7 @@ extension Keeper {
             case nil: plan.usesTLS ? "connected, certificate good" : "connected"
             case .upstreamTLS:
                 "TLS failed: \(group.lastTLSFailure ?? "handshake"); see tls.ca, tls.server_name, tls.legacy"
+            case .secretUnreadable: "the client certificate cannot be used: \(group.lastTLSFailure ?? "")"
             case .upstreamUnresolvable: "the name does not resolve"
             case .upstreamConnectTimeout: "no answer in time"
             default: "connection refused"

@@ -118,6 +118,8 @@ final class IdentityPlan: Sendable {
     let reportsSuccess: Bool
     /// The URL told to the issuer is the one that the caller used, not the upstream's.
     let resourceFromCaller: Bool
+    /// The TLS layer shows the credential; nothing is looked up or put into a request.
+    let isTokenless: Bool
     /// Bytes before the token in the ready line.
     let linePrefix: Int
 
@@ -129,7 +131,8 @@ final class IdentityPlan: Sendable {
         self.name = name
         self.handshake = handshake
         isChallengeDriven = handshake.isChallengeDriven
-        refusesByStatus = statuses != nil && (handshake.scheme == "static" || handshake.scheme == "basic")
+        isTokenless = handshake.scheme == "client_certificate"
+        refusesByStatus = statuses != nil && ["static", "basic", "client_certificate"].contains(handshake.scheme)
         // A 401 to a fixed credential is a refusal whatever else the route counts as one.
         inspectedStatuses = refusesByStatus ? (statuses ?? []) + [401] : statuses ?? handshake.inspectedStatuses
         self.acquireTimeout = acquireTimeout

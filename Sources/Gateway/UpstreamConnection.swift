@@ -35,6 +35,8 @@ final class UpstreamConnection: Stream, HTTP2StreamUser {
     private var hasAnswered = false
     /// The connection that carries it over HTTP/2.
     private(set) var session: UpstreamSession?
+    /// Of the client keys that it was made with.
+    private var keyVersion: UInt64 = 0
     private var dialer: Dialer?
     /// Places that are left to try when this one cannot do TLS.
     private var others: [UpstreamAddress] = []
@@ -68,10 +70,15 @@ final class UpstreamConnection: Stream, HTTP2StreamUser {
         self.others = others
         guard loop.handOver(attempt, to: self) else { return lose(Fault(.outOfMemory, retry: .unsent)) }
         guard group.plan.usesTLS else { return becomeReady() }
+        if let reason = group.missingKey {
+            group.noteTLSFailure(reason)
+            return lose(Fault(.secretUnreadable, retry: .unsent))
+        }
+        keyVersion = group.keyVersion
         do {
             tls = try group.makeTLS(descriptor: descriptor)
         } catch {
-            group.noteTLSFailure(error)
+            group.noteTLSFailure("\(error)")
             return lose(Fault(.upstreamTLS, retry: .unsent))
         }
         state = .handshaking
@@ -91,7 +98,7 @@ final class UpstreamConnection: Stream, HTTP2StreamUser {
         case .wantsRead: canRead = false
         case .wantsWrite: canWrite = false
         case .failed(let fault):
-            group.noteTLSFailure(fault)
+            group.noteTLSFailure("\(fault)")
             tryElsewhere(Fault(.upstreamTLS, retry: .unsent))
         }
     }
@@ -222,6 +229,16 @@ final class UpstreamConnection: Stream, HTTP2StreamUser {
         }
     }
 
+    /// A read or write has failed: what that means to the exchange. In TLS 1.3 a server refuses our certificate only now.
+    /// - Parameter nothing: no byte of an answer has come.
+    func fault(afterFailure nothing: Bool) -> Fault {
+        if let failure = tls?.failure, case .alert = failure.kind {
+            group.noteTLSFailure("\(failure)")
+            return Fault(.upstreamTLS)
+        }
+        return Fault(.upstreamClosed, retry: nothing ? .ifPooled : .never)
+    }
+
     /// The head of a final answer has come.
     func noteAnswer() {
         hasAnswered = true
@@ -264,6 +281,8 @@ final class UpstreamConnection: Stream, HTTP2StreamUser {
         guard requests < group.plan.requestsPerConnection else { return false }
         // The upstream's name leads elsewhere by now.
         guard place?.isListed == true else { return false }
+        // Our certificate is another one by now.
+        guard keyVersion == group.keyVersion else { return false }
         return isDrained()
     }
 

@@ -27,6 +27,8 @@ final class UpstreamGroup {
     private var insistsOnHTTP1 = false
 
     private var tls: TLSClientConfiguration?
+    /// Of the client keys that `tls` was made with.
+    private(set) var keyVersion: UInt64 = 0
     /// They wait for the first address.
     private var unresolved: [UpstreamConnection] = []
     private(set) var lastTLSFailure: String?
@@ -53,6 +55,7 @@ final class UpstreamGroup {
     func take(for user: any UpstreamUser, fresh: Bool) -> UpstreamConnection {
         // Here and not only where a connection is made: a pool that is always warm must notice that its name has moved.
         if loop.now >= schedule.nextDue { askForNames() }
+        if let keys = plan.clientKeys, keys.version != keyVersion { renewKeys(keys) }
         if !fresh, let connection = takeIdle() {
             connection.takeUp(user)
             return connection
@@ -239,6 +242,21 @@ final class UpstreamGroup {
 
     // MARK: - TLS
 
+    /// Connections that were made with another certificate are not used again, nor are their sessions.
+    private func renewKeys(_ keys: ClientKeys) {
+        keyVersion = keys.version
+        tls = nil
+        closeIdle()
+        for session in sessions { session.session.goAway() }
+    }
+
+    /// Why the certificates that the server may ask for cannot be had; nil when there is one, or none is configured.
+    var missingKey: String? {
+        guard let keys = plan.clientKeys else { return nil }
+        let entries = keys.contents
+        return entries.contains { $0.certificate != nil } ? nil : entries.compactMap(\.fault).first ?? "not read"
+    }
+
     func makeTLS(descriptor: Int32) throws(TLSFault) -> TLSConnection {
         let configuration: TLSClientConfiguration
         if let tls {
@@ -246,7 +264,7 @@ final class UpstreamGroup {
         } else {
             configuration = try TLSClientConfiguration(
                 authorities: plan.authorities, minimumVersion: plan.minimumVersion, legacy: plan.legacyTLS,
-                alpn: protocolNames)
+                alpn: protocolNames, identities: plan.clientKeys?.certificates ?? [])
             tls = configuration
         }
         return try TLSConnection(client: configuration, serverName: plan.serverName, descriptor: descriptor)
@@ -261,8 +279,7 @@ final class UpstreamGroup {
     }
 
     /// Reports a failed handshake once per reason: a misconfigured route would otherwise say it with every request.
-    func noteTLSFailure(_ fault: TLSFault) {
-        let text = "\(fault)"
+    func noteTLSFailure(_ text: String) {
         guard text != lastTLSFailure else { return }
         lastTLSFailure = text
         report(text)

@@ -17,6 +17,8 @@ final class UpstreamPlan: Sendable {
     let authorities: [CertificateAuthority]
     let minimumVersion: TLSVersion
     let legacyTLS: Bool
+    /// What we show a server that asks for a certificate.
+    let clientKeys: ClientKeys?
     /// Nanoseconds. The first bounds everything from the name's resolution to the end of the TLS handshake.
     let connectTimeout: UInt64
     let idleTimeout: UInt64
@@ -37,8 +39,8 @@ final class UpstreamPlan: Sendable {
         index: Int, origin: String, host: String, port: UInt16, usesTLS: Bool, protocols: Protocols = .http1,
         serverName: String,
         endpoints: [UpstreamEndpoint],
-        authorities: [CertificateAuthority], minimumVersion: TLSVersion, legacyTLS: Bool, connectTimeout: UInt64,
-        idleTimeout: UInt64
+        authorities: [CertificateAuthority], minimumVersion: TLSVersion, legacyTLS: Bool,
+        clientKeys: ClientKeys?, connectTimeout: UInt64, idleTimeout: UInt64
     ) {
         self.index = index
         self.origin = origin
@@ -51,6 +53,7 @@ final class UpstreamPlan: Sendable {
         self.authorities = authorities
         self.minimumVersion = minimumVersion
         self.legacyTLS = legacyTLS
+        self.clientKeys = clientKeys
         self.connectTimeout = connectTimeout
         self.idleTimeout = idleTimeout
     }
@@ -73,7 +76,7 @@ extension UpstreamPlan {
         origin == other.origin && protocols == other.protocols && serverName == other.serverName
             && endpoints == other.endpoints
             && authorities == other.authorities && minimumVersion == other.minimumVersion
-            && legacyTLS == other.legacyTLS
+            && legacyTLS == other.legacyTLS && clientKeys === other.clientKeys
             && connectTimeout == other.connectTimeout && idleTimeout == other.idleTimeout
     }
 }

@@ -91,6 +91,11 @@ public final class ClientCertificate: @unchecked Sendable, CustomStringConvertib
         return digest
     }
 
+    /// The first and the last second in which it is good, since 1970. The last may stand before the first: it was never good.
+    public var validity: (first: Int64, last: Int64) {
+        (cardea_seconds(X509_get0_notBefore(leaf)), cardea_seconds(X509_get0_notAfter(leaf)))
+    }
+
     // MARK: -
 
     func install(in context: OpaquePointer) throws(TLSFault) {
@@ -100,6 +105,17 @@ public final class ClientCertificate: @unchecked Sendable, CustomStringConvertib
         for certificate in chain where cardea_ctx_add_chain_certificate(context, certificate) != 1 {
             throw ErrorQueue.configurationFault("chain of the client certificate refused")
         }
+    }
+
+    /// Shows it on this connection alone.
+    func use(on connection: OpaquePointer) -> Bool {
+        let chain = chain.map { Optional($0) }
+        return cardea_use_identity(connection, leaf, key, chain, Int32(chain.count)) == 1
+    }
+
+    /// Whether one of the authorities that the server named issued it, or a certificate of its chain.
+    func isRequested(on connection: OpaquePointer) -> Bool {
+        ([leaf] + chain).contains { cardea_requests_issuer_of(connection, $0) == 1 }
     }
 
     private func requireMatch(_ called: String) throws(TLSFault) {

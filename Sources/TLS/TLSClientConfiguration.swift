@@ -27,20 +27,26 @@ public final class TLSClientConfiguration: @unchecked Sendable {
     let handle: OpaquePointer
     let allowsSubjectNames: Bool
     var sessions = SessionCache()
+    /// OpenSSL holds a pointer to it.
+    private let choice: IdentityChoice
 
     /// - Parameters:
     ///   - authorities: whose certificates are accepted; at least one.
     ///   - legacy: lowers OpenSSL's security level to 0 (small keys, SHA-1), allows the renegotiation that RFC 5746 replaced, and
     ///     accepts a host name in the certificate's subject. For servers that cannot be changed; the versions stay as they are.
     ///   - alpn: protocol names in order of preference, each 1 to 255 bytes; empty: the extension is not sent.
-    ///   - identity: what to show a server that asks for a client certificate.
+    ///   - identities: what to show a server that asks for a client certificate. One is always shown; of several the first that was
+    ///     issued by an authority which the server names, else the first: servers often name the root alone, and files lack what
+    ///     stands between.
     /// - Throws: `.configuration` when a file or a value cannot be used.
     public init(
         authorities: [CertificateAuthority] = [.system], minimumVersion: TLSVersion = .v1_2, legacy: Bool = false,
-        alpn: [String] = [], identity: ClientCertificate? = nil
+        alpn: [String] = [], identities: [ClientCertificate] = []
     ) throws(TLSFault) {
         guard !authorities.isEmpty else { throw TLSFault(.configuration, "no certificate authority is trusted") }
         let protocols = try ProtocolList(alpn)
+        let choice = IdentityChoice(identities)
+        self.choice = choice
         handle = try makeContext(TLS_client_method()) { context throws(TLSFault) in
             guard cardea_ctx_set_minimum_version(context, minimumVersion.number) == 1 else {
                 throw ErrorQueue.configurationFault("TLS version not available")
@@ -61,7 +67,11 @@ public final class TLSClientConfiguration: @unchecked Sendable {
                     throw ErrorQueue.configurationFault("ALPN list refused")
                 }
             }
-            if let identity { try identity.install(in: context) }
+            if let only = identities.first, identities.count == 1 {
+                try only.install(in: context)
+            } else if !identities.isEmpty {
+                choice.install(in: context)
+            }
             cardea_ctx_cache_client_sessions_outside(context)
             SSL_CTX_sess_set_new_cb(context) { connection, session in
                 guard let connection, let session, let owner = cardea_owner(connection) else { return 0 }
@@ -82,6 +92,27 @@ public final class TLSClientConfiguration: @unchecked Sendable {
 }
 
 // MARK: -
+
+/// Picks one of several client certificates when a server asks.
+private final class IdentityChoice: Sendable {
+    private let identities: [ClientCertificate]
+
+    init(_ identities: [ClientCertificate]) { self.identities = identities }
+
+    /// The receiver must live as long as the context and its connections.
+    func install(in context: OpaquePointer) {
+        let callback: @convention(c) (OpaquePointer?, UnsafeMutableRawPointer?) -> Int32 = { connection, owner in
+            guard let connection, let owner else { return 0 }
+            return Unmanaged<IdentityChoice>.fromOpaque(owner).takeUnretainedValue().choose(on: connection) ? 1 : 0
+        }
+        SSL_CTX_set_cert_cb(context, callback, Unmanaged.passUnretained(self).toOpaque())
+    }
+
+    private func choose(on connection: OpaquePointer) -> Bool {
+        let requested = identities.first { $0.isRequested(on: connection) }
+        return (requested ?? identities.first)?.use(on: connection) ?? false
+    }
+}
 
 /// Names for ALPN in wire form (RFC 7301 section 3.1): each preceded by its length.
 struct ProtocolList: Sendable {

@@ -184,6 +184,9 @@ extension TLSConnection {
 // MARK: - Facts
 
 extension TLSConnection {
+    /// Why the connection is unusable; nil while it is not. In TLS 1.3 a server refuses a client certificate only after the handshake.
+    public var failure: TLSFault? { fault }
+
     /// True when a read may give bytes without the socket becoming readable. The loop reads again before it waits.
     public var hasBufferedInput: Bool {
         fault == nil && (SSL_pending(handle) > 0 || (!drained && SSL_has_pending(handle) == 1))

@@ -33,7 +33,7 @@ import Testing
                     loginAttempts: 1, allowLastAttempt: false, negativeFor: .seconds(30), acquireTimeout: .seconds(10),
                     persist: true, connectivity: .auto))
         let tls = ClientTLS(
-            authorities: [.system], certificate: nil, key: nil, password: nil, serverName: nil, minVersion: .tls12,
+            authorities: [.system], identity: nil, serverName: nil, minVersion: .tls12,
             legacy: false)
         #expect(
             identity.network

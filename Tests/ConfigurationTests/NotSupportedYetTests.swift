@@ -20,7 +20,7 @@ import Testing
     }
 
     static let cases: [Case] =
-        ["client_certificate", "oam_oauth", "mobilefirst", "mobile_hub", "adobe_pass", "recipe"].map {
+        ["oam_oauth", "mobilefirst", "mobile_hub", "adobe_pass", "recipe"].map {
             Case("identity.\($0)", Trial.around(identity: "\($0): {whatever: [\"${NOT_SET}\", {x: 1}]}"))
         }
         + ["authorization_code", "device_code"].map { .oauth2("grant=\($0)", "\(Trial.oauth2), grant: \($0)") }
@@ -33,8 +33,6 @@ import Testing
             Case("token.connectivity=online", Trial.around(top: "defaults: {token: {connectivity: online}}")),
             Case("token.connectivity=offline", Trial.around(top: "defaults: {token: {connectivity: offline}}")),
             Case("network.proxy", Trial.around(top: "defaults: {network: {proxy: \"http://p:1\"}}")),
-            .route("tls.certificate", "tls: {certificate: /c}"), .route("tls.key", "tls: {key: env:K}"),
-            .route("tls.password", "tls: {password: env:K}"),
             .route("route.subject", "callers: local, subject: {from_header: X-User}"),
             .route("route.proxy", "proxy: \"http://p:1\""),
             .route("route.health", "health: {anything: 1}"),
@@ -76,7 +74,7 @@ import Testing
                 Trial.around(
                     route:
                         "http: 2, proxy: \"http://p:1\", subject: {from_header: X-User}, rewrite: {strip_prefix: /x}, "
-                        + "inject: {cookie: t}, tls: {certificate: /c, key: env:K}, callers: {tls_names: [n], token: env:T}"
+                        + "inject: {cookie: t}, callers: {tls_names: [n], token: env:T}"
                 )
             ).draft?.routes.first)
         #expect(route.http == .http2)
@@ -84,8 +82,6 @@ import Testing
         #expect(route.subject == .header("X-User"))
         #expect(route.rewrite == .init(stripPrefix: "/x", response: true))
         #expect(route.inject == .cookie(name: "t"))
-        #expect(route.tls.certificate == "/c")
-        #expect(route.tls.key == .environment(name: "K"))
         #expect(route.callers.tlsNames == ["n"])
         #expect(route.callers.allow == .any)
         let listener = try #require(

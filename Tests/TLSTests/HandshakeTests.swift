@@ -11,9 +11,10 @@ import Testing
     }
 
     private func client(
-        ca: String = "ca.pem", legacy: Bool = false, alpn: [String] = [], identity: ClientCertificate? = nil
+        ca: String = "ca.pem", legacy: Bool = false, alpn: [String] = [], identities: [ClientCertificate] = []
     ) throws -> TLSClientConfiguration {
-        try TLSClientConfiguration(authorities: [.file(files.path(ca))], legacy: legacy, alpn: alpn, identity: identity)
+        try TLSClientConfiguration(
+            authorities: [.file(files.path(ca))], legacy: legacy, alpn: alpn, identities: identities)
     }
 
     private func server(
@@ -133,10 +134,41 @@ import Testing
         #expect(identity.thumbprint.count == 32)
         let wires = Wires()
         let client = try TLSConnection(
-            client: client(identity: identity), serverName: "good.test", descriptor: wires.one)
+            client: client(identities: [identity]), serverName: "good.test", descriptor: wires.one)
         let server = try TLSConnection(server: server("good", clients: "ca.pem"), descriptor: wires.two)
         let result = shake(client, server)
         #expect(result.client == .done && result.server == .done)
+    }
+
+    /// The server names one authority; both orders, because the first is also what is shown when none fits.
+    @Test(arguments: [true, false])
+    func `of several client certificates the requested one is shown`(requestedFirst: Bool) throws {
+        let requested = try ClientCertificate(
+            certificatePEM: files.bytes("client.pem"), keyPEM: files.bytes("client.key"))
+        let other = try ClientCertificate(
+            certificatePEM: files.bytes("unknown.pem"), keyPEM: files.bytes("unknown.key"))
+        let wires = Wires()
+        let client = try TLSConnection(
+            client: client(identities: requestedFirst ? [requested, other] : [other, requested]),
+            serverName: "good.test", descriptor: wires.one)
+        let server = try TLSConnection(server: server("good", clients: "ca.pem"), descriptor: wires.two)
+        let result = shake(client, server)
+        #expect(result.client == .done && result.server == .done)
+        let stranger = Wires()
+        let refused = try TLSConnection(
+            client: self.client(identities: [other, other]), serverName: "good.test", descriptor: stranger.one)
+        let judge = try TLSConnection(server: self.server("good", clients: "ca.pem"), descriptor: stranger.two)
+        #expect(shake(refused, judge).server != .done)
+    }
+
+    @Test func `a certificate says how long it is good`() throws {
+        let client = try ClientCertificate(
+            certificatePEM: files.bytes("client.pem"), keyPEM: files.bytes("client.key"))
+        #expect(client.validity.last - client.validity.first == 2 * 86_400)
+        var now = timespec()
+        clock_gettime(CLOCK_REALTIME, &now)
+        let second = Int64(now.tv_sec)
+        #expect(client.validity.first <= second && second <= client.validity.last)
     }
 
     @Test func `a server that wants a client certificate says so`() throws {

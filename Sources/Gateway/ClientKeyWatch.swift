@@ -1,0 +1,142 @@
+internal import Configuration
+internal import Reactor
+internal import TLS
+internal import Telemetry
+
+/// Reads client keys again when their folders change, and says in time that a certificate ends. Lives on the keeper's loop; the reading
+/// is the blocking thread's.
+final class ClientKeyWatch: @unchecked Sendable {
+    private let sets: [ClientKeys]
+    private let loop: Loop
+    private let blocking: BlockingThread
+    private let events: EventLog
+    private let changed: (ClientKeys) -> Void
+    private let alarm: Alarm
+    private var isReading = false
+    private var again = false
+    /// What was said of a certificate, so that it is said once.
+    private var said: [[UInt8]: ExpiryState] = [:]
+
+    private static let day: UInt64 = 86_400_000_000_000
+
+    /// - Parameter changed: called on the loop when a set has another certificate.
+    init(
+        _ sets: [ClientKeys], loop: Loop, blocking: BlockingThread, events: EventLog,
+        changed: @escaping (ClientKeys) -> Void
+    ) {
+        self.sets = sets
+        self.loop = loop
+        self.blocking = blocking
+        self.events = events
+        self.changed = changed
+        alarm = Alarm(loop: loop)
+        alarm.action = { [unowned self] in self.lookAtDates() }
+    }
+
+    /// Says what is wrong from the start.
+    func begin() {
+        guard !sets.isEmpty else { return }
+        for keys in sets { complain(of: keys, keys.files.indices.map { $0 }) }
+        lookAtDates()
+    }
+
+    /// A folder with files of ours has changed.
+    func look() {
+        guard !sets.isEmpty else { return }
+        guard !isReading else {
+            again = true
+            return
+        }
+        isReading = true
+        let sets = self.sets
+        let loop = self.loop
+        let taken = blocking.run { [self] in
+            let outcomes = sets.map { $0.reload() }
+            // A full mailbox: loops see the new version all the same, only the word in the log is lost until the next look.
+            _ = loop.post { self.read(outcomes) }
+        }
+        if !taken { isReading = false }
+    }
+
+    private func read(_ outcomes: [(changed: [Int], failed: [Int])]) {
+        isReading = false
+        for (keys, outcome) in zip(sets, outcomes) {
+            complain(of: keys, outcome.failed)
+            for index in outcome.changed {
+                events.info("client certificate read", [LogField("file", .name(keys.files[index].certificate))])
+            }
+            if !outcome.changed.isEmpty { changed(keys) }
+        }
+        lookAtDates()
+        if again {
+            again = false
+            look()
+        }
+    }
+
+    private func complain(of keys: ClientKeys, _ positions: [Int]) {
+        let contents = keys.contents
+        for index in positions {
+            guard let reason = contents[index].fault else { continue }
+            events.error(
+                "client certificate cannot be used",
+                [
+                    LogField("file", .name(keys.files[index].certificate)), LogField("reason", .name(reason)),
+                    LogField("kept", .name(contents[index].certificate == nil ? "none" : "the one before")),
+                ])
+        }
+    }
+
+    // MARK: - Dates
+
+    private func lookAtDates() {
+        let now = loop.kernel.wallMilliseconds() / 1000
+        var current: [[UInt8]: ExpiryState] = [:]
+        for keys in sets {
+            for (files, entry) in zip(keys.files, keys.contents) {
+                guard let certificate = entry.certificate else { continue }
+                let state = ExpiryState(of: certificate.validity, at: now)
+                current[certificate.thumbprint] = state
+                if said[certificate.thumbprint] != state { say(state, files.certificate, certificate, now) }
+            }
+        }
+        said = current
+        // Once a day is often enough, and a clock that jumps is met.
+        if !current.isEmpty { alarm.set(at: loop.kernel.now() + Self.day) }
+    }
+
+    private func say(_ state: ExpiryState, _ file: String, _ certificate: ClientCertificate, _ now: Int64) {
+        let fields = [
+            LogField("file", .name(file)),
+            LogField("hours", .count(max(0, (certificate.validity.last - now) / 3600))),
+        ]
+        switch state {
+        case .good: break
+        case .notYet: events.error("client certificate is not valid yet", fields)
+        case .ending: events.warn("client certificate ends soon; renew it", fields)
+        case .over: events.error("client certificate has ended; renew it", fields)
+        }
+    }
+}
+
+/// Where in its life a certificate stands.
+enum ExpiryState: Sendable, Equatable {
+    case notYet, good
+    /// The last fifth of its life, at most 30 days: certificates of an hour and of ten years are both renewed in time.
+    case ending
+    case over
+
+    /// - Parameters: seconds since 1970.
+    init(of validity: (first: Int64, last: Int64), at now: Int64) {
+        let life = validity.last - validity.first
+        if now > validity.last {
+            self = .over
+        } else if now < validity.first {
+            self = .notYet
+        } else if validity.last - now < min(life / 5, 30 * 86_400) {
+            self = .ending
+        } else {
+            self = .good
+        }
+    }
+}

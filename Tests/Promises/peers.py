@@ -1,0 +1,146 @@
+"""Real servers of Debian that a test puts behind the gateway, and certificates for both ends of TLS."""
+
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+
+from harness import eventually, executable, free_port
+
+
+class Authority:
+    """A certificate authority in a folder of its own. Names are file names: `issue("server")` makes server.pem and server.key."""
+
+    def __init__(self, folder, name="ca"):
+        self.folder = pathlib.Path(folder)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.name = name
+        self.openssl = executable("CARDEA_OPENSSL", "openssl", "apt-get install openssl")
+        self.run(
+            *("req", "-x509", *self.key(), "-keyout", f"{name}.key", "-out", f"{name}.pem", "-days", "90"),
+            *("-subj", f"/CN=Authority {name}", "-addext", "basicConstraints=critical,CA:TRUE"),
+            *("-addext", "keyUsage=critical,keyCertSign,cRLSign"),
+        )
+        self.file = self.folder / f"{name}.pem"
+
+    @staticmethod
+    def key():
+        return ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
+
+    def run(self, *arguments):
+        done = subprocess.run([self.openssl, *arguments], capture_output=True, cwd=self.folder, text=True)
+        assert done.returncode == 0, done.stderr
+
+    def issue(self, name, common=None, alternative="DNS:localhost,IP:127.0.0.1", days=60):
+        """A leaf and its key: (certificate, key) as paths."""
+        self.run("req", *self.key(), "-keyout", f"{name}.key", "-out", f"{name}.csr", "-subj", f"/CN={common or name}")
+        (self.folder / f"{name}.ext").write_text(f"subjectAltName={alternative}\nbasicConstraints=CA:FALSE\n")
+        self.run(
+            *("x509", "-req", "-in", f"{name}.csr", "-CA", f"{self.name}.pem", "-CAkey", f"{self.name}.key"),
+            *("-CAcreateserial", "-days", str(days), "-extfile", f"{name}.ext", "-out", f"{name}.pem"),
+        )
+        for file in (f"{name}.pem", f"{name}.key"):
+            os.chmod(self.folder / file, 0o600)
+        return self.folder / f"{name}.pem", self.folder / f"{name}.key"
+
+    def encrypt(self, name, password):
+        """The key of a leaf, encrypted: a path."""
+        target = self.folder / f"{name}.encrypted.key"
+        self.run("pkcs8", "-topk8", "-in", f"{name}.key", "-passout", f"pass:{password}", "-out", str(target))
+        os.chmod(target, 0o600)
+        return target
+
+    def archive(self, name, password):
+        """A leaf with its key as PKCS#12: a path."""
+        target = self.folder / f"{name}.p12"
+        self.run(
+            *("pkcs12", "-export", "-in", f"{name}.pem", "-inkey", f"{name}.key", "-out", str(target)),
+            *("-passout", f"pass:{password}"),
+        )
+        os.chmod(target, 0o600)
+        return target
+
+
+class Program:
+    """A server process that ends with the test."""
+
+    def __init__(self, arguments, folder, listening, environment=None):
+        self.log = open(pathlib.Path(folder) / "program.log", "ab")
+        self.arguments, self.folder, self.environment = arguments, folder, environment
+        self.listening = listening
+        self.process = None
+        self.start()
+
+    def start(self):
+        self.process = subprocess.Popen(
+            self.arguments, stdout=self.log, stderr=self.log, cwd=self.folder, env=self.environment
+        )
+        eventually(self.is_listening, what=f"{self.arguments[0]} listening")
+
+    def is_listening(self):
+        assert self.process.poll() is None, (pathlib.Path(self.folder) / "program.log").read_text()
+        try:
+            for address in self.listening:
+                socket.create_connection(address, timeout=2).close()
+            return True
+        except OSError:
+            return False
+
+    def die(self):
+        """At once; established connections are reset or ended by the kernel."""
+        self.process.kill()
+        self.process.wait()
+
+    def freeze(self):
+        """Accepts connections by the kernel's backlog and says nothing."""
+        self.process.send_signal(signal.SIGSTOP)
+
+    def thaw(self):
+        self.process.send_signal(signal.SIGCONT)
+
+    def close(self):
+        if self.process.poll() is None:
+            self.thaw()
+            self.process.kill()
+            self.process.wait()
+        self.log.close()
+
+
+def nginx(folder, servers, listening):
+    """nginx with these `server` blocks."""
+    folder = pathlib.Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    kinds = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+    temporary = "\n".join(f"  {kind}_temp_path {folder}/{kind};" for kind in kinds)
+    (folder / "nginx.conf").write_text(
+        f"daemon off; master_process off; pid {folder}/nginx.pid; error_log {folder}/error.log info;\n"
+        f"events {{ worker_connections 512; }}\nhttp {{\n{temporary}\n  access_log {folder}/access.log;\n{servers}\n}}\n"
+    )
+    binary = executable("CARDEA_NGINX", "nginx", "apt-get install nginx")
+    return Program(
+        [binary, "-p", str(folder), "-e", str(folder / "error.log"), "-c", str(folder / "nginx.conf")],
+        folder,
+        listening,
+    )
+
+
+def haproxy(folder, sections, listening):
+    """HAProxy with these sections behind a `defaults` of short timeouts."""
+    folder = pathlib.Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "haproxy.cfg").write_text(
+        "global\n  nbthread 1\ndefaults\n  mode http\n  timeout connect 5s\n  timeout client 30s\n"
+        f"  timeout server 30s\n{sections}\n"
+    )
+    binary = executable("CARDEA_HAPROXY", "haproxy", "apt-get install haproxy")
+    return Program([binary, "-db", "-f", str(folder / "haproxy.cfg")], folder, listening)
+
+
+def free_ports(count):
+    ports = []
+    while len(ports) < count:
+        port = free_port()
+        if port not in ports:
+            ports.append(port)
+    return ports
