@@ -52,8 +52,10 @@ extension CallerConnection {
 
     private func take(head length: Int, from upstream: UpstreamConnection) -> Bool {
         let status = data.responseHead.status
-        if status < 200 { return take(interim: status, length: length, from: upstream) }
-        answerStatus = status
+        let opensTunnel = upgrades && (upstream.lane == nil ? status == 101 : status == 200)
+        if status < 200, !opensTunnel { return take(interim: status, length: length, from: upstream) }
+        answerStatus = opensTunnel ? 101 : status
+        usedHTTP2 = upstream.lane != nil
         upstream.noteAnswer()
         record.firstByteAt = loop.now
         let framing = data.responseHead.framing(forMethodHEAD: method == .head, connect: false)
@@ -127,6 +129,7 @@ extension CallerConnection {
         } catch { return fail(Fault(.internalFault)) }
         // An answer before the request was complete: what the caller still sends would be read as its next request.
         if !requestComplete { keepsAlive = false }
+        if answerStatus == 101 { return relayUpgrade(of: route, from: upstream) }
         if data.isDraining { keepsAlive = false }
         answerFraming = data.responseHead.outgoingFraming(
             forMethodHEAD: method == .head, connect: false, callerMinorVersion: minorVersion)
@@ -164,6 +167,33 @@ extension CallerConnection {
         guard sent else { return close() }
         if piece.ended || answerBody.isComplete { return completeAnswer() }
         pumpAnswer()
+    }
+
+    /// The upstream leaves HTTP, as the caller asked.
+    private func relayUpgrade(of route: RoutePlan, from upstream: UpstreamConnection) {
+        var cursor = OutputCursor(buffers.scratch)
+        let head = UnsafeRawBufferPointer(rebasing: upstream.input[..<answerHeadLength])
+        let parts = answerParts(of: route, head: head)
+        writeResponse(
+            data.responseHead, bytes: head.octets, edits: route.answerEdits, callerOrigin: parts.origin.octets,
+            lines: parts.lines.octets, framing: .none, callerMinorVersion: minorVersion, close: false,
+            upgrade: upstream.lane == nil, into: &cursor)
+        guard !cursor.overflowed else { return fail(Fault(.upstreamBigHead)) }
+        upstream.start += answerHeadLength
+        answerBegun = true
+        keepsAlive = false
+        record.answeredAt = loop.now
+        let sent: Bool
+        if upstream.lane == nil {
+            sent = send(cursor.written(in: buffers.scratch))
+        } else {
+            guard let answer = acceptWebSocket(cursor.written(in: buffers.scratch)) else {
+                return fail(Fault(.malformedRequest))
+            }
+            sent = answer.withUnsafeBytes { send($0) }
+        }
+        guard sent else { return close() }
+        beginTunnel()
     }
 
     // MARK: - The body

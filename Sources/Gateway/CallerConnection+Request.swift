@@ -49,7 +49,8 @@ extension CallerConnection {
         let head = UnsafeMutableRawBufferPointer(rebasing: buffers.scratch[..<cursor.count])
         guard
             upstream.sendHead(
-                head, route: route, acceptsTrailers: upstream.session != nil && acceptsTrailers, ended: requestComplete)
+                head, route: route, acceptsTrailers: upstream.session != nil && acceptsTrailers, connects: upgrades,
+                ended: requestComplete && !upgrades)
         else {
             return upstream.lose(Fault(.upstreamClosed, retry: upstream.session == nil ? .ifPooled : .unsent))
         }
@@ -84,11 +85,11 @@ extension CallerConnection {
         if let credential {
             writeRequest(
                 data.requestHead, bytes: head.octets, edits: route.edits, credential: credential.octets,
-                hop: hop, framing: framing, expectContinue: expects, into: &cursor)
+                hop: hop, framing: framing, expectContinue: expects, upgrade: upgrades, into: &cursor)
         } else {
             writeRequest(
                 data.requestHead, bytes: head.octets, edits: route.edits, credential: nil, hop: hop, framing: framing,
-                expectContinue: expects, into: &cursor)
+                expectContinue: expects, upgrade: upgrades, into: &cursor)
         }
     }
 

@@ -38,6 +38,11 @@ final class CallerConnection: Stream, UpstreamUser, HTTP2StreamUser {
     /// The body's bytes stay in the block: the request may be sent again.
     var retainsBody = false
 
+    /// The request asks to leave HTTP, and may.
+    var upgrades = false
+    /// It has left it.
+    var tunnel: TunnelState?
+
     // The answer.
     var upstream: UpstreamConnection?
     var answerBody = BodyReader.none
@@ -61,11 +66,12 @@ final class CallerConnection: Stream, UpstreamUser, HTTP2StreamUser {
     var answerHeadFraming = ResponseFraming.none
     var interimAnswers = 0
     var upstreamAddress: LogAddress?
+    var usedHTTP2 = false
     var record = ExchangeRecord()
     /// What is told of this connection; made with the first request.
     var hop: ForwardedHop?
 
-    enum Stage { case reading, exchanging, closing, closed }
+    enum Stage { case reading, exchanging, tunnel, closing, closed }
     enum Method { case get, head, other }
     enum Deadline {
         static let head: UInt8 = 1, idle: UInt8 = 2, token: UInt8 = 3, answer: UInt8 = 4, stall: UInt8 = 5,
@@ -113,10 +119,13 @@ final class CallerConnection: Stream, UpstreamUser, HTTP2StreamUser {
         case .exchanging:
             pump()
             continueIfReading()
+        case .tunnel: pumpTunnel()
         case .closing: finishClosing()
         case .closed: break
         }
     }
+
+    func enterTunnel() { stage = .tunnel }
 
     override func deadlinePassed(_ kind: UInt8) {
         switch kind {
@@ -125,6 +134,7 @@ final class CallerConnection: Stream, UpstreamUser, HTTP2StreamUser {
             data.desk.leave(self)
             perform(exchange.on(.refused(Fault(.tokenTimeout))))
         case Deadline.answer: fail(Fault(.upstreamTimeout))
+        case Deadline.stall where stage == .tunnel: close()
         case Deadline.stall:
             // Whoever stalls: the caller that does not send its body, or does not read, or the upstream that does neither.
             if !requestComplete, !answerBegun, upstream?.hasPending != true {
@@ -261,7 +271,7 @@ final class CallerConnection: Stream, UpstreamUser, HTTP2StreamUser {
         // A secret on trial goes out once: a stale pooled connection would leave open whether it was judged.
         var fresh = fresh
         if case .carried = exchange.credential { fresh = true }
-        let connection = data.group(route.upstream).take(for: self, fresh: fresh)
+        let connection = data.group(route.upstream).take(for: self, fresh: fresh, upgrades: upgrades)
         upstream = connection
         upstreamAddress = connection.place?.address.logAddress
         expectNothing()
@@ -281,6 +291,7 @@ final class CallerConnection: Stream, UpstreamUser, HTTP2StreamUser {
     func pump() {
         if stage == .exchanging { pumpRequestBody() }
         if stage == .exchanging { pumpAnswer() }
+        if stage == .tunnel { pumpTunnel() }
     }
 
     // MARK: - The upstream's events
@@ -394,6 +405,8 @@ final class CallerConnection: Stream, UpstreamUser, HTTP2StreamUser {
         usesJustGranted = false
         carried = nil
         interimAnswers = 0
+        upgrades = false
+        usedHTTP2 = false
         upstreamAddress = nil
         record = ExchangeRecord()
         record.bytesInBefore = bytesIn
@@ -463,7 +476,7 @@ final class CallerConnection: Stream, UpstreamUser, HTTP2StreamUser {
 
     func close() {
         guard stage != .closed else { return }
-        if stage == .exchanging, route != nil {
+        if stage == .exchanging || stage == .tunnel, route != nil {
             if !answerBegun { answerStatus = 499 }
             data.account(self)
         }

@@ -219,7 +219,8 @@ final class DataLoop {
             line.caller = caller.peer.address?.logAddress ?? LogAddress()
             line.upstream = caller.upstreamAddress ?? LogAddress()
             line.callerProtocol = caller.lane != nil ? .http2 : caller.minorVersion == 0 ? .http10 : .http11
-            line.upstreamProtocol = record.sentAt == 0 ? .none : .http11
+            line.upstreamProtocol =
+                record.sentAt == 0 ? .none : caller.usedHTTP2 ? .http2 : .http11
             if record.tokenAt > record.startedAt { line.tokenWait = record.tokenAt - record.startedAt }
             if record.sentAt > record.tokenAt, record.tokenAt != 0 { line.connect = record.sentAt - record.tokenAt }
             if record.firstByteAt > record.sentAt, record.sentAt != 0 {
@@ -229,8 +230,14 @@ final class DataLoop {
             line.cache = record.cache
             line.replayed = record.replayed
             line.fault = record.fault.map { plan.faultNames[$0] ?? 0 } ?? 0
-            line.setMethod(caller.heldMethod)
-            line.setPath(caller.heldPath)
+            if let tunnel = caller.tunnel {
+                line.upstreamProtocol = .tunnel
+                tunnel.method.withUnsafeBytes { line.setMethod($0) }
+                tunnel.target.withUnsafeBytes { line.setPath($0) }
+            } else {
+                line.setMethod(caller.heldMethod)
+                line.setPath(caller.heldPath)
+            }
         }
     }
 

@@ -37,6 +37,7 @@ extension CallerConnection {
         beginRequestBody()
         bodyAt = headLength
         method = methodOfHead()
+        upgrades = asksUpgrade()
         record.noteHead(method: data.requestHead.method, target: data.requestHead.path)
         switch data.requestHead.targetForm {
         case .authority: return Fault(.connectRefused)

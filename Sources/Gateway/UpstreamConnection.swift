@@ -33,6 +33,8 @@ final class UpstreamConnection: Stream, HTTP2StreamUser {
     private(set) var place: UpstreamAddress?
     /// An answer's head has come on it.
     private var hasAnswered = false
+    /// It will leave HTTP, which only HTTP/1.1 can do on a connection of its own.
+    var insistsOnHTTP1 = false
     /// The connection that carries it over HTTP/2.
     private(set) var session: UpstreamSession?
     /// Of the client keys that it was made with.
@@ -76,7 +78,7 @@ final class UpstreamConnection: Stream, HTTP2StreamUser {
         }
         keyVersion = group.keyVersion
         do {
-            tls = try group.makeTLS(descriptor: descriptor)
+            tls = try group.makeTLS(descriptor: descriptor, upgrades: insistsOnHTTP1)
         } catch {
             group.noteTLSFailure("\(error)")
             return lose(Fault(.upstreamTLS, retry: .unsent))
@@ -123,7 +125,7 @@ final class UpstreamConnection: Stream, HTTP2StreamUser {
 
     private func becomeReady() {
         if speaksHTTP2 { return group.shareSocket(of: self) }
-        group.learned(http2: false, from: self)
+        if !insistsOnHTTP1 { group.learned(http2: false, from: self) }
         state = .busy
         canWrite = true
         expectNothing()
@@ -132,7 +134,7 @@ final class UpstreamConnection: Stream, HTTP2StreamUser {
 
     private var speaksHTTP2: Bool {
         if let tls { return tls.negotiatedProtocol == "h2" }
-        return group.plan.protocols == .http2
+        return group.plan.protocols == .http2 && !insistsOnHTTP1
     }
 
     // MARK: - Over HTTP/2
@@ -170,16 +172,17 @@ final class UpstreamConnection: Stream, HTTP2StreamUser {
     ///
     /// - Parameters:
     ///   - head: is changed in place over HTTP/2.
+    ///   - connects: the request is for a WebSocket.
     ///   - ended: no body follows.
     /// - Returns: false when the connection is lost.
     func sendHead(
-        _ head: UnsafeMutableRawBufferPointer, route: RoutePlan, acceptsTrailers: Bool, ended: Bool
+        _ head: UnsafeMutableRawBufferPointer, route: RoutePlan, acceptsTrailers: Bool, connects: Bool, ended: Bool
     ) -> Bool {
         guard let session else { return send(UnsafeRawBufferPointer(head)) }
         guard
             let stream = session.open(
                 head, secretName: route.secretName, secretTarget: route.edits.place == .query,
-                acceptsTrailers: acceptsTrailers, ended: ended)
+                acceptsTrailers: acceptsTrailers, connects: connects, ended: ended)
         else { return false }
         bytesOut &+= UInt64(head.count)
         stream.user = self

@@ -29,6 +29,7 @@ final class UpstreamGroup {
     private var tls: TLSClientConfiguration?
     /// Of the client keys that `tls` was made with.
     private(set) var keyVersion: UInt64 = 0
+    private var upgradeTLS: TLSClientConfiguration?
     /// They wait for the first address.
     private var unresolved: [UpstreamConnection] = []
     private(set) var lastTLSFailure: String?
@@ -52,7 +53,8 @@ final class UpstreamGroup {
     // MARK: - Taking and giving back
 
     /// An idle connection, or a new one that calls its user when it is ready or lost.
-    func take(for user: any UpstreamUser, fresh: Bool) -> UpstreamConnection {
+    /// - Parameter upgrades: the request wants to leave HTTP: over HTTP/2 only by extended CONNECT (RFC 8441), otherwise over HTTP/1.1.
+    func take(for user: any UpstreamUser, fresh: Bool, upgrades: Bool = false) -> UpstreamConnection {
         // Here and not only where a connection is made: a pool that is always warm must notice that its name has moved.
         if loop.now >= schedule.nextDue { askForNames() }
         if let keys = plan.clientKeys, keys.version != keyVersion { renewKeys(keys) }
@@ -62,7 +64,13 @@ final class UpstreamGroup {
         }
         let connection = UpstreamConnection(group: self, user: user)
         open += 1
-        if mayShare {
+        if mayShare, upgrades {
+            if let session = usableSession(), session.session.servesExtendedConnect {
+                connection.assign(session)
+                return connection
+            }
+            connection.insistsOnHTTP1 = true
+        } else if mayShare {
             if let session = usableSession() {
                 connection.assign(session)
                 return connection
@@ -246,6 +254,7 @@ final class UpstreamGroup {
     private func renewKeys(_ keys: ClientKeys) {
         keyVersion = keys.version
         tls = nil
+        upgradeTLS = nil
         closeIdle()
         for session in sessions { session.session.goAway() }
     }
@@ -257,15 +266,17 @@ final class UpstreamGroup {
         return entries.contains { $0.certificate != nil } ? nil : entries.compactMap(\.fault).first ?? "not read"
     }
 
-    func makeTLS(descriptor: Int32) throws(TLSFault) -> TLSConnection {
+    /// - Parameter upgrades: offer HTTP/1.1 alone.
+    func makeTLS(descriptor: Int32, upgrades: Bool) throws(TLSFault) -> TLSConnection {
         let configuration: TLSClientConfiguration
-        if let tls {
-            configuration = tls
+        if let known = upgrades ? upgradeTLS : tls {
+            configuration = known
         } else {
             configuration = try TLSClientConfiguration(
                 authorities: plan.authorities, minimumVersion: plan.minimumVersion, legacy: plan.legacyTLS,
-                alpn: protocolNames, identities: plan.clientKeys?.certificates ?? [])
-            tls = configuration
+                alpn: upgrades ? ["http/1.1"] : protocolNames,
+                identities: plan.clientKeys?.certificates ?? [])
+            if upgrades { upgradeTLS = configuration } else { tls = configuration }
         }
         return try TLSConnection(client: configuration, serverName: plan.serverName, descriptor: descriptor)
     }

@@ -9,6 +9,8 @@ final class UpstreamSession: HTTP2Socket {
     private(set) var requests = 0
     private var bytesAtCheck: UInt64 = 0
 
+    private static let webSocket = Array("websocket".utf8)
+
     private enum Deadline { static let idle: UInt8 = 1, quiet: UInt8 = 2, pong: UInt8 = 3 }
 
     /// How long a connection with requests on it may be silent before it is asked whether it lives, and how long the answer may take.
@@ -37,13 +39,14 @@ final class UpstreamSession: HTTP2Socket {
 
     func open(
         _ head: UnsafeMutableRawBufferPointer, secretName: [UInt8], secretTarget: Bool, acceptsTrailers: Bool,
-        ended: Bool
+        connects: Bool, ended: Bool
     ) -> HTTP2Stream? {
         let wasIdle = session.openStreams == 0
         guard
             let stream = session.open(
                 request: head, scheme: group.plan.usesTLS ? "https" : "http", secretName: secretName,
-                secretTarget: secretTarget, acceptsTrailers: acceptsTrailers, ended: ended)
+                secretTarget: secretTarget, acceptsTrailers: acceptsTrailers,
+                protocolName: connects ? Self.webSocket : [], ended: ended)
         else { return nil }
         requests += 1
         if wasIdle { watchTime() }

@@ -45,6 +45,10 @@ extension FieldList {
         let authority = pairs.count
         add(":authority", UnsafeRawBufferPointer(start: nil, count: 0))
         guard addLines(head, from: line.next, secretName: secretName, authority: authority) else { return false }
+        // The proof of the handshake is HTTP/1.1's alone (RFC 8441 §5).
+        if extended {
+            pairs.removeAll { UnsafeRawBufferPointer(start: $0.name, count: $0.namelen).spells("sec-websocket-key") }
+        }
         if acceptsTrailers { add("te", Self.bytes("trailers")) }
         return true
     }

@@ -8,6 +8,13 @@ public func sha256(_ bytes: [UInt8]) -> [UInt8] {
     return digest
 }
 
+/// SHA-1 (FIPS 180-4): 20 bytes. For protocols that fixed it long ago and need no collision resistance, as WebSocket's handshake.
+public func sha1(_ bytes: [UInt8]) -> [UInt8] {
+    var digest = [UInt8](repeating: 0, count: 20)
+    SHA1(bytes, bytes.count, &digest)
+    return digest
+}
+
 /// HMAC-SHA-256 (RFC 2104): 32 bytes.
 public func keyedHash(key: [UInt8], _ bytes: [UInt8]) -> [UInt8] {
     key.withUnsafeBytes { keyedHash(key: $0, bytes) }

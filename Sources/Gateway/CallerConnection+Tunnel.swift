@@ -1,0 +1,120 @@
+internal import HTTP1
+internal import HTTP2
+internal import Reactor
+internal import TLS
+
+/// After an upgrade the connection is no longer HTTP's: bytes pass both ways as they are, until both sides have ended.
+extension CallerConnection {
+    /// What of an exchange has to outlive its head's place in the block, for the record.
+    struct TunnelState {
+        let method: [UInt8]
+        let target: [UInt8]
+        /// A side has been told that the other sends no more.
+        var callerToldEnd = false
+        var upstreamToldEnd = false
+    }
+
+    /// The caller asks to leave HTTP (RFC 9110 §7.8), for something that we carry.
+    ///
+    /// Not HTTP itself: a tunnel in HTTP/2 would carry requests past every rule of the route.
+    func asksUpgrade() -> Bool {
+        guard lane == nil, data.requestHead.upgrade, case .none = requestFraming, method == .get,
+            let protocols = data.requestHead.first(.upgrade)
+        else { return false }
+        let wanted = input[protocols]
+        return wanted.count >= 2 && !wanted.prefix(2).elementsEqual("h2".utf8) && !contains(wanted, "http")
+            && !contains(wanted, "h2c") && !wanted.contains(UInt8(ascii: ","))
+    }
+
+    /// The answer's head has been sent: what either side sends from here on is the other's alone.
+    func beginTunnel() {
+        guard upstream != nil else { return close() }
+        tunnel = TunnelState(method: Array(heldMethod), target: Array(heldPath))
+        start = headLength
+        enterTunnel()
+        pumpTunnel()
+    }
+
+    func pumpTunnel() {
+        guard let upstream, tunnel != nil else { return }
+        if let route { expect(by: loop.now + route.idleTimeout, kind: Deadline.stall) }
+        guard carry(from: self, to: upstream), carry(from: upstream, to: self) else { return close() }
+        if inputEnded, start == end, !upstream.hasPending, tunnel?.upstreamToldEnd == false {
+            tunnel?.upstreamToldEnd = true
+            upstream.endOutput()
+        }
+        if upstream.inputEnded, upstream.start == upstream.end, !hasPending, tunnel?.callerToldEnd == false {
+            tunnel?.callerToldEnd = true
+            endOutput()
+        }
+        if tunnel?.upstreamToldEnd == true, tunnel?.callerToldEnd == true { close() }
+    }
+
+    /// - Returns: false when either connection is lost.
+    private func carry(from source: Stream, to target: Stream) -> Bool {
+        // Bounded, so that a fast pair cannot starve the loop's others; epoll does not tell again of what is left unread.
+        for _ in 0..<64 {
+            guard !target.isCongested else { return true }
+            if source.end > source.start {
+                guard target.send(source.input) else { return false }
+                (source.start, source.end) = (0, 0)
+                continue
+            }
+            if source.inputEnded { return true }
+            (source.start, source.end) = (0, 0)
+            switch source.fill() {
+            case .bytes, .ended: continue
+            case .notNow:
+                source.releaseEmptyBlock()
+                return true
+            case .blockFull, .noBuffer, .truncated, .failed: return false
+            }
+        }
+        loop.putOffToEndOfTurn { [weak self] in self?.pumpTunnel() }
+        return true
+    }
+
+    /// An h2 upstream has accepted an extended CONNECT (RFC 8441): to the caller that is the 101 it asked for, with the proof that RFC 6455
+    /// §4.2.2 wants from whoever answers it.
+    func acceptWebSocket(_ head: UnsafeRawBufferPointer) -> [UInt8]? {
+        data.restoreHead(of: self)
+        guard let key = websocketKey() else { return nil }
+        guard let lineEnd = head.firstIndex(of: 0x0d) else { return nil }
+        let proof = Array(Base64.encode(sha1(key + Array("258EAFA5-E914-47DA-95CA-C5AB0DC85B11".utf8))).utf8)
+        var answer = Array("HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\n".utf8)
+        answer += Array("Sec-WebSocket-Accept: ".utf8) + proof
+        answer += head[lineEnd...]
+        return answer
+    }
+
+    private func websocketKey() -> [UInt8]? {
+        for index in 0..<data.requestHead.fieldCount {
+            let field = data.requestHead[index]
+            if equalsIgnoringCase(input[field.name], Array("sec-websocket-key".utf8)) {
+                return Array(input[field.value])
+            }
+        }
+        return nil
+    }
+
+    private func contains(_ bytes: UnsafeRawBufferPointer, _ text: StaticString) -> Bool {
+        let count = text.utf8CodeUnitCount
+        guard bytes.count >= count else { return false }
+        return (0...(bytes.count - count)).contains { offset in
+            (0..<count).allSatisfy { bytes[offset + $0] | 0x20 == text.utf8Start[$0] | 0x20 }
+        }
+    }
+}
+
+extension Stream {
+    /// Says that no more comes; the other direction stays.
+    final func endOutput() {
+        if let lane {
+            _ = lane.end()
+        } else if let tls {
+            tls.shutdown()
+        } else {
+            loop.kernel.shutdownWriting(descriptor)
+        }
+    }
+}
