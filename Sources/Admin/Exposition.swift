@@ -58,6 +58,14 @@ private struct Scrape {
                 }
             }
         }
+        if !facts.status.certificates.isEmpty,
+            begins("cardea_certificate_expires_timestamp_seconds", "When a listener's certificate expires.", .gauge)
+        {
+            for certificate in facts.status.certificates {
+                text.sample(
+                    [("listener", certificate.listener), ("file", certificate.file)], Double(certificate.notAfter))
+            }
+        }
         if begins("cardea_store_state", "1 for the state that the store is in.", .gauge) {
             for state in StoreState.allCases {
                 text.sample([("state", state.rawValue)], state == facts.status.storeState ? 1 : 0)

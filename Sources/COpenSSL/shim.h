@@ -3,10 +3,13 @@
 #define CARDEA_COPENSSL_H
 
 #include <openssl/bio.h>
+#include <openssl/core_names.h>
 #include <openssl/crypto.h>
 #include <openssl/err.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
+#include <openssl/ocsp.h>
+#include <openssl/params.h>
 #include <openssl/pem.h>
 #include <openssl/pkcs12.h>
 #include <openssl/rand.h>
@@ -51,6 +54,35 @@ static inline void cardea_ctx_cache_no_sessions(SSL_CTX *context) { SSL_CTX_set_
 static inline void cardea_ctx_prefer_server_ciphers(SSL_CTX *context) {
     SSL_CTX_set_options(context, SSL_OP_CIPHER_SERVER_PREFERENCE | SSL_OP_PRIORITIZE_CHACHA);
 }
+
+static inline void cardea_ctx_give_no_tickets(SSL_CTX *context) {
+    SSL_CTX_set_options(context, SSL_OP_NO_TICKET);
+    SSL_CTX_set_num_tickets(context, 0);
+}
+
+// HMAC-SHA-256 over a ticket, with a key of 32 bytes.
+static inline int cardea_ticket_code(EVP_MAC_CTX *code, const unsigned char *key) {
+    OSSL_PARAM parameters[3];
+    parameters[0] = OSSL_PARAM_construct_octet_string(OSSL_MAC_PARAM_KEY, (void *)key, 32);
+    parameters[1] = OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, (char *)"SHA256", 0);
+    parameters[2] = OSSL_PARAM_construct_end();
+    return EVP_MAC_CTX_set_params(code, parameters);
+}
+
+static inline void cardea_ctx_set_status_callback(SSL_CTX *context, int (*answer)(SSL *, void *)) {
+    SSL_CTX_set_tlsext_status_cb(context, answer);
+}
+
+// Hands the connection a copy of its own.
+static inline int cardea_staple(SSL *connection, const unsigned char *bytes, size_t count) {
+    unsigned char *copy = OPENSSL_memdup(bytes, count);
+    if (copy == NULL) return 0;
+    if (SSL_set_tlsext_status_ocsp_resp(connection, copy, (long)count) == 1) return 1;
+    OPENSSL_free(copy);
+    return 0;
+}
+
+static inline const EVP_MD *cardea_digest_of(const ASN1_OBJECT *algorithm) { return EVP_get_digestbyobj(algorithm); }
 
 static inline int cardea_ctx_add_chain_certificate(SSL_CTX *context, X509 *certificate) {
     return (int)SSL_CTX_add1_chain_cert(context, certificate);

@@ -143,7 +143,10 @@ extension Keys {
         name: "callers", description: "Who is admitted; everything written must hold.",
         keys: [
             KeySpec("allow", .oneOrMore(.text(.network)), "Address blocks."),
-            KeySpec("tls_names", .oneOrMore(.text(.line)), "Names in the caller's certificate."),
+            KeySpec(
+                "tls_names", .oneOrMore(.text(.line)),
+                "Names of which the caller's certificate must have one: DNS names, URIs or mail addresses among its subjectAltNames."
+            ),
             KeySpec("token", .secret, "What the caller brings as Bearer or Basic password."),
             KeySpec("unix_users", .oneOrMore(.text(.name)), "Users by name or number, on a unix socket."),
             KeySpec(
@@ -170,10 +173,16 @@ extension Keys {
     static let serverTLS = Block(
         name: "listener_tls", description: "One certificate.",
         keys: [
-            KeySpec("certificate", .text(.path), "The chain, PEM.", required: true),
-            KeySpec("key", .secret, "Its key.", required: true),
-            KeySpec("client_ca", .text(.path), "Authorities of callers' certificates."),
-            KeySpec("ocsp", .text(.path), "A stapled answer."),
+            KeySpec(
+                "certificate", .text(.path),
+                "The chain, PEM, the leaf first; read again when it changes. Its own names decide who gets it, the first certificate everybody else.",
+                required: true),
+            KeySpec("key", .secret, "Its key, PEM, not encrypted.", required: true),
+            KeySpec(
+                "client_ca", .text(.path), "PEM; callers must show a certificate issued by one of these authorities."),
+            KeySpec(
+                "ocsp", .text(.path), "The authority's answer on the certificate, DER, sent to callers that ask for it."
+            ),
         ])
 
     static let intercept = Block(

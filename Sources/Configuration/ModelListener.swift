@@ -13,7 +13,7 @@ public struct Listener: Sendable, Equatable {
         case http2 = "2"
     }
 
-    /// Not built yet.
+    /// One certificate; its own names decide who gets it.
     public struct ServerTLS: Sendable, Equatable {
         public var certificate: String
         public var key: SecretReference
@@ -27,7 +27,7 @@ public struct Listener: Sendable, Equatable {
         public var hosts: [Match.Host]
     }
 
-    /// Not built yet.
+    /// PROXY headers: required from `from`, and nobody else may connect.
     public struct ProxyProtocol: Sendable, Equatable {
         public var versions: [Int]
         public var from: [Callers.Network]

@@ -198,7 +198,7 @@ public struct Callers: Sendable, Equatable {
     }
 
     public var allow: Allow
-    /// Not built yet.
+    /// DNS names, URIs or mail addresses of which the caller's certificate must have one; empty: no condition.
     public var tlsNames: [String]
     /// Not built yet.
     public var token: SecretReference?

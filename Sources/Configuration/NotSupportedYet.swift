@@ -15,7 +15,7 @@ enum NotSupportedYet {
 
         "route.subject", "route.proxy", "route.health", "route.token_stub",
         "on_rejected.large_body=expect_continue", "on_rejected.large_body=probe_head",
-        "callers.tls_names", "callers.token",
+        "callers.token",
 
         "listener.mode=forward_proxy", "listener.mode=transparent", "listener.intercept",
 

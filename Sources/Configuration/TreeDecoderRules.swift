@@ -120,6 +120,11 @@ extension TreeDecoder {
             }
         }
         for listener in bound {
+            if !callers.tlsNames.isEmpty, !listener.tls.contains(where: { $0.clientCA != nil }) {
+                error(
+                    "'tls_names' of \(place) never holds on \(listener.address), which asks for no certificate; "
+                        + "give its 'tls' a 'client_ca'", reader.mark("callers"))
+            }
             switch listener.address {
             case .unix:
                 if case .networks = callers.allow {

@@ -14,6 +14,7 @@ final class Arrival: Stream {
     private var step: Step
     /// The caller's own hello, once it is read: before a certificate is chosen.
     private(set) var hello: ClientHello?
+    private var identity: ServerIdentity?
     private var drained = 0
     let startedAt: UInt64
 
@@ -152,6 +153,7 @@ final class Arrival: Stream {
     func beginHandshake() {
         guard step == .turn, let listenerTLS = listener.tls else { return }
         let identity = listenerTLS.identity(for: hello?.serverName)
+        self.identity = identity
         do {
             tls = try TLSConnection(server: identity.configuration, wire: self, received: Array(input))
         } catch {
@@ -170,11 +172,15 @@ final class Arrival: Stream {
         case .wantsWrite: canWrite = false
         case .failed(let fault):
             data.noteHandshakeFailure(fault, listener: listener)
-            close()
+            // OpenSSL has sent the alert that says why; a reset must not overtake it.
+            self.tls = nil
+            step = .refusing
+            linger()
         case .done:
             peer.isSecure = true
-            peer.tls = CallerTLS(
-                names: (tls.peerNames ?? []).map { Array($0.utf8) }, serverName: hello?.serverName)
+            if let listenerTLS = listener.tls, let identity {
+                peer.tls = CallerTLS(tls, identity: identity, of: listenerTLS, serverName: hello?.serverName)
+            }
             // What came behind the handshake may lie inside OpenSSL already, and no edge will tell of it.
             canRead = true
             if tls.negotiatedProtocol == "h2" { return serve(.http2) }
@@ -233,6 +239,10 @@ final class Arrival: Stream {
         step = .refusing
         guard message.withUnsafeBytes({ send($0) }), !hasPending else { return close() }
         tls?.shutdown()
+        linger()
+    }
+
+    private func linger() {
         loop.kernel.shutdownWriting(descriptor)
         expect(by: loop.now + DataLoop.lingerTimeout, kind: Deadline.close)
         drain()

@@ -1,4 +1,6 @@
+internal import HTTP1
 internal import Reactor
+internal import TLS
 
 /// What is known of a caller from its connection, before it has sent a request.
 struct CallerPeer: Sendable {
@@ -24,9 +26,26 @@ final class CallerTLS: Sendable {
     let names: [[UInt8]]
     /// The host that was asked for, in lower case.
     let serverName: String?
+    /// Hosts of the certificate that was shown, `*.` for one label; nil where they do not matter, because every certificate of the
+    /// listener trusts the same authorities.
+    private let hosts: [[UInt8]]?
 
-    init(names: [[UInt8]], serverName: String?) {
-        self.names = names
+    init(_ connection: TLSConnection, identity: ServerIdentity, of listener: ListenerTLS, serverName: String?) {
+        names = (connection.peerNames ?? []).map { Array($0.utf8) }
         self.serverName = serverName
+        let isAlone = listener.identities.allSatisfy { $0.authorities == identity.authorities }
+        hosts = isAlone ? nil : identity.names.hosts.map { Array($0.utf8) }
+    }
+
+    /// Whether requests for this host may rely on `names`.
+    func answers(for host: UnsafeRawBufferPointer) -> Bool {
+        guard let hosts else { return true }
+        return hosts.contains { own in
+            guard own.starts(with: [0x2a, 0x2e]) else { return equalsIgnoringCase(host, own) }
+            guard let dot = host.firstIndex(of: 0x2e), dot > 0, host.count - dot == own.count - 1 else { return false }
+            return zip(host[dot...], own[1...]).allSatisfy {
+                $0 == $1 || ($0 ^ 0x20 == $1 && (0x61...0x7a).contains($1))
+            }
+        }
     }
 }

@@ -133,6 +133,14 @@ extension CallerConnection {
         if !admission.unixUsers.isEmpty {
             guard let user = peer.user, admission.unixUsers.contains(user) else { return Fault(.callerRefused) }
         }
+        if !admission.tlsNames.isEmpty {
+            guard let tls = peer.tls, admission.tlsNames.contains(where: { tls.names.contains($0) }) else {
+                return Fault(.callerRefused)
+            }
+            // The name was vouched for by the authority of the certificate that the caller was shown. A host that another certificate
+            // stands for may trust another authority.
+            guard tls.answers(for: requestHost) else { return Fault(.misdirected) }
+        }
         guard !admission.browsers else { return listener.isLoopback ? checkHost(admission) : nil }
         if listener.isLoopback {
             // A page in a browser on this machine can reach a loopback port; its name for us gives a rebound address away.

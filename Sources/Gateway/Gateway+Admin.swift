@@ -3,6 +3,7 @@ public import Configuration
 internal import Glibc
 internal import Reactor
 internal import Synchronization
+internal import TLS
 internal import Telemetry
 
 /// What the admin module asks of a running gateway, and the addresses that it answers on.
@@ -19,6 +20,12 @@ extension Gateway {
         let counts = metrics.snapshot()
         for (index, cell) in plan.metrics.waiters.enumerated() where index < status.identities.count {
             status.identities[index].waiting = max(0, Int(Int64(bitPattern: counts.value(cell))))
+        }
+        status.certificates = plan.listeners.flatMap { listener in
+            guard let tls = listener.tls else { return [CertificateStatus]() }
+            return zip(tls.sources, tls.identities).map { source, identity in
+                CertificateStatus(listener: listener.text, file: source.files.certificate, notAfter: identity.notAfter)
+            }
         }
         return status
     }

@@ -133,6 +133,8 @@ public final class Gateway: Sendable {
             keeper.assumeIsolated { $0.takeUp(seeds, for: loops) }
         }
         watchSecrets()
+        let watch = CertificateWatch(plan.listeners, loop: keeperLoop, blocking: keeper.blocking, events: events)
+        watch.start()
         do {
             let keeperLoop = self.keeperLoop
             _ = try WorkerThread(name: "keeper") { keeperLoop.run() }

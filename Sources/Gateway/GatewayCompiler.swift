@@ -251,6 +251,9 @@ struct GatewayCompiler {
             }
             admission.unixUsers.append(id)
         }
+        admission.tlsNames = route.callers.tlsNames.map { name in
+            Array((name.contains("@") || name.contains(":") ? name : name.lowercased()).utf8)
+        }
         admission.browsers = route.callers.browsers
         var hosts = ["localhost", "127.0.0.1", "[::1]", to.origin.host.lowercased()]
         for listen in route.listen {

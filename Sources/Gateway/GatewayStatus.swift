@@ -6,6 +6,15 @@ public struct GatewayStatus: Sendable {
     /// Tokens taken up from the store at boot.
     public var restoredTokens: Int
     public var routes: [RouteStatus]
+    public var certificates: [CertificateStatus] = []
+}
+
+/// A certificate that a listener shows.
+public struct CertificateStatus: Sendable {
+    public var listener: String
+    public var file: String
+    /// Seconds since 1970.
+    public var notAfter: Int64
 }
 
 public struct IdentityStatus: Sendable {

@@ -19,7 +19,7 @@ actor Keeper: KeeperInbox {
     let cache: HotCache
     let events: EventLog
     let resolver: Resolver
-    let blocking: any BlockingWork
+    nonisolated let blocking: any BlockingWork
     let buffers: LoopBuffers
     let identities: [KeptIdentity]
     let routes: [KeptRoute]

@@ -24,6 +24,8 @@ struct ListenerCompiler {
                 configured[address] = listener
             }
         }
+        let tickets: TicketKeys
+        do { tickets = try TicketKeys() } catch { throw GatewayFault("\(error)") }
         var plans: [ListenerPlan] = []
         for (index, address) in order.enumerated() {
             let listener = configured[address]
@@ -31,7 +33,8 @@ struct ListenerCompiler {
                 ListenerPlan(
                     index: index, address: address, text: "\(address)", isUnix: address.family == .unix,
                     isLoopback: address.family != .unix && address.isLoopback, routes: members[address] ?? [],
-                    tls: try listener.flatMap { listener throws(GatewayFault) in try tls(of: listener) },
+                    tls: try listener.flatMap { listener throws(GatewayFault) in try tls(of: listener, tickets: tickets)
+                    },
                     proxyProtocol: listener.flatMap { proxyProtocol(of: $0) },
                     forwardedFrom: (listener?.forwardedFrom ?? []).compactMap { AddressRange($0) },
                     protocols: protocols(of: listener)))
@@ -52,46 +55,19 @@ struct ListenerCompiler {
 
     // MARK: - Certificates
 
-    private func tls(of listener: Listener) throws(GatewayFault) -> ListenerTLS? {
+    private func tls(of listener: Listener, tickets: TicketKeys) throws(GatewayFault) -> ListenerTLS? {
         guard !listener.tls.isEmpty else { return nil }
-        var identities: [ServerIdentity] = []
-        for (index, entry) in listener.tls.enumerated() {
-            do {
-                let key = try readSecret(entry.key, environment: environment, policy: configuration.secretFiles)
-                let material = ServerIdentity.Material(
-                    certificate: try read(entry.certificate), key: key.withBytes { Array($0) },
-                    callerAuthorities: try entry.clientCA.map { path throws(GatewayFault) in try read(path) })
-                identities.append(
-                    try ServerIdentity(
-                        material, protocols: alpn(of: listener), context: "\(listener.name)/\(index)"))
-            } catch {
-                throw GatewayFault("listener \(listener.name): tls: \(entry.certificate): \(error)")
-            }
+        let sources = listener.tls.enumerated().map { index, files in
+            CertificateSource(
+                listener: listener.name, index: index, files: files, protocols: alpn(of: listener),
+                environment: environment, secretFiles: configuration.secretFiles)
         }
-        return ListenerTLS(identities)
+        return try ListenerTLS(sources, tickets: tickets, now: Int64(time(nil)))
     }
 
     /// Names for ALPN, HTTP/2 first; HTTP/1.0 clients exist that say so (RFC 7301 section 6).
     private func alpn(of listener: Listener) -> [String] {
         let versions = protocols(of: listener)
         return (versions.contains(.http2) ? ["h2"] : []) + (versions.contains(.http1) ? ["http/1.1", "http/1.0"] : [])
-    }
-
-    /// Bytes of a certificate file at most.
-    private static let fileLimit = 1 << 20
-
-    private func read(_ path: String) throws(GatewayFault) -> [UInt8] {
-        let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
-        guard descriptor >= 0 else { throw GatewayFault("\(path): \(String(cString: strerror(errno)))") }
-        defer { close(descriptor) }
-        var bytes: [UInt8] = []
-        var piece = [UInt8](repeating: 0, count: 64 * 1024)
-        while bytes.count <= Self.fileLimit {
-            let count = Glibc.read(descriptor, &piece, piece.count)
-            if count == 0 { return bytes }
-            guard count > 0 else { throw GatewayFault("\(path): \(String(cString: strerror(errno)))") }
-            bytes += piece[..<count]
-        }
-        throw GatewayFault("\(path): larger than 1 MiB")
     }
 }

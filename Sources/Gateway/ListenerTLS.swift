@@ -1,24 +1,39 @@
 internal import Synchronization
 internal import TLS
 
-/// The certificates of one listener, for all loops: chosen by the name that a caller asks for, replaced as a whole when files change.
+/// The certificates of one listener, for all loops: chosen by the name that a caller asks for, each replaced when its files change.
 final class ListenerTLS: Sendable {
+    /// Where the certificates come from, in the order of the configuration.
+    let sources: [CertificateSource]
+    let tickets: TicketKeys
     /// A lock, and not on the path of a request: a handshake takes it once, for the time of a copied reference.
-    private let current: Mutex<[ServerIdentity]>
+    private let current: Mutex<[Held]>
 
-    /// - Parameter identities: at least one; the first answers names that none of them has.
-    init(_ identities: [ServerIdentity]) {
-        precondition(!identities.isEmpty, "a TLS listener has a certificate")
-        current = Mutex(identities)
+    /// A certificate in use.
+    struct Held: Sendable {
+        let identity: ServerIdentity
+        /// Of the material that it was made of.
+        let fingerprint: [UInt8]
     }
 
-    var identities: [ServerIdentity] { current.withLock { $0 } }
-
-    /// Connections that are there keep what they were made of.
-    func replace(by identities: [ServerIdentity]) {
-        guard !identities.isEmpty else { return }
-        current.withLock { $0 = identities }
+    /// Reads every certificate; the first answers names that none of them has. Blocks.
+    /// - Parameter now: seconds since 1970.
+    init(_ sources: [CertificateSource], tickets: TicketKeys, now: Int64) throws(GatewayFault) {
+        precondition(!sources.isEmpty, "a TLS listener has a certificate")
+        var held: [Held] = []
+        for source in sources {
+            let material = try source.read()
+            held.append(
+                Held(
+                    identity: try source.identity(of: material, tickets: tickets, now: now),
+                    fingerprint: material.fingerprint))
+        }
+        self.sources = sources
+        self.tickets = tickets
+        current = Mutex(held)
     }
+
+    var identities: [ServerIdentity] { current.withLock { $0.map(\.identity) } }
 
     /// An exact name wins over a wildcard, and an earlier certificate over a later one.
     func identity(for host: String?) -> ServerIdentity {
@@ -30,5 +45,37 @@ final class ListenerTLS: Sendable {
             if fit > best.fit { best = (identity, fit) }
         }
         return best.identity
+    }
+
+    // MARK: - Change
+
+    /// What a look at the files of one certificate found.
+    enum Look: Sendable {
+        case unchanged
+        case changed(ServerIdentity)
+        /// They cannot be used, and what was there before goes on. One sentence.
+        case broken(String)
+    }
+
+    /// Reads the files again and takes up what has changed and is sound. Connections that are there keep what they were made of. Blocks;
+    /// one caller at a time.
+    func lookAgain(now: Int64) -> [Look] {
+        var looks: [Look] = []
+        for (index, source) in sources.enumerated() {
+            do throws(GatewayFault) {
+                let material = try source.read()
+                let fingerprint = material.fingerprint
+                guard current.withLock({ $0[index].fingerprint }) != fingerprint else {
+                    looks.append(.unchanged)
+                    continue
+                }
+                let identity = try source.identity(of: material, tickets: tickets, now: now)
+                current.withLock { $0[index] = Held(identity: identity, fingerprint: fingerprint) }
+                looks.append(.changed(identity))
+            } catch {
+                looks.append(.broken("\(error)"))
+            }
+        }
+        return looks
     }
 }

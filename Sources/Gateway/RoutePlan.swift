@@ -171,6 +171,8 @@ struct Admission: Sendable {
     var from: From = .local
     /// User ids admitted on a unix socket; empty: any that can open it.
     var unixUsers: [UInt32] = []
+    /// DNS names (lower case), URIs or mail addresses of which the caller's certificate must have one; empty: no condition.
+    var tlsNames: [[UInt8]] = []
     var browsers = false
     /// Lower-case hosts (no port) that a request on a loopback TCP listener may name; nil: not checked there.
     var hosts: [[UInt8]] = []

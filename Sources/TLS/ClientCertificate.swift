@@ -28,6 +28,11 @@ public final class ClientCertificate: @unchecked Sendable, CustomStringConvertib
         }
         guard let key = Self.privateKey(in: keyPEM, password: password) else {
             for certificate in certificates { X509_free(certificate) }
+            if password.isEmpty, String(decoding: keyPEM, as: UTF8.self).contains("ENCRYPTED") {
+                ErrorQueue.clear()
+                throw TLSFault(
+                    .configuration, "private key of the \(called) is encrypted and there is no password for it")
+            }
             throw ErrorQueue.configurationFault("private key of the \(called) cannot be read")
         }
         leaf = certificates.removeFirst()

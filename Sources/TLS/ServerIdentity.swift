@@ -9,41 +9,67 @@ public final class ServerIdentity: Sendable {
     /// Seconds since 1970.
     public let notBefore: Int64
     public let notAfter: Int64
-    /// Whether callers have to show a certificate.
-    public let asksCallers: Bool
+    /// Callers that were asked by identities of equal values were asked for the same authorities; nil: callers are not asked.
+    public let authorities: [UInt8]?
+    /// Why the OCSP answer that was given is not used; the certificate serves without it.
+    public let stapleFault: TLSFault?
+    /// Seconds since 1970; nil where none is stapled.
+    public let stapledUntil: Int64?
 
     /// Everything that an identity is made of, as it was read: files are the caller's business.
-    public struct Material: Sendable, Equatable {
+    public struct Material: Sendable {
         /// PEM, the leaf first, then its issuers.
         public var certificate: [UInt8]
         /// PEM, not encrypted.
         public var key: [UInt8]
         /// PEM of the authorities whose certificates callers must show; nil: callers are not asked.
         public var callerAuthorities: [UInt8]?
+        /// DER of the OCSP answer to send along.
+        public var staple: [UInt8]?
 
-        public init(certificate: [UInt8], key: [UInt8], callerAuthorities: [UInt8]? = nil) {
+        public init(
+            certificate: [UInt8], key: [UInt8], callerAuthorities: [UInt8]? = nil, staple: [UInt8]? = nil
+        ) {
             self.certificate = certificate
             self.key = key
             self.callerAuthorities = callerAuthorities
+            self.staple = staple
+        }
+
+        /// Equal for equal material, and tells nothing of the key.
+        public var fingerprint: [UInt8] {
+            let parts = [certificate, key, callerAuthorities ?? [], staple ?? []].map { sha256($0) }
+            return sha256(Array(parts.joined()) + [callerAuthorities == nil ? 0 : 1, staple == nil ? 0 : 1])
         }
     }
 
     /// - Parameters:
     ///   - protocols: for ALPN, in order of our preference.
-    ///   - context: tells sessions of one identity from those of another. A session that was made with one authority of callers must not
-    ///     be resumed where another one is asked for.
+    ///   - context: tells sessions of one identity from those of another.
+    ///   - tickets: what seals sessions. Callers that are asked for a certificate resume none: theirs is looked at with every connection, so
+    ///     that an authority taken out of the file admits nobody any more.
+    ///   - now: seconds since 1970.
     /// - Throws: `.configuration` when something of it cannot be used.
-    public init(_ material: Material, protocols: [String], context: String) throws(TLSFault) {
+    public init(
+        _ material: Material, protocols: [String], context: String, tickets: TicketKeys, now: Int64
+    ) throws(TLSFault) {
         let pair = try ClientCertificate(
             certificatePEM: material.certificate, keyPEM: material.key, password: [], called: "certificate")
-        var session = Array(context.utf8)
-        if let authorities = material.callerAuthorities { session += [0] + authorities }
+        var staple: StapledAnswer?
+        var stapleFault: TLSFault?
+        if let bytes = material.staple {
+            do throws(TLSFault) { staple = try StapledAnswer(bytes, for: pair, now: now) } catch { stapleFault = error }
+        }
+        self.stapleFault = stapleFault
+        stapledUntil = staple?.validUntil
+        authorities = material.callerAuthorities.map { sha256($0) }
         configuration = try TLSServerConfiguration(
-            pair: pair, alpn: protocols, callerAuthorities: material.callerAuthorities, sessionContext: sha256(session))
+            pair: pair, alpn: protocols, callerAuthorities: material.callerAuthorities,
+            sessionContext: sha256(Array(context.utf8)),
+            tickets: material.callerAuthorities == nil ? tickets : nil, staple: staple)
         names = AlternativeNames(of: pair.leaf)
         notBefore = try Self.seconds(X509_get0_notBefore(pair.leaf))
         notAfter = try Self.seconds(X509_get0_notAfter(pair.leaf))
-        asksCallers = material.callerAuthorities != nil
     }
 
     private static func seconds(_ time: UnsafePointer<ASN1_TIME>?) throws(TLSFault) -> Int64 {

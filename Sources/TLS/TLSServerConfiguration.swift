@@ -7,6 +7,8 @@ internal import Glibc
 public final class TLSServerConfiguration: @unchecked Sendable {
     let handle: OpaquePointer
     private let protocols: ProtocolChoice
+    let tickets: TicketKeys?
+    let staple: StapledAnswer?
 
     /// - Parameters:
     ///   - certificateFile: PEM, the leaf first, then its chain.
@@ -39,14 +41,19 @@ public final class TLSServerConfiguration: @unchecked Sendable {
             choice.install(in: context)
         }
         protocols = choice
+        tickets = nil
+        staple = nil
     }
 
     /// For listeners: TLS 1.2 and 1.3 with ciphers that are forward secret and authenticated.
     /// - Parameters:
     ///   - callerAuthorities: PEM; when given, a caller must show a certificate issued by one of these.
     ///   - sessionContext: at most 32 bytes; sessions of another context are not resumed.
-    init(pair: ClientCertificate, alpn: [String], callerAuthorities: [UInt8]?, sessionContext: [UInt8]) throws(TLSFault)
-    {
+    ///   - tickets: seal the sessions that callers may resume; nil: they resume none.
+    init(
+        pair: ClientCertificate, alpn: [String], callerAuthorities: [UInt8]?, sessionContext: [UInt8],
+        tickets: TicketKeys?, staple: StapledAnswer?
+    ) throws(TLSFault) {
         let choice = try ProtocolChoice(alpn, refusesOthers: true)
         handle = try makeContext(TLS_server_method()) { context throws(TLSFault) in
             try Self.limit(context, to: .v1_2 ... .v1_3)
@@ -60,10 +67,14 @@ public final class TLSServerConfiguration: @unchecked Sendable {
                 throw ErrorQueue.configurationFault("session context")
             }
             cardea_ctx_cache_no_sessions(context)
+            if let tickets { tickets.install(in: context) } else { cardea_ctx_give_no_tickets(context) }
+            if staple != nil { StapledAnswer.install(in: context) }
             if let callerAuthorities { try Self.ask(callers: callerAuthorities, in: context) }
             choice.install(in: context)
         }
         protocols = choice
+        self.tickets = tickets
+        self.staple = staple
     }
 
     deinit { SSL_CTX_free(handle) }
