@@ -160,6 +160,9 @@ extension Keys {
         keys: [
             KeySpec("address", .text(.listenAddress), "host:port or unix:/path.", required: true),
             KeySpec("tls", .list(.block(serverTLS)), "Certificates, chosen by the name that the caller asks for."),
+            KeySpec(
+                "connections", .integer(atLeastOne),
+                "Callers' connections at a time; no limit of its own where it is not given."),
             KeySpec("mode", .words(Listener.Mode.self), "What callers take us for."),
             KeySpec("unmatched", .words(Listener.Unmatched.self), "What happens to a host without a route."),
             KeySpec("intercept", .block(intercept), "Opens TLS to these hosts."),

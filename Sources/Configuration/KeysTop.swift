@@ -73,6 +73,15 @@ enum Keys {
                 "connections_per_address", .integer(atLeastOne),
                 "Callers' connections of one address; no limit where it is not given."),
             KeySpec("header_size", .size, "Of a message head.", default: "64KiB"),
+            KeySpec("target_size", .size, "Of a request target.", default: "8KiB"),
+            KeySpec("body_size", .size, "Of a request body; no limit where it is not given."),
+            KeySpec(
+                "head_timeout", .duration(atLeast: .milliseconds(1)), "For a whole request head to arrive.",
+                default: "10s"),
+            KeySpec(
+                "min_rate", .size,
+                "A second, which whoever sends or reads a body must keep over each idle timeout; 0B: any byte will do.",
+                default: "240B"),
             KeySpec("headers", .integer(1...65535), "Fields of a message head.", default: "128"),
             KeySpec("waiters", .integer(atLeastOne), "Requests that wait for a token.", default: "10000"),
             KeySpec("replay_memory", .size, "Request bodies kept for a replay.", default: "64MiB"),

@@ -36,6 +36,14 @@ public struct Limits: Sendable, Equatable {
     public var connectionsPerAddress: Int?
     /// Bytes of a message head.
     public var headerSize: Int
+    /// Bytes of a request target.
+    public var targetSize: Int
+    /// Bytes of a request body; nil: no limit.
+    public var bodySize: Int?
+    /// From the first byte of a request's head to its last one.
+    public var headTimeout: Duration
+    /// Bytes a second that a body moves at least while somebody waits for it; 0: any.
+    public var minRate: Int
     /// Fields of a message head.
     public var headers: Int
     /// Requests that wait for a token.

@@ -42,6 +42,8 @@ public struct Listener: Sendable, Equatable {
     public var unmatched: Unmatched
     public var intercept: Intercept?
     public var proxyProtocol: ProxyProtocol?
+    /// At a time; nil: no limit of its own.
+    public var connections: Int?
     /// Whose `Forwarded` and `X-Forwarded-*` are believed; empty: nobody's.
     public var forwardedFrom: [Callers.Network]
     public var http: [HTTPVersion]

@@ -51,9 +51,17 @@ struct TreeDecoder {
         if reader.isSize("header_size"), reader.size("header_size") < 1024 {
             error("'header_size' must be at least 1KiB", reader.mark("header_size"))
         }
+        if reader.has("target_size"), reader.isSize("target_size") {
+            let size = reader.size("target_size")
+            if size < 64 || size > reader.size("header_size") {
+                error("'target_size' must be at least 64B and at most 'header_size'", reader.mark("target_size"))
+            }
+        }
         return Limits(
             connections: reader.integer("connections"),
             connectionsPerAddress: reader.integer("connections_per_address"), headerSize: reader.size("header_size"),
+            targetSize: reader.size("target_size"), bodySize: reader.has("body_size") ? reader.size("body_size") : nil,
+            headTimeout: reader.duration("head_timeout"), minRate: reader.size("min_rate"),
             headers: reader.integer("headers") ?? 0, waiters: reader.integer("waiters") ?? 0,
             replayMemory: reader.size("replay_memory"), hotCache: reader.size("hot_cache"),
             subjects: reader.integer("subjects") ?? 0,

@@ -15,6 +15,7 @@ extension TreeDecoder {
         var listener = Listener(name: entry.key, mark: entry.mark, address: address)
         listener.mode = reader.word("mode")
         listener.unmatched = reader.word("unmatched")
+        listener.connections = reader.integer("connections")
         listener.forwardedFrom = reader.list("forwarded_from", AddressParser.network) ?? []
         if let versions = reader.texts("http") { listener.http = versions.compactMap(Listener.HTTPVersion.init) }
         if listener.http.isEmpty { error("'http' of \(place) is an empty list", reader.mark("http")) }
@@ -320,7 +321,7 @@ extension Listener {
         }
         self.init(
             name: name, mark: mark, address: address, tls: [], mode: .gateway, unmatched: .refuse, intercept: nil,
-            proxyProtocol: nil, forwardedFrom: [], http: versions)
+            proxyProtocol: nil, connections: nil, forwardedFrom: [], http: versions)
     }
 }
 

@@ -147,7 +147,7 @@ extension CallerConnection {
         upstream.start += answerHeadLength
         answerBegun = true
         record.answeredAt = loop.now
-        expect(by: loop.now + route.idleTimeout, kind: Deadline.stall)
+        expectProgress()
 
         // The head and the body's first piece leave in one write.
         let hasBody = !answerBody.isComplete
@@ -234,7 +234,7 @@ extension CallerConnection {
         }
         switch upstream.fill() {
         case .bytes:
-            if let route { expect(by: loop.now + route.idleTimeout, kind: Deadline.stall) }
+            expectProgress()
             return true
         case .notNow: return false
         case .ended:

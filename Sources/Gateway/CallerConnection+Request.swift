@@ -45,6 +45,7 @@ extension CallerConnection {
         guard !cursor.overflowed else { return answer(Fault(.bigHead)) }
         upstream.requests += 1
         record.sentAt = loop.now
+        pace = TransferPace()
         expect(by: loop.now + route.answerTimeout, kind: Deadline.answer)
         let head = UnsafeMutableRawBufferPointer(rebasing: buffers.scratch[..<cursor.count])
         guard
@@ -102,6 +103,7 @@ extension CallerConnection {
 
     /// Over HTTP/2 the end of a body is told beside it, whatever length was announced; nghttp2 compares the two.
     func beginRequestBody() {
+        bodyBytes = 0
         requestBody = lane == nil || requestFraming == .none ? BodyReader(requestFraming) : .untilClose
         requestComplete = requestBody.isComplete
     }
@@ -130,10 +132,9 @@ extension CallerConnection {
                 bodyAt = headLength
             }
             switch fill() {
-            case .bytes:
-                expect(by: loop.now + (route?.idleTimeout ?? 0), kind: answerBegun ? Deadline.stall : Deadline.answer)
+            case .bytes: expectProgress()
             case .notNow:
-                if let route { expect(by: loop.now + route.idleTimeout, kind: Deadline.stall) }
+                expectProgress()
                 return
             case .blockFull where makeRoomBehindHead(): break
             case .blockFull, .noBuffer: return answer(Fault(.outOfMemory, retryAfter: 1))
@@ -148,7 +149,7 @@ extension CallerConnection {
     /// The body of an HTTP/2 stream ends beside its bytes, and its trailers come with the end.
     private func endRequestBody(to upstream: UpstreamConnection) {
         requestComplete = true
-        expect(by: loop.now + (route?.answerTimeout ?? 0), kind: answerBegun ? Deadline.stall : Deadline.answer)
+        expectAnswer()
         let trailers = lane?.trailers ?? []
         let end = BodyReader.Step(trailers: ByteRange(0..<trailers.count), ended: true)
         let sent = trailers.withUnsafeBytes { raw in
@@ -190,9 +191,14 @@ extension CallerConnection {
         do throws(ChunkFault) {
             let step = try requestBody.next(raw)
             bodyAt += step.consumed
+            bodyBytes &+= UInt64(step.data.count)
+            guard bodyBytes <= data.limits.bodySize else {
+                fail(Fault(.bigBody))
+                return false
+            }
             if step.ended {
                 requestComplete = true
-                expect(by: loop.now + (route?.answerTimeout ?? 0), kind: answerBegun ? Deadline.stall : Deadline.answer)
+                expectAnswer()
             }
             let sent = upstream.sendBody(
                 raw, step, framing: requestFraming == .chunked ? .chunked : .none,
@@ -224,7 +230,7 @@ extension CallerConnection {
         switch fill() {
         case .bytes: return true
         case .notNow:
-            if let route { expect(by: loop.now + route.idleTimeout, kind: Deadline.stall) }
+            expectProgress()
             return false
         case .blockFull where retainsBody && growForReplay(block.count):
             return true

@@ -68,6 +68,11 @@ final class CallerConnection: Stream, UpstreamUser, HTTP2StreamUser {
     var upstreamAddress: LogAddress?
     var usedHTTP2 = false
     var record = ExchangeRecord()
+    /// How fast the bodies move, and until when none has to.
+    var pace = TransferPace()
+    var idleUntil: UInt64 = 0
+    /// Bytes of the request's body so far.
+    var bodyBytes: UInt64 = 0
     /// What is told of this connection; made with the first request.
     var hop: ForwardedHop?
 
@@ -115,7 +120,9 @@ final class CallerConnection: Stream, UpstreamUser, HTTP2StreamUser {
         if !readiness.isDisjoint(with: [.failed, .hungUp]), stage != .closing { return close() }
         guard flush() else { return close() }
         switch stage {
-        case .reading: readRequests()
+        case .reading:
+            if isFlushing, !hasPending { expectRequest() }
+            readRequests()
         case .exchanging:
             pump()
             continueIfReading()
@@ -135,13 +142,8 @@ final class CallerConnection: Stream, UpstreamUser, HTTP2StreamUser {
             perform(exchange.on(.refused(Fault(.tokenTimeout))))
         case Deadline.answer: fail(Fault(.upstreamTimeout))
         case Deadline.stall where stage == .tunnel: close()
-        case Deadline.stall:
-            // Whoever stalls: the caller that does not send its body, or does not read, or the upstream that does neither.
-            if !requestComplete, !answerBegun, upstream?.hasPending != true {
-                answer(Fault(.slowBody))
-            } else {
-                fail(Fault(.upstreamTimeout))
-            }
+        case Deadline.stall: stalled()
+        case Deadline.close where isFlushing && readsOn(): break
         default: close()
         }
         continueIfReading()
@@ -162,7 +164,7 @@ final class CallerConnection: Stream, UpstreamUser, HTTP2StreamUser {
                 if end > start {
                     if record.startedAt == 0 {
                         record.startedAt = loop.now
-                        expect(by: loop.now + DataLoop.headTimeout, kind: Deadline.head)
+                        expect(by: loop.now + data.limits.headTimeout, kind: Deadline.head)
                     }
                 } else {
                     if data.isDraining { return close() }
@@ -379,6 +381,12 @@ final class CallerConnection: Stream, UpstreamUser, HTTP2StreamUser {
         if let block, block.count > buffers.blockSize, left <= buffers.blockSize { shrinkBlock(left) }
         resetExchange()
         stage = .reading
+        // A slow reader is not idle while it reads.
+        if hasPending { expectFlush() } else { expectRequest() }
+    }
+
+    private func expectRequest() {
+        isFlushing = false
         expect(by: loop.now + DataLoop.idleCallerTimeout, kind: Deadline.idle)
     }
 
@@ -407,6 +415,7 @@ final class CallerConnection: Stream, UpstreamUser, HTTP2StreamUser {
         interimAnswers = 0
         upgrades = false
         usedHTTP2 = false
+        pace = TransferPace()
         upstreamAddress = nil
         record = ExchangeRecord()
         record.bytesInBefore = bytesIn
@@ -440,17 +449,14 @@ final class CallerConnection: Stream, UpstreamUser, HTTP2StreamUser {
     }
 
     private func finishClosing() {
-        let before = pendingCount
         guard flush() else { return close() }
         if let lane, lane.isFlushed { return close() }
         if hasPending || lane != nil {
-            // A slow reader gets its whole answer, as long as it reads at all.
-            if !isFlushing || pendingCount < before {
-                expect(by: loop.now + DataLoop.flushTimeout, kind: Deadline.close)
-            }
-            isFlushing = true
+            // A slow reader gets its whole answer, as long as it reads at the least rate.
+            if !isFlushing { expectFlush() }
             return
         }
+        isFlushing = false
         if !saidNoMore {
             saidNoMore = true
             expect(by: loop.now + DataLoop.lingerTimeout, kind: Deadline.close)
@@ -470,8 +476,10 @@ final class CallerConnection: Stream, UpstreamUser, HTTP2StreamUser {
             }
         }
     }
+    /// What a slow reader had still to take at the last look.
+    var leftToFlush = 0
     private var saidNoMore = false
-    private var isFlushing = false
+    var isFlushing = false
     private var drained = 0
 
     func close() {

@@ -17,6 +17,8 @@ struct CallerPeer: Sendable {
     var tls: CallerTLS?
     /// Under which address the connection is counted for `limits.connections_per_address`.
     var countedAs: SocketAddress?
+    /// Where it holds a place, if its listener's are counted.
+    var places: ListenerPlaces?
 }
 
 /// What the handshake with a caller found.

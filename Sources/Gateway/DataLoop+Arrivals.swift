@@ -23,10 +23,14 @@ extension DataLoop {
                 return loop.kernel.close(descriptor)
             }
         }
+        if let places = listener.places {
+            guard places.take() else { return turnAway(descriptor, listener: listener) }
+            peer.places = places
+        }
         // Behind a proxy all connections have its address; they are counted when it is known for whom they are.
         let isCounted = listener.proxyProtocol != nil || count(&peer)
         guard isCounted, connections < limits.connections else {
-            if isCounted { uncount(peer) }
+            uncount(peer)
             return turnAway(descriptor, listener: listener)
         }
         if listener.isUnix {
@@ -161,5 +165,6 @@ extension DataLoop {
 
     func uncount(_ peer: CallerPeer) {
         if let address = peer.countedAs { census?.leave(address) }
+        peer.places?.give()
     }
 }

@@ -43,7 +43,6 @@ final class DataLoop {
     /// Our mark in a `Via` field.
     let viaMark: [UInt8]
 
-    static let headTimeout: UInt64 = 10_000_000_000
     static let idleCallerTimeout: UInt64 = 75_000_000_000
     /// What a caller waits beyond the keeper's own deadline, so that the keeper's answer, which says more, comes first.
     static let tokenGrace: UInt64 = 1_000_000_000

@@ -20,6 +20,8 @@ extension CallerConnection {
         self.route = route
         // Admission before anything that costs us or the issuer something.
         if let fault = admit(to: route) { return answer(fault) }
+        // A body that is announced too large costs nobody a token or a connection.
+        if case .length(let length) = requestFraming, length > data.limits.bodySize { return answer(Fault(.bigBody)) }
         // What must not meet a credential is refused before one is looked up.
         if let fault = guardCredential(of: route) { return answer(fault) }
         prepareReplay(on: route)

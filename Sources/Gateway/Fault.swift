@@ -34,7 +34,8 @@ public struct Fault: Error, Sendable, Equatable {
 
     public enum Kind: String, Sendable, CaseIterable {
         // The caller's request.
-        case malformedRequest, unknownTransferCoding, unsupportedVersion, slowHead, slowBody, longTarget, bigHead
+        case malformedRequest, unknownTransferCoding, unsupportedVersion, slowHead, slowBody, longTarget, bigHead,
+            bigBody
         case unsafePath, traceRefused, noRoute, callerRefused, misdirected, crossSite, connectRefused, incompleteBody
         // The token.
         case issuerUnavailable, issuerAnswerInvalid, quarantined, secretUnreadable
@@ -50,7 +51,7 @@ public struct Fault: Error, Sendable, Equatable {
     public var side: Side {
         switch kind {
         case .malformedRequest, .unknownTransferCoding, .unsupportedVersion, .slowHead, .slowBody, .longTarget,
-            .bigHead,
+            .bigHead, .bigBody,
             .unsafePath, .traceRefused, .noRoute, .callerRefused, .misdirected, .crossSite, .connectRefused,
             .incompleteBody:
             .caller

@@ -36,6 +36,8 @@ extension Fault {
             .init(414, "URI Too Long", "long-target", "The request target is too long", closes: true)
         case .bigHead:
             .init(431, "Request Header Fields Too Large", "big-head", "The request head is too large", closes: true)
+        case .bigBody:
+            .init(413, "Content Too Large", "big-body", "The request body is too large", closes: true)
         case .traceRefused:
             .init(
                 405, "Method Not Allowed", "trace-refused", "TRACE is refused where a credential would go",

@@ -69,7 +69,9 @@ struct GatewayCompiler {
         let connections = limits.connections ?? max(64, (Hardening.descriptorLimit - 256) / 2)
         return DataLimits(
             connections: max(1, connections / loops), headerSize: limits.headerSize,
-            heads: HeadLimits(headSize: limits.headerSize, fields: limits.headers),
+            heads: HeadLimits(headSize: limits.headerSize, fields: limits.headers, target: limits.targetSize),
+            bodySize: limits.bodySize.map { UInt64($0) } ?? .max,
+            headTimeout: UInt64(clamping: limits.headTimeout.wholeNanoseconds), leastRate: limits.minRate,
             waiters: max(1, limits.waiters / loops),
             largeBytes: max(1 << 20, limits.replayMemory / loops), perAddress: limits.connectionsPerAddress)
     }

@@ -37,6 +37,12 @@ struct DataLimits: Sendable {
     var connections: Int
     var headerSize: Int
     var heads: HeadLimits
+    /// Bytes of a request body.
+    var bodySize: UInt64
+    /// Nanoseconds from the first byte of a request's head to its last one.
+    var headTimeout: UInt64
+    /// Bytes a second that whoever is waited for moves at least; zero: any byte will do.
+    var leastRate: Int
     /// Requests that may wait for a token.
     var waiters: Int
     /// Bytes of blocks beyond the ordinary size: bodies kept for a replay, big heads, output that a slow peer leaves behind.

@@ -37,7 +37,7 @@ struct ListenerCompiler {
                     },
                     proxyProtocol: listener.flatMap { proxyProtocol(of: $0) },
                     forwardedFrom: (listener?.forwardedFrom ?? []).compactMap { AddressRange($0) },
-                    protocols: protocols(of: listener)))
+                    connections: listener?.connections, protocols: protocols(of: listener)))
         }
         return plans
     }

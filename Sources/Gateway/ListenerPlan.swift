@@ -14,12 +14,15 @@ final class ListenerPlan: Sendable {
     let proxyProtocol: ProxyProtocolPlan?
     /// Whose `Forwarded` and `X-Forwarded-*` are believed, by `CallerPeer.address`; empty: nobody's.
     let forwardedFrom: [AddressRange]
+    /// Nil: as many as the loops may hold.
+    let places: ListenerPlaces?
     /// At least one.
     let protocols: [ApplicationProtocol]
 
     init(
         index: Int, address: SocketAddress, text: String, isUnix: Bool, isLoopback: Bool, routes: [RoutePlan],
         tls: ListenerTLS? = nil, proxyProtocol: ProxyProtocolPlan? = nil, forwardedFrom: [AddressRange] = [],
+        connections: Int? = nil,
         protocols: [ApplicationProtocol] = [.http1]
     ) {
         self.index = index
@@ -31,6 +34,7 @@ final class ListenerPlan: Sendable {
         self.tls = tls
         self.proxyProtocol = proxyProtocol
         self.forwardedFrom = forwardedFrom
+        places = connections.map { ListenerPlaces($0) }
         self.protocols = protocols
         needsArrival = tls != nil || proxyProtocol != nil || protocols == [.http2]
     }

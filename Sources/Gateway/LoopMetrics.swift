@@ -57,6 +57,7 @@ enum Glitch: String, CaseIterable, Sendable {
     case connectionLimit = "connection_limit"
     case arrivalLimit = "arrival_limit"
     case slowArrival = "slow_arrival"
+    case slowTransfer = "slow_transfer"
     case proxyHeader = "proxy_header"
     case clearTextOnTLS = "clear_text_on_tls"
     case handshakeFailed = "handshake_failed"

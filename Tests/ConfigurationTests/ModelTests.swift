@@ -9,7 +9,8 @@ import Testing
         #expect(
             configuration.limits
                 == Limits(
-                    connections: nil, connectionsPerAddress: nil, headerSize: 65536, headers: 128, waiters: 10000,
+                    connections: nil, connectionsPerAddress: nil, headerSize: 65536, targetSize: 8192, bodySize: nil,
+                    headTimeout: .seconds(10), minRate: 240, headers: 128, waiters: 10000,
                     replayMemory: 64 << 20, hotCache: 64 << 20, subjects: 10000, newSubjectsPerSecond: 10))
         #expect(configuration.log == Log(level: .info, format: .json, access: .off))
         #expect(configuration.shutdown == Shutdown(linger: .seconds(5), timeout: .seconds(25)))

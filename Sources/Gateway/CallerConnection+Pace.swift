@@ -1,0 +1,100 @@
+internal import HTTP1
+internal import HTTP2
+internal import Reactor
+
+/// Waiting for bodies: for the next byte, and for enough of them.
+extension CallerConnection {
+    /// The shortest window. In a shorter one a few bytes that come late would look like a drip.
+    static let leastWindow: UInt64 = 10_000_000_000
+
+    /// Something moved, or is to move next.
+    func expectProgress() {
+        guard let route else { return }
+        if !pace.isOpen { openPace() }
+        idleUntil = loop.now + route.idleTimeout
+        expect(by: min(idleUntil, windowEnd), kind: Deadline.stall)
+    }
+
+    private var windowEnd: UInt64 { pace.startedAt + max(route?.idleTimeout ?? 0, Self.leastWindow) }
+
+    /// The request has been sent: the answer's head comes next, unless it has come.
+    func expectAnswer() {
+        if answerBegun { return expectProgress() }
+        expect(by: loop.now + (route?.answerTimeout ?? 0), kind: Deadline.answer)
+    }
+
+    /// A window is over, or nothing was received for the route's idle timeout.
+    func stalled() {
+        let caller = side
+        let upstream = upstream?.side ?? .init()
+        let isOver = loop.now >= windowEnd
+        if isOver, let slow = slow(caller, upstream) {
+            data.noteGlitch(.slowTransfer)
+            switch slow {
+            case .callerSends: return fail(Fault(.slowBody))
+            case .callerReads: return close()
+            case .upstreamReads, .upstreamSends: return fail(Fault(.upstreamTimeout))
+            }
+        }
+        // Who takes what waits for it is not silent, though nothing can be received meanwhile.
+        if pace.wasRead(caller: caller, upstream: upstream) {
+            idleUntil = loop.now + (route?.idleTimeout ?? 0)
+        } else if loop.now >= idleUntil {
+            return idled()
+        }
+        if isOver { openPace() }
+        expect(by: min(idleUntil, windowEnd), kind: Deadline.stall)
+    }
+
+    private func slow(_ caller: TransferPace.Side, _ upstream: TransferPace.Side) -> TransferPace.Slow? {
+        pace.slow(
+            at: loop.now, rate: data.limits.leastRate, caller: caller, upstream: upstream, expecting: expected)
+    }
+
+    /// Whoever stalls: the caller that does not send its body, or does not read, or the upstream that does neither.
+    private func idled() {
+        if !requestComplete, !answerBegun, upstream?.hasPending != true {
+            answer(Fault(.slowBody))
+        } else {
+            fail(Fault(.upstreamTimeout))
+        }
+    }
+
+    private func openPace() {
+        pace.open(at: loop.now, caller: side, upstream: upstream?.side ?? .init())
+    }
+
+    private var expected: TransferPace.Expected {
+        var expected: TransferPace.Expected = []
+        // Once the answer has begun both may be speaking with each other. A stream of HTTP/2 that announces no length may be such a
+        // conversation too, and waits for events.
+        if !requestComplete, !answerBegun, lane == nil || requestFraming != .chunked { expected.insert(.requestBody) }
+        if answerBegun, case .length(_) = answerHeadFraming { expected.insert(.answerBody) }
+        return expected
+    }
+
+    // MARK: - The rest of an answer
+
+    func expectFlush() {
+        isFlushing = true
+        leftToFlush = lane?.pendingCount ?? pendingCount
+        expect(by: loop.now + DataLoop.flushTimeout, kind: Deadline.close)
+    }
+
+    /// Whether enough of what waits was taken since the last look; then there is another one.
+    func readsOn() -> Bool {
+        let left = lane?.pendingCount ?? pendingCount
+        let least = max(1, data.limits.leastRate * Int(DataLoop.flushTimeout / 1_000_000_000))
+        guard leftToFlush - left >= least else { return false }
+        expectFlush()
+        return true
+    }
+}
+
+extension Stream {
+    /// What has gone to and come from this peer so far.
+    fileprivate var side: TransferPace.Side {
+        let waiting = lane?.pendingCount ?? pendingCount
+        return TransferPace.Side(received: bytesIn, taken: bytesOut &- UInt64(waiting), waiting: waiting)
+    }
+}
