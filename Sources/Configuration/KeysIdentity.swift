@@ -64,7 +64,7 @@ extension Keys {
         name: "network", description: "Calls to the issuer.",
         keys: [
             KeySpec("tls", .block(tls), "How we connect."),
-            KeySpec("proxy", .text(.httpURL), "A proxy on the way."),
+            KeySpec("proxy", proxyValue, "An HTTP proxy on the way; off takes back the one under defaults."),
             KeySpec("timeout", .duration(atLeast: .milliseconds(1)), "For one whole call.", default: "10s"),
             KeySpec(
                 "allow_cleartext", .boolean, "Whether credentials may go over http: beyond this machine.",
@@ -72,6 +72,19 @@ extension Keys {
             KeySpec(
                 "resolve", .named(.hostName, .oneOrMore(.text(.ipAddress))),
                 "Addresses to use instead of asking the resolver, by host."),
+        ])
+
+    static let proxyValue = ValueType.either([.text(.proxy), .block(proxy)])
+
+    static let proxy = Block(
+        name: "proxy",
+        description: "An HTTP proxy on the way to a server: CONNECT for https:, absolute targets for http:.",
+        keys: [
+            KeySpec("url", .text(.httpURL), "http://host:port of the proxy.", required: true),
+            KeySpec("username", .text(.line), "For Basic at the proxy."),
+            KeySpec("password", .secret, "For Basic at the proxy; never sent to anybody else."),
+            KeySpec(
+                "except", .list(.text(.hostPattern)), "Hosts that are reached without it; exact, or *.x for one label."),
         ])
 
     static let tls = Block(

@@ -42,7 +42,8 @@ extension Keys {
             KeySpec(
                 "allow_cleartext", .boolean, "Whether the credential may go over http: beyond this machine.",
                 default: "false"),
-            KeySpec("proxy", .text(.httpURL), "A proxy on the way to the upstream."),
+            KeySpec(
+                "proxy", proxyValue, "An HTTP proxy on the way to the upstream; off takes back the one under defaults."),
             KeySpec("health", .unchecked, "Checks of the upstream."),
             KeySpec("callers", .either([.words(["local"]), .block(callers)]), "Who is admitted.", default: "local"),
             KeySpec(

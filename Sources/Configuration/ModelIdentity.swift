@@ -82,8 +82,7 @@ public struct TokenPolicy: Sendable, Equatable {
 /// `network`: calls to the issuer.
 public struct Network: Sendable, Equatable {
     public var tls: ClientTLS
-    /// Not built yet.
-    public var proxy: ServiceURL?
+    public var proxy: OutgoingProxy?
     /// For one whole call.
     public var timeout: Duration
     public var allowCleartext: Bool

@@ -90,8 +90,7 @@ public struct Route: Sendable, Equatable {
     public var tls: ClientTLS
     public var http: HTTPVersion
     public var allowCleartext: Bool
-    /// Not built yet.
-    public var proxy: ServiceURL?
+    public var proxy: OutgoingProxy?
     public var callers: Callers
     /// Not built yet.
     public var tokenStub: Bool

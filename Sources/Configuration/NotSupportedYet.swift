@@ -11,9 +11,8 @@ enum NotSupportedYet {
         "oauth2.client_auth=private_key_jwt", "oauth2.client_auth=client_secret_jwt", "oauth2.client_auth=tls",
 
         "token.connectivity=online", "token.connectivity=offline",
-        "network.proxy",
 
-        "route.subject", "route.proxy", "route.health", "route.token_stub",
+        "route.subject", "route.health", "route.token_stub",
         "on_rejected.large_body=expect_continue", "on_rejected.large_body=probe_head",
         "callers.token",
 

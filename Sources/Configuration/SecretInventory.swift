@@ -17,11 +17,13 @@ extension Configuration {
         for identity in identities {
             let owner = "identity '\(identity.name)'"
             for (key, reference) in identity.handshake.secrets { add(owner, key, identity.mark, reference) }
+            add(owner, "network.proxy.password", identity.mark, identity.network.proxy?.password)
             add(owner, "network.tls.key", identity.mark, identity.network.tls.identity?.key)
             add(owner, "network.tls.password", identity.mark, identity.network.tls.identity?.password)
         }
         for route in routes {
             let owner = "route '\(route.name)'"
+            add(owner, "proxy.password", route.mark, route.proxy?.password)
             add(owner, "tls.key", route.mark, route.tls.identity?.key)
             add(owner, "tls.password", route.mark, route.tls.identity?.password)
             add(owner, "callers.token", route.mark, route.callers.token)

@@ -12,6 +12,8 @@ enum TextForm: Sendable {
     /// An origin with an optional path prefix.
     case upstream
     case httpURL, redisURL
+    /// An http: URL or `off`.
+    case proxy
     case listen, listenAddress, endpoint, network, ipAddress
     /// A file's path.
     case path
@@ -50,6 +52,7 @@ extension TextForm {
         case .hostHeader: "'caller' or a host name"
         case .upstream: "an http: or https: origin with an optional path"
         case .httpURL: "an http: or https: URL"
+        case .proxy: "an http: URL, or off"
         case .redisURL: "a redis: or rediss: URL"
         case .listen: "an address such as 127.0.0.1:8080, unix:/path, or a listener's name"
         case .listenAddress: "an address such as 127.0.0.1:8080, [::1]:8080 or unix:/path"
@@ -87,6 +90,9 @@ extension TextForm {
         case .httpURL:
             let url = try AddressParser.url(text, schemes: [.http, .https])
             return "\(url.origin)\(url.target)"
+        case .proxy:
+            guard !["off", "false", "no"].contains(text) else { return "off" }
+            return try TextForm.httpURL.canonical(text)
         case .redisURL:
             let url = try AddressParser.url(text, schemes: [.rediss, .redis])
             return "\(url.origin)\(url.target)"

@@ -181,7 +181,7 @@ extension TreeDecoder {
             resolve[(try? AddressParser.host(entry.key)) ?? entry.key] = addresses
         }
         return Network(
-            tls: tls(reader), proxy: reader.httpURL("proxy"), timeout: reader.duration("timeout"),
+            tls: tls(reader), proxy: proxy(reader, place: "a network"), timeout: reader.duration("timeout"),
             allowCleartext: reader.boolean("allow_cleartext"), resolve: resolve)
     }
 

@@ -90,7 +90,13 @@ extension TreeDecoder {
         route.paths = reader.word("paths")
         route.http = reader.word("http")
         route.allowCleartext = reader.boolean("allow_cleartext")
-        route.proxy = reader.httpURL("proxy")
+        route.proxy = proxy(reader, place: place)
+        if let own = route.proxy, let upstream, !own.serves(upstream.origin.host) { route.proxy = nil }
+        if route.proxy != nil, upstream?.addresses.isEmpty == false {
+            error(
+                "'addresses' of \(place) has no meaning behind a 'proxy', which does the connecting",
+                reader.mark("proxy"))
+        }
         route.tokenStub = isStub
         checkRoute(route, reader, place: place)
         routes.append(route)

@@ -24,7 +24,10 @@ extension TreeDecoder {
             }
             return
         }
-        if let origin = route.to?.origin, origin.isCleartext, !origin.isLoopback, !route.allowCleartext {
+        // Behind a proxy nothing is loopback: the proxy reads it, and means its own.
+        if let origin = route.to?.origin, origin.isCleartext, !origin.isLoopback || route.proxy != nil,
+            !route.allowCleartext
+        {
             error(
                 "\(place) sends its credential in clear text to \(origin.host); use https:, or allow_cleartext: true",
                 reader.mark("to"))

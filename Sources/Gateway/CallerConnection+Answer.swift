@@ -54,6 +54,11 @@ extension CallerConnection {
         let status = data.responseHead.status
         let opensTunnel = upgrades && (upstream.lane == nil ? status == 101 : status == 200)
         if status < 200, !opensTunnel { return take(interim: status, length: length, from: upstream) }
+        if status == 407, upstream.group.plan.proxy != nil, !upstream.group.plan.usesTLS {
+            // The proxy's word to us; the caller has no part in it.
+            fail(Fault(.proxyRefused, receivedStatus: status))
+            return false
+        }
         answerStatus = opensTunnel ? 101 : status
         usedHTTP2 = upstream.lane != nil
         upstream.noteAnswer()

@@ -42,6 +42,10 @@ extension CallerConnection {
             }
             return perform(exchange.on(.withdrawn(slot: withdrawn)))
         }
+        // A tunnel has told the proxy already, and what goes through it is the upstream's.
+        if let group = self.upstream?.group, group.plan.proxy != nil, !group.plan.usesTLS {
+            cursor.addFields(group.proxyLine.span)
+        }
         guard !cursor.overflowed else { return answer(Fault(.bigHead)) }
         upstream.requests += 1
         record.sentAt = loop.now

@@ -7,6 +7,7 @@ internal import Telemetry
 /// is the blocking thread's.
 final class ClientKeyWatch: @unchecked Sendable {
     private let sets: [ClientKeys]
+    private let proxies: [ProxyCredential]
     private let loop: Loop
     private let blocking: BlockingThread
     private let events: EventLog
@@ -21,10 +22,11 @@ final class ClientKeyWatch: @unchecked Sendable {
 
     /// - Parameter changed: called on the loop when a set has another certificate.
     init(
-        _ sets: [ClientKeys], loop: Loop, blocking: BlockingThread, events: EventLog,
+        _ sets: [ClientKeys], proxies: [ProxyCredential], loop: Loop, blocking: BlockingThread, events: EventLog,
         changed: @escaping (ClientKeys) -> Void
     ) {
         self.sets = sets
+        self.proxies = proxies
         self.loop = loop
         self.blocking = blocking
         self.events = events
@@ -35,6 +37,7 @@ final class ClientKeyWatch: @unchecked Sendable {
 
     /// Says what is wrong from the start.
     func begin() {
+        for proxy in proxies { if let reason = proxy.current.fault { complain(ofProxy: reason) } }
         guard !sets.isEmpty else { return }
         for keys in sets { complain(of: keys, keys.files.indices.map { $0 }) }
         lookAtDates()
@@ -42,24 +45,27 @@ final class ClientKeyWatch: @unchecked Sendable {
 
     /// A folder with files of ours has changed.
     func look() {
-        guard !sets.isEmpty else { return }
+        guard !sets.isEmpty || !proxies.isEmpty else { return }
         guard !isReading else {
             again = true
             return
         }
         isReading = true
         let sets = self.sets
+        let proxies = self.proxies
         let loop = self.loop
         let taken = blocking.run { [self] in
             let outcomes = sets.map { $0.reload() }
+            let faults = proxies.compactMap { $0.reload() }
             // A full mailbox: loops see the new version all the same, only the word in the log is lost until the next look.
-            _ = loop.post { self.read(outcomes) }
+            _ = loop.post { self.read(outcomes, faults) }
         }
         if !taken { isReading = false }
     }
 
-    private func read(_ outcomes: [(changed: [Int], failed: [Int])]) {
+    private func read(_ outcomes: [(changed: [Int], failed: [Int])], _ faults: [String]) {
         isReading = false
+        for reason in faults { complain(ofProxy: reason) }
         for (keys, outcome) in zip(sets, outcomes) {
             complain(of: keys, outcome.failed)
             for index in outcome.changed {
@@ -85,6 +91,10 @@ final class ClientKeyWatch: @unchecked Sendable {
                     LogField("kept", .name(contents[index].certificate == nil ? "none" : "the one before")),
                 ])
         }
+    }
+
+    private func complain(ofProxy reason: String) {
+        events.error("password of a proxy cannot be read", [LogField("reason", .name(reason))])
     }
 
     // MARK: - Dates

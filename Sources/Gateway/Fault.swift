@@ -42,6 +42,7 @@ public struct Fault: Error, Sendable, Equatable {
         case interactionRequired, tokenTimeout, policyDenied, identityMisconfigured
         // The upstream.
         case upstreamUnresolvable, upstreamRefused, upstreamConnectTimeout, upstreamTLS, upstreamClosed
+        case proxyRefused
         case upstreamGarbage, upstreamBigHead, upstreamTimeout, upstreamRefusedCredential, upstreamRedirectedToLogin
         case loopDetected
         // Us.
@@ -59,7 +60,7 @@ public struct Fault: Error, Sendable, Equatable {
             .interactionRequired, .tokenTimeout, .policyDenied, .identityMisconfigured:
             .issuer
         case .upstreamUnresolvable, .upstreamRefused, .upstreamConnectTimeout, .upstreamTLS, .upstreamClosed,
-            .upstreamGarbage, .upstreamBigHead, .upstreamTimeout, .upstreamRefusedCredential,
+            .proxyRefused, .upstreamGarbage, .upstreamBigHead, .upstreamTimeout, .upstreamRefusedCredential,
             .upstreamRedirectedToLogin, .loopDetected:
             .upstream
         case .tooManyWaiters, .tooManyConnections, .draining, .outOfMemory, .internalFault:

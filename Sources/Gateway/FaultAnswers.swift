@@ -96,6 +96,9 @@ extension Fault {
             .init(502, "Bad Gateway", "upstream-tls", "TLS to the upstream failed", "tls_certificate_error")
         case .upstreamClosed:
             .init(502, "Bad Gateway", "upstream-closed", "The upstream closed the connection", "connection_terminated")
+        case .proxyRefused:
+            .init(
+                502, "Bad Gateway", "proxy-refused", "The proxy on the way refused", "connection_refused")
         case .upstreamGarbage:
             .init(
                 502, "Bad Gateway", "upstream-garbage", "The upstream's answer is not valid HTTP", "http_protocol_error"

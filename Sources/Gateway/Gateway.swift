@@ -74,7 +74,8 @@ public final class Gateway: Sendable {
                 markKey: opened.key, seed: UInt64.random(in: 0 ... .max)))
         let keeper = self.keeper
         keyWatch = ClientKeyWatch(
-            identityCompiler.keyCatalog.all, loop: keeperLoop, blocking: blocking, events: log.events
+            identityCompiler.keyCatalog.all, proxies: identityCompiler.proxyCatalog.all.compactMap(\.credential),
+            loop: keeperLoop, blocking: blocking, events: log.events
         ) { keys in keeper.assumeIsolated { $0.clientKeysChanged(keys) } }
         metrics = MetricBoard()
         let blocks = metrics.adopt(plan.metrics.schema, writers: loopCount)

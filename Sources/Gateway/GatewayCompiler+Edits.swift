@@ -14,7 +14,9 @@ extension GatewayCompiler {
         case .name(let name): edits.host = Array(name.utf8)
         case .caller: break
         }
-        edits.targetPrefix = Array(to.pathPrefix.utf8)
+        // A proxy is told the whole target where no tunnel leads through it (RFC 9112 section 3.2.2).
+        let isTarget = route.proxy != nil && to.origin.isCleartext
+        edits.targetPrefix = Array((isTarget ? "\(to.origin)" : "").utf8) + Array(to.pathPrefix.utf8)
         edits.stripPrefix = strippedPrefix(of: route)
         for name in route.headers.remove {
             guard let field = FieldName(name) else {

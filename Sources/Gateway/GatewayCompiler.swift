@@ -177,6 +177,7 @@ struct GatewayCompiler {
             index: upstreams.count, origin: "\(to.origin)", host: to.origin.host, port: to.origin.port,
             usesTLS: to.origin.scheme == .https, protocols: protocols(of: route),
             serverName: route.tls.serverName ?? to.origin.host,
+            proxy: route.proxy.map { identityCompiler.proxy($0) },
             endpoints: endpoints,
             authorities: route.tls.authorities.map { CertificateAuthority($0) },
             minimumVersion: route.tls.minVersion == .tls13 ? .v1_3 : .v1_2, legacyTLS: route.tls.legacy,

@@ -11,6 +11,7 @@ struct IdentityCompiler {
     let secretFiles: SecretFilePolicy
     let persists: Bool
     let keyCatalog = ClientKeyCatalog()
+    let proxyCatalog = ProxyCatalog()
 
     func compile(_ identity: ConfiguredIdentity, index: Int) throws(GatewayFault) -> KeptIdentity {
         let handshake = try handshake(of: identity, statuses: nil)
@@ -52,6 +53,10 @@ struct IdentityCompiler {
         } catch {
             throw GatewayFault("identity \(identity.name): \(error)")
         }
+    }
+
+    func proxy(_ settings: OutgoingProxy) -> ProxyPlan {
+        proxyCatalog.plan(settings, environment: environment, policy: secretFiles)
     }
 
     func clientKeys(_ files: [ClientKeyFiles]) -> ClientKeys? {
@@ -226,7 +231,7 @@ struct IdentityCompiler {
         return IssuerNetwork(
             authorities: network.tls.authorities.map { CertificateAuthority($0) },
             minimumVersion: network.tls.minVersion == .tls13 ? .v1_3 : .v1_2, legacyTLS: network.tls.legacy,
-            clientKeys: clientKeys(network.tls.identity.map { [$0] } ?? []),
+            clientKeys: clientKeys(network.tls.identity.map { [$0] } ?? []), proxy: network.proxy.map { proxy($0) },
             serverName: network.tls.serverName, timeout: UInt64(clamping: network.timeout.wholeNanoseconds),
             resolve: resolve)
     }

@@ -85,7 +85,7 @@ final class IssuerExchange: UpstreamUser {
             case .upstreamUnresolvable: .unresolvable
             case .upstreamRefused: .refused
             case .upstreamConnectTimeout: .timedOut
-            case .upstreamTLS, .secretUnreadable: .tls(group.lastTLSFailure ?? "handshake failed")
+            case .upstreamTLS, .secretUnreadable, .proxyRefused: .tls(group.lastTLSFailure ?? "handshake failed")
             default: .closed
             }
         finish(.failure(IssuerFault(kind, provablyUnsent: unsent)))
@@ -224,7 +224,9 @@ final class IssuerExchange: UpstreamUser {
     // MARK: - Writing
 
     private func requestMessage() -> [UInt8] {
-        var head = "\(call.method) \(call.url.path) HTTP/1.1\r\nHost: \(call.url.authority)\r\n"
+        let isProxied = group.plan.proxy != nil && !group.plan.usesTLS
+        let target = isProxied ? call.url.origin + call.url.path : call.url.path
+        var head = "\(call.method) \(target) HTTP/1.1\r\nHost: \(call.url.authority)\r\n"
         var hasAgent = false
         for field in call.headers {
             // The handshakes check their values; a line break here would still be a second header, so it is looked for once more.
@@ -237,8 +239,8 @@ final class IssuerExchange: UpstreamUser {
         if !hasAgent { head += "User-Agent: cardea\r\n" }
         head += "Accept: application/json\r\n"
         if !call.body.isEmpty || call.method == "POST" { head += "Content-Length: \(call.body.count)\r\n" }
-        head += "\r\n"
-        return Array(head.utf8) + call.body
+        let proxyLine = isProxied ? group.proxyLine : []
+        return Array(head.utf8) + proxyLine + [13, 10] + call.body
     }
 
     private func wipe(_ bytes: inout [UInt8]) {

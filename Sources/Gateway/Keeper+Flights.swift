@@ -91,7 +91,7 @@ extension Keeper {
             carriesPassword: false)
         let network = IssuerNetwork(
             authorities: route.upstream.authorities, minimumVersion: route.upstream.minimumVersion,
-            legacyTLS: route.upstream.legacyTLS, clientKeys: route.upstream.clientKeys,
+            legacyTLS: route.upstream.legacyTLS, clientKeys: route.upstream.clientKeys, proxy: route.upstream.proxy,
             serverName: route.upstream.serverName,
             timeout: identity.policy.network.timeout, resolve: [:], pinned: route.upstream.endpoints)
         let answer: IssuerAnswer
@@ -188,7 +188,9 @@ extension Keeper {
         let plan = UpstreamPlan(
             index: issuers.count, origin: url.origin, host: url.host, port: UInt16(clamping: url.port),
             usesTLS: url.isTLS,
-            serverName: network.serverName ?? url.host, endpoints: key.endpoints(of: url, network),
+            serverName: network.serverName ?? url.host,
+            proxy: network.proxy.flatMap { $0.serves(url.host) ? $0 : nil },
+            endpoints: key.endpoints(of: url, network),
             authorities: network.authorities, minimumVersion: network.minimumVersion, legacyTLS: network.legacyTLS,
             clientKeys: network.clientKeys,
             connectTimeout: min(network.timeout, 5_000_000_000), idleTimeout: 30_000_000_000)
@@ -208,6 +210,7 @@ struct IssuerKey: Hashable {
     let minimumVersion: TLSVersion
     let legacyTLS: Bool
     let clientKeys: ObjectIdentifier?
+    let proxy: ObjectIdentifier?
     let serverName: String?
     let resolve: [String: [SocketAddress]]
     let pinned: [UpstreamEndpoint]
@@ -218,6 +221,7 @@ struct IssuerKey: Hashable {
         minimumVersion = network.minimumVersion
         legacyTLS = network.legacyTLS
         clientKeys = network.clientKeys.map { ObjectIdentifier($0) }
+        proxy = network.proxy.map { ObjectIdentifier($0) }
         serverName = network.serverName
         resolve = network.resolve
         pinned = network.pinned

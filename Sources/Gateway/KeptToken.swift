@@ -113,6 +113,7 @@ struct IssuerNetwork: Sendable {
     var minimumVersion: TLSVersion
     var legacyTLS: Bool
     var clientKeys: ClientKeys?
+    var proxy: ProxyPlan?
     var serverName: String?
     /// Nanoseconds for one call, connect included.
     var timeout: UInt64

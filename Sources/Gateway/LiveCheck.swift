@@ -118,6 +118,7 @@ extension Keeper {
             case nil: plan.usesTLS ? "connected, certificate good" : "connected"
             case .upstreamTLS:
                 "TLS failed: \(group.lastTLSFailure ?? "handshake"); see tls.ca, tls.server_name, tls.legacy"
+            case .proxyRefused: "the proxy refused: \(group.lastTLSFailure ?? "")"
             case .secretUnreadable: "the client certificate cannot be used: \(group.lastTLSFailure ?? "")"
             case .upstreamUnresolvable: "the name does not resolve"
             case .upstreamConnectTimeout: "no answer in time"

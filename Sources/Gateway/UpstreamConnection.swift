@@ -43,7 +43,10 @@ final class UpstreamConnection: Stream, HTTP2StreamUser {
     /// Places that are left to try when this one cannot do TLS.
     private var others: [UpstreamAddress] = []
 
-    enum State { case connecting, handshaking, busy, idle, closed }
+    /// While it asks a proxy for a way through.
+    private var tunnel: ProxyTunnelBox?
+
+    enum State { case connecting, tunnelling, handshaking, busy, idle, closed }
 
     enum Deadline { static let connect: UInt8 = 1, idle: UInt8 = 2, user: UInt8 = 3 }
 
@@ -71,11 +74,49 @@ final class UpstreamConnection: Stream, HTTP2StreamUser {
         self.place = place
         self.others = others
         guard loop.handOver(attempt, to: self) else { return lose(Fault(.outOfMemory, retry: .unsent)) }
-        guard group.plan.usesTLS else { return becomeReady() }
         if let reason = group.missingKey {
             group.noteTLSFailure(reason)
             return lose(Fault(.secretUnreadable, retry: .unsent))
         }
+        guard group.plan.usesTLS else { return becomeReady() }
+        guard group.plan.proxy != nil else { return beginTLS() }
+        state = .tunnelling
+        canWrite = true
+        tunnel = ProxyTunnelBox()
+        let request = ProxyTunnel.request(authority: group.plan.authority, credential: group.proxyLine)
+        guard request.withUnsafeBytes({ send($0) }) else {
+            return tryElsewhere(Fault(.upstreamRefused, retry: .unsent))
+        }
+    }
+
+    /// Reads the proxy's answer.
+    private func advanceTunnel() {
+        while state == .tunnelling, let tunnel {
+            switch end > start ? tunnel.machine.judge(input.octets) : .needsMore {
+            case .open(let length):
+                start += length
+                self.tunnel = nil
+                releaseEmptyBlock()
+                return beginTLS()
+            case .skip(let length): start += length
+            case .refused(let status):
+                group.noteTLSFailure("the proxy answered CONNECT with \(status)")
+                return lose(Fault(.proxyRefused, retry: .unsent, receivedStatus: status))
+            case .broken: return lose(Fault(.upstreamGarbage, retry: .unsent))
+            case .needsMore:
+                compact()
+                switch fill() {
+                case .bytes: continue
+                case .notNow: return
+                case .noBuffer: return lose(Fault(.outOfMemory, retry: .unsent, retryAfter: 1))
+                case .ended, .truncated, .failed, .blockFull:
+                    return tryElsewhere(Fault(.upstreamClosed, retry: .unsent))
+                }
+            }
+        }
+    }
+
+    private func beginTLS() {
         keyVersion = group.keyVersion
         do {
             tls = try group.makeTLS(descriptor: descriptor, upgrades: insistsOnHTTP1)
@@ -115,6 +156,10 @@ final class UpstreamConnection: Stream, HTTP2StreamUser {
         place.inFlight -= 1
         self.place = nil
         tls = nil
+        tunnel = nil
+        start = 0
+        end = 0
+        inputEnded = false
         loop.closeDescriptor(of: self)
         canRead = false
         canWrite = false
@@ -207,6 +252,9 @@ final class UpstreamConnection: Stream, HTTP2StreamUser {
     override func ready(_ readiness: Readiness) {
         note(readiness)
         switch state {
+        case .tunnelling:
+            guard flush() else { return tryElsewhere(Fault(.upstreamClosed, retry: .unsent)) }
+            advanceTunnel()
         case .handshaking:
             advanceHandshake()
         case .busy:

@@ -30,6 +30,9 @@ final class UpstreamGroup {
     /// Of the client keys that `tls` was made with.
     private(set) var keyVersion: UInt64 = 0
     private var upgradeTLS: TLSClientConfiguration?
+    /// What the proxy gets of us with each request or tunnel; empty for none.
+    private(set) var proxyLine: [UInt8] = []
+    private var proxyVersion: UInt64 = 0
     /// They wait for the first address.
     private var unresolved: [UpstreamConnection] = []
     private(set) var lastTLSFailure: String?
@@ -58,6 +61,10 @@ final class UpstreamGroup {
         // Here and not only where a connection is made: a pool that is always warm must notice that its name has moved.
         if loop.now >= schedule.nextDue { askForNames() }
         if let keys = plan.clientKeys, keys.version != keyVersion { renewKeys(keys) }
+        if let credential = plan.proxy?.credential, credential.version != proxyVersion {
+            proxyVersion = credential.version
+            proxyLine = credential.current.line ?? []
+        }
         if !fresh, let connection = takeIdle() {
             connection.takeUp(user)
             return connection
@@ -261,6 +268,9 @@ final class UpstreamGroup {
 
     /// Why the certificates that the server may ask for cannot be had; nil when there is one, or none is configured.
     var missingKey: String? {
+        if let credential = plan.proxy?.credential, proxyLine.isEmpty {
+            return "proxy password: \(credential.current.fault ?? "not read")"
+        }
         guard let keys = plan.clientKeys else { return nil }
         let entries = keys.contents
         return entries.contains { $0.certificate != nil } ? nil : entries.compactMap(\.fault).first ?? "not read"

@@ -12,6 +12,8 @@ final class UpstreamPlan: Sendable {
     let protocols: Protocols
     /// Name for SNI and the certificate check.
     let serverName: String
+    /// What stands between; its address is then where to connect.
+    let proxy: ProxyPlan?
     /// Where to connect; never empty.
     let endpoints: [UpstreamEndpoint]
     let authorities: [CertificateAuthority]
@@ -26,6 +28,9 @@ final class UpstreamPlan: Sendable {
     let requestsPerConnection = 100_000
     let idleConnections = 256
 
+    /// The host with its port, as CONNECT names it.
+    var authority: String { "\(host.contains(":") ? "[\(host)]" : host):\(port)" }
+
     enum Protocols: Sendable {
         case http1
         /// Without TLS by prior knowledge (RFC 9113 §3.3), otherwise nothing else is offered.
@@ -37,7 +42,7 @@ final class UpstreamPlan: Sendable {
     /// - Parameter endpoints: empty: the origin's own host and port.
     init(
         index: Int, origin: String, host: String, port: UInt16, usesTLS: Bool, protocols: Protocols = .http1,
-        serverName: String,
+        serverName: String, proxy: ProxyPlan? = nil,
         endpoints: [UpstreamEndpoint],
         authorities: [CertificateAuthority], minimumVersion: TLSVersion, legacyTLS: Bool,
         clientKeys: ClientKeys?, connectTimeout: UInt64, idleTimeout: UInt64
@@ -47,9 +52,15 @@ final class UpstreamPlan: Sendable {
         self.host = host
         self.port = port
         self.usesTLS = usesTLS
-        self.protocols = protocols
+        // Through a proxy a server without TLS is a request's target, and the proxy speaks HTTP/1.1.
+        self.protocols = proxy != nil && !usesTLS ? .http1 : protocols
         self.serverName = serverName
-        self.endpoints = endpoints.isEmpty ? [UpstreamEndpoint(host: host, port: port)] : endpoints
+        self.proxy = proxy
+        if let proxy {
+            self.endpoints = [proxy.endpoint]
+        } else {
+            self.endpoints = endpoints.isEmpty ? [UpstreamEndpoint(host: host, port: port)] : endpoints
+        }
         self.authorities = authorities
         self.minimumVersion = minimumVersion
         self.legacyTLS = legacyTLS
@@ -73,7 +84,8 @@ enum UpstreamEndpoint: Hashable, Sendable {
 extension UpstreamPlan {
     /// Whether a connection made for one may serve the other: everything that decides where it goes and whom it trusts is equal.
     func reaches(sameAs other: UpstreamPlan) -> Bool {
-        origin == other.origin && protocols == other.protocols && serverName == other.serverName
+        origin == other.origin && proxy === other.proxy && protocols == other.protocols
+            && serverName == other.serverName
             && endpoints == other.endpoints
             && authorities == other.authorities && minimumVersion == other.minimumVersion
             && legacyTLS == other.legacyTLS && clientKeys === other.clientKeys

@@ -67,6 +67,15 @@ extension OutputCursor {
         }
     }
 
+    /// Puts whole field lines before the empty line that ends a head.
+    /// - Precondition: a head has been written.
+    public mutating func addFields(_ lines: Span<UInt8>) {
+        guard !overflowed else { return }
+        rewind(to: count - 2)
+        append(lines)
+        append("\r\n")
+    }
+
     /// Takes back what was written since `count` was `mark`. An overflow stays one.
     mutating func rewind(to mark: Int) {
         precondition(mark <= count)

@@ -32,9 +32,7 @@ import Testing
             .oauth2("dpop=true", "\(Trial.oauth2), dpop: yes"),
             Case("token.connectivity=online", Trial.around(top: "defaults: {token: {connectivity: online}}")),
             Case("token.connectivity=offline", Trial.around(top: "defaults: {token: {connectivity: offline}}")),
-            Case("network.proxy", Trial.around(top: "defaults: {network: {proxy: \"http://p:1\"}}")),
             .route("route.subject", "callers: local, subject: {from_header: X-User}"),
-            .route("route.proxy", "proxy: \"http://p:1\""),
             .route("route.health", "health: {anything: 1}"),
             .route("on_rejected.large_body=expect_continue", "on_rejected: {large_body: expect_continue}"),
             .route("on_rejected.large_body=probe_head", "on_rejected: {large_body: probe_head}"),
@@ -77,7 +75,7 @@ import Testing
                 )
             ).draft?.routes.first)
         #expect(route.http == .http2)
-        #expect(route.proxy?.origin.host == "p")
+        #expect(route.proxy?.host == "p")
         #expect(route.subject == .header("X-User"))
         #expect(route.rewrite == .init(stripPrefix: "/x", response: true))
         #expect(route.inject == .cookie(name: "t"))

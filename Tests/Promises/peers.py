@@ -144,3 +144,16 @@ def free_ports(count):
         if port not in ports:
             ports.append(port)
     return ports
+
+
+def tinyproxy(folder, port, user=None, password=None):
+    """An HTTP proxy that writes down where it connects: `folder`/proxy.log."""
+    folder = pathlib.Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    lines = [f"Port {port}", "Listen 127.0.0.1", "Allow 127.0.0.1", "Timeout 60", "LogLevel Connect"]
+    lines += [f"LogFile \"{folder / 'proxy.log'}\"", "MaxClients 50"]
+    if user:
+        lines.append(f"BasicAuth {user} {password}")
+    (folder / "tinyproxy.conf").write_text("\n".join(lines) + "\n")
+    binary = executable("CARDEA_TINYPROXY", "tinyproxy", "apt-get install tinyproxy-bin")
+    return Program([binary, "-d", "-c", str(folder / "tinyproxy.conf")], folder, [("127.0.0.1", port)])

@@ -1,0 +1,37 @@
+/// `proxy` of a route or a network: the HTTP proxy on the way to a server.
+public struct OutgoingProxy: Sendable, Hashable {
+    /// Always clear text: TLS to the server runs through it end to end.
+    public var host: String
+    public var port: UInt16
+    /// For Basic; both or none.
+    public var username: String?
+    public var password: SecretReference?
+    /// Hosts that are reached without it.
+    public var except: [Exception]
+
+    /// A host by its name, or the names one label below a suffix that begins with a dot.
+    public enum Exception: Sendable, Hashable {
+        case exact(String)
+        case oneLabel(String)
+    }
+
+    public init(host: String, port: UInt16, username: String?, password: SecretReference?, except: [Exception]) {
+        self.host = host
+        self.port = port
+        self.username = username
+        self.password = password
+        self.except = except
+    }
+
+    /// - Parameter host: lower case, without brackets.
+    public func serves(_ host: String) -> Bool {
+        !except.contains { exception in
+            switch exception {
+            case .exact(let name): host == name
+            case .oneLabel(let suffix):
+                host.hasSuffix(suffix) && host.utf8.count > suffix.utf8.count
+                    && !host.dropLast(suffix.count).contains(".")
+            }
+        }
+    }
+}

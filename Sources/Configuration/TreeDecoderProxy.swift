@@ -1,0 +1,39 @@
+extension TreeDecoder {
+    /// The `proxy` of a route or a network. `off` takes back the one under `defaults`.
+    mutating func proxy(_ parent: BlockReader, place: String) -> OutgoingProxy? {
+        guard let value = parent.entry("proxy")?.value else { return nil }
+        let mark = parent.mark("proxy")
+        guard value.map != nil else {
+            if ["off", "false", "no"].contains(value.scalar?.text ?? "") { return nil }
+            return parent.httpURL("proxy").flatMap { proxy(at: $0, mark, place) }
+        }
+        let reader = parent.inside("proxy", Keys.proxy)
+        require(reader, "'proxy' of \(place)")
+        guard let url = reader.httpURL("url"), var proxy = proxy(at: url, reader.mark("url"), place) else { return nil }
+        proxy.username = reader.text("username")
+        proxy.password = reader.secret("password")
+        if reader.has("username") != reader.has("password") {
+            error("'proxy' of \(place) needs both 'username' and 'password', or neither", mark)
+        }
+        if proxy.username?.contains(":") == true {
+            error("'username' in 'proxy' of \(place) must not have a colon (RFC 7617)", reader.mark("username"))
+        }
+        for pattern in reader.list("except", AddressParser.hostPattern) ?? [] {
+            switch pattern {
+            case .exact(let name): proxy.except.append(.exact(name))
+            case .oneLabel(let suffix): proxy.except.append(.oneLabel(suffix))
+            }
+        }
+        return proxy
+    }
+
+    private mutating func proxy(at url: ServiceURL, _ mark: Mark, _ place: String) -> OutgoingProxy? {
+        guard url.origin.scheme == .http else {
+            error("'proxy' of \(place) must be an http: URL; TLS to the server runs through it end to end", mark)
+            return nil
+        }
+        if url.path != "/" || url.query != nil { error("'proxy' of \(place) must not have a path or a query", mark) }
+        return OutgoingProxy(
+            host: url.origin.host, port: url.origin.port, username: nil, password: nil, except: [])
+    }
+}
