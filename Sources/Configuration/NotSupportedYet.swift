@@ -10,8 +10,6 @@ enum NotSupportedYet {
         "oauth2.grant=authorization_code", "oauth2.grant=device_code",
         "oauth2.client_auth=private_key_jwt", "oauth2.client_auth=client_secret_jwt", "oauth2.client_auth=tls",
 
-        "token.connectivity=online", "token.connectivity=offline",
-
         "route.subject", "route.health", "route.token_stub",
         "on_rejected.large_body=expect_continue", "on_rejected.large_body=probe_head",
         "callers.token",

@@ -36,7 +36,8 @@ final class DataLoop {
     var lastHandshakeFailure = ""
     private(set) var sessions: [ObjectIdentifier: CallerSession] = [:]
     private(set) var isDraining = false
-    let local: LocalAddresses
+    /// Replaced when an address comes or goes.
+    var local: LocalAddresses
     let census: AddressCensus?
 
     let pseudonym: String

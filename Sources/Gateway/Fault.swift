@@ -3,7 +3,7 @@
 ///
 /// `FaultAnswers.swift` alone maps faults to what a caller sees.
 public struct Fault: Error, Sendable, Equatable {
-    public let kind: Kind
+    public internal(set) var kind: Kind
     public let retry: Retry
     /// Seconds for `Retry-After`; nil: the field is left out.
     public var retryAfter: Int?
@@ -38,7 +38,7 @@ public struct Fault: Error, Sendable, Equatable {
             bigBody
         case unsafePath, traceRefused, noRoute, callerRefused, misdirected, crossSite, connectRefused, incompleteBody
         // The token.
-        case issuerUnavailable, issuerAnswerInvalid, quarantined, secretUnreadable
+        case issuerUnavailable, issuerAnswerInvalid, quarantined, secretUnreadable, secretUnusable
         case interactionRequired, tokenTimeout, policyDenied, identityMisconfigured
         // The upstream.
         case upstreamUnresolvable, upstreamRefused, upstreamConnectTimeout, upstreamTLS, upstreamClosed
@@ -56,7 +56,7 @@ public struct Fault: Error, Sendable, Equatable {
             .unsafePath, .traceRefused, .noRoute, .callerRefused, .misdirected, .crossSite, .connectRefused,
             .incompleteBody:
             .caller
-        case .issuerUnavailable, .issuerAnswerInvalid, .quarantined, .secretUnreadable,
+        case .issuerUnavailable, .issuerAnswerInvalid, .quarantined, .secretUnreadable, .secretUnusable,
             .interactionRequired, .tokenTimeout, .policyDenied, .identityMisconfigured:
             .issuer
         case .upstreamUnresolvable, .upstreamRefused, .upstreamConnectTimeout, .upstreamTLS, .upstreamClosed,

@@ -70,6 +70,10 @@ extension Fault {
         case .secretUnreadable:
             .init(
                 503, "Service Unavailable", "secret-unreadable", "A secret cannot be read", "proxy_configuration_error")
+        case .secretUnusable:
+            .init(
+                503, "Service Unavailable", "secret-unusable", "A secret is not fit to be sent",
+                "proxy_configuration_error")
         case .interactionRequired:
             .init(503, "Service Unavailable", "login-required", "A person must log in", "proxy_internal_response")
         case .policyDenied:

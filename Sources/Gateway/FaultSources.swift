@@ -33,3 +33,14 @@ extension Fault {
         }
     }
 }
+
+extension Fault.Kind {
+    /// Nil unless a secret of ours was the reason.
+    init?(secret failure: Handshakes.GrantFailure) {
+        switch failure {
+        case .secretUnreadable: self = .secretUnreadable
+        case .secretUnusable: self = .secretUnusable
+        default: return nil
+        }
+    }
+}

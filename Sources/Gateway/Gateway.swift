@@ -134,6 +134,7 @@ public final class Gateway: Sendable {
             keeper.assumeIsolated { $0.takeUp(seeds, for: loops) }
         }
         watchSecrets()
+        watchAddresses()
         let watch = CertificateWatch(plan.listeners, loop: keeperLoop, blocking: keeper.blocking, events: events)
         watch.start()
         do {
@@ -157,6 +158,16 @@ public final class Gateway: Sendable {
             keeper.assumeIsolated { $0.secretsMayHaveChanged() }
             keyWatch.look()
         }
+    }
+
+    private func watchAddresses() {
+        let loops = self.loops
+        let watch = AddressWatch(loop: keeperLoop)
+        watch.changed = { local in
+            // A full mailbox loses the news; the next change brings them again.
+            for loop in loops { _ = loop.value.loop.post { loop.value.local = local } }
+        }
+        if !watch.begin() { events.warn("addresses that are added later do not count as local") }
     }
 
     /// Addresses that are listened on, as configured.

@@ -23,7 +23,11 @@ extension Keeper {
         if token.identity.policy.kind == .fixed, token.line == nil {
             if token.isLoading { return token.onLoaded.append { $0.needed(token, from: loop) } }
             if now > token.loadedAt + 1_000_000_000 { loadFixed(token) }
-            return order(.settled(slot: slot, .fault(Fault(.secretUnreadable, retryAfter: 1))), to: loop)
+            return order(
+                .settled(
+                    slot: slot,
+                    .fault(Fault(token.secretFault ?? .secretUnreadable, retryAfter: 1, detail: token.lastFailure))),
+                to: loop)
         }
         apply(token.machine.missed(from: loop, at: now), to: token)
     }
@@ -278,7 +282,7 @@ extension Keeper {
                     if now > token.loadedAt + 1_000_000_000 { loadFixed(token) }
                     answer(
                         Ticket(loop: ticket.loop, number: ticket.number),
-                        .fault(Fault(.secretUnreadable, retryAfter: 1)))
+                        .fault(Fault(token.secretFault ?? .secretUnreadable, retryAfter: 1, detail: token.lastFailure)))
                     continue
                 }
                 answer(

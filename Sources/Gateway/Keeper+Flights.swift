@@ -46,7 +46,7 @@ extension Keeper {
 
     private func land(_ flight: Flight, _ token: KeptToken, _ grant: AccessGrant, challenge: Handshakes.Challenge?) {
         let lifetime = token.identity.policy.lifetime.lifetime(
-            sentAt: grant.sentAt, expiresIn: grant.lifetime.map { Int64(clamping: $0 / 1_000_000_000) },
+            sentAt: grant.sentAt, expiresIn: seconds(of: grant, token.identity),
             jitter: UInt32.random(in: 0 ... .max))
         let generation = generations.next()
         let line = grant.token.withBytes { bytes in
@@ -54,6 +54,7 @@ extension Keeper {
         }
         token.landing = (generation, Secret(line))
         token.lastFailure = nil
+        token.secretFault = nil
         token.grants += 1
         token.identity.grants += 1
         token.identity.lastFailure = nil
@@ -67,8 +68,24 @@ extension Keeper {
             to: token)
     }
 
+    /// What the issuer said, or else the token itself. Its `exp` is a time of the issuer's clock, which is corrected by what is known of
+    /// that clock; and no token lives longer than from its `iat` to its `exp`, whatever the clocks say.
+    private func seconds(of grant: AccessGrant, _ identity: KeptIdentity) -> Int64? {
+        if let lifetime = grant.lifetime { return Int64(clamping: lifetime / 1_000_000_000) }
+        guard let stated = grant.statedTimes else { return nil }
+        let skew = identity.issuer.flatMap { skews["\($0.host):\($0.port)"] } ?? ClockSkew()
+        let waited = Int64(clamping: (now - min(now, grant.sentAt)) / 1_000_000_000)
+        let left = skew.remaining(until: stated.expires, wall: wall / 1000)
+        let whole = stated.issued.map { stated.expires.subtractingReportingOverflow($0) }
+        let life = whole.flatMap { $0.overflow || $0.partialValue <= 0 ? nil : $0.partialValue }
+        // Over by our clock on arrival: then it is our clock that is wrong.
+        guard left > 0 else { return life }
+        return min(left.addingReportingOverflow(waited).partialValue, life ?? .max)
+    }
+
     private func fail(_ flight: Flight, _ token: KeptToken, _ failure: Handshakes.GrantFailure) {
         token.lastFailure = "\(failure)"
+        token.secretFault = Fault.Kind(secret: failure)
         token.identity.lastFailure = "\(failure)"
         token.identity.failures += 1
         apply(token.machine.failed(flight.token, Tokens.GrantFailure(failure), at: now), to: token)
@@ -134,6 +151,7 @@ extension Keeper {
             }
             token.line = (generations.next(), Secret(line))
             token.lastFailure = nil
+            token.secretFault = nil
             if token.probation == nil || token.probation?.state == .proven { publishFixed(token) }
             if token.probation?.state == .unproven, attemptsRefused(token.identity) {
                 // Refused before a restart: a process that starts again and again would lock the account.
@@ -145,6 +163,7 @@ extension Keeper {
         } catch {
             token.lastFailure = "\(error)"
             token.identity.lastFailure = "\(error)"
+            token.secretFault = Fault.Kind(secret: error)
             events.error(
                 "secret cannot be read",
                 [LogField("identity", .name(token.identity.plan.name)), LogField("reason", .name("\(error)"))])
@@ -171,6 +190,43 @@ extension Keeper {
     // MARK: - Calls to issuers
 
     func call(_ call: IssuerCall, network: IssuerNetwork) async throws(IssuerFault) -> IssuerAnswer {
+        let origin = call.url.origin
+        if case .refuse(let wait)? = breakers[origin]?.ask(at: now) {
+            throw IssuerFault(.suspended(seconds: Int(clamping: wait / 1_000_000_000 + 1)), provablyUnsent: true)
+        }
+        do throws(IssuerFault) {
+            let answer = try await send(call, network: network)
+            let isJudged = answer.status < 500 && answer.status != 429
+            note(isJudged: isJudged, retryAfter: answer.retryAfter, of: origin)
+            if let time = answer.issuerTime {
+                skews["\(call.url.host):\(call.url.port)", default: ClockSkew()].learn(
+                    issuerDate: time, wall: wall / 1000)
+            }
+            return answer
+        } catch {
+            // Our own limits say nothing of the issuer.
+            switch error.kind {
+            case .overloaded, .cancelled: breakers[origin]?.notSent()
+            default: note(isJudged: false, retryAfter: nil, of: origin)
+            }
+            throw error
+        }
+    }
+
+    private func note(isJudged: Bool, retryAfter seconds: Int?, of origin: String) {
+        guard !isJudged else {
+            breakers[origin]?.answered()
+            return
+        }
+        let wait = seconds.map { UInt64(max(0, $0)) * 1_000_000_000 }
+        let pause = breakers[origin, default: Breaker(seed: seed)].failed(retryAfter: wait, at: now)
+        guard let pause else { return }
+        events.warn(
+            "issuer keeps failing",
+            [LogField("issuer", .name(origin)), LogField("pause_ms", .count(Int64(clamping: pause / 1_000_000)))])
+    }
+
+    private func send(_ call: IssuerCall, network: IssuerNetwork) async throws(IssuerFault) -> IssuerAnswer {
         let group = issuerGroup(call.url, network)
         guard group.open < 64 || !group.idle.isEmpty else { throw IssuerFault(.overloaded, provablyUnsent: true) }
         let result = await withCheckedContinuation { continuation in
@@ -258,7 +314,7 @@ extension Tokens.GrantFailure {
         case .timedOut: self = .timedOut
         // Without a challenge nothing can be asked; the next one brings it.
         case .challengeNeeded: self = .notPermitted(retryAfter: .seconds(1))
-        case .secretUnreadable: self = .issuerUnavailable(retryAfter: .seconds(1))
+        case .secretUnreadable, .secretUnusable: self = .issuerUnavailable(retryAfter: .seconds(1))
         case .internal: self = .issuerAnswerInvalid
         }
     }

@@ -26,6 +26,10 @@ actor Keeper: KeeperInbox {
     var tokens: [AccessKey: KeptToken] = [:]
     var tokensBySlot: [Slot: KeptToken] = [:]
     var issuers: [IssuerKey: UpstreamGroup] = [:]
+    /// By origin, as URLs write it.
+    var breakers: [String: Breaker] = [:]
+    /// By host and port.
+    var skews: [String: ClockSkew] = [:]
     var lanes: [SessionLane: KeptLane] = [:]
     var sessions: [SessionKey: KeptSession] = [:]
     var durables: [DurableKey: LayerMaterial] = [:]
@@ -215,10 +219,21 @@ actor Keeper: KeeperInbox {
     func tokenAnswer(_ outcome: Outcome, of token: KeptToken) -> TokenAnswer {
         switch outcome {
         case .ready(_, let justGranted): .use(slot: token.slot, justGranted: justGranted)
-        case .failed(let failure, let wait): .fault(Fault(failure, retryAfter: wait, detail: token.lastFailure))
+        case .failed(let failure, let wait): .fault(fault(failure, retryAfter: wait, of: token))
         case .final: .final
         case .moved: .fault(Fault(.issuerUnavailable, retryAfter: 1))
         }
+    }
+
+    private func fault(_ failure: Tokens.GrantFailure, retryAfter wait: UInt64?, of token: KeptToken) -> Fault {
+        var fault = Fault(failure, retryAfter: wait, detail: token.lastFailure)
+        if token.identity.policy.access.connectivity == .offline {
+            fault.detail =
+                "identity \(token.identity.plan.name) is configured to be offline, and there is no valid token"
+        }
+        // The machine waits as it does for an issuer; who must act is the operator.
+        if fault.kind == .issuerUnavailable, let secret = token.secretFault { fault.kind = secret }
+        return fault
     }
 
     private func alarm(of token: KeptToken) -> Alarm {

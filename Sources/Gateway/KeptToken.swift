@@ -32,6 +32,8 @@ final class KeptToken: @unchecked Sendable {
     var alarm: Alarm?
     var grants: UInt64 = 0
     var lastFailure: String?
+    /// Where the last failure was a secret of ours and not the issuer.
+    var secretFault: Fault.Kind?
     /// When a fixed credential's secret was last read.
     var loadedAt: UInt64 = 0
     var isLoading = false

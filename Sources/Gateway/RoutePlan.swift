@@ -133,8 +133,9 @@ final class IdentityPlan: Sendable {
         isChallengeDriven = handshake.isChallengeDriven
         isTokenless = handshake.scheme == "client_certificate"
         refusesByStatus = statuses != nil && ["static", "basic", "client_certificate"].contains(handshake.scheme)
-        // A 401 to a fixed credential is a refusal whatever else the route counts as one.
-        inspectedStatuses = refusesByStatus ? (statuses ?? []) + [401] : statuses ?? handshake.inspectedStatuses
+        // A password whose refusals are not counted would be sent until the account is locked, whatever else the route counts as one.
+        let always = refusesByStatus && handshake.scheme == "basic" ? [401] : []
+        inspectedStatuses = (statuses ?? handshake.inspectedStatuses) + always
         self.acquireTimeout = acquireTimeout
         self.reportsSuccess = reportsSuccess
         self.resourceFromCaller = resourceFromCaller

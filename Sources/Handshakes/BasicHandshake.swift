@@ -25,11 +25,13 @@ public struct BasicHandshake: Handshake {
     ) async throws(GrantFailure) -> AccessGrant {
         let password = try await ledger.secret("password")
         guard password.isText else {
-            throw .secretUnreadable(name: "password", reason: "not UTF-8, or with a control character")
+            throw .secretUnusable(name: "password", reason: "not UTF-8, or with a control character")
         }
         var token = Self.credentials(user: Array(username.utf8), password: password)
         guard token.count <= TokenAlphabet.longest else {
-            throw .secretUnreadable(name: "password", reason: "too long")
+            throw .secretUnusable(
+                name: "password",
+                reason: "\(token.count) bytes with the user name, at most \(TokenAlphabet.longest) fit")
         }
         return AccessGrant(
             token: Secret(taking: &token), tokenType: "Basic", lifetime: AccessGrant.longestLifetime,

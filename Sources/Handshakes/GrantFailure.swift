@@ -15,6 +15,8 @@ public enum GrantFailure: Error, Sendable, Equatable {
     /// A challenge-driven token was wanted without a challenge.
     case challengeNeeded
     case secretUnreadable(name: String, reason: String)
+    /// It was read, and is not fit to be sent.
+    case secretUnusable(name: String, reason: String)
     case `internal`(reason: String)
 }
 
@@ -32,6 +34,7 @@ extension GrantFailure: CustomStringConvertible {
         case .timedOut(let step): "\(step): timed out"
         case .challengeNeeded: "a challenge is needed first"
         case .secretUnreadable(let name, let reason): "secret \(name) unreadable: \(reason)"
+        case .secretUnusable(let name, let reason): "secret \(name) cannot be used: \(reason)"
         case .internal(let reason): "internal fault: \(reason)"
         }
     }
@@ -45,6 +48,9 @@ extension GrantFailure {
         switch fault.kind {
         case .timedOut:
             self = .timedOut(step: step)
+            return
+        case .suspended(let seconds):
+            self = .issuerUnavailable(retryAfterSeconds: seconds, reason: "\(step): \(fault.kind)")
             return
         case .brokenAnswer, .answerTooLarge:
             self = .issuerAnswerInvalid(reason: "\(step): \(fault.kind)")

@@ -70,6 +70,8 @@ public struct AccessGrant: Sendable {
     public var tokenType: String
     /// Nanoseconds from `sentAt`; nil: the issuer did not say, the identity's `default_lifetime` holds.
     public var lifetime: UInt64?
+    /// Where `lifetime` is nil: when the token itself says that it was issued and ends, in seconds since 1970 by the issuer's clock.
+    public var statedTimes: (issued: Int64?, expires: Int64)?
     /// Nanoseconds of CLOCK_BOOTTIME, before the request that brought the token was sent.
     public var sentAt: UInt64
     /// What the issuer granted, sorted; nil: what was asked for.

@@ -70,6 +70,8 @@ public struct IssuerFault: Error, Sendable, Equatable {
         case unresolvable, refused, timedOut, closed, brokenAnswer, answerTooLarge
         /// We had no room: connections, descriptors, memory.
         case overloaded
+        /// Not asked: it has failed whatever it was asked, and is given this many seconds.
+        case suspended(seconds: Int)
         /// The flight was given up: shutdown, reload.
         case cancelled
         case tls(String)
@@ -86,6 +88,7 @@ extension IssuerFault.Kind: CustomStringConvertible {
         case .brokenAnswer: "the answer is not HTTP"
         case .answerTooLarge: "the answer is larger than 64 KiB"
         case .overloaded: "no room for another call"
+        case .suspended(let seconds): "not asked for \(seconds) s, it keeps failing"
         case .cancelled: "given up"
         case .tls(let detail): "TLS: \(detail)"
         }

@@ -204,7 +204,7 @@ extension OAMWebGateHandshake {
     ) async throws(GrantFailure) -> Outcome {
         let password = try await ledger.secret("password")
         guard !password.isEmpty, password.isText else {
-            throw .secretUnreadable(name: "password", reason: "empty, not UTF-8, or with a control character")
+            throw .secretUnusable(name: "password", reason: "empty, not UTF-8, or with a control character")
         }
         try await ledger.spendAttempt(user: settings.username)
         var call = make(password)

@@ -82,9 +82,13 @@ extension OAuth2Answer {
         guard Array(type.utf8).matches("Bearer") else {
             throw .issuerAnswerInvalid(reason: "token: a token_type other than Bearer")
         }
-        return AccessGrant(
+        var grant = AccessGrant(
             token: token, tokenType: "Bearer", lifetime: try lifetime(object["expires_in"]), sentAt: answer.sentAt,
             grantedScopes: try scopes(object["scope"]))
+        if grant.lifetime == nil, let times = JWTTimes(token), let expires = times.expires {
+            grant.statedTimes = (times.issued, expires)
+        }
+        return grant
     }
 
     /// Nanoseconds, at most a year. Absent is unknown, never endless; zero or less contradicts the token beside it.

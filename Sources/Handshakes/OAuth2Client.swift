@@ -36,7 +36,7 @@ extension OAuth2Handshake {
     ) async throws(GrantFailure) -> Secret {
         let secret = try await ledger.secret(name)
         guard secret.isText, !secret.isEmpty else {
-            throw .secretUnreadable(name: name, reason: "empty, not UTF-8, or with a control character")
+            throw .secretUnusable(name: name, reason: "empty, not UTF-8, or with a control character")
         }
         return secret
     }

@@ -6,7 +6,7 @@ extension IssuerAnswer {
     ///
     /// A date counts from the answer's own `Date`: both come from the issuer's clock, so its skew cancels out and no clock of ours
     /// is needed.
-    var retryAfter: Int? {
+    public var retryAfter: Int? {
         guard let text = header("retry-after") else { return nil }
         let bytes = text.utf8.drop(while: \.isBlank)
         let digits = bytes.prefix(while: \.isDigit)
@@ -17,6 +17,14 @@ extension IssuerAnswer {
             return nil
         }
         return Swift.min(Swift.max(until - sent, 0), Self.longestPause)
+    }
+}
+
+extension IssuerAnswer {
+    /// The issuer's own clock when it answered, in seconds since 1970; nil if it does not say, or not over TLS, where anybody could.
+    public var issuerTime: Int64? {
+        guard overTLS, let date = header("date"), let seconds = HTTPDate.seconds(date) else { return nil }
+        return Int64(seconds)
     }
 }
 

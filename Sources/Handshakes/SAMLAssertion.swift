@@ -15,7 +15,7 @@ enum SAMLAssertion {
             if bare[index] == UInt8(ascii: "_") { bare[index] = UInt8(ascii: "/") }
         }
         guard var document = Base64.decode(bare), document.first == UInt8(ascii: "<") else {
-            throw .secretUnreadable(name: "assertion", reason: "neither XML nor base 64 of it")
+            throw .secretUnusable(name: "assertion", reason: "neither XML nor base 64 of it")
         }
         defer { document.wipe() }
         return encode(document)

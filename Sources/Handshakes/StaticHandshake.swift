@@ -29,8 +29,11 @@ public struct StaticHandshake: Handshake {
         _ wanted: Wanted, ledger: any GrantLedger, issuer: any IssuerClient
     ) async throws(GrantFailure) -> AccessGrant {
         let value = try await ledger.secret("value")
+        guard value.count <= TokenAlphabet.longest else {
+            throw .secretUnusable(name: "value", reason: "\(value.count) bytes, at most \(TokenAlphabet.longest) fit")
+        }
         guard TokenAlphabet.fieldValue.admits(value) else {
-            throw .secretUnreadable(name: "value", reason: "empty, too long, or not fit for a header")
+            throw .secretUnusable(name: "value", reason: "empty, or not fit for a header")
         }
         return AccessGrant(
             token: value, tokenType: "", lifetime: AccessGrant.longestLifetime, sentAt: await ledger.now())

@@ -230,7 +230,7 @@ extension GrantFailure {
         case .policyDenied: "denied"
         case .timedOut: "timedOut"
         case .challengeNeeded: "challengeNeeded"
-        case .secretUnreadable: "secret"
+        case .secretUnreadable, .secretUnusable: "secret"
         case .internal: "internal"
         }
     }

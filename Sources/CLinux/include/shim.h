@@ -16,6 +16,8 @@
 #include <signal.h>
 #include <stddef.h>
 #include <string.h>
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/inotify.h>
@@ -76,6 +78,16 @@ static inline int cardea_inotify(void) { return inotify_init1(IN_NONBLOCK | IN_C
 // Whatever may have given a file in the folder another content or another target.
 static inline int cardea_inotify_folder(int descriptor, const char *folder) {
     return inotify_add_watch(descriptor, folder, IN_CLOSE_WRITE | IN_CREATE | IN_MOVED_TO | IN_DELETE | IN_ONLYDIR);
+}
+
+// Readable after an address of this network namespace was added or removed (rtnetlink(7)).
+static inline int cardea_address_events(void) {
+    int descriptor = socket(AF_NETLINK, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC, NETLINK_ROUTE);
+    if (descriptor < 0) return -1;
+    struct sockaddr_nl groups = { .nl_family = AF_NETLINK, .nl_groups = RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR };
+    if (bind(descriptor, (struct sockaddr *)&groups, sizeof groups) == 0) return descriptor;
+    close(descriptor);
+    return -1;
 }
 
 static inline uint64_t cardea_boottime(void) {

@@ -1,0 +1,30 @@
+internal import TLS
+
+/// When a JWT says that it was issued and ends (RFC 7519 §4.1), in seconds since 1970. Read without its signature: the token is for
+/// somebody else to verify, and what it says of its life is only used where the issuer's answer says nothing.
+struct JWTTimes: Equatable {
+    var issued: Int64?
+    var expires: Int64?
+
+    /// Nil for what is no JWT, or has no `exp`.
+    init?(_ token: Secret) {
+        let payload: [UInt8]? = token.withBytes { bytes in
+            let parts = bytes.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
+            guard parts.count == 3 else { return nil }
+            return Base64.decodeURL(Array(parts[1]))
+        }
+        guard var payload, let claims = try? AnswerObject(payload) else { return nil }
+        payload.wipe()
+        expires = Self.seconds(claims["exp"])
+        issued = Self.seconds(claims["iat"])
+        guard expires != nil else { return nil }
+    }
+
+    private static func seconds(_ member: AnswerObject.Member?) -> Int64? {
+        switch member {
+        case .integer(let number)?: number
+        case .number(let number)?: Int64(exactly: number.rounded(.down))
+        default: nil
+        }
+    }
+}

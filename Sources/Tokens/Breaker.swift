@@ -1,0 +1,57 @@
+/// Keeps calls away from an issuer that fails whatever it is asked. Each token's own backoff bounds what one key costs; this bounds
+/// what all keys of one issuer cost together.
+public struct Breaker: Sendable {
+    /// Failures in a row, over all keys, that are not yet an outage.
+    public static let tolerated = 5
+    /// The longest time without a try, unless the issuer asks for more.
+    public static let longest: Nanoseconds = .seconds(30)
+
+    public enum Verdict: Equatable, Sendable {
+        case pass
+        /// Nothing is sent; the span is what is left.
+        case refuse(Nanoseconds)
+    }
+
+    private var failures = 0
+    private var openUntil: Instant?
+    /// One call is under way that finds out whether the issuer is back.
+    private var isTrying = false
+    private var backoff: Backoff
+
+    /// - Parameter seed: of the jitter.
+    public init(seed: UInt64) { backoff = Backoff(seed: seed) }
+
+    public var isOpen: Bool { openUntil != nil }
+
+    /// Before a call. Every `pass` is followed by `answered`, `failed` or `notSent`.
+    public mutating func ask(at now: Instant) -> Verdict {
+        guard let openUntil else { return .pass }
+        if now < openUntil { return .refuse(openUntil - now) }
+        guard !isTrying else { return .refuse(.seconds(1)) }
+        isTrying = true
+        return .pass
+    }
+
+    /// The issuer answered, be it with a refusal.
+    public mutating func answered() {
+        failures = 0
+        openUntil = nil
+        isTrying = false
+        backoff.succeeded()
+    }
+
+    /// The call that was let pass did not leave, for a reason of ours.
+    public mutating func notSent() { isTrying = false }
+
+    /// It did not answer, or said that it cannot (429, 5xx).
+    /// - Returns: how long nothing is sent, if this failure began a pause.
+    public mutating func failed(retryAfter: Nanoseconds?, at now: Instant) -> Nanoseconds? {
+        failures += 1
+        // Late failures of calls that were under way when it opened say nothing new.
+        guard isTrying || openUntil == nil && failures >= Self.tolerated else { return nil }
+        isTrying = false
+        let wait = backoff.failed(retryAfter: retryAfter, limit: Self.longest)
+        openUntil = now.saturatingAdd(wait)
+        return wait
+    }
+}
