@@ -1,0 +1,157 @@
+import ScriptedKernel
+import Testing
+
+@testable import Gateway
+@testable import Reactor
+@testable import Tokens
+
+/// Many at once, and upstreams that never have enough.
+@Suite struct KeeperBurstTests {
+    @Test func aThousandRequestsInFlightWithARevokedTokenAreOneGrant() throws {
+        let scene = try KeeperScene(Plans.client(), loops: 2)
+        let issuer = NumberedIssuer()
+        scene.issuer = issuer.answer
+        #expect(scene.status() == 200)
+        // Every request is upstream, with t1, before the first answer comes.
+        scene.upstream = { _ in nil }
+        let callers = (0..<1000).map { scene.call(Wire.get("/\($0)"), loop: $0 % 2, settles: $0 % 50 == 49) }
+        #expect(scene.upstreamCalls.count { $0.authorization == "Bearer t1" } == 1001)
+        scene.upstream = { $0.authorization == "Bearer t1" ? Wire.challenge : Wire.ok("new") }
+        for loop in scene.loops {
+            for peer in loop.kernel.connections where !peer.isClosed { peer.send(Wire.challenge) }
+        }
+        scene.settle()
+        #expect(callers.count { $0.status == 200 } == 1000)
+        #expect(callers.count { $0.receivedText.contains("401") } == 0)
+        #expect(issuer.granted == 2)
+    }
+
+    @Test func anUpstreamThatAlwaysRefusesCostsFewGrantsAndHarmsNoOtherRoute() throws {
+        let text = """
+            identities:
+              bad: {oauth2: {token_url: "http://127.0.0.1:9100/bad", client_id: b, client_secret: env:S}}
+              good: {oauth2: {token_url: "http://127.0.0.1:9100/good", client_id: g, client_secret: env:S}}
+            routes:
+              - {listen: "127.0.0.1:8080", to: "http://127.0.0.1:9000", use: bad, match: {path: "/bad/"}, name: bad}
+              - {listen: "127.0.0.1:8080", to: "http://127.0.0.1:9000", use: good, match: {path: "/good/"}, name: good}
+
+            """
+        let scene = try KeeperScene(text)
+        let issuer = NumberedIssuer()
+        issuer.expiresIn = "3600"
+        scene.issuer = issuer.answer
+        scene.upstream = { $0.path.hasPrefix("/bad/") ? Wire.challenge : Wire.ok("in") }
+        for _ in 0..<300 {
+            #expect(scene.status("/bad/x") == 502)
+            #expect(scene.status("/good/x") == 200)
+            scene.pass(seconds: 1, step: 1)
+        }
+        // At most two grants each time that the window of 30 s has closed.
+        #expect(scene.issuerCalls.count { $0.path == "/bad" } <= 22)
+        #expect(scene.issuerCalls.count { $0.path == "/good" } == 1)
+        // A request is two upstream calls at most.
+        #expect(scene.upstreamCalls.count { $0.path == "/bad/x" } <= 600)
+    }
+
+    @Test func wrongPathsDoNotCutOffTheRightOnes() throws {
+        let scene = try KeeperScene(Plans.client())
+        let issuer = NumberedIssuer()
+        issuer.expiresIn = "3600"
+        scene.issuer = issuer.answer
+        scene.upstream = { $0.path == "/forbidden" ? Wire.challenge : Wire.ok("in") }
+        for _ in 0..<50 {
+            #expect(scene.status("/forbidden") == 502)
+            #expect(scene.status("/open") == 200)
+        }
+        #expect(scene.issuerCalls.count <= 3)
+    }
+}
+
+/// Passwords: one attempt, whatever happens around it.
+@Suite struct KeeperLockOutTests {
+    private func refusing(_ scene: KeeperScene) -> NumberedGate {
+        let gate = NumberedGate()
+        gate.refusesPassword = true
+        scene.issuer = gate.answer
+        scene.upstream = gate.guarded()
+        return gate
+    }
+
+    @Test func restartsDoNotBurnASecondAttempt() throws {
+        let store = MemoryStore()
+        for round in 0..<5 {
+            let scene = try KeeperScene(Plans.gate(), store: store)
+            _ = refusing(scene)
+            #expect(scene.status("/w/x") == 503)
+            #expect(scene.issuerCalls.count == (round == 0 ? 1 : 0))
+        }
+    }
+
+    @Test func aCrashWhileThePasswordIsOnItsWayCountsAsSpent() throws {
+        let store = MemoryStore()
+        let first = try KeeperScene(Plans.gate(), store: store)
+        let gate = refusing(first)
+        gate.hangs = ["register"]
+        _ = first.call(Wire.get("/w/x"))
+        #expect(first.issuerCalls.count == 1)
+        // Dead before an answer; the mark was on disk before the password left.
+        let second = try KeeperScene(Plans.gate(), store: store)
+        _ = refusing(second)
+        #expect(second.status("/w/x") == 503 && second.issuerCalls.isEmpty)
+    }
+
+    @Test func aMarkThatTheDiskHoldsUpHoldsThePasswordBack() throws {
+        let store = MemoryStore()
+        let scene = try KeeperScene(Plans.gate(), store: store)
+        let gate = refusing(scene)
+        gate.refusesPassword = false
+        store.disk = .hung
+        let caller = scene.call(Wire.get("/w/x"))
+        #expect(scene.issuerCalls.isEmpty)
+        store.thaw()
+        scene.settle()
+        #expect(scene.issuerCalls.count == 3 && caller.status == 200)
+    }
+
+    @Test func aSecondProcessMakesNoPasswordStep() throws {
+        let scene = try KeeperScene(Plans.gate(), state: .locked("another process owns it"))
+        let gate = refusing(scene)
+        gate.refusesPassword = false
+        #expect(scene.status("/w/x") == 503 && scene.issuerCalls.isEmpty)
+    }
+
+    @Test func identitiesOfOneUserShareTheAttempt() throws {
+        let scene = try KeeperScene(Plans.gate(names: ["a", "b"]))
+        _ = refusing(scene)
+        #expect(scene.status("/a/x") == 503 && scene.status("/b/x") == 503)
+        #expect(scene.issuerCalls.count == 1)
+    }
+
+    @Test func aNewPasswordIsTriedOnceAndAResetGivesOneMore() throws {
+        let scene = try KeeperScene(Plans.gate(), store: MemoryStore(), secrets: Secrets(["P": "old"]))
+        let gate = refusing(scene)
+        #expect(scene.status("/w/x") == 503 && scene.status("/w/x") == 503 && scene.issuerCalls.count == 1)
+        scene.secrets["P"] = "new"
+        scene.pass(seconds: 2)
+        _ = scene.status("/w/x")
+        _ = scene.status("/w/x")
+        #expect(scene.issuerCalls.count == 2 && scene.issuerCalls[1].body.contains("\"new\""))
+        #expect(scene.inKeeper { $0.reset(identity: "w") })
+        _ = scene.status("/w/x")
+        _ = scene.status("/w/x")
+        #expect(scene.issuerCalls.count == 3)
+        gate.refusesPassword = false
+        scene.secrets["P"] = "right"
+        scene.pass(seconds: 2)
+        #expect(scene.status("/w/x") == 200)
+    }
+
+    @Test func marksThatCannotBeReadHoldThePasswordBack() throws {
+        let scene = try KeeperScene(Plans.gate(), store: MemoryStore(), marksUnreadable: true)
+        let gate = refusing(scene)
+        gate.refusesPassword = false
+        #expect(scene.status("/w/x") == 503 && scene.issuerCalls.isEmpty)
+        #expect(scene.inKeeper { $0.reset(identity: "w") })
+        #expect(scene.status("/w/x") == 200)
+    }
+}
