@@ -5,14 +5,17 @@
 #include <openssl/bio.h>
 #include <openssl/core_names.h>
 #include <openssl/crypto.h>
+#include <openssl/ec.h>
 #include <openssl/err.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
 #include <openssl/ocsp.h>
+#include <openssl/param_build.h>
 #include <openssl/params.h>
 #include <openssl/pem.h>
 #include <openssl/pkcs12.h>
 #include <openssl/rand.h>
+#include <openssl/rsa.h>
 #include <openssl/sha.h>
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
@@ -128,6 +131,8 @@ static inline long long cardea_seconds(const ASN1_TIME *time) {
 }
 
 static inline const char *cardea_cipher_name(const SSL *connection) { return SSL_get_cipher_name(connection); }
+
+static inline int cardea_key_pair(void) { return EVP_PKEY_KEYPAIR; }
 
 static inline int cardea_error_library(unsigned long code) { return ERR_GET_LIB(code); }
 static inline int cardea_error_reason(unsigned long code) { return ERR_GET_REASON(code); }

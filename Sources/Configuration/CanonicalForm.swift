@@ -5,6 +5,10 @@
 enum CanonicalForm {
     /// `block.key`: policy that does not decide which token is had.
     static let excluded: Set<String> = [
+        // How the client proves itself. It stays the same client while its keys are replaced.
+        "oauth2.key",
+        "oauth2.key_password",
+        "oauth2.signing",
         "oauth2.allowed_scopes",
         "oauth2.allowed_issuers",
         "oam_webgate.probe",

@@ -28,7 +28,9 @@ extension Keys {
     static let oauth2 = Block(
         name: "oauth2", description: "Any OAuth 2.0 server.",
         keys: [
-            KeySpec("issuer", .text(.httpURL), "The issuer whose metadata names the endpoints."),
+            KeySpec(
+                "issuer", .text(.httpURL),
+                "The issuer whose metadata (RFC 8414, OpenID) names the endpoints, spelt as the server spells it."),
             KeySpec("token_url", .text(.httpURL), "The token endpoint; instead of issuer."),
             KeySpec("grant", .words(OAuth2Handshake.Grant.self), "How a token is had."),
             KeySpec("client_id", .text(.line), "The client.", required: true),
@@ -44,7 +46,16 @@ extension Keys {
             KeySpec(
                 "basic_encoding", .words(OAuth2Handshake.BasicEncoding.self),
                 "Whether id and secret are form-encoded before Basic."),
-            KeySpec("key", .secret, "The key that signs assertions or proofs."),
+            KeySpec(
+                "key", .oneOrMore(.secret),
+                "The key that signs assertions: PEM, PKCS#8, PKCS#12, JWK or JWK set; of several the first that the server accepts. Read anew for every grant."
+            ),
+            KeySpec("key_password", .secret, "The passphrase of an encrypted key or of a PKCS#12 file."),
+            KeySpec("signing", .block(signing), "How assertions are signed."),
+            KeySpec(
+                "claims", .named(.line, .text(.anyLine)),
+                "Claims of the assertion that jwt_bearer makes with key; iss and sub are the client unless they stand here."
+            ),
             KeySpec(
                 "assertion", .secret,
                 "The assertion of jwt_bearer, or of saml2_bearer as XML or base64; read anew for every grant."),
@@ -75,6 +86,27 @@ extension Keys {
                 "identity_domain_header", .text(.headerName), "The header that carries the tenant.",
                 default: "X-USER-IDENTITY-DOMAIN-NAME"),
             KeySpec("dpop", .boolean, "Proof of possession with every request.", default: "false"),
+        ])
+
+    static let signing = Block(
+        name: "signing", description: "How assertions are signed.",
+        keys: [
+            KeySpec(
+                "algorithm", .words(OAuth2Handshake.Signing.Algorithm.self),
+                "The algorithm; auto: what the JWK names, else RS256, ES256 or EdDSA by the kind of key."),
+            KeySpec("key_id", .text(.line), "The kid of the header; without it that of the JWK."),
+            KeySpec(
+                "thumbprint", .words(OAuth2Handshake.Signing.Thumbprint.self),
+                "Which thumbprint of the certificate goes into the header: x5t (SHA-1) or x5t#S256."),
+            KeySpec(
+                "certificate", .text(.path),
+                "PEM file of the certificate that thumbprint names; without it the one beside the key."),
+            KeySpec(
+                "audience", .text(.line),
+                "The aud claim: token_url, issuer, or a text of its own.", default: "token_url"),
+            KeySpec(
+                "lifetime", .duration(atLeast: .seconds(10)), "From now to the exp of an assertion; at most 1h.",
+                default: "60s"),
         ])
 
     static let subjectToken = Block(

@@ -48,19 +48,47 @@ public struct OAuth2Handshake: Sendable, Equatable {
         case tls, none
     }
 
+    /// How assertions are signed.
+    public struct Signing: Sendable, Equatable {
+        public enum Algorithm: String, Sendable, CaseIterable {
+            case auto
+            case rs256 = "RS256"
+            case ps256 = "PS256"
+            case es256 = "ES256"
+            case edDSA = "EdDSA"
+        }
+
+        public enum Thumbprint: String, Sendable, CaseIterable { case none, sha1, sha256 }
+
+        public var algorithm: Algorithm
+        public var keyID: String?
+        public var thumbprint: Thumbprint
+        /// A PEM file.
+        public var certificate: String?
+        /// `token_url`, `issuer`, or the audience itself.
+        public var audience: String
+        public var lifetime: Duration
+    }
+
     /// How client id and secret enter the Basic credentials: form-encoded first (RFC 6749 §2.3.1) or as they are.
     public enum BasicEncoding: String, Sendable, CaseIterable { case form, raw }
 
-    /// Exactly one of `issuer` and `tokenURL` is set. `issuer` is not built yet.
+    /// Exactly one of `issuer` and `tokenURL` is set.
     public var issuer: ServiceURL?
+    /// The issuer as it is written: metadata must repeat it character by character.
+    public var issuerText: String?
     public var tokenURL: ServiceURL?
     public var grant: Grant
     public var clientID: String
     public var clientSecret: SecretReference?
     public var clientAuth: ClientAuth
     public var basicEncoding: BasicEncoding
-    /// Not built yet.
-    public var key: SecretReference?
+    /// Several while keys are being replaced: the first that the issuer accepts counts.
+    public var keys: [SecretReference]
+    public var keyPassword: SecretReference?
+    public var signing: Signing
+    /// Of an assertion that is made with a key.
+    public var claims: [NamedValue]
     /// Each of the following belongs to one grant and is nil with others.
     public var assertion: SecretReference?
     public var username: String?

@@ -6,9 +6,9 @@ enum NotSupportedYet {
         "identity.oam_oauth", "identity.mobilefirst", "identity.mobile_hub",
         "identity.adobe_pass", "identity.recipe",
 
-        "oauth2.issuer", "oauth2.dpop=true",
+        "oauth2.dpop=true",
         "oauth2.grant=authorization_code", "oauth2.grant=device_code",
-        "oauth2.client_auth=private_key_jwt", "oauth2.client_auth=client_secret_jwt", "oauth2.client_auth=tls",
+        "oauth2.client_auth=tls",
 
         "route.subject", "route.health", "route.token_stub",
         "on_rejected.large_body=expect_continue", "on_rejected.large_body=probe_head",

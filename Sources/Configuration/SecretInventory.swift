@@ -59,7 +59,11 @@ extension Configuration {
         for secret in secrets {
             let what = "'\(secret.key)' of \(secret.owner)"
             do {
-                _ = try readSecret(secret.reference, environment: environment, policy: secretFiles) {
+                // A certificate is read like a secret and is none.
+                let isPublic = secret.key == "certificate"
+                let policy = isPublic ? .warn : secretFiles
+                _ = try readSecret(secret.reference, environment: environment, policy: policy) {
+                    guard !isPublic else { return }
                     diagnostics.append(Diagnostic(.warning, "\(what): \($0)", at: secret.mark))
                 }
             } catch {
@@ -68,6 +72,11 @@ extension Configuration {
         }
         return diagnostics.sorted()
     }
+}
+
+extension OAuth2Handshake {
+    /// Under which the secrets of `keys` are found.
+    public var keyNames: [String] { keys.indices.map { $0 == 0 ? "key" : "key \($0 + 1)" } }
 }
 
 extension SubjectToken {
@@ -83,10 +92,12 @@ extension Handshake {
             case .basic(let handshake): [("password", handshake.password)]
             case .oauth2(let oauth2):
                 [
-                    ("client_secret", oauth2.clientSecret), ("key", oauth2.key), ("assertion", oauth2.assertion),
+                    ("client_secret", oauth2.clientSecret), ("key_password", oauth2.keyPassword),
+                    ("certificate", oauth2.signing.certificate.map { .file(path: $0) }),
+                    ("assertion", oauth2.assertion),
                     ("password", oauth2.password), ("refresh_token", oauth2.refreshToken),
                     ("subject_token", oauth2.subjectToken?.secret), ("actor_token", oauth2.actorToken),
-                ]
+                ] + zip(oauth2.keyNames, oauth2.keys).map { ($0, $1) }
             case .oamWebgate(let webgate): [("password", webgate.password)]
             case .clientCertificate(let certificates):
                 certificates.flatMap { [("key", $0.key), ("password", $0.password)] }

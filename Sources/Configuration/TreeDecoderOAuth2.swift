@@ -2,10 +2,13 @@
 extension TreeDecoder {
     mutating func oauth2(_ reader: BlockReader, network: Network, place: String) -> OAuth2Handshake {
         let oauth2 = OAuth2Handshake(
-            issuer: reader.httpURL("issuer"), tokenURL: reader.httpURL("token_url"), grant: reader.word("grant"),
+            issuer: reader.httpURL("issuer"), issuerText: reader.text("issuer"), tokenURL: reader.httpURL("token_url"),
+            grant: reader.word("grant"),
             clientID: reader.text("client_id") ?? "", clientSecret: reader.secret("client_secret"),
             clientAuth: reader.word("client_auth"), basicEncoding: reader.word("basic_encoding"),
-            key: reader.secret("key"), assertion: reader.secret("assertion"), username: reader.text("username"),
+            keys: reader.list("key") { text throws(TextFault) in try SecretReference(text: text) } ?? [],
+            keyPassword: reader.secret("key_password"), signing: signing(reader), claims: reader.pairs("claims"),
+            assertion: reader.secret("assertion"), username: reader.text("username"),
             password: reader.secret("password"), refreshToken: reader.secret("refresh_token"),
             subjectToken: subjectToken(reader), subjectTokenType: tokenType("subject_token_type", reader, place),
             actorToken: reader.secret("actor_token"), actorTokenType: tokenType("actor_token_type", reader, place),
@@ -23,7 +26,10 @@ extension TreeDecoder {
         default: break
         }
         if let url = oauth2.tokenURL { requireSafe(url, network, reader.mark("token_url"), "'token_url' of \(place)") }
-        if let url = oauth2.issuer { requireSafe(url, network, reader.mark("issuer"), "'issuer' of \(place)") }
+        if let url = oauth2.issuer {
+            requireSafe(url, network, reader.mark("issuer"), "'issuer' of \(place)")
+            if url.query != nil { error("'issuer' of \(place) must not have a query", reader.mark("issuer")) }
+        }
         checkClient(oauth2, reader, place)
         checkGrant(oauth2, reader, place)
         for pair in oauth2.extra where OAuth2Handshake.ownMembers.contains(pair.name) {
@@ -56,6 +62,54 @@ extension TreeDecoder {
         if reader.has("client_secret"), oauth2.clientAuth == .none {
             error("'client_secret' of \(place) is not sent with 'client_auth: none'", reader.mark("client_secret"))
         }
+        checkKeys(oauth2, reader, place)
+    }
+
+    private mutating func checkKeys(_ oauth2: OAuth2Handshake, _ reader: BlockReader, _ place: String) {
+        let minted = oauth2.grant == .jwtBearer && oauth2.assertion == nil
+        let usesKey = oauth2.clientAuth == .privateKeyJWT || minted
+        if reader.has("key"), !usesKey {
+            error(
+                "'key' of \(place) is used only with 'client_auth: private_key_jwt', or with 'grant: jwt_bearer' without 'assertion'",
+                reader.mark("key"))
+        }
+        if reader.items("key")?.isEmpty == true {
+            error("'key' of \(place) is an empty list; the first key signs", reader.mark("key"))
+        }
+        if reader.has("key_password"), reader.lacks("key") {
+            error("'key_password' of \(place) opens no 'key'", reader.mark("key_password"))
+        }
+        if reader.has("claims"), !(minted && reader.has("key")) {
+            error(
+                "'claims' of \(place) are used only with 'grant: jwt_bearer' and 'key', without 'assertion'",
+                reader.mark("claims"))
+        }
+        for claim in oauth2.claims where ["aud", "jti", "iat", "exp", "nbf"].contains(claim.name) {
+            error(
+                "'\(claim.name)' in 'claims' of \(place) is set by the gateway; see 'signing'", reader.mark("claims"))
+        }
+        guard reader.has("signing") else { return }
+        let inside = reader.inside("signing", Keys.signing)
+        if !usesKey, oauth2.clientAuth != .clientSecretJWT {
+            error("'signing' of \(place) has nothing to sign", reader.mark("signing"))
+        }
+        if oauth2.signing.lifetime > .seconds(3600), inside.isReadable("lifetime") {
+            error("'lifetime' of 'signing' of \(place) must be at most 1h", inside.mark("lifetime"))
+        }
+        if oauth2.signing.audience == "issuer", oauth2.issuer == nil {
+            error("'audience: issuer' of \(place) needs 'issuer'", inside.mark("audience"))
+        }
+        if inside.has("certificate"), oauth2.signing.thumbprint == .none {
+            error("'certificate' of 'signing' of \(place) needs 'thumbprint'", inside.mark("certificate"))
+        }
+    }
+
+    private func signing(_ reader: BlockReader) -> OAuth2Handshake.Signing {
+        let inside = reader.inside("signing", Keys.signing)
+        return .init(
+            algorithm: inside.word("algorithm"), keyID: inside.text("key_id"), thumbprint: inside.word("thumbprint"),
+            certificate: inside.path("certificate"), audience: inside.text("audience") ?? "",
+            lifetime: inside.duration("lifetime"))
     }
 
     // MARK: - Grant
@@ -82,7 +136,7 @@ extension TreeDecoder {
         }
         // A grant that is not supported was reported; what it lacks is noise beside that.
         guard !NotSupportedYet.refuses(block: "oauth2", key: "grant", word: grant) else { return }
-        for key in needs where reader.lacks(key) {
+        for key in needs where reader.lacks(key) && !(oauth2.grant == .jwtBearer && reader.has("key")) {
             error("\(place) needs '\(key)' for 'grant: \(grant)'", reader.mark)
         }
         if oauth2.grant == .password {

@@ -43,7 +43,9 @@ struct IdentityCompiler {
             case .basic(let configured):
                 return try Handshakes.BasicHandshake(username: configured.username)
             case .oauth2(let configured):
-                return try Handshakes.OAuth2Handshake(settings(configured, statuses: statuses))
+                var settings = try settings(configured, statuses: statuses)
+                settings.allowsCleartext = identity.network.allowCleartext
+                return try Handshakes.OAuth2Handshake(settings)
             case .oamWebgate(let configured):
                 return try OAMWebGateHandshake(settings(configured))
             case .clientCertificate: return ClientCertificateHandshake()
@@ -61,48 +63,6 @@ struct IdentityCompiler {
 
     func clientKeys(_ files: [ClientKeyFiles]) -> ClientKeys? {
         keyCatalog.keys(files, environment: environment, policy: secretFiles)
-    }
-
-    private func settings(
-        _ configured: ConfiguredOAuth2, statuses: [Int]?
-    ) throws(Handshakes.GrantFailure) -> OAuth2Settings {
-        guard let tokenURL = configured.tokenURL, let url = IssuerURL(tokenURL) else {
-            throw .configuration(reason: "token_url: missing")
-        }
-        var settings = OAuth2Settings(tokenURL: url, clientID: configured.clientID)
-        settings.clientAuth =
-            switch configured.clientAuth {
-            case .post: .post
-            case .none: .none
-            default: .basic
-            }
-        settings.basicEncoding = configured.basicEncoding == .raw ? .raw : .form
-        settings.grant = grant(configured)
-        settings.extra = configured.extra.map { ($0.name, $0.value) }
-        settings.headers = configured.headers.map { ($0.name, $0.value) }
-        settings.allowedScopes = configured.allowedScopes
-        if let statuses { settings.rejectedStatuses = statuses }
-        settings.identityDomain = configured.identityDomain
-        settings.identityDomainHeader = configured.identityDomainHeader
-        return settings
-    }
-
-    private func grant(_ configured: ConfiguredOAuth2) -> OAuth2Settings.Grant {
-        switch configured.grant {
-        // The last two are refused before anything is compiled.
-        case .clientCredentials, .authorizationCode, .deviceCode: return .clientCredentials
-        case .password: return .password(username: configured.username ?? "")
-        case .refreshToken: return .refreshToken
-        case .jwtBearer: return .jwtBearer
-        case .saml2Bearer: return .saml2Bearer
-        case .tokenExchange:
-            var exchange = OAuth2Settings.TokenExchange()
-            if case .identity(let name)? = configured.subjectToken { exchange.subject = .identity(name) }
-            if let type = configured.subjectTokenType { exchange.subjectType = type }
-            exchange.actorType = configured.actorTokenType
-            exchange.requestedType = configured.requestedTokenType
-            return .tokenExchange(exchange)
-        }
     }
 
     private func settings(_ configured: ConfiguredWebGate) throws(Handshakes.GrantFailure) -> OAMWebGateSettings {
@@ -215,7 +175,9 @@ struct IdentityCompiler {
         if case .clientCertificate = handshake { return [:] }
         for (key, reference) in handshake.secrets {
             sources[key] = { [environment, secretFiles] in
-                let bytes = try readSecret(reference, environment: environment, policy: secretFiles)
+                // A certificate is no secret, only a file that is read like one.
+                let policy = key == "certificate" ? .warn : secretFiles
+                let bytes = try readSecret(reference, environment: environment, policy: policy)
                 return bytes.withBytes { Secret($0) }
             }
         }
@@ -248,7 +210,7 @@ struct IdentityCompiler {
                 issuer: Tokens.Origin(scheme: "basic", host: ByteString(identity.name), port: 0),
                 user: ByteString(configured.username))
         case .oauth2(let configured):
-            configured.tokenURL.map {
+            (configured.tokenURL ?? configured.issuer).map {
                 Account(
                     issuer: Tokens.Origin($0.origin), user: ByteString(configured.username ?? configured.clientID))
             }
@@ -259,7 +221,7 @@ struct IdentityCompiler {
     private func issuer(of identity: ConfiguredIdentity) -> Tokens.Origin? {
         switch identity.handshake {
         case .oamWebgate(let configured): Tokens.Origin(configured.service.origin)
-        case .oauth2(let configured): configured.tokenURL.map { Tokens.Origin($0.origin) }
+        case .oauth2(let configured): (configured.tokenURL ?? configured.issuer).map { Tokens.Origin($0.origin) }
         case .static, .basic, .clientCertificate, .notBuilt: nil
         }
     }

@@ -9,9 +9,12 @@ struct OAuth2Answer {
     private(set) var error: String?
     /// Whether the issuer answers at all: neither overload nor a fault of its own.
     private(set) var isJudged = true
+    /// False where the status says that this URL is not, or no longer, that of the token endpoint.
+    let isTokenEndpoint: Bool
 
     init(_ answer: IssuerAnswer) {
         sentAt = answer.sentAt
+        isTokenEndpoint = !(300..<400).contains(answer.status) && ![404, 405, 410].contains(answer.status)
         switch answer.status {
         // 201 is what some vendors send.
         case 200, 201:
@@ -57,6 +60,15 @@ extension OAuth2Answer {
             guard let code, code == self.error, case .configuration(let reason) = error else { throw error }
             throw .credentialRejected(reason: reason)
         }
+    }
+}
+
+extension OAuth2Answer {
+    /// Whether it was the client that was refused, and not what it asked for.
+    var refusesClient: Bool {
+        if error == "unauthorized_client" { return true }
+        if case .failure(.credentialRejected) = result { return true }
+        return false
     }
 }
 

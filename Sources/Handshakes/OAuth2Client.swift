@@ -1,8 +1,12 @@
+internal import TLS
+
 /// What a client proves itself with, read for one flight.
 enum OAuth2Client {
     /// `none`: only its name.
     case named
     case secret(Secret)
+    /// `private_key_jwt`: the issuer may know the first of them, or not yet.
+    case keys([NamedSigningKey], certificate: [UInt8]?)
 }
 
 // MARK: - Client authentication (RFC 6749 §2.3.1)
@@ -12,22 +16,71 @@ extension OAuth2Handshake {
     nonisolated(nonsending) func client(_ ledger: any GrantLedger) async throws(GrantFailure) -> OAuth2Client {
         switch settings.clientAuth {
         case .none: return .named
-        case .basic, .post: return .secret(try await textSecret("client_secret", ledger))
+        case .basic, .post, .clientSecretJWT: return .secret(try await textSecret("client_secret", ledger))
+        case .privateKeyJWT:
+            return .keys(try await signingKeys(ledger), certificate: try await certificate(ledger))
         }
     }
 
+    /// Read anew for each flight: a file that was replaced counts at once.
+    nonisolated(nonsending) func signingKeys(_ ledger: any GrantLedger) async throws(GrantFailure) -> [NamedSigningKey]
+    {
+        var password: Secret?
+        if settings.hasKeyPassword { password = try await ledger.secret("key_password") }
+        var keys: [NamedSigningKey] = []
+        for name in settings.keys {
+            keys += try NamedSigningKey.read(try await ledger.secret(name), password: password, name: name)
+        }
+        return keys
+    }
+
+    /// DER of the certificate that names the key, where it stands in a file of its own.
+    nonisolated(nonsending) func certificate(_ ledger: any GrantLedger) async throws(GrantFailure) -> [UInt8]? {
+        guard settings.signing.hasCertificate, settings.signing.thumbprint != .none else { return nil }
+        let file = try await ledger.secret("certificate").withBytes { Array($0) }
+        guard let certificate = certificateDER(inPEM: file) else {
+            throw .secretUnreadable(name: "certificate", reason: "no PEM certificate found")
+        }
+        return certificate
+    }
+
+    /// How many proofs there are to try.
+    func proofs(of client: OAuth2Client) -> Int {
+        if case .keys(let keys, _) = client { keys.count } else { 1 }
+    }
+
     /// Puts the proof into form and headers; never more than one (RFC 6749 §2.3).
+    /// - Parameter attempt: which of the `proofs` it is to be.
     func prove(
-        _ client: OAuth2Client, in request: inout OAuth2Request, _ headers: inout [(name: String, value: String)]
-    ) {
+        _ client: OAuth2Client, attempt: Int, to endpoint: IssuerURL, in request: inout OAuth2Request,
+        _ headers: inout [(name: String, value: String)]
+    ) throws(GrantFailure) {
         switch client {
         case .named: request.add("client_id", settings.clientID)
+        case .keys(let keys, let certificate):
+            let proof = try assertion(claims(for: endpoint), with: keys[attempt], certificate: certificate)
+            addAssertion(proof, to: &request)
+        case .secret(let secret) where settings.clientAuth == .clientSecretJWT:
+            addAssertion(assertion(try claims(for: endpoint), with: secret), to: &request)
         case .secret(let secret) where settings.clientAuth == .post:
             request.add("client_id", settings.clientID)
             request.add("client_secret", secret)
         case .secret(let secret):
             headers.append((name: "Authorization", value: basicCredentials(secret)))
         }
+    }
+
+    private func claims(for endpoint: IssuerURL) throws(GrantFailure) -> JWTClaims {
+        JWTClaims(issuer: settings.clientID, subject: settings.clientID, audience: try audience(of: endpoint))
+    }
+
+    private func addAssertion(_ assertion: Secret, to request: inout OAuth2Request) {
+        // Some servers look the client up by its name before they read the assertion (RFC 7521 §4.2 allows it).
+        request.add("client_id", settings.clientID)
+        request.add("client_assertion_type", "urn:ietf:params:oauth:client-assertion-type:jwt-bearer")
+        request.add("client_assertion", assertion)
+        // The issuer may have noted its `jti`: a second arrival would be a replay.
+        request.isSingleUse = true
     }
 
     /// A secret that is text, as everything is that goes into a form or a header.

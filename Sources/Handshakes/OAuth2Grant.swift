@@ -6,7 +6,8 @@ extension OAuth2Handshake {
         var target = OAuth2Request(step: "token")
         try addTarget(wanted, to: &target)
         let client = try await client(ledger)
-        let trip = Trip(target: target, client: client, ledger: ledger, issuer: issuer)
+        let endpoints = try await endpoints(ledger, issuer)
+        let trip = Trip(target: target, client: client, endpoints: endpoints, ledger: ledger, issuer: issuer)
         guard settings.grant.keepsRefreshToken else { return try await fullGrant(trip).grant() }
         return try await acquireInTurn(trip)
     }
@@ -16,6 +17,7 @@ extension OAuth2Handshake {
         /// The members that say what the token is for.
         let target: OAuth2Request
         let client: OAuth2Client
+        let endpoints: OAuth2Endpoints
         let ledger: any GrantLedger
         let issuer: any IssuerClient
     }
@@ -75,9 +77,26 @@ extension OAuth2Handshake {
         _ request: OAuth2Request, _ trip: Trip
     ) async throws(GrantFailure) -> OAuth2Answer {
         do throws(OAuth2SendFailure) {
-            return OAuth2Answer(try await send(request, as: trip.client, issuer: trip.issuer))
+            return try await ask(request, trip)
         } catch {
             throw error.grantFailure(step: request.step)
+        }
+    }
+
+    /// With each of the client's keys until one is accepted: while keys are being replaced, the issuer may not know the new one yet, or
+    /// no longer the old. What a refused client sent beside its proof was not judged.
+    private nonisolated(nonsending) func ask(
+        _ request: OAuth2Request, _ trip: Trip
+    ) async throws(OAuth2SendFailure) -> OAuth2Answer {
+        var attempt = 0
+        while true {
+            let answer = OAuth2Answer(
+                try await send(
+                    request, to: trip.endpoints.token, as: trip.client, attempt: attempt, issuer: trip.issuer))
+            // The endpoint has moved, or was never there.
+            if !answer.isTokenEndpoint { discovery?.forget() }
+            attempt += 1
+            guard attempt < proofs(of: trip.client), answer.refusesClient else { return answer }
         }
     }
 }
@@ -99,6 +118,8 @@ extension OAuth2Handshake {
         case .jwtBearer:
             let assertion = try await textSecret("assertion", trip.ledger)
             return try await assertionGrant("urn:ietf:params:oauth:grant-type:jwt-bearer", assertion, trip)
+        case .mintedJWT(let claims):
+            return try await mintedGrant(claims, trip)
         case .saml2Bearer:
             let assertion = try SAMLAssertion.encoded(try await trip.ledger.secret("assertion"))
             return try await assertionGrant("urn:ietf:params:oauth:grant-type:saml2-bearer", assertion, trip)
@@ -108,10 +129,12 @@ extension OAuth2Handshake {
     }
 
     private nonisolated(nonsending) func plain(
-        _ type: String, _ members: [(name: String, value: OAuth2Request.Value)], _ trip: Trip
+        _ type: String, _ members: [(name: String, value: OAuth2Request.Value)], _ trip: Trip,
+        isSingleUse: Bool = false
     ) async throws(GrantFailure) -> OAuth2Answer {
         var request = trip.target
         request.members.insert(contentsOf: [("grant_type", .text(type))] + members, at: 0)
+        request.isSingleUse = isSingleUse
         return try await answer(request, trip)
     }
 
@@ -130,6 +153,25 @@ extension OAuth2Handshake {
         let answer = try await plain(type, [("assertion", .secret(assertion))], trip)
         if answer.error == "invalid_grant" { _ = try answer.grant(rejecting: "invalid_grant") }
         return answer
+    }
+
+    private nonisolated(nonsending) func mintedGrant(
+        _ claims: [NamedText], _ trip: Trip
+    ) async throws(GrantFailure) -> OAuth2Answer {
+        let keys = try await signingKeys(trip.ledger)
+        let certificate = try await certificate(trip.ledger)
+        let all = JWTClaims(
+            issuer: settings.clientID, subject: settings.clientID, audience: try audience(of: trip.endpoints.token),
+            others: claims.map { ($0.name, $0.value) })
+        for (index, key) in keys.enumerated() {
+            let proof = try assertion(all, with: key, certificate: certificate)
+            let answer = try await plain(
+                "urn:ietf:params:oauth:grant-type:jwt-bearer", [("assertion", .secret(proof))], trip, isSingleUse: true)
+            // As with the proofs of a client: the issuer may not know this key.
+            guard answer.error == "invalid_grant" else { return answer }
+            if index == keys.count - 1 { _ = try answer.grant(rejecting: "invalid_grant") }
+        }
+        throw .internal(reason: "no signing key")
     }
 
     private nonisolated(nonsending) func exchangeGrant(
@@ -176,7 +218,7 @@ extension OAuth2Handshake {
         request.isSingleUse = true
         let answer: OAuth2Answer
         do throws(OAuth2SendFailure) {
-            answer = OAuth2Answer(try await send(request, as: trip.client, issuer: trip.issuer))
+            answer = try await ask(request, trip)
         } catch {
             if case .fault(let fault) = error, !fault.provablyUnsent {
                 await trip.ledger.settleAttempt(.unknown)

@@ -1,9 +1,31 @@
+internal import Glibc
+internal import TLS
+
 /// `oauth2`: any OAuth 2.0 authorization server (RFC 6749), with a token that is sent as Bearer (RFC 6750).
 public struct OAuth2Handshake: Handshake {
     public let settings: OAuth2Settings
+    let wallSeconds: @Sendable () -> Int64
+    let random: @Sendable (Int) -> [UInt8]
+    let discovery: OAuth2Discovery?
 
     /// Throws `.configuration` if a setting cannot be put on the wire.
     public init(_ settings: OAuth2Settings) throws(GrantFailure) {
+        try self.init(settings, wallSeconds: { Int64(time(nil)) }, random: { randomBytes($0) })
+    }
+
+    init(
+        _ settings: OAuth2Settings, wallSeconds: @escaping @Sendable () -> Int64,
+        random: @escaping @Sendable (Int) -> [UInt8]
+    ) throws(GrantFailure) {
+        switch settings.location {
+        case .tokenURL: discovery = nil
+        case .issuer(let issuer, let url):
+            discovery = OAuth2Discovery(
+                OAuth2MetadataRules(
+                    issuer: issuer, url: url, allowsCleartext: settings.allowsCleartext, prefersMutualTLS: false))
+        }
+        self.wallSeconds = wallSeconds
+        self.random = random
         guard !settings.clientID.isEmpty, !settings.clientID.hasControls else {
             throw .configuration(reason: "client_id: empty, or with a control character")
         }
@@ -50,6 +72,20 @@ public struct OAuth2Handshake: Handshake {
 
     public func injection(for token: [UInt8]) -> InjectedField {
         InjectedField(name: "Authorization", value: Array("Bearer ".utf8) + token)
+    }
+}
+
+// MARK: - Endpoints
+
+extension OAuth2Handshake {
+    nonisolated(nonsending) func endpoints(
+        _ ledger: any GrantLedger, _ issuer: any IssuerClient
+    ) async throws(GrantFailure) -> OAuth2Endpoints {
+        if let discovery {
+            return try await discovery.endpoints(headers: settings.headers, ledger: ledger, issuer: issuer)
+        }
+        guard case .tokenURL(let url) = settings.location else { throw .internal(reason: "no endpoint") }
+        return OAuth2Endpoints(token: url)
     }
 }
 

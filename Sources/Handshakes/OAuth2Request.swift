@@ -47,10 +47,17 @@ extension OAuth2SendFailure {
 // MARK: - Sending
 
 extension OAuth2Handshake {
+    /// - Parameter attempt: which of the client's proofs is sent.
     nonisolated(nonsending) func send(
-        _ request: OAuth2Request, as client: OAuth2Client, issuer: any IssuerClient
+        _ request: OAuth2Request, to url: IssuerURL, as client: OAuth2Client, attempt: Int = 0,
+        issuer: any IssuerClient
     ) async throws(OAuth2SendFailure) -> IssuerAnswer {
-        var call = call(request, to: settings.tokenURL, as: client)
+        var call: IssuerCall
+        do throws(GrantFailure) {
+            call = try self.call(request, to: url, as: client, attempt: attempt)
+        } catch {
+            throw .failure(error)
+        }
         defer { call.body.wipe() }
         do throws(IssuerFault) {
             return try await issuer.send(call)
@@ -59,13 +66,15 @@ extension OAuth2Handshake {
         }
     }
 
-    private func call(_ request: OAuth2Request, to url: IssuerURL, as client: OAuth2Client) -> IssuerCall {
+    private func call(
+        _ request: OAuth2Request, to url: IssuerURL, as client: OAuth2Client, attempt: Int
+    ) throws(GrantFailure) -> IssuerCall {
         var headers = [
             (name: "Content-Type", value: "application/x-www-form-urlencoded"),
             (name: "Accept", value: "application/json"),
         ]
         var all = request
-        prove(client, in: &all, &headers)
+        try prove(client, attempt: attempt, to: url, in: &all, &headers)
         for (name, value) in settings.extra { all.add(name, value) }
         var body = FormBody(capacity: 16 + all.largestSize)
         for member in all.members {

@@ -1,11 +1,16 @@
 /// Settings of an `oauth2` identity.
 public struct OAuth2Settings: Sendable {
-    /// The token endpoint; its query, if any, is kept.
-    public var tokenURL: IssuerURL
+    /// Where the token endpoint is found.
+    public let location: Location
     public var grant: Grant = .clientCredentials
     public var clientID: String
     public var clientAuth: ClientAuth = .basic
     public var basicEncoding: BasicEncoding = .form
+    public var signing = JWTSigning()
+    /// Names of the secrets with signing keys: the first that the issuer accepts counts.
+    public var keys: [String] = []
+    /// Whether there is a secret `key_password`.
+    public var hasKeyPassword = false
     /// Further members of the request, in order.
     public var extra: [(name: String, value: String)] = []
     /// Further headers of the request.
@@ -17,9 +22,19 @@ public struct OAuth2Settings: Sendable {
     public var identityDomain: String?
     public var identityDomainHeader = "X-USER-IDENTITY-DOMAIN-NAME"
 
-    public init(tokenURL: IssuerURL, clientID: String) {
-        self.tokenURL = tokenURL
+    /// Whether metadata may name endpoints in clear text beyond this machine.
+    public var allowsCleartext = false
+
+    public init(_ location: Location, clientID: String) {
+        self.location = location
         self.clientID = clientID
+    }
+
+    public enum Location: Sendable {
+        /// Its query, if any, is kept.
+        case tokenURL(IssuerURL)
+        /// The issuer identifier, character by character, and as a URL.
+        case issuer(String, IssuerURL)
     }
 
     /// What is given for the token. Secrets are named by their keys and read from the ledger.
@@ -32,6 +47,9 @@ public struct OAuth2Settings: Sendable {
         case refreshToken
         /// RFC 7523 §2.1 with the secret `assertion`.
         case jwtBearer
+        /// RFC 7523 §2.1 with a JWT made for each request. Claims beside `aud`, `jti`, `iat` and `exp`; `iss` and `sub` are the client
+        /// unless they stand here.
+        case mintedJWT(claims: [NamedText])
         /// RFC 7522 §2.1 with the secret `assertion`: the XML, or base 64 of it.
         case saml2Bearer
         /// RFC 8693.
@@ -60,10 +78,20 @@ public struct OAuth2Settings: Sendable {
         public init() {}
     }
 
-    /// How the client proves itself (RFC 6749 §2.3.1).
-    public enum ClientAuth: Sendable { case basic, post, none }
+    /// How the client proves itself (RFC 6749 §2.3.1, RFC 7523 §2.2).
+    public enum ClientAuth: Sendable { case basic, post, privateKeyJWT, clientSecretJWT, none }
     /// Whether id and secret are form-encoded before they are joined, as RFC 6749 says and some servers do not expect.
     public enum BasicEncoding: Sendable { case form, raw }
+}
+
+public struct NamedText: Sendable, Equatable {
+    public var name: String
+    public var value: String
+
+    public init(name: String, value: String) {
+        self.name = name
+        self.value = value
+    }
 }
 
 extension OAuth2Settings.Grant {
@@ -72,7 +100,7 @@ extension OAuth2Settings.Grant {
     var keepsRefreshToken: Bool {
         switch self {
         case .password, .refreshToken, .jwtBearer, .saml2Bearer: true
-        case .clientCredentials, .tokenExchange: false
+        case .clientCredentials, .mintedJWT, .tokenExchange: false
         }
     }
 }

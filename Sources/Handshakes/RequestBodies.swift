@@ -18,6 +18,11 @@ struct JSONBody: ~Copyable {
         value.withBytes { string($0) }
     }
 
+    mutating func member(_ name: String, _ value: Int64) {
+        key(name)
+        bytes.append(contentsOf: String(value).utf8)
+    }
+
     mutating func open(_ name: String) {
         key(name)
         bytes.append(UInt8(ascii: "{"))

@@ -142,7 +142,7 @@ public final class ClientCertificate: @unchecked Sendable, CustomStringConvertib
         }
     }
 
-    private static func privateKey(in pem: [UInt8], password: [UInt8]) -> OpaquePointer? {
+    static func privateKey(in pem: [UInt8], password: [UInt8]) -> OpaquePointer? {
         pem.withUnsafeBytes { bytes in
             guard let input = BIO_new_mem_buf(bytes.baseAddress, Int32(clamping: bytes.count)) else { return nil }
             defer { BIO_free(input) }

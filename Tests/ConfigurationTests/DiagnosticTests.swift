@@ -159,6 +159,54 @@ import Testing
             "'password' of identity 'a' (oauth2) is not used by 'grant: client_credentials'"
         ),
         (
+            "oauth2: {issuer: \"https://i/?x\", client_id: c, client_secret: env:S}",
+            "'issuer' of identity 'a' (oauth2) must not have a query"
+        ),
+        (
+            "oauth2: {\(Trial.oauth2), issuer: \"https://i\"}",
+            "identity 'a' (oauth2) has 'issuer' and 'token_url'; it needs one of them"
+        ),
+        (
+            "oauth2: {\(Trial.oauth2), key: env:K}",
+            "'key' of identity 'a' (oauth2) is used only with 'client_auth: private_key_jwt', or with 'grant: jwt_bearer' without 'assertion'"
+        ),
+        (
+            "oauth2: {token_url: \"https://i/t\", client_id: c, client_auth: private_key_jwt, key: []}",
+            "'key' of identity 'a' (oauth2) is an empty list; the first key signs"
+        ),
+        (
+            "oauth2: {\(Trial.oauth2), key_password: env:K}",
+            "'key_password' of identity 'a' (oauth2) opens no 'key'"
+        ),
+        (
+            "oauth2: {\(Trial.oauth2), signing: {lifetime: 20s}}",
+            "'signing' of identity 'a' (oauth2) has nothing to sign"
+        ),
+        (
+            "oauth2: {\(Trial.oauth2), client_auth: client_secret_jwt, signing: {lifetime: 2h}}",
+            "'lifetime' of 'signing' of identity 'a' (oauth2) must be at most 1h"
+        ),
+        (
+            "oauth2: {\(Trial.oauth2), client_auth: client_secret_jwt, signing: {audience: issuer}}",
+            "'audience: issuer' of identity 'a' (oauth2) needs 'issuer'"
+        ),
+        (
+            "oauth2: {\(Trial.oauth2), client_auth: client_secret_jwt, signing: {certificate: /c}}",
+            "'certificate' of 'signing' of identity 'a' (oauth2) needs 'thumbprint'"
+        ),
+        (
+            "oauth2: {\(Trial.oauth2), client_auth: client_secret_jwt, signing: {algorithm: RS512}}",
+            "'algorithm' must be one of auto, RS256, PS256, ES256, EdDSA, not 'RS512'"
+        ),
+        (
+            "oauth2: {\(Trial.oauth2), grant: jwt_bearer, key: env:K, claims: {aud: x}}",
+            "'aud' in 'claims' of identity 'a' (oauth2) is set by the gateway; see 'signing'"
+        ),
+        (
+            "oauth2: {\(Trial.oauth2), claims: {sub: x}}",
+            "'claims' of identity 'a' (oauth2) are used only with 'grant: jwt_bearer' and 'key', without 'assertion'"
+        ),
+        (
             "oauth2: {\(Trial.oauth2), grant: refresh_token}",
             "identity 'a' (oauth2) needs 'refresh_token' for 'grant: refresh_token'"
         ),

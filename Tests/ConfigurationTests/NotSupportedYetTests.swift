@@ -24,11 +24,8 @@ import Testing
             Case("identity.\($0)", Trial.around(identity: "\($0): {whatever: [\"${NOT_SET}\", {x: 1}]}"))
         }
         + ["authorization_code", "device_code"].map { .oauth2("grant=\($0)", "\(Trial.oauth2), grant: \($0)") }
-        + ["private_key_jwt", "client_secret_jwt", "tls"].map {
-            .oauth2("client_auth=\($0)", "\(Trial.oauth2), key: env:K, client_auth: \($0)")
-        }
         + [
-            .oauth2("issuer", "issuer: \"https://i\", client_id: c, client_secret: env:S"),
+            .oauth2("client_auth=tls", "\(Trial.oauth2), client_auth: tls"),
             .oauth2("dpop=true", "\(Trial.oauth2), dpop: yes"),
             Case("token.connectivity=online", Trial.around(top: "defaults: {token: {connectivity: online}}")),
             Case("token.connectivity=offline", Trial.around(top: "defaults: {token: {connectivity: offline}}")),

@@ -12,7 +12,7 @@ private let webGate: OAMWebGateHandshake? = {
 
 private let oauth: OAuth2Handshake? = {
     guard let url = IssuerURL("https://idp.example.com/token") else { return nil }
-    var settings = OAuth2Settings(tokenURL: url, clientID: "c")
+    var settings = OAuth2Settings(.tokenURL(url), clientID: "c")
     settings.allowedScopes = ["a", "b"]
     return try? OAuth2Handshake(settings)
 }()

@@ -51,7 +51,7 @@ private struct IsolatedIssuer: IssuerClient {
     @Test func `a handshake stays on the executor of the keeper`() async throws {
         let keeper = MiniatureKeeper()
         let url = try #require(IssuerURL("https://idp.example.com/token"))
-        let scheme = try OAuth2Handshake(OAuth2Settings(tokenURL: url, clientID: "c"))
+        let scheme = try OAuth2Handshake(OAuth2Settings(.tokenURL(url), clientID: "c"))
         let grant = try await keeper.run(scheme, over: IsolatedIssuer(keeper: keeper))
         #expect(grant.token.text == "a")
         _ = try await keeper.run(scheme, over: keeper)

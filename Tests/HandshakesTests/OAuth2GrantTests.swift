@@ -7,7 +7,7 @@ private let origin = "https://api.example.com"
 private let wanted = Wanted(scopes: ["a"], upstreamOrigin: origin)
 
 private func handshake(_ grant: OAuth2Settings.Grant) throws -> OAuth2Handshake {
-    var settings = OAuth2Settings(tokenURL: try #require(IssuerURL("https://idp.example.com/token")), clientID: "c")
+    var settings = OAuth2Settings(.tokenURL(try #require(IssuerURL("https://idp.example.com/token"))), clientID: "c")
     settings.grant = grant
     return try OAuth2Handshake(settings)
 }

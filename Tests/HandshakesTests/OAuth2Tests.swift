@@ -4,7 +4,7 @@ import Testing
 
 private func handshake(_ change: (inout OAuth2Settings) -> Void = { _ in }) throws -> OAuth2Handshake {
     let url = try #require(IssuerURL("https://idp.example.com/token?tenant=1"))
-    var settings = OAuth2Settings(tokenURL: url, clientID: "proxy+1")
+    var settings = OAuth2Settings(.tokenURL(url), clientID: "proxy+1")
     change(&settings)
     return try OAuth2Handshake(settings)
 }

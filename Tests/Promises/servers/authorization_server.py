@@ -72,7 +72,7 @@ class Client(ClientMixin):
         return self.secret is not None and secrets.compare_digest(self.secret.encode(), client_secret.encode())
 
     def check_endpoint_auth_method(self, method, endpoint):
-        return method == self.auth
+        return method == self.auth or (method == "assertion" and self.auth.endswith("_jwt"))
 
     def check_response_type(self, response_type):
         return response_type == "code"

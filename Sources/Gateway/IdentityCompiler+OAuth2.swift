@@ -1,0 +1,84 @@
+internal import Configuration
+internal import Handshakes
+internal import Tokens
+
+/// The settings of `oauth2`, from the configuration's words to the handshake's.
+extension IdentityCompiler {
+    func settings(
+        _ configured: ConfiguredOAuth2, statuses: [Int]?
+    ) throws(Handshakes.GrantFailure) -> OAuth2Settings {
+        var settings = OAuth2Settings(try location(configured), clientID: configured.clientID)
+        settings.clientAuth =
+            switch configured.clientAuth {
+            case .basic: .basic
+            case .post: .post
+            case .privateKeyJWT: .privateKeyJWT
+            case .clientSecretJWT: .clientSecretJWT
+            // The first is refused before anything is compiled.
+            case .tls, .none: .none
+            }
+        settings.keys = configured.keyNames
+        settings.hasKeyPassword = configured.keyPassword != nil
+        settings.signing = signing(configured.signing)
+        settings.basicEncoding = configured.basicEncoding == .raw ? .raw : .form
+        settings.grant = grant(configured)
+        settings.extra = configured.extra.map { ($0.name, $0.value) }
+        settings.headers = configured.headers.map { ($0.name, $0.value) }
+        settings.allowedScopes = configured.allowedScopes
+        if let statuses { settings.rejectedStatuses = statuses }
+        settings.identityDomain = configured.identityDomain
+        settings.identityDomainHeader = configured.identityDomainHeader
+        return settings
+    }
+
+    private func location(
+        _ configured: ConfiguredOAuth2
+    ) throws(Handshakes.GrantFailure) -> OAuth2Settings.Location {
+        if let url = configured.tokenURL.flatMap({ IssuerURL($0) }) { return .tokenURL(url) }
+        guard let issuer = configured.issuer, let url = IssuerURL(issuer), let text = configured.issuerText else {
+            throw .configuration(reason: "neither token_url nor issuer")
+        }
+        return .issuer(text, url)
+    }
+
+    private func grant(_ configured: ConfiguredOAuth2) -> OAuth2Settings.Grant {
+        switch configured.grant {
+        // The last two are refused before anything is compiled.
+        case .clientCredentials, .authorizationCode, .deviceCode: return .clientCredentials
+        case .password: return .password(username: configured.username ?? "")
+        case .refreshToken: return .refreshToken
+        case .jwtBearer where configured.assertion == nil:
+            return .mintedJWT(claims: configured.claims.map { NamedText(name: $0.name, value: $0.value) })
+        case .jwtBearer: return .jwtBearer
+        case .saml2Bearer: return .saml2Bearer
+        case .tokenExchange:
+            var exchange = OAuth2Settings.TokenExchange()
+            if case .identity(let name)? = configured.subjectToken { exchange.subject = .identity(name) }
+            if let type = configured.subjectTokenType { exchange.subjectType = type }
+            exchange.actorType = configured.actorTokenType
+            exchange.requestedType = configured.requestedTokenType
+            return .tokenExchange(exchange)
+        }
+    }
+
+    private func signing(_ configured: ConfiguredOAuth2.Signing) -> JWTSigning {
+        var signing = JWTSigning()
+        signing.algorithm = configured.algorithm == .auto ? nil : configured.algorithm.rawValue
+        signing.keyID = configured.keyID
+        signing.thumbprint =
+            switch configured.thumbprint {
+            case .none: .none
+            case .sha1: .sha1
+            case .sha256: .sha256
+            }
+        signing.hasCertificate = configured.certificate != nil
+        signing.audience =
+            switch configured.audience {
+            case "token_url": .endpoint
+            case "issuer": .issuer
+            default: .text(configured.audience)
+            }
+        signing.lifetime = Int(clamping: configured.lifetime.wholeNanoseconds / 1_000_000_000)
+        return signing
+    }
+}

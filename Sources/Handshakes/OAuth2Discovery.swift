@@ -1,0 +1,69 @@
+internal import Synchronization
+
+/// The metadata of one issuer, as it was read last.
+///
+/// The one thing that an `oauth2` handshake remembers: it is public, it can be had again at any time, and a flight that had to ask for
+/// it first would make every grant two round trips.
+final class OAuth2Discovery: Sendable {
+    let rules: OAuth2MetadataRules
+    private let known = Mutex<(endpoints: OAuth2Endpoints, readAt: UInt64)?>(nil)
+
+    /// Nanoseconds after which it is read again.
+    static let fresh: UInt64 = 3_600 * 1_000_000_000
+    /// Nanoseconds for which it is used while it cannot be read.
+    static let usable: UInt64 = 24 * fresh
+
+    init(_ rules: OAuth2MetadataRules) { self.rules = rules }
+
+    /// The endpoints do not answer as they should: the next flight reads the metadata again.
+    func forget() { known.withLock { $0 = nil } }
+
+    nonisolated(nonsending) func endpoints(
+        headers: [(name: String, value: String)], ledger: any GrantLedger, issuer: any IssuerClient
+    ) async throws(GrantFailure) -> OAuth2Endpoints {
+        let now = await ledger.now()
+        let last = known.withLock { $0 }
+        if let last, now < last.readAt + Self.fresh { return last.endpoints }
+        do throws(GrantFailure) {
+            let endpoints = try await read(headers: headers, issuer: issuer)
+            known.withLock { $0 = (endpoints, now) }
+            return endpoints
+        } catch {
+            guard let last, now < last.readAt + Self.usable else { throw error }
+            return last.endpoints
+        }
+    }
+
+    private nonisolated(nonsending) func read(
+        headers: [(name: String, value: String)], issuer: any IssuerClient
+    ) async throws(GrantFailure) -> OAuth2Endpoints {
+        var failure = GrantFailure.configuration(reason: "discovery: no metadata at any well-known place")
+        for place in rules.url.metadataPlaces {
+            let call = IssuerCall(
+                step: "discovery", method: "GET", url: place, headers: [("Accept", "application/json")] + headers,
+                body: [], carriesPassword: false)
+            let answer: IssuerAnswer
+            do throws(IssuerFault) {
+                answer = try await issuer.send(call)
+            } catch {
+                throw GrantFailure(error, step: "discovery")
+            }
+            switch answer.status {
+            case 200: break
+            case 408, 425, 429, 500..<600:
+                throw .issuerUnavailable(
+                    retryAfterSeconds: answer.retryAfter, reason: "discovery: status \(answer.status)")
+            // Redirects are not followed: where to go is not the answer's to say.
+            default: continue
+            }
+            do throws(OAuth2MetadataFault) {
+                return try OAuth2Endpoints(
+                    answer.body, rules, isVerified: answer.overTLS || place.isLoopback)
+            } catch {
+                failure = .issuerAnswerInvalid(reason: "discovery: \(error.reason)")
+                guard error.mayBeElsewhere else { throw failure }
+            }
+        }
+        throw failure
+    }
+}

@@ -1,0 +1,225 @@
+internal import COpenSSL
+
+/// A private key that signs JWTs: RSA, EC on P-256, or Ed25519.
+///
+/// Immutable after construction, so it may be shared between threads. Neither key nor password is part of any description or error.
+public final class SigningKey: @unchecked Sendable, CustomStringConvertible {
+    private let key: OpaquePointer
+    public let kind: Kind
+    /// DER of the certificate that came with the key, if one did.
+    public let certificate: [UInt8]?
+
+    public enum Kind: Sendable, Equatable { case rsa, p256, ed25519 }
+
+    /// Fewer bits are refused: RFC 7518 section 3.3 demands 2048.
+    static let leastRSABits: Int32 = 2048
+
+    /// Takes the key over.
+    init(owning key: OpaquePointer, certificate: [UInt8]?) throws(TLSFault) {
+        self.key = key
+        self.certificate = certificate
+        if EVP_PKEY_is_a(key, "RSA") == 1 || EVP_PKEY_is_a(key, "RSA-PSS") == 1 {
+            kind = .rsa
+            // Freed by deinit from here on, also when this throws.
+            guard EVP_PKEY_get_bits(key) >= Self.leastRSABits else {
+                throw TLSFault(.configuration, "RSA key shorter than 2048 bits")
+            }
+        } else if EVP_PKEY_is_a(key, "ED25519") == 1 {
+            kind = .ed25519
+        } else if EVP_PKEY_is_a(key, "EC") == 1, Self.isP256(key) {
+            kind = .p256
+        } else {
+            kind = .ed25519
+            throw TLSFault(.configuration, "a signing key is RSA, EC on P-256, or Ed25519")
+        }
+    }
+
+    deinit { EVP_PKEY_free(key) }
+
+    public var description: String { "SigningKey(\(kind))" }
+
+    private static func isP256(_ key: OpaquePointer) -> Bool {
+        var name = [CChar](repeating: 0, count: 64)
+        var length = 0
+        guard EVP_PKEY_get_group_name(key, &name, name.count, &length) == 1 else { return false }
+        return name.prefix(length).elementsEqual("prime256v1".utf8.map { CChar(bitPattern: $0) })
+    }
+}
+
+// MARK: - Reading
+
+extension SigningKey {
+    /// From a file: PEM (PKCS#8, also with a passphrase, PKCS#1, SEC 1; a certificate may stand beside it), PKCS#12, or PKCS#8 in DER.
+    /// - Parameter password: of an encrypted key or archive; not looked at otherwise.
+    /// - Throws: `.configuration`.
+    public convenience init(file: [UInt8], password: [UInt8] = []) throws(TLSFault) {
+        ErrorQueue.clear()
+        if file.first == 0x30 {
+            try self.init(der: file, password: password)
+            return
+        }
+        guard let key = ClientCertificate.privateKey(in: file, password: password) else {
+            let isEncrypted = String(decoding: file.prefix(65_536), as: UTF8.self).contains("ENCRYPTED")
+            throw ErrorQueue.configurationFault(
+                isEncrypted ? "signing key cannot be opened with this passphrase" : "signing key cannot be read")
+        }
+        ErrorQueue.clear()
+        let certificates = ClientCertificate.certificates(in: file, limit: 1)
+        ErrorQueue.clear()
+        defer { for certificate in certificates { X509_free(certificate) } }
+        try self.init(owning: key, certificate: certificates.first.flatMap(Self.encoding))
+    }
+
+    private convenience init(der file: [UInt8], password: [UInt8]) throws(TLSFault) {
+        // Readers of secrets trim one line end, and 0x0A may be the last byte of an archive. DER says how long it is.
+        var bytes = file
+        defer { wipe(&bytes) }
+        if let whole = Self.length(of: file), whole == file.count + 1 { bytes.append(0x0A) }
+        var secret = password.map { CChar(bitPattern: $0) } + [0]
+        defer { secret.withUnsafeMutableBytes { OPENSSL_cleanse($0.baseAddress, $0.count) } }
+        var start = bytes.withUnsafeBufferPointer(\.baseAddress)
+        let archive = bytes.withUnsafeBufferPointer { raw in
+            start = raw.baseAddress
+            return d2i_PKCS12(nil, &start, raw.count)
+        }
+        if let archive {
+            defer { PKCS12_free(archive) }
+            var key: OpaquePointer?
+            var leaf: OpaquePointer?
+            guard PKCS12_parse(archive, secret, &key, &leaf, nil) == 1, let key else {
+                X509_free(leaf)
+                throw ErrorQueue.configurationFault("signing key in PKCS#12 cannot be read")
+            }
+            defer { X509_free(leaf) }
+            try self.init(owning: key, certificate: leaf.flatMap(Self.encoding))
+            return
+        }
+        ErrorQueue.clear()
+        let plain = bytes.withUnsafeBufferPointer { raw in
+            start = raw.baseAddress
+            return d2i_AutoPrivateKey(nil, &start, raw.count)
+        }
+        guard let key = plain ?? Self.encrypted(bytes, &secret) else {
+            throw ErrorQueue.configurationFault("signing key in DER cannot be read")
+        }
+        try self.init(owning: key, certificate: nil)
+    }
+
+    private static func encrypted(_ der: [UInt8], _ secret: inout [CChar]) -> OpaquePointer? {
+        ErrorQueue.clear()
+        return der.withUnsafeBytes { bytes in
+            guard let input = BIO_new_mem_buf(bytes.baseAddress, Int32(clamping: bytes.count)) else { return nil }
+            defer { BIO_free(input) }
+            // Without a callback the last argument is the passphrase.
+            return secret.withUnsafeMutableBytes { d2i_PKCS8PrivateKey_bio(input, nil, nil, $0.baseAddress) }
+        }
+    }
+
+    /// Bytes of the outermost DER element, its header included.
+    private static func length(of der: [UInt8]) -> Int? {
+        guard der.count > 2 else { return nil }
+        if der[1] < 0x80 { return 2 + Int(der[1]) }
+        let digits = Int(der[1] & 0x7F)
+        guard (1...4).contains(digits), der.count > 2 + digits else { return nil }
+        return 2 + digits + der[2..<(2 + digits)].reduce(0) { $0 << 8 | Int($1) }
+    }
+
+    fileprivate static func encoding(_ certificate: OpaquePointer) -> [UInt8]? {
+        let count = i2d_X509(certificate, nil)
+        guard count > 0 else { return nil }
+        var bytes = [UInt8](repeating: 0, count: Int(count))
+        let written = bytes.withUnsafeMutableBufferPointer { buffer in
+            var place = buffer.baseAddress
+            return i2d_X509(certificate, &place)
+        }
+        return written == count ? bytes : nil
+    }
+}
+
+// MARK: - Signing
+
+extension SigningKey {
+    /// What the key signs with unless it is told otherwise.
+    public var algorithm: JWSAlgorithm {
+        switch kind {
+        case .rsa: .rs256
+        case .p256: .es256
+        case .ed25519: .edDSA
+        }
+    }
+
+    public func signs(_ algorithm: JWSAlgorithm) -> Bool {
+        switch algorithm {
+        case .rs256, .ps256: kind == .rsa
+        case .es256: kind == .p256
+        case .edDSA: kind == .ed25519
+        case .hs256: false
+        }
+    }
+
+    /// The signature in the form of JWS (RFC 7518 section 3.4: two numbers of 32 bytes for ES256).
+    public func sign(_ bytes: [UInt8], _ algorithm: JWSAlgorithm) throws(TLSFault) -> [UInt8] {
+        guard signs(algorithm) else {
+            throw TLSFault(.configuration, "\(algorithm.rawValue) does not go with this kind of key")
+        }
+        ErrorQueue.clear()
+        guard let context = EVP_MD_CTX_new() else { throw ErrorQueue.configurationFault("signature") }
+        defer { EVP_MD_CTX_free(context) }
+        var parameters: OpaquePointer?
+        let digest = algorithm == .edDSA ? nil : EVP_sha256()
+        guard EVP_DigestSignInit(context, &parameters, digest, nil, key) == 1 else {
+            throw ErrorQueue.configurationFault("signature")
+        }
+        if algorithm == .ps256 {
+            // RFC 7518 section 3.5: the salt is as long as the hash.
+            guard EVP_PKEY_CTX_set_rsa_padding(parameters, RSA_PKCS1_PSS_PADDING) == 1,
+                EVP_PKEY_CTX_set_rsa_pss_saltlen(parameters, RSA_PSS_SALTLEN_DIGEST) == 1
+            else { throw ErrorQueue.configurationFault("PS256") }
+        }
+        var count = 0
+        guard EVP_DigestSign(context, nil, &count, bytes, bytes.count) == 1, count > 0 else {
+            throw ErrorQueue.configurationFault("signature")
+        }
+        var signature = [UInt8](repeating: 0, count: count)
+        guard EVP_DigestSign(context, &signature, &count, bytes, bytes.count) == 1 else {
+            throw ErrorQueue.configurationFault("signature")
+        }
+        signature.removeLast(signature.count - count)
+        return algorithm == .es256 ? try Self.fixedWidth(signature) : signature
+    }
+
+    private static func fixedWidth(_ der: [UInt8]) throws(TLSFault) -> [UInt8] {
+        let fixed = der.withUnsafeBufferPointer { raw -> [UInt8]? in
+            var start = raw.baseAddress
+            guard let parsed = d2i_ECDSA_SIG(nil, &start, raw.count) else { return nil }
+            defer { ECDSA_SIG_free(parsed) }
+            var bytes = [UInt8](repeating: 0, count: 64)
+            let done = bytes.withUnsafeMutableBufferPointer { buffer in
+                BN_bn2binpad(ECDSA_SIG_get0_r(parsed), buffer.baseAddress, 32) == 32
+                    && BN_bn2binpad(ECDSA_SIG_get0_s(parsed), buffer.baseAddress?.advanced(by: 32), 32) == 32
+            }
+            return done ? bytes : nil
+        }
+        guard let fixed else { throw ErrorQueue.configurationFault("ES256") }
+        return fixed
+    }
+}
+
+/// DER of the first certificate in PEM text; nil if there is none.
+public func certificateDER(inPEM pem: [UInt8]) -> [UInt8]? {
+    ErrorQueue.clear()
+    let found = ClientCertificate.certificates(in: pem, limit: 1)
+    ErrorQueue.clear()
+    defer { for certificate in found { X509_free(certificate) } }
+    return found.first.flatMap(SigningKey.encoding)
+}
+
+/// HMAC-SHA-256 as JWS has it (RFC 7518 section 3.2).
+public func hs256(key: UnsafeRawBufferPointer, _ bytes: [UInt8]) -> [UInt8] { keyedHash(key: key, bytes) }
+
+/// SHA-1, for `x5t` (RFC 7515 section 4.1.7) alone, where it only names a certificate.
+public func certificateSHA1(_ der: [UInt8]) -> [UInt8] {
+    var digest = [UInt8](repeating: 0, count: 20)
+    var count: UInt32 = 20
+    return EVP_Digest(der, der.count, &digest, &count, EVP_sha1(), nil) == 1 ? digest : []
+}

@@ -1,0 +1,111 @@
+import Synchronization
+import TLS
+import Testing
+
+@testable import Handshakes
+
+/// RFC 7515 appendix A.3, RFC 8037 appendix A.1.
+private let p256 =
+    #"{"kty":"EC","crv":"P-256","x":"f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU","y":"x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0","d":"jpsQnnGQmL-YBIffH1136cspYG6-0iY7X1fCE9-E9LI","kid":"ec"}"#
+private let ed25519 =
+    #"{"kty":"OKP","crv":"Ed25519","d":"nWGxne_9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}"#
+
+private func handshake(_ change: (inout OAuth2Settings) -> Void) throws -> OAuth2Handshake {
+    var settings = OAuth2Settings(.tokenURL(try #require(IssuerURL("https://idp.example.com/token"))), clientID: "c\"1")
+    settings.clientAuth = .privateKeyJWT
+    settings.keys = ["key"]
+    change(&settings)
+    return try OAuth2Handshake(settings, wallSeconds: { 1_000_000 }, random: { [UInt8](repeating: 0xFF, count: $0) })
+}
+
+private func ledger(_ secrets: [String: String]) -> MemoryLedger {
+    let ledger = MemoryLedger()
+    ledger.state.withLock { $0.secrets.merge(secrets) { $1 } }
+    return ledger
+}
+
+private let good = #"{"access_token":"t","token_type":"Bearer"}"#
+private let wanted = Wanted(upstreamOrigin: "https://api.example.com")
+
+/// Header and payload of the assertion in a form.
+private func parts(_ body: String) throws -> [String] {
+    let assertion = try #require(body.split(separator: "&").first { $0.contains("assertion=ey") }).split(
+        separator: "=")[1]
+    return try assertion.split(separator: ".").prefix(2).map {
+        String(decoding: try #require(Base64.decodeURL(Array($0.utf8))), as: UTF8.self)
+    }
+}
+
+@Suite struct OAuth2AssertionTests {
+    @Test func `a proof of the client`() async throws {
+        let issuer = ScriptedIssuer([.ok(good)])
+        _ = try await handshake { $0.signing.lifetime = 90 }.acquire(
+            wanted, ledger: ledger(["key": p256]), issuer: issuer)
+        let sent = issuer.sent[0]
+        #expect(
+            sent.body.hasPrefix(
+                "grant_type=client_credentials&client_id=c%221&client_assertion_type=urn%3Aietf%3Aparams%3Aoauth%3A"
+                    + "client-assertion-type%3Ajwt-bearer&client_assertion=ey"))
+        #expect(
+            try parts(sent.body) == [
+                #"{"alg":"ES256","typ":"JWT","kid":"ec"}"#,
+                #"{"iss":"c\"1","sub":"c\"1","aud":"https://idp.example.com/token","jti":"_____________________w","iat":1000000,"exp":1000090}"#,
+            ])
+        #expect(sent.carriesPassword && sent.header("Authorization") == nil)
+    }
+
+    @Test func `each key in turn until one is accepted`() async throws {
+        let refused = ScriptedIssuer.Line.status(401, #"{"error":"invalid_client"}"#)
+        let oauth = try handshake { $0.keys = ["key", "key 2"] }
+        let secrets = ["key": p256, "key 2": ed25519]
+        let second = ScriptedIssuer([refused, .ok(good)])
+        _ = try await oauth.acquire(wanted, ledger: ledger(secrets), issuer: second)
+        #expect(try second.sent.map { try parts($0.body)[0].contains("EdDSA") } == [false, true])
+        let neither = ScriptedIssuer([refused, refused, .ok(good)])
+        let failed = await failure { _ = try await oauth.acquire(wanted, ledger: ledger(secrets), issuer: neither) }
+        #expect(failed?.kind == "rejected" && neither.sent.count == 2)
+        let other = ScriptedIssuer([.status(400, #"{"error":"invalid_scope"}"#), .ok(good)])
+        _ = await failure { _ = try await oauth.acquire(wanted, ledger: ledger(secrets), issuer: other) }
+        #expect(other.sent.count == 1)
+    }
+
+    @Test func `an assertion of our own as the grant`() async throws {
+        let issuer = ScriptedIssuer([.ok(good)])
+        let oauth = try handshake {
+            $0.clientAuth = .none
+            $0.grant = .mintedJWT(claims: [NamedText(name: "sub", value: "u"), NamedText(name: "x", value: "y")])
+            $0.signing.audience = .text("aud")
+            $0.signing.keyID = "k"
+        }
+        _ = try await oauth.acquire(wanted, ledger: ledger(["key": #"{"keys":[\#(p256)]}"#]), issuer: issuer)
+        #expect(
+            try parts(issuer.sent[0].body) == [
+                #"{"alg":"ES256","typ":"JWT","kid":"k"}"#,
+                #"{"iss":"c\"1","aud":"aud","jti":"_____________________w","iat":1000000,"exp":1000060,"sub":"u","x":"y"}"#,
+            ])
+    }
+
+    @Test(arguments: [
+        "{}", #"{"keys":[]}"#, #"{"kty":"oct","k":"AA"}"#, #"{"kty":"EC","crv":"P-384","x":"AA","y":"AA","d":"AA"}"#,
+        #"{"kty":"RSA","n":"AA","e":"AQAB","d":"AA"}"#, "{", "no key", #"{"kty":"OKP","crv":"Ed25519","d":"A A"}"#,
+    ]) func `what is no key is not sent`(_ key: String) async throws {
+        let issuer = ScriptedIssuer([.ok(good)])
+        let failed = await failure {
+            _ = try await handshake { _ in }.acquire(wanted, ledger: ledger(["key": key]), issuer: issuer)
+        }
+        #expect(failed?.kind == "secret" && issuer.sent.isEmpty)
+    }
+
+    @Test func `settings that do not go with the key`() async throws {
+        let changes: [(inout OAuth2Settings) -> Void] = [
+            { $0.signing.algorithm = "RS256" }, { $0.signing.thumbprint = .sha256 }, { $0.signing.audience = .issuer },
+        ]
+        for change in changes {
+            let failed = await failure {
+                _ = try await handshake(change).acquire(
+                    wanted, ledger: ledger(["key": p256]), issuer: ScriptedIssuer([]))
+            }
+            #expect(failed?.kind == "configuration")
+        }
+    }
+}

@@ -1,0 +1,210 @@
+"""Promise: whatever an issuer answers, the caller learns the kind of trouble and nothing else, the identity's state and its own metric
+say the same, and no octet of it goes anywhere."""
+
+import json
+import time
+
+import pytest
+
+from harness import call, eventually
+from scripted import Scripted, answer, echo, identified
+
+JSON = b"Content-Type: application/json"
+GOOD = {"access_token": "good-token-1", "token_type": "Bearer"}
+
+
+def grant(**members):
+    return answer(json.dumps({**GOOD, **members}).encode(), JSON)
+
+
+def refusal(status, body=b""):
+    return answer(body, JSON, status=status)
+
+
+# What is sent: the problem's type, the metric's reason.
+ANSWERS = {
+    "nothing": (answer(b"", JSON), "issuer-answer-invalid", "issuer_answer_invalid"),
+    "HTML": (answer(b"<html>sign in</html>"), "issuer-answer-invalid", "issuer_answer_invalid"),
+    "a list": (answer(b"[]"), "issuer-answer-invalid", "issuer_answer_invalid"),
+    "no token": (answer(b"{}"), "issuer-answer-invalid", "issuer_answer_invalid"),
+    "a number for a token": (grant(access_token=7), "issuer-answer-invalid", "issuer_answer_invalid"),
+    "a list for a token": (grant(access_token=["a"]), "issuer-answer-invalid", "issuer_answer_invalid"),
+    "a megabyte": (grant(pad="x" * 1_000_000), "issuer-answer-invalid", "issuer_answer_invalid"),
+    "a token of 40 KB": (grant(access_token="x" * 40_000), "issuer-answer-invalid", "issuer_answer_invalid"),
+    "CR LF in the token": (grant(access_token="a\r\nX-Evil: 1"), "issuer-answer-invalid", "issuer_answer_invalid"),
+    "non-ASCII in the token": (grant(access_token="tökén"), "issuer-answer-invalid", "issuer_answer_invalid"),
+    "NUL in the token": (grant(access_token="a\0b"), "issuer-answer-invalid", "issuer_answer_invalid"),
+    "another token type": (grant(token_type="mac"), "issuer-answer-invalid", "issuer_answer_invalid"),
+    "two tokens": (
+        answer(b'{"access_token":"a","access_token":"b","token_type":"Bearer"}'),
+        "issuer-answer-invalid",
+        "issuer_answer_invalid",
+    ),
+    "deep JSON": (answer(b'{"a":' * 500 + b"1" + b"}" * 500), "issuer-answer-invalid", "issuer_answer_invalid"),
+    "a negative life": (grant(expires_in=-1), "issuer-answer-invalid", "issuer_answer_invalid"),
+    "a word for a life": (grant(expires_in="soon"), "issuer-answer-invalid", "issuer_answer_invalid"),
+    "no HTTP": (b"\x16\x03\x01\x00\x05hello" * 10, "issuer-answer-invalid", "issuer_answer_invalid"),
+    "two lengths": (
+        b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{}",
+        "issuer-answer-invalid",
+        "issuer_answer_invalid",
+    ),
+    "half an answer": (
+        b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{",
+        "issuer-answer-invalid",
+        "issuer_answer_invalid",
+    ),
+    "a redirect": (
+        answer(b"", b"Location: http://127.0.0.1:1/token", status=b"302 Found"),
+        "identity-misconfigured",
+        "configuration",
+    ),
+    "a redirect that keeps the method": (
+        answer(b"", b"Location: https://evil.example/token", status=b"307 Temporary Redirect"),
+        "identity-misconfigured",
+        "configuration",
+    ),
+    "503": (refusal(b"503 Service Unavailable"), "issuer-unavailable", "issuer_unavailable"),
+    "429": (refusal(b"429 Too Many Requests"), "issuer-unavailable", "issuer_unavailable"),
+    "an unknown scope": (
+        refusal(b"400 Bad Request", b'{"error":"invalid_scope"}'),
+        "identity-misconfigured",
+        "configuration",
+    ),
+    "no for an answer": (refusal(b"403 Forbidden", b'{"error":"access_denied"}'), "issuer-denied", "policy_denied"),
+    "a refused client": (
+        refusal(b"401 Unauthorized", b'{"error":"invalid_client"}'),
+        "credential-quarantined",
+        "credential_rejected",
+    ),
+    "a person is wanted": (
+        refusal(b"400 Bad Request", b'{"error":"interaction_required"}'),
+        "login-needed",
+        "interaction_required",
+    ),
+}
+
+STATES = {"credential-quarantined": "quarantined", "login-needed": "login_needed"}
+
+
+def script(data):
+    def run(peer):
+        peer.request()
+        peer.send(data)
+
+    return run
+
+
+def start(gateway, upstream, issuer, **token):
+    block = {
+        "token_url": f"http://{issuer.address}/token",
+        "client_id": "a",
+        "client_secret": gateway.secret("client", "client-secret-of-this-test"),
+    }
+    policy = {"acquire_timeout": "5s", "negative_for": "20s", **token}
+    return identified(gateway, upstream, {"oauth2": block, "token": policy}).start()
+
+
+def failures(gateway):
+    return {
+        dict(labels)["reason"]: value
+        for (name, labels), value in gateway.metrics().items()
+        if name == "cardea_grant_failures_total" and value
+    }
+
+
+def state(gateway):
+    found = [
+        dict(labels)["state"]
+        for (name, labels), value in gateway.metrics().items()
+        if name == "cardea_identity_state" and value
+    ]
+    assert len(found) == 1
+    return found[0]
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_it_has_its_fault_its_state_and_its_metric(gateway, name):
+    data, kind, reason = ANSWERS[name]
+    with Scripted(echo) as upstream, Scripted(script(data)) as issuer:
+        start(gateway, upstream, issuer)
+        found = gateway.get("/a")
+        assert (found.status, found.problem["type"]) == (503, "urn:cardea:problems/" + kind), found
+        for word in (b"evil", b"html", b"good-token", issuer.address.encode()):
+            assert word not in found.body.lower()
+        assert (state(gateway), failures(gateway)) == (STATES.get(kind, "negative"), {reason: 1.0})
+        # The next one is answered from what is known: neither is asked again.
+        assert gateway.get("/a").status == 503
+        assert issuer.connections == 1 and upstream.requests == []
+
+
+@pytest.mark.parametrize(
+    "life", [None, "3600", 3600.5, 10**18, 1e300, "10000000000000000000000"], ids=lambda life: str(life)[:12]
+)
+def test_odd_lives_that_can_be_understood(gateway, life):
+    members = {} if life is None else {"expires_in": life}
+    with Scripted(echo) as upstream, Scripted(script(grant(**members))) as issuer:
+        start(gateway, upstream, issuer)
+        assert gateway.get("/a").status == 200
+        left = next(
+            value for (name, _), value in gateway.metrics().items() if name == "cardea_token_expires_seconds"
+        )
+        # Nothing lives longer than a year, and what does not say lives for the default of five minutes.
+        assert (200 < left <= 300) if life is None else (3000 < left <= 366 * 86400)
+
+
+def drip(data, pause):
+    def run(peer):
+        peer.request()
+        peer.send(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n")
+        while True:
+            peer.send(data)
+            time.sleep(pause)
+
+    return run
+
+
+def test_a_body_that_drips(gateway):
+    with Scripted(echo) as upstream, Scripted(drip(b" ", 0.2)) as issuer:
+        start(gateway, upstream, issuer, acquire_timeout="2s")
+        gateway.stop()
+        gateway.config["identities"]["only"]["network"] = {"timeout": "1s"}
+        gateway.start()
+        begun = time.monotonic()
+        found = gateway.get("/a")
+        assert time.monotonic() - begun < 4
+        assert (found.status, found.problem["type"]) == (504, "urn:cardea:problems/token-timeout"), found
+        assert failures(gateway) == {"timed_out": 1.0}
+
+
+def test_a_body_without_end(gateway):
+    with Scripted(echo) as upstream, Scripted(drip(b"x" * 8192, 0)) as issuer:
+        start(gateway, upstream, issuer)
+        before = gateway.resident()
+        found = gateway.get("/a")
+        assert (found.status, found.problem["type"]) == (503, "urn:cardea:problems/issuer-answer-invalid"), found
+        assert failures(gateway) == {"issuer_answer_invalid": 1.0}
+        eventually(lambda: issuer.is_stuck() or issuer.peers[0].socket.fileno() < 0, every=0.2, what="the end of it")
+        assert gateway.resident() - before < 16 << 20
+
+
+def test_a_head_without_end(gateway):
+    def run(peer):
+        peer.request()
+        peer.send(b"HTTP/1.1 200 OK\r\n")
+        for number in range(1_000_000):
+            peer.send(b"X-%d: %s\r\n" % (number, b"y" * 1000))
+
+    with Scripted(echo) as upstream, Scripted(run) as issuer:
+        start(gateway, upstream, issuer)
+        found = gateway.get("/a")
+        assert (found.status, found.problem["type"]) == (503, "urn:cardea:problems/issuer-answer-invalid"), found
+
+
+def test_nothing_of_it_is_told(gateway):
+    """An error's words may quote what was sent."""
+    body = json.dumps({"error": "invalid_scope", "error_description": "client-secret-of-this-test"}).encode()
+    with Scripted(echo) as upstream, Scripted(script(refusal(b"400 Bad Request", body))) as issuer:
+        start(gateway, upstream, issuer)
+        assert b"of-this-test" not in gateway.get("/a").body
+        assert b"of-this-test" not in call(gateway.admin, path="/").body
