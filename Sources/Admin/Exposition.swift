@@ -36,6 +36,15 @@ private struct Scrape {
                 text.sample([("identity", identity.status.name), ("result", "failed")], identity.status.failures)
             }
         }
+        if identities.contains(where: { !$0.status.failureReasons.isEmpty }),
+            begins("cardea_grant_failures_total", "Grants that brought no token, by reason.", .counter)
+        {
+            for identity in identities {
+                for (reason, count) in identity.status.failureReasons {
+                    text.sample([("identity", identity.status.name), ("reason", reason)], count)
+                }
+            }
+        }
         if begins("cardea_token_age_seconds", "Age of the identity's oldest token.", .gauge) {
             for identity in identities {
                 if let age = identity.age { text.sample([("identity", identity.status.name)], seconds(age)) }

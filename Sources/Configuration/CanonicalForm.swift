@@ -9,6 +9,7 @@ enum CanonicalForm {
         "oauth2.key",
         "oauth2.key_password",
         "oauth2.signing",
+        "oauth2.revocation_url",
         "oauth2.allowed_scopes",
         "oauth2.allowed_issuers",
         "oam_webgate.probe",

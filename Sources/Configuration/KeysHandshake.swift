@@ -32,6 +32,9 @@ extension Keys {
                 "issuer", .text(.httpURL),
                 "The issuer whose metadata (RFC 8414, OpenID) names the endpoints, spelt as the server spells it."),
             KeySpec("token_url", .text(.httpURL), "The token endpoint; instead of issuer."),
+            KeySpec(
+                "revocation_url", .text(.httpURL),
+                "Where refresh tokens are revoked (RFC 7009), beside token_url; with issuer the metadata names it."),
             KeySpec("grant", .words(OAuth2Handshake.Grant.self), "How a token is had."),
             KeySpec("client_id", .text(.line), "The client.", required: true),
             KeySpec("client_secret", .secret, "The client's secret."),

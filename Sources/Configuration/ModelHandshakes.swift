@@ -108,6 +108,8 @@ public struct OAuth2Handshake: Sendable, Equatable {
     public var allowedScopes: [String]?
     /// nil: only the issuer itself.
     public var allowedIssuers: [ServiceURL]?
+    /// Beside `tokenURL`; with `issuer` the metadata names it.
+    public var revocationURL: ServiceURL?
     /// Sent in `identityDomainHeader` with every token request.
     public var identityDomain: String?
     public var identityDomainHeader: String

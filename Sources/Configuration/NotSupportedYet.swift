@@ -8,7 +8,6 @@ enum NotSupportedYet {
 
         "oauth2.dpop=true",
         "oauth2.grant=authorization_code", "oauth2.grant=device_code",
-        "oauth2.client_auth=tls",
 
         "route.subject", "route.health", "route.token_stub",
         "on_rejected.large_body=expect_continue", "on_rejected.large_body=probe_head",

@@ -16,7 +16,7 @@ extension TreeDecoder {
             extra: reader.pairs("extra"),
             headers: reader.pairs("headers"), allowedScopes: reader.texts("allowed_scopes"),
             allowedIssuers: reader.list("allowed_issuers", BlockReader.httpURL),
-            identityDomain: reader.text("identity_domain"),
+            revocationURL: reader.httpURL("revocation_url"), identityDomain: reader.text("identity_domain"),
             identityDomainHeader: reader.text("identity_domain_header") ?? "", dpop: reader.boolean("dpop"))
         guard reader.node != nil else { return oauth2 }
         switch (!reader.lacks("issuer"), !reader.lacks("token_url")) {
@@ -30,7 +30,15 @@ extension TreeDecoder {
             requireSafe(url, network, reader.mark("issuer"), "'issuer' of \(place)")
             if url.query != nil { error("'issuer' of \(place) must not have a query", reader.mark("issuer")) }
         }
+        if let url = oauth2.revocationURL {
+            requireSafe(url, network, reader.mark("revocation_url"), "'revocation_url' of \(place)")
+            if reader.has("issuer") {
+                error(
+                    "'revocation_url' of \(place) is named by the metadata of 'issuer'", reader.mark("revocation_url"))
+            }
+        }
         checkClient(oauth2, reader, place)
+        if oauth2.clientAuth == .tls { checkMutualTLS(oauth2, reader, network, place) }
         checkGrant(oauth2, reader, place)
         for pair in oauth2.extra where OAuth2Handshake.ownMembers.contains(pair.name) {
             error("'\(pair.name)' in 'extra' of \(place) is set by its own key", reader.mark("extra"))
@@ -56,6 +64,9 @@ extension TreeDecoder {
             if reader.lacks("key") { error("\(place) needs 'key' for 'client_auth: private_key_jwt'", reader.mark) }
         case .tls, .none: break
         }
+        if reader.has("client_secret"), oauth2.clientAuth == .tls {
+            error("'client_secret' of \(place) is not sent with 'client_auth: tls'", reader.mark("client_secret"))
+        }
         if reader.has("basic_encoding"), oauth2.clientAuth != .basic {
             error("'basic_encoding' of \(place) is used only with 'client_auth: basic'", reader.mark("basic_encoding"))
         }
@@ -63,6 +74,18 @@ extension TreeDecoder {
             error("'client_secret' of \(place) is not sent with 'client_auth: none'", reader.mark("client_secret"))
         }
         checkKeys(oauth2, reader, place)
+    }
+
+    private mutating func checkMutualTLS(
+        _ oauth2: OAuth2Handshake, _ reader: BlockReader, _ network: Network, _ place: String
+    ) {
+        if network.tls.identity == nil {
+            error(
+                "\(place) needs 'network: {tls: {certificate: …}}' for 'client_auth: tls'", reader.mark("client_auth"))
+        }
+        if let url = oauth2.tokenURL, url.origin.isCleartext {
+            error("'client_auth: tls' of \(place) needs an https: token_url", reader.mark("token_url"))
+        }
     }
 
     private mutating func checkKeys(_ oauth2: OAuth2Handshake, _ reader: BlockReader, _ place: String) {

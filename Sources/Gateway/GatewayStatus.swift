@@ -22,6 +22,8 @@ public struct IdentityStatus: Sendable {
     public var scheme: String
     public var grants: UInt64
     public var failures: UInt64
+    /// The same by their reasons, each a fixed word; those that did not happen stand here too.
+    public var failureReasons: [(reason: String, count: UInt64)] = []
     public var isQuarantined: Bool
     /// One safe sentence.
     public var lastFailure: String?

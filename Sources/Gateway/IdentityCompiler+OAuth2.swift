@@ -14,10 +14,11 @@ extension IdentityCompiler {
             case .post: .post
             case .privateKeyJWT: .privateKeyJWT
             case .clientSecretJWT: .clientSecretJWT
-            // The first is refused before anything is compiled.
-            case .tls, .none: .none
+            case .tls: .tls
+            case .none: .none
             }
         settings.keys = configured.keyNames
+        settings.revocationURL = configured.revocationURL.flatMap { IssuerURL($0) }
         settings.hasKeyPassword = configured.keyPassword != nil
         settings.signing = signing(configured.signing)
         settings.basicEncoding = configured.basicEncoding == .raw ? .raw : .form

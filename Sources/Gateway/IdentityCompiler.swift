@@ -45,6 +45,7 @@ struct IdentityCompiler {
             case .oauth2(let configured):
                 var settings = try settings(configured, statuses: statuses)
                 settings.allowsCleartext = identity.network.allowCleartext
+                settings.usesMutualTLS = identity.network.tls.identity != nil
                 return try Handshakes.OAuth2Handshake(settings)
             case .oamWebgate(let configured):
                 return try OAMWebGateHandshake(settings(configured))

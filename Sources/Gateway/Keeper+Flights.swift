@@ -18,6 +18,8 @@ extension Keeper {
         let identity = token.identity
         var wanted = token.wanted
         wanted.challenge = challenge
+        // A challenge that asked for more was answered once; a renewal that asked for less would only bring it back.
+        wanted.scopes += token.widened.filter { !wanted.scopes.contains($0) }
         let ledger = KeeperLedger(
             keeper: self, identity: identity, standing: flight.token.standing, claimant: nextClaimant(),
             subject: token.key.subject)
@@ -53,6 +55,7 @@ extension Keeper {
             Self.fieldLine(token.identity.plan.handshake.injection(for: Array(bytes)))
         }
         token.landing = (generation, Secret(line))
+        token.widened += (challenge?.scopes ?? []).filter { !token.widened.contains($0) }
         token.lastFailure = nil
         token.secretFault = nil
         token.grants += 1
@@ -86,8 +89,7 @@ extension Keeper {
     private func fail(_ flight: Flight, _ token: KeptToken, _ failure: Handshakes.GrantFailure) {
         token.lastFailure = "\(failure)"
         token.secretFault = Fault.Kind(secret: failure)
-        token.identity.lastFailure = "\(failure)"
-        token.identity.failures += 1
+        token.identity.note(failure)
         apply(token.machine.failed(flight.token, Tokens.GrantFailure(failure), at: now), to: token)
     }
 

@@ -65,7 +65,10 @@ extension Keeper {
         let identityList = identities.map { identity in
             IdentityStatus(
                 name: identity.plan.name, scheme: identity.plan.handshake.scheme, grants: identity.grants,
-                failures: identity.failures, isQuarantined: attemptsRefused(identity), lastFailure: identity.lastFailure
+                failures: identity.failures.values.reduce(0, +),
+                failureReasons: Handshakes.GrantFailure.Reason.allCases.map {
+                    ($0.rawValue, identity.failures[$0] ?? 0)
+                }, isQuarantined: attemptsRefused(identity), lastFailure: identity.lastFailure
             )
         }
         let storeWord =

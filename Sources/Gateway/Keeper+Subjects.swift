@@ -20,8 +20,7 @@ extension Keeper {
         do throws(Handshakes.GrantFailure) {
             return try await identity.plan.handshake.acquire(wanted, ledger: ledger, issuer: client).token
         } catch {
-            identity.lastFailure = "\(error)"
-            identity.failures += 1
+            identity.note(error)
             if case .credentialRejected = error, !identity.policy.sendsPassword { markRejected(identity) }
             throw error
         }

@@ -21,6 +21,8 @@ final class KeptToken: @unchecked Sendable {
     weak var route: KeptRoute?
     /// Scopes, audience and resource as configured, for the request to the issuer.
     let wanted: Wanted
+    /// Scopes that challenges have asked for beyond these, as far as the identity allows them.
+    var widened: [String] = []
 
     /// Requests that the keeper answers one by one; loops that wait with the slot stand in the machine.
     var tickets: [Ticket] = []
@@ -75,7 +77,12 @@ final class KeptIdentity: @unchecked Sendable {
     var marking: Task<Void, Never>?
     var lastFailure: String?
     var grants: UInt64 = 0
-    var failures: UInt64 = 0
+    private(set) var failures: [Handshakes.GrantFailure.Reason: UInt64] = [:]
+
+    func note(_ failure: Handshakes.GrantFailure) {
+        lastFailure = "\(failure)"
+        failures[failure.word, default: 0] += 1
+    }
 
     init(plan: IdentityPlan, digest: IdentityDigest, policy: IdentityPolicy, account: Account?, issuer: Origin?) {
         self.plan = plan

@@ -20,6 +20,38 @@ public enum GrantFailure: Error, Sendable, Equatable {
     case `internal`(reason: String)
 }
 
+extension GrantFailure {
+    /// The case as one word, for counting.
+    public enum Reason: String, Sendable, CaseIterable {
+        case issuerUnavailable = "issuer_unavailable"
+        case issuerAnswerInvalid = "issuer_answer_invalid"
+        case credentialRejected = "credential_rejected"
+        case quarantined, configuration
+        case interactionRequired = "interaction_required"
+        case policyDenied = "policy_denied"
+        case timedOut = "timed_out"
+        case challengeNeeded = "challenge_needed"
+        case secretUnreadable = "secret_unreadable"
+        case `internal`
+    }
+
+    public var word: Reason {
+        switch self {
+        case .issuerUnavailable: .issuerUnavailable
+        case .issuerAnswerInvalid: .issuerAnswerInvalid
+        case .credentialRejected: .credentialRejected
+        case .quarantined: .quarantined
+        case .configuration: .configuration
+        case .interactionRequired: .interactionRequired
+        case .policyDenied: .policyDenied
+        case .timedOut: .timedOut
+        case .challengeNeeded: .challengeNeeded
+        case .secretUnreadable: .secretUnreadable
+        case .internal: .internal
+        }
+    }
+}
+
 extension GrantFailure: CustomStringConvertible {
     public var description: String {
         switch self {

@@ -2,7 +2,7 @@ internal import TLS
 
 /// What a client proves itself with, read for one flight.
 enum OAuth2Client {
-    /// `none`: only its name.
+    /// `none` and `tls`: the request has only its name.
     case named
     case secret(Secret)
     /// `private_key_jwt`: the issuer may know the first of them, or not yet.
@@ -15,7 +15,7 @@ extension OAuth2Handshake {
     /// Reads what the client proves itself with.
     nonisolated(nonsending) func client(_ ledger: any GrantLedger) async throws(GrantFailure) -> OAuth2Client {
         switch settings.clientAuth {
-        case .none: return .named
+        case .tls, .none: return .named
         case .basic, .post, .clientSecretJWT: return .secret(try await textSecret("client_secret", ledger))
         case .privateKeyJWT:
             return .keys(try await signingKeys(ledger), certificate: try await certificate(ledger))

@@ -22,7 +22,8 @@ public struct OAuth2Handshake: Handshake {
         case .issuer(let issuer, let url):
             discovery = OAuth2Discovery(
                 OAuth2MetadataRules(
-                    issuer: issuer, url: url, allowsCleartext: settings.allowsCleartext, prefersMutualTLS: false))
+                    issuer: issuer, url: url, allowsCleartext: settings.allowsCleartext,
+                    prefersMutualTLS: settings.usesMutualTLS))
         }
         self.wallSeconds = wallSeconds
         self.random = random
@@ -85,7 +86,9 @@ extension OAuth2Handshake {
             return try await discovery.endpoints(headers: settings.headers, ledger: ledger, issuer: issuer)
         }
         guard case .tokenURL(let url) = settings.location else { throw .internal(reason: "no endpoint") }
-        return OAuth2Endpoints(token: url)
+        var endpoints = OAuth2Endpoints(token: url)
+        endpoints.revocation = settings.revocationURL
+        return endpoints
     }
 }
 
@@ -96,15 +99,22 @@ extension OAuth2Handshake {
         status: Int, wwwAuthenticate: [[UInt8]], location: [UInt8]?, requestURL: String
     ) -> ChallengeVerdict {
         guard inspectedStatuses.contains(status) else { return .none }
-        let bearer = AuthChallenge.list(wwwAuthenticate).first { $0.scheme.matches("Bearer") && $0.fault == nil }
-        var challenge = Challenge(resource: requestURL)
-        if case .one(let code)? = bearer?["error"] {
-            let known = ["invalid_request", "invalid_token", "insufficient_scope"]
-            challenge.error = known.first { code.elementsEqual($0.utf8) }
+        let all = AuthChallenge.list(wwwAuthenticate).filter { $0.scheme.matches("Bearer") && $0.fault == nil }
+        // Of several, the one that says what is wrong with the token that was sent.
+        let known = ["insufficient_scope", "invalid_token", "invalid_request"]
+        let codes = all.map { bearer in
+            guard case .one(let code) = bearer["error"] else { return known.count }
+            return known.firstIndex { code.elementsEqual($0.utf8) } ?? known.count
         }
+        let best = codes.indices.min { codes[$0] < codes[$1] }
+        let bearer = best.map { all[$0] }
+        var challenge = Challenge(resource: requestURL)
+        challenge.error = best.flatMap { codes[$0] < known.count ? known[codes[$0]] : nil }
         if case .one(let text)? = bearer?["scope"] {
             let asked = OAuth2Scope.set(String(decoding: text, as: UTF8.self)) ?? []
             challenge.scopes = asked.filter { settings.allowedScopes?.contains($0) == true }
+            // The resource wants all of them (RFC 6750 §3): a token with some would be refused as well.
+            if status == 403, challenge.scopes.count < asked.count { return .none }
         }
         if settings.rejectedStatuses.contains(status) { return .challenged(challenge) }
         // A 403 is a plain refusal unless it names scopes that we may ask for.

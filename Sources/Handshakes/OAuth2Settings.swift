@@ -22,6 +22,10 @@ public struct OAuth2Settings: Sendable {
     public var identityDomain: String?
     public var identityDomainHeader = "X-USER-IDENTITY-DOMAIN-NAME"
 
+    /// Whether connections to the issuer show a certificate: aliases for mutual TLS are then used (RFC 8705 §5).
+    public var usesMutualTLS = false
+    /// Where refresh tokens are revoked (RFC 7009), beside what metadata says.
+    public var revocationURL: IssuerURL?
     /// Whether metadata may name endpoints in clear text beyond this machine.
     public var allowsCleartext = false
 
@@ -78,8 +82,13 @@ public struct OAuth2Settings: Sendable {
         public init() {}
     }
 
-    /// How the client proves itself (RFC 6749 §2.3.1, RFC 7523 §2.2).
-    public enum ClientAuth: Sendable { case basic, post, privateKeyJWT, clientSecretJWT, none }
+    /// How the client proves itself (RFC 6749 §2.3.1, RFC 7523 §2.2, RFC 8705 §2).
+    public enum ClientAuth: Sendable {
+        case basic, post, privateKeyJWT, clientSecretJWT
+        /// The certificate of the connection says it; the request only names the client.
+        case tls
+        case none
+    }
     /// Whether id and secret are form-encoded before they are joined, as RFC 6749 says and some servers do not expect.
     public enum BasicEncoding: Sendable { case form, raw }
 }

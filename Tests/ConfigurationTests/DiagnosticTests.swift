@@ -167,6 +167,18 @@ import Testing
             "identity 'a' (oauth2) has 'issuer' and 'token_url'; it needs one of them"
         ),
         (
+            "oauth2: {token_url: \"https://i/t\", client_id: c, client_auth: tls}",
+            "identity 'a' (oauth2) needs 'network: {tls: {certificate: …}}' for 'client_auth: tls'"
+        ),
+        (
+            "oauth2: {token_url: \"http://127.0.0.1/t\", client_id: c, client_auth: tls}, network: {tls: {certificate: /c}}",
+            "'client_auth: tls' of identity 'a' (oauth2) needs an https: token_url"
+        ),
+        (
+            "oauth2: {issuer: \"https://i\", client_id: c, client_secret: env:S, revocation_url: \"https://i/r\"}",
+            "'revocation_url' of identity 'a' (oauth2) is named by the metadata of 'issuer'"
+        ),
+        (
             "oauth2: {\(Trial.oauth2), key: env:K}",
             "'key' of identity 'a' (oauth2) is used only with 'client_auth: private_key_jwt', or with 'grant: jwt_bearer' without 'assertion'"
         ),

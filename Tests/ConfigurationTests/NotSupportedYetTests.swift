@@ -25,7 +25,6 @@ import Testing
         }
         + ["authorization_code", "device_code"].map { .oauth2("grant=\($0)", "\(Trial.oauth2), grant: \($0)") }
         + [
-            .oauth2("client_auth=tls", "\(Trial.oauth2), client_auth: tls"),
             .oauth2("dpop=true", "\(Trial.oauth2), dpop: yes"),
             Case("token.connectivity=online", Trial.around(top: "defaults: {token: {connectivity: online}}")),
             Case("token.connectivity=offline", Trial.around(top: "defaults: {token: {connectivity: offline}}")),

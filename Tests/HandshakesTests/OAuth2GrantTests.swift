@@ -211,4 +211,19 @@ private func refusal(_ code: String) -> ScriptedIssuer.Line { .status(400, #"{"e
         }
         #expect(failed?.kind == "invalid" && ledger.refreshToken == nil)
     }
+
+    @Test func `a refresh token is revoked where the issuer says`() async throws {
+        var settings = OAuth2Settings(
+            .tokenURL(try #require(IssuerURL("https://idp.example.com/token"))), clientID: "c")
+        settings.revocationURL = IssuerURL("https://idp.example.com/revoke")
+        let session = LayerMaterial(bytes: Secret([]), obtainedAt: 1, lifetime: nil, refreshToken: Secret("r 1"))
+        let issuer = ScriptedIssuer([.status(200)])
+        await (try OAuth2Handshake(settings)).revoke(session, ledger: MemoryLedger(), issuer: issuer)
+        #expect(issuer.sent.map(\.url) == ["https://idp.example.com/revoke"])
+        #expect(issuer.sent[0].body == "token=r+1&token_type_hint=refresh_token")
+        #expect(issuer.sent[0].header("Authorization") != nil)
+        settings.revocationURL = nil
+        await (try OAuth2Handshake(settings)).revoke(session, ledger: MemoryLedger(), issuer: issuer)
+        #expect(issuer.sent.count == 1)
+    }
 }

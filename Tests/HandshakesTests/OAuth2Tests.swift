@@ -219,10 +219,23 @@ private func acquire(
                 == .challenged(Challenge(resource: "u", error: "invalid_token")))
         #expect(judge(401, "") == .challenged(Challenge(resource: "u")))
         #expect(
-            judge(403, #"Bearer error="insufficient_scope", scope="b evil a""#)
+            judge(403, #"Bearer error="insufficient_scope", scope="b a""#)
                 == .challenged(Challenge(resource: "u", scopes: ["a", "b"], error: "insufficient_scope")))
         #expect(judge(403, #"Bearer error="insufficient_scope", scope="evil""#) == .none)
+        #expect(judge(403, #"Bearer error="insufficient_scope", scope="b evil a""#) == .none)
         #expect(judge(403, "") == .none && judge(200, "") == .none)
+        // Several in one answer: the one that speaks of the token that was sent.
+        #expect(
+            judge(
+                403,
+                #"Bearer realm="x", Basic realm="y", Bearer error="insufficient_scope", scope="b", DPoP algs="ES256""#)
+                == .challenged(Challenge(resource: "u", scopes: ["b"], error: "insufficient_scope")))
+        #expect(
+            judge(
+                401,
+                #"DPoP error="use_dpop_nonce", Bearer error="odd", Bearer error="invalid_token", error_description="a, b""#
+            )
+                == .challenged(Challenge(resource: "u", error: "invalid_token")))
     }
 
     @Test func `scopes of a challenge join only if allowed`() async throws {

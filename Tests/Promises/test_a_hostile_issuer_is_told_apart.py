@@ -79,12 +79,12 @@ ANSWERS = {
     ),
     "a person is wanted": (
         refusal(b"400 Bad Request", b'{"error":"interaction_required"}'),
-        "login-needed",
+        "login-required",
         "interaction_required",
     ),
 }
 
-STATES = {"credential-quarantined": "quarantined", "login-needed": "login_needed"}
+STATES = {"credential-quarantined": "quarantined", "login-required": "login_needed"}
 
 
 def script(data):
@@ -130,7 +130,7 @@ def test_it_has_its_fault_its_state_and_its_metric(gateway, name):
         start(gateway, upstream, issuer)
         found = gateway.get("/a")
         assert (found.status, found.problem["type"]) == (503, "urn:cardea:problems/" + kind), found
-        for word in (b"evil", b"html", b"good-token", issuer.address.encode()):
+        for word in (b"evil", b"<html", b"good-token", issuer.address.encode()):
             assert word not in found.body.lower()
         assert (state(gateway), failures(gateway)) == (STATES.get(kind, "negative"), {reason: 1.0})
         # The next one is answered from what is known: neither is asked again.

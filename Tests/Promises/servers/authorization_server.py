@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 import secrets
+import ssl
 import sys
 import threading
 import time
@@ -144,6 +145,25 @@ def by_assertion(query_client, oauth_request):
     return client
 
 
+def shown_certificate():
+    """SHA-256 of the certificate that the connection showed, as `x5t#S256` names it; None without one."""
+    connection = request.environ.get("werkzeug.socket")
+    der = connection.getpeercert(binary_form=True) if isinstance(connection, ssl.SSLSocket) else None
+    return der and base64.urlsafe_b64encode(hashlib.sha256(der).digest()).decode().rstrip("=")
+
+
+def by_certificate(query_client, oauth_request):
+    """tls_client_auth (RFC 8705 §2): the name in the form, the proof on the connection."""
+    client = query_client(oauth_request.form.get("client_id"))
+    shown = shown_certificate()
+    if client is None or client.auth != "tls" or "client_secret" in oauth_request.form:
+        return None
+    note("certificate", thumbprint=shown, client=client.id)
+    if shown is None or shown != client.thumbprint:
+        raise InvalidClientError()
+    return client
+
+
 def verified(assertion, header, keys, audiences):
     for key in keys:
         if key["alg"] != header["alg"] or header.get("kid", key.get("kid")) != key.get("kid"):
@@ -170,7 +190,7 @@ def verified(assertion, header, keys, audiences):
 
 # --- Grants ---------------------------------------------------------------------------------------------------------
 
-METHODS = ["client_secret_basic", "client_secret_post", "none", "assertion"]
+METHODS = ["client_secret_basic", "client_secret_post", "none", "assertion", "tls"]
 
 
 class Answering(BaseGrant, TokenEndpointMixin):
@@ -297,6 +317,8 @@ def access_token(client=None, grant_type=None, user=None, scope=None, **_):
             "exp": int(time.time() + state.lifetime),
             "jti": secrets.token_hex(8),
         }
+        if shown_certificate():
+            claims["cnf"] = {"x5t#S256": shown_certificate()}
     return jwt.encode(claims, KEY, algorithm="RS256", headers={"kid": "1", "typ": "at+jwt"})
 
 
@@ -331,6 +353,7 @@ app.config["OAUTH2_REFRESH_TOKEN_GENERATOR"] = lambda **_: secrets.token_urlsafe
 app.config["OAUTH2_ACCESS_TOKEN_GENERATOR"] = access_token
 server = AuthorizationServer(app, query_client=lambda name: state.clients.get(name), save_token=save_token)
 server.register_client_auth_method("assertion", by_assertion)
+server.register_client_auth_method("tls", by_certificate)
 for grant in (ClientCredentials, Password, Refresh, JWTBearer, SAMLBearer, Exchange):
     server.register_grant(grant)
 
@@ -413,6 +436,8 @@ def control(what):
             state.access_revoked.update(body["jti"])
         elif what == "forget_refresh":
             state.families_revoked.update(token.family for token in state.tokens.values())
+        elif what == "tls":
+            return jsonify({"issuer": f"https://localhost:{serve(app, body)}", "api": f"https://localhost:{serve(api, body)}"})
         elif what == "log":
             return jsonify(state.log)
     return jsonify({})
@@ -423,6 +448,9 @@ def control(what):
 def resource(path):
     scheme, _, token = request.headers.get("Authorization", "").partition(" ")
     claims = access_claims(token) if scheme == "Bearer" else None
+    if claims and claims.get("cnf", {}).get("x5t#S256") != shown_certificate() and "cnf" in claims:
+        note("bound_elsewhere")
+        claims = None
     if claims is None:
         given = ', error="invalid_token"' if token else ""
         return Response("", 401, {"WWW-Authenticate": f'Bearer realm="api"{given}'})
@@ -440,8 +468,13 @@ class Quiet(WSGIRequestHandler):
         pass
 
 
-def serve(site):
-    running = make_server("127.0.0.1", 0, site, threaded=True, request_handler=Quiet)
+def serve(site, files=None):
+    context = None
+    if files:
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=files["ca"])
+        context.load_cert_chain(files["certificate"], files["key"])
+        context.verify_mode = ssl.CERT_OPTIONAL
+    running = make_server("127.0.0.1", 0, site, threaded=True, request_handler=Quiet, ssl_context=context)
     threading.Thread(target=running.serve_forever, daemon=True).start()
     return running.server_port
 

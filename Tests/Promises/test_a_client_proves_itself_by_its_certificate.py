@@ -1,0 +1,79 @@
+"""Promise: a client is known by the certificate of its connection (RFC 8705), and a token bound to it goes with it."""
+
+import base64
+import hashlib
+import ssl
+import subprocess
+import types
+
+import pytest
+
+from harness import Nginx, call
+
+
+@pytest.fixture
+def files(tmp_path):
+    """A CA, the server's certificate, and the client's."""
+    folder = tmp_path / "certificates"
+    folder.mkdir()
+    Nginx.make_certificates(types.SimpleNamespace(folder=folder))
+
+    def run(*arguments):
+        subprocess.run(["openssl", *arguments], check=True, capture_output=True, cwd=folder)
+
+    key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
+    run("req", *key, "-keyout", "client.key", "-out", "client.csr", "-subj", "/CN=machine")
+    signed = ["-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-days", "2"]
+    run("x509", "-req", "-in", "client.csr", *signed, "-out", "client.pem")
+    (folder / "client.key").chmod(0o600)
+    return folder
+
+
+def thumbprint(path):
+    der = ssl.PEM_cert_to_DER_cert(path.read_text())
+    return base64.urlsafe_b64encode(hashlib.sha256(der).digest()).decode().rstrip("=")
+
+
+def start(gateway, provider, files, **members):
+    sites = provider.post("tls", {name: str(files / f"{file}") for name, file in FILES.items()})
+    provider.client(
+        "machine", auth="tls", grants=["client_credentials"], thumbprint=thumbprint(files / "client.pem"), **members
+    )
+    tls = {"ca": str(files / "ca.pem"), "certificate": str(files / "client.pem"), "key": f"file:{files}/client.key"}
+    block = {"client_id": "machine", "client_auth": "tls", "token_url": sites["issuer"] + "/token"}
+    gateway.provider(provider, api={"oauth2": block, "network": {"tls": tls}})
+    route = gateway.config["routes"][0]
+    route |= {"to": sites["api"], "tls": tls}
+    return sites
+
+
+FILES = {"ca": "ca.pem", "certificate": "server.pem", "key": "server.key"}
+
+
+def test_the_certificate_is_the_proof_and_binds_the_token(gateway, provider, files):
+    start(gateway, provider, files)
+    gateway.start()
+    answer = call(gateway.listens["api"])
+    assert answer.status == 200, f"{answer}\n{gateway.text()}"
+    assert answer.json["cnf"] == {"x5t#S256": thumbprint(files / "client.pem")}
+    assert provider.steps("certificate")[0]["thumbprint"] == thumbprint(files / "client.pem")
+
+
+def test_metadata_names_another_endpoint_for_it(gateway, provider, files):
+    sites = start(gateway, provider, files)
+    provider.post("faults", {"metadata": {"mtls_endpoint_aliases": {"token_endpoint": sites["issuer"] + "/token"}}})
+    block = gateway.config["identities"]["api"]["oauth2"]
+    del block["token_url"]
+    block["issuer"] = provider.issuer
+    gateway.start()
+    assert call(gateway.listens["api"]).status == 200, gateway.text()
+
+
+def test_another_certificate_is_refused_once(gateway, provider, files):
+    start(gateway, provider, files)
+    provider.client("machine", auth="tls", grants=["client_credentials"], thumbprint="another")
+    gateway.start()
+    for _ in range(3):
+        answer = call(gateway.listens["api"])
+        assert (answer.status, answer.problem["type"]) == (503, "urn:cardea:problems/credential-quarantined"), answer
+    assert len(provider.steps("refused")) == 1
