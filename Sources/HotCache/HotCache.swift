@@ -31,7 +31,7 @@ public final class HotCache: @unchecked Sendable {
     private var versions: [UInt32] = []
     private var inUse: [Bool] = []
     private var vacant: [UInt32] = []
-    private var hand = 0
+    private var queue: EvictionQueue
 
     /// - Parameters:
     ///   - readers: data loops, 1 to 64.
@@ -44,6 +44,7 @@ public final class HotCache: @unchecked Sendable {
         self.byteLimit = byteLimit
         slots = Self.zeroed(capacity)
         marks = (0..<readers).map { _ in Self.zeroed(capacity) }
+        queue = EvictionQueue(capacity: capacity, marks: marks, era: epochs.era)
         asked = (0..<readers).map { _ in Self.zeroed(capacity) }
     }
 
@@ -55,12 +56,13 @@ public final class HotCache: @unchecked Sendable {
             free(memory)
         }
         free(slots)
+        queue.deallocate()
         for table in marks { free(table) }
         for table in asked { free(table) }
     }
 
     /// Zero bytes are a valid `Atomic` of nil and of 0; `calloc` leaves the pages unbacked until they are used.
-    private static func zeroed<Element: ~Copyable>(_ count: Int) -> UnsafeMutablePointer<Element> {
+    static func zeroed<Element: ~Copyable>(_ count: Int) -> UnsafeMutablePointer<Element> {
         guard let memory = calloc(count, MemoryLayout<Element>.stride) else {
             preconditionFailure("no memory for \(count) slots")
         }
@@ -154,11 +156,13 @@ public final class HotCache: @unchecked Sendable {
     private func link(_ memory: UnsafeMutableRawPointer, byteCount: Int, at index: Int) {
         let old = slots[index].exchange(memory, ordering: .sequentiallyConsistent)
         liveBytes += byteCount
-        if let old { retire(old) }
+        if let old { retire(old) } else { queue.append(index) }
     }
 
     private func unlink(_ index: Int) {
-        if let old = slots[index].exchange(nil, ordering: .sequentiallyConsistent) { retire(old) }
+        guard let old = slots[index].exchange(nil, ordering: .sequentiallyConsistent) else { return }
+        queue.remove(index)
+        retire(old)
     }
 
     private func retire(_ memory: UnsafeMutableRawPointer) {
@@ -169,37 +173,19 @@ public final class HotCache: @unchecked Sendable {
 
     // MARK: - Eviction (writer only)
 
-    /// A clock's hand over the slots. Marks are stamps of an era, not flags, so the keeper only reads the loops' memory;
-    /// a stamp that is 255 eras old looks fresh once, which costs one slot one more round.
     private func evict(sparing spared: Int) -> [Slot] {
-        guard liveBytes > byteLimit else { return [] }
         var evicted: [Slot] = []
-        let era = epochs.era.pointee.load(ordering: .relaxed)
-        // The first round takes what no loop has hit in this era, the second what is left.
-        var steps = 0
-        while liveBytes > byteLimit, steps < versions.count * 2 {
-            let index = hand
-            hand = (hand + 1) % versions.count
-            let lenient = steps < versions.count
-            steps += 1
-            guard index != spared, slots[index].load(ordering: .relaxed) != nil else { continue }
-            if lenient, marks.contains(where: { $0[index].load(ordering: .relaxed) == era }) { continue }
-            unlink(index)
-            evicted.append(Slot(index: UInt32(index), version: versions[index]))
+        while liveBytes > byteLimit, let victim = queue.victim(sparing: spared) {
+            unlink(victim)
+            evicted.append(Slot(index: UInt32(victim), version: versions[victim]))
         }
-        advanceEra()
+        queue.renewEra()
         return evicted
     }
 
-    /// Hits from now on count as younger than all before. The keeper may also call it at its leisure.
-    public func advanceEra() {
-        let era = epochs.era.pointee.load(ordering: .relaxed)
-        epochs.era.pointee.store(era == 255 ? 1 : era + 1, ordering: .relaxed)
-    }
+    /// Whether any loop has hit the slot since eviction looked at it last.
+    public func isMarked(_ slot: Slot) -> Bool { queue.isMarked(Int(slot.index)) }
 
-    /// Whether any loop has hit the slot in this era.
-    public func isMarked(_ slot: Slot) -> Bool {
-        let era = epochs.era.pointee.load(ordering: .relaxed)
-        return marks.contains { $0[Int(slot.index)].load(ordering: .relaxed) == era }
-    }
+    /// Records that readers can reach.
+    public var count: Int { queue.count }
 }
