@@ -15,7 +15,7 @@ final class DataLoop {
     let buffers: LoopBuffers
     let plan: GatewayPlan
     let limits: DataLimits
-    private(set) var reader: Reader
+    let reader: Reader
     private(set) var desk: TokenDesk!
     let metrics: LoopMetrics
     let access: AccessRing?

@@ -11,7 +11,7 @@ extension Gateway {
         var store: TokenStore?
         var state: Keeper.StoreState
         var rows: [StoredRow] = []
-        var key: SealingKey
+        var markKey: MarkKey
         var marksUnreadable = false
     }
 
@@ -19,18 +19,20 @@ extension Gateway {
         _ configuration: Configuration, environment: @Sendable (String) -> String?, events: EventLog
     ) throws(GatewayFault) -> OpenedStore {
         guard let path = configuration.store.path else {
-            return OpenedStore(store: nil, state: .none, key: try randomKey())
+            return OpenedStore(store: nil, state: .none, markKey: try MarkKey())
         }
         let keys: [SealingKey]
         do throws(StoreProblem) {
             keys = try sealingKeys(configuration, path: path, environment: environment, events: events)
         } catch {
             events.error("store not used", [LogField("path", .name(path)), LogField("reason", .name(error.text))])
-            return OpenedStore(store: nil, state: .refused(error.text), key: try randomKey(), marksUnreadable: true)
+            return OpenedStore(store: nil, state: .refused(error.text), markKey: try MarkKey(), marksUnreadable: true)
         }
         let ring: SealingKeyRing
         do { ring = try SealingKeyRing(keys) } catch { throw GatewayFault("store.key: \(error)") }
-        let store = TokenStore(path: path, keys: ring)
+        var options = TokenStore.Options()
+        options.spilledKinds = Keeper.RowKind.spilled
+        let store = TokenStore(path: path, keys: ring, options: options)
         let place = LogField("path", .name(path))
         switch store.open(now: wallNow()) {
         case .owner(let census):
@@ -41,36 +43,38 @@ extension Gateway {
                     LogField("expired", .count(Int64(census.expired))),
                     LogField("damaged", .count(Int64(census.damagedCount))),
                 ])
-            return OpenedStore(store: store, state: .serving, rows: store.restore(), key: ring.first)
+            let rows = store.restore()
+            return OpenedStore(store: store, state: .serving, rows: rows, markKey: try MarkKey(in: rows))
         case .setAside(let aside):
             events.warn("store was damaged and set aside", [place, LogField("aside", .name(aside))])
-            return OpenedStore(store: store, state: .serving, key: ring.first)
+            return OpenedStore(store: store, state: .serving, markKey: try MarkKey())
         case .degraded(let reason):
             events.error("store degraded", [place, LogField("reason", .name(reason))])
-            return OpenedStore(store: store, state: .degraded(reason), rows: store.restore(), key: ring.first)
+            let rows = store.restore()
+            return OpenedStore(store: store, state: .degraded(reason), rows: rows, markKey: try MarkKey(in: rows))
         case .lockedByAnother:
-            var opened = refused("another process owns \(path)", place, ring, events)
+            var opened = try refused("another process owns \(path)", place, events)
             opened.state = .locked("another process owns \(path)")
             return opened
         case .unknownKey(let ids):
             let names = ids.map { SealingKey.name(of: $0) }.joined(separator: ", ")
-            var opened = refused("it is sealed with a key that store.key does not name: \(names)", place, ring, events)
+            var opened = try refused("it is sealed with a key that store.key does not name: \(names)", place, events)
             opened.marksUnreadable = true
             return opened
         case .notOurs(let reason):
-            return refused("the file is not a token store: \(reason)", place, ring, events)
+            return try refused("the file is not a token store: \(reason)", place, events)
         case .newer(let version):
-            var opened = refused("a newer version wrote it (format \(version))", place, ring, events)
+            var opened = try refused("a newer version wrote it (format \(version))", place, events)
             opened.marksUnreadable = true
             return opened
         }
     }
 
-    private static func refused(_ reason: String, _ place: LogField, _ ring: SealingKeyRing, _ events: EventLog)
+    private static func refused(_ reason: String, _ place: LogField, _ events: EventLog) throws(GatewayFault)
         -> OpenedStore
     {
         events.error("store not used", [place, LogField("reason", .name(reason))])
-        return OpenedStore(store: nil, state: .refused(reason), key: ring.first)
+        return OpenedStore(store: nil, state: .refused(reason), markKey: try MarkKey())
     }
 
     private struct StoreProblem: Error { let text: String }
@@ -102,15 +106,27 @@ extension Gateway {
         return keys
     }
 
-    private static func randomKey() throws(GatewayFault) -> SealingKey {
-        do { return try SealingKey(bytes: randomBytes(SealingKey.size)) } catch {
-            throw GatewayFault("no randomness: \(error)")
-        }
-    }
-
     private static func wallNow() -> Int64 {
         var now = timespec()
         clock_gettime(CLOCK_REALTIME, &now)
         return Int64(now.tv_sec) * 1000 + Int64(now.tv_nsec) / 1_000_000
+    }
+}
+
+/// Under which hashes of secrets and accounts are made: random, made once, kept beside the marks and sealed with them.
+struct MarkKey {
+    let key: SealingKey
+    let bytes: [UInt8]
+
+    /// The one in the rows, or a new one.
+    init(in rows: [StoredRow] = []) throws(GatewayFault) {
+        let row = rows.first { $0.kind == Keeper.RowKind.markKey }
+        if let row, let key = try? SealingKey(bytes: row.value) {
+            self.key = key
+            bytes = row.value
+            return
+        }
+        bytes = randomBytes(SealingKey.size)
+        do { key = try SealingKey(bytes: bytes) } catch { throw GatewayFault("no randomness: \(error)") }
     }
 }

@@ -71,7 +71,7 @@ public final class Gateway: Sendable {
                 executor: LoopExecutor(loop: keeperLoop), cache: cache, events: log.events, resolver: resolver,
                 blocking: blocking,
                 identities: identities, routes: compiler.keptRoutes, store: opened.store, storeState: opened.state,
-                markKey: opened.key, seed: UInt64.random(in: 0 ... .max)))
+                markKey: opened.markKey, seed: UInt64.random(in: 0 ... .max)))
         let keeper = self.keeper
         keyWatch = ClientKeyWatch(
             identityCompiler.keyCatalog.all, proxies: identityCompiler.proxyCatalog.all.compactMap(\.credential),

@@ -29,7 +29,14 @@ extension Keeper {
                     .fault(Fault(token.secretFault ?? .secretUnreadable, retryAfter: 1, detail: token.lastFailure))),
                 to: loop)
         }
-        apply(token.machine.missed(from: loop, at: now), to: token)
+        guard needsRecall(token) else {
+            apply(token.machine.missed(from: loop, at: now), to: token)
+            return
+        }
+        recall(token) { keeper, fault in
+            if let fault { return keeper.order(.settled(slot: slot, .fault(fault)), to: loop) }
+            keeper.apply(token.machine.missed(from: loop, at: keeper.now), to: token)
+        }
     }
 
     /// A request whose realm is not known, or whose token has to be fetched with a challenge.
@@ -49,6 +56,12 @@ extension Keeper {
         case .realm(let index)?:
             guard let token = token(of: route.table.realms[index], on: route) else {
                 return answer(request.ticket, .fault(Fault(.tooManyWaiters, retryAfter: 1)))
+            }
+            if needsRecall(token) {
+                return recall(token) { keeper, fault in
+                    if let fault { return keeper.answer(request.ticket, .fault(fault)) }
+                    keeper.cold(request, route, identity)
+                }
             }
             var scouts = false
             for action in token.machine.missed(from: request.ticket.loop, at: now) {

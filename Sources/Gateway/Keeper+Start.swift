@@ -22,7 +22,9 @@ extension Keeper {
         for seed in seeds.keys { adopt(key: seed.key, slot: seed.slot, identity: seed.identity, wanted: seed.wanted) }
         connect(loops)
         restore(seeds.rows)
+        recallKnown()
         sweep(seeds.rows)
+        dropForeignRows(after: seeds.rows)
         if store != nil { expireRows() }
         warmUp()
     }

@@ -15,6 +15,11 @@ extension Keeper {
         static let durable: UInt8 = 3
         static let learned: UInt8 = 4
         static let attempt: UInt8 = 5
+        static let markKey: UInt8 = 6
+        /// Whose access rows may be there.
+        static let owners: UInt8 = 7
+        /// One for each token, and there may be millions: looked up when they are missed, not read at boot.
+        static let spilled: Set<UInt8> = [access]
     }
 
     var wall: Int64 { executor.loop.kernel.wallMilliseconds() }
@@ -30,6 +35,7 @@ extension Keeper {
             line: landing.bytes, wallExpiry: wall + left, original: grant.lifetime.original, level: grant.level,
             granted: grant.granted)
         let loop = self.loop
+        token.mayBeStored = false
         store.put(
             StoredRow(
                 kind: RowKind.access, key: KeyCodec.encode(token.key), value: row.encoded(), expiresWall: row.wallExpiry
@@ -43,8 +49,12 @@ extension Keeper {
     private func committed(_ token: KeptToken, _ generation: UInt64, _ result: Result<Void, StoreFault>) {
         note(result)
         var succeeded = false
-        if case .success = result { succeeded = true }
+        if case .success = result {
+            succeeded = true
+            token.storedGeneration = generation
+        }
         settleCommit(of: token, generation, succeeded: succeeded)
+        lighten(token)
         flushOrders()
     }
 
@@ -62,6 +72,9 @@ extension Keeper {
                 restore(rows)
                 sweep(rows)
             }
+            for token in tokens.values where token.identity.policy.access.persist && token.machine.heldGrant == nil {
+                token.mayBeStored = true
+            }
         case (.failure(let fault), .serving):
             storeState = .degraded("\(fault)")
             events.error("store degraded", [LogField("reason", .name("\(fault)"))])
@@ -70,6 +83,8 @@ extension Keeper {
     }
 
     func deleteRow(of token: KeptToken) {
+        token.storedGeneration = 0
+        token.mayBeStored = false
         store?.delete(kind: RowKind.access, key: KeyCodec.encode(token.key)) { _ in }
     }
 
@@ -141,7 +156,13 @@ extension Keeper {
             }
         }
         guard !puts.isEmpty || !deletes.isEmpty else { return }
+        // Marks without the key of their hashes would say nothing after a restart: they go to disk together.
+        puts.append(Self.markKeyRow(markKeyBytes))
         await write(puts, deleting: deletes)
+    }
+
+    static func markKeyRow(_ bytes: [UInt8]) -> StoredRow {
+        StoredRow(kind: RowKind.markKey, key: [], value: bytes, expiresWall: nil)
     }
 
     // MARK: - Boot
@@ -151,6 +172,7 @@ extension Keeper {
         for row in rows {
             switch row.kind {
             case RowKind.attempt: attempts.restore(row.value)
+            case RowKind.markKey: adoptMarkKey(row.value)
             case RowKind.durable: restoreDurable(row)
             case RowKind.session: restoreSession(row)
             default: break
@@ -167,9 +189,15 @@ extension Keeper {
             for realm in table.realms { _ = token(of: realm, on: route) }
             publishTable(of: route)
         }
-        // Access tokens last: the tables and the configuration have made the keys that they may belong to.
-        for row in rows where row.kind == RowKind.access { restoreAccess(row) }
         flushOrders()
+    }
+
+    /// A disk that was slow at boot gives its rows later: what was hashed with another key until then is forgotten, and read anew.
+    private func adoptMarkKey(_ bytes: [UInt8]) {
+        guard bytes != markKeyBytes, let key = try? SealingKey(bytes: bytes) else { return }
+        markKey = key
+        markKeyBytes = bytes
+        for identity in identities { identity.secretHashes = [:] }
     }
 
     func restoreDurable(_ row: StoredRow) {
@@ -199,13 +227,15 @@ extension Keeper {
             isHuman: stored.isHuman)
     }
 
-    private func restoreAccess(_ row: StoredRow) {
+    /// True when the row's token is served now.
+    func restoreAccess(_ row: StoredRow) -> Bool {
         guard let key = try? KeyCodec.accessKey(row.key), let token = tokens[key],
             let stored = AccessRow(encoded: row.value),
             let lifetime = token.identity.policy.lifetime.restored(
                 wallExpiry: stored.wallExpiry, original: stored.original, wallNow: wall, now: now,
                 jitter: UInt32.random(in: 0 ... .max))
-        else { return }
+        else { return false }
+        token.mayBeStored = false
         let generation = generations.next()
         token.landing = (generation, stored.line)
         apply(
@@ -213,6 +243,12 @@ extension Keeper {
                 Grant(generation: generation, lifetime: lifetime, level: stored.level, granted: stored.granted),
                 from: .store,
                 at: now), to: token)
-        restoredTokens += 1
+        guard token.machine.heldGrant?.generation == generation else {
+            token.landing = nil
+            return false
+        }
+        token.storedGeneration = generation
+        lighten(token)
+        return true
     }
 }

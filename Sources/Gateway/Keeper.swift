@@ -44,11 +44,14 @@ actor Keeper: KeeperInbox {
     var generations = GenerationCounter()
     let store: (any RowStore)?
     var storeState: StoreState
-    /// Key of the hashes by which secrets and accounts are told apart; never leaves the process or the sealed store.
-    let markKey: SealingKey
+    /// Key of the hashes by which secrets and accounts are told apart; never leaves the process or the sealed store. Kept with the marks, so
+    /// that they outlive a change of the sealing key.
+    var markKey: SealingKey
+    var markKeyBytes: [UInt8]
     let seed: UInt64
     /// Tokens that were taken up from the store at boot.
     var restoredTokens = 0
+    var lastRecall: UInt64 = 0
 
     private var loops: [LoopBound<DataLoop>] = []
     private var outbox: [[KeeperOrder]] = []
@@ -77,7 +80,8 @@ actor Keeper: KeeperInbox {
         routes = parts.routes
         store = parts.store
         storeState = parts.storeState
-        markKey = parts.markKey
+        markKey = parts.markKey.key
+        markKeyBytes = parts.markKey.bytes
         seed = parts.seed
     }
 
@@ -201,8 +205,13 @@ actor Keeper: KeeperInbox {
             token.line = landing
             token.landing = nil
         }
-        guard let line = token.line, line.generation == fields.generation else { return }
+        guard let line = token.line, line.generation == fields.generation else {
+            // Other times for the bytes that are there; where they are not, the next miss looks them up.
+            cache.restamp(slot: token.slot, record: fields)
+            return
+        }
         let publication = line.bytes.withBytes { cache.publish(slot: token.slot, record: fields, bytes: $0) }
+        lighten(token)
         if case .published(let evicted) = publication, !evicted.isEmpty {
             events.debug("tokens evicted", [LogField("count", .count(Int64(evicted.count)))])
         }
@@ -265,6 +274,7 @@ actor Keeper: KeeperInbox {
             seed: seed ^ UInt64(slot.index) &* 0x9E37_79B9_7F4A_7C15)
         let token = KeptToken(key: key, slot: slot, identity: identity, machine: machine, wanted: wanted)
         if identity.policy.kind == .basic { token.probation = BasicProbation() }
+        token.mayBeStored = store != nil && identity.policy.access.persist
         tokens[key] = token
         tokensBySlot[slot] = token
         return token
@@ -343,6 +353,6 @@ struct KeeperParts: @unchecked Sendable {
     let routes: [KeptRoute]
     let store: (any RowStore)?
     let storeState: Keeper.StoreState
-    let markKey: SealingKey
+    let markKey: MarkKey
     let seed: UInt64
 }

@@ -15,6 +15,11 @@ final class KeptToken: @unchecked Sendable {
     /// The ready field line of the served token and of one that waits for its commit, with their generations.
     var line: (generation: UInt64, bytes: Secret)?
     var landing: (generation: UInt64, bytes: Secret)?
+    /// The generation whose row is in the store; 0 for none. Its bytes may be in the hot cache alone.
+    var storedGeneration: UInt64 = 0
+    /// An earlier life of the gateway may have left a row, and nobody has looked yet.
+    var mayBeStored = false
+    var recall: KeptRecall?
     /// The challenge that the next flight answers. Single-use, never stored.
     var challenge: Handshakes.Challenge?
     /// The route that the token was first made for: where a probe goes.

@@ -51,7 +51,8 @@ public enum LiveCheck {
                 executor: LoopExecutor(loop: loop), cache: cache, events: events, resolver: resolver,
                 blocking: blocking,
                 identities: identities,
-                routes: compiler.keptRoutes, store: opened.store, storeState: opened.state, markKey: opened.key, seed: 1
+                routes: compiler.keptRoutes, store: opened.store, storeState: opened.state, markKey: opened.markKey,
+                seed: 1
             ))
         let findings = Mutex<[LiveFinding]>([])
         let rows = opened.rows
@@ -59,6 +60,7 @@ public enum LiveCheck {
         _ = loop.post {
             keeper.assumeIsolated { keeper in
                 keeper.restore(rows)
+                keeper.recallKnown()
                 keeper.tryEverything(upstreams: plan.upstreams, found: found)
             }
         }

@@ -142,6 +142,12 @@ public final class HotCache: @unchecked Sendable {
         return false
     }
 
+    /// The generation of the record that readers find in the slot.
+    public func generation(in slot: Slot) -> UInt64? {
+        guard isCurrent(slot) else { return nil }
+        return slots[Int(slot.index)].load(ordering: .relaxed).map { RecordView($0).generation }
+    }
+
     /// Takes the record away; the slot stays.
     public func clear(slot: Slot) {
         guard isCurrent(slot) else { return }

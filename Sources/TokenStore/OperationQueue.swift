@@ -5,7 +5,9 @@ struct Operation: Sendable {
     enum Work: Sendable {
         case open(now: Int64, Reply<StoreOpening>)
         case commit([StoreChange])
-        case flush, rotate, compact
+        case fetch(kind: UInt8, key: [UInt8], @Sendable (Result<StoredRow?, StoreFault>) -> Void)
+        case job(StoreJob, @Sendable (Result<StoreReport, StoreFault>) -> Void)
+        case flush
         case close
     }
 
@@ -43,11 +45,11 @@ final class OperationQueue: @unchecked Sendable {
         return nil
     }
 
-    /// Waits until there is something, then takes what is there, in order, up to a batch.
-    func take() -> [Operation] {
+    /// Takes what is there, in order, up to a batch; `waits` until there is something.
+    func take(waits: Bool) -> [Operation] {
         monitor.lock()
         defer { monitor.unlock() }
-        while waiting.isEmpty { monitor.wait() }
+        while waits, waiting.isEmpty { monitor.wait() }
         let batch = Array(waiting.prefix(Self.maximumBatch))
         waiting.removeFirst(batch.count)
         return batch

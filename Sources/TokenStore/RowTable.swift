@@ -3,15 +3,20 @@ internal import TLS
 /// The rows in an open database, and the only place that knows the schema.
 ///
 ///     keys  id: BLOB(8)             every key that may have sealed a row; tells an unknown key from damage
-///     rows  sequence: INTEGER       order of the last commit
+///     rows  sequence: INTEGER       order of the last commit; indexed by kind and expires
 ///           tag: BLOB(32)           keyed hash of kind and key, under the key that sealed the row
 ///           kind, expires: INTEGER
 ///           value: BLOB             sealed (key length, 4 bytes big-endian | key | value), bound to tag, kind and expiry
 ///
 /// So a row can be neither read nor moved, and its expiry or kind cannot be changed, without a key.
 final class RowTable {
-    private let database: Database
-    private let keys: SealingKeyRing
+    let database: Database
+    /// Changes when an operator rotates.
+    var keys: SealingKeyRing
+    /// Kinds that are not read at opening.
+    let spilled: Set<UInt8>
+    let selection: Statement
+    let sweeping: Statement
     private let insertion: Statement
     private let deletion: Statement
     private let deletionOfKind: Statement
@@ -26,16 +31,24 @@ final class RowTable {
         case sqlite(SQLiteFault)
     }
 
-    /// Opens the file and reads all of it.
+    /// Opens the file and reads what is not spilled.
     /// - Parameter maximumBytes: bound of the database file.
     init(
-        path: String, keys: SealingKeyRing, maximumBytes: Int, now: Int64, census: inout StoreCensus,
-        rows: inout [StoredRow]
+        path: String, keys: SealingKeyRing, spilled: Set<UInt8>, maximumBytes: Int, now: Int64,
+        census: inout StoreCensus, rows: inout [StoredRow]
     ) throws(Refusal) {
         do throws(SQLiteFault) {
             database = try Database(path: path)
             self.keys = keys
+            self.spilled = spilled
             try Self.prepare(database, maximumBytes: maximumBytes)
+            selection = try database.prepare("SELECT kind, expires, value FROM rows WHERE tag = ?1")
+            // The soonest first, by the index.
+            sweeping = try database.prepare(
+                """
+                DELETE FROM rows WHERE sequence IN (
+                    SELECT sequence FROM rows WHERE kind = ?1 AND expires < ?2 ORDER BY expires LIMIT ?3)
+                """)
             insertion = try database.prepare(
                 "INSERT OR REPLACE INTO rows (tag, kind, expires, value) VALUES (?1, ?2, ?3, ?4)")
             deletion = try database.prepare("DELETE FROM rows WHERE tag = ?1")
@@ -62,7 +75,10 @@ extension RowTable {
         do throws(SQLiteFault) {
             let database = try Database(path: fresh)
             database.setCheckpointOnClose(true)
-            try database.run("PRAGMA page_size = 4096; PRAGMA journal_mode = DELETE; PRAGMA synchronous = FULL")
+            // Freed pages can be given back in steps, without a second copy of the file.
+            try database.run(
+                "PRAGMA page_size = 4096; PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = DELETE; PRAGMA synchronous = FULL"
+            )
             try database.transaction { () throws(SQLiteFault) in
                 try database.run(
                     """
@@ -72,6 +88,7 @@ extension RowTable {
                     CREATE TABLE rows (
                         sequence INTEGER PRIMARY KEY, tag BLOB NOT NULL UNIQUE, kind INTEGER NOT NULL, expires INTEGER,
                         value BLOB NOT NULL);
+                    CREATE INDEX rows_by_kind ON rows (kind, expires);
                     """)
             }
         } catch {
@@ -80,6 +97,9 @@ extension RowTable {
         }
         try StoreFile.publish(fresh, as: path)
     }
+
+    /// Up to this size, in bytes, a file is checked as a whole at opening: a fraction of a second.
+    private static let checkedSize: Int64 = 64 << 20
 
     private static func prepare(_ database: Database, maximumBytes: Int) throws(SQLiteFault) {
         // Exclusive before the first access: the index of the log then lives in our memory instead of a mapped file, and SQLite
@@ -105,7 +125,10 @@ extension RowTable {
         guard try database.integer(tables) == 2, try database.integer(programs) == 0 else {
             throw .damage("database has lost its tables")
         }
-        if let finding = try database.text("PRAGMA quick_check(1)"), finding != "ok" {
+        // The check reads every page. A large file is checked as it is used: each row by its authentication code, each page by SQLite;
+        // and by `cardea store verify`.
+        let size = (try database.integer("PRAGMA page_count") ?? 0) * 4096
+        if size <= checkedSize, let finding = try database.text("PRAGMA quick_check(1)"), finding != "ok" {
             throw .damage("database is damaged")
         }
     }
@@ -130,37 +153,71 @@ extension RowTable {
         var unknown: Set<UInt64> = []
         var used: Set<UInt64> = [keys.first.id]
         var doomed: [Int64] = []
+        var spills = false
         do throws(SQLiteFault) {
             let listed = try listedKeys()
+            if !database.isReadOnly {
+                // A file of an earlier version has none.
+                try? database.run("CREATE INDEX IF NOT EXISTS rows_by_kind ON rows (kind, expires)")
+            }
             let scan = try database.prepare(
-                "SELECT sequence, tag, kind, expires, value FROM rows ORDER BY kind, sequence")
-            while try scan.step() {
-                guard let sequence = scan.integer(0) else { continue }
-                let kind = UInt8(exactly: scan.integer(2) ?? -1)
-                let expires = scan.integer(3)
-                guard let kind, let tag = scan.blob(1), let value = scan.blob(4), expires != nil || scan.isNull(3)
-                else {
-                    census.damaged[kind ?? 0, default: 0] += 1
-                    doomed.append(sequence)
+                "SELECT sequence, tag, kind, expires, value FROM rows WHERE kind = ?1 ORDER BY sequence")
+            let following = try database.prepare("SELECT kind FROM rows WHERE kind > ?1 ORDER BY kind LIMIT 1")
+            var last = Int64.min
+            while true {
+                try following.bind(1, last)
+                guard try following.step() else { break }
+                guard let number = following.integer(0) else {
+                    // Text or a blob, which SQLite orders behind every number.
+                    following.reset()
+                    let strange = try database.prepare("SELECT sequence FROM rows WHERE typeof(kind) <> 'integer'")
+                    while try strange.step() {
+                        census.damaged[0, default: 0] += 1
+                        if let sequence = strange.integer(0) { doomed.append(sequence) }
+                    }
+                    break
+                }
+                following.reset()
+                last = number
+                let kind = UInt8(exactly: number)
+                if let kind, spilled.contains(kind) {
+                    spills = true
                     continue
                 }
-                let id = SealingKeyRing.keyID(of: value)
-                if let id, keys.key(id) == nil, listed.contains(id) {
-                    unknown.insert(id)
-                    continue
+                try scan.bind(1, number)
+                while try scan.step() {
+                    guard let sequence = scan.integer(0) else { continue }
+                    let expires = scan.integer(3)
+                    guard let kind, let tag = scan.blob(1), let value = scan.blob(4), expires != nil || scan.isNull(3)
+                    else {
+                        census.damaged[kind ?? 0, default: 0] += 1
+                        doomed.append(sequence)
+                        continue
+                    }
+                    let id = SealingKeyRing.keyID(of: value)
+                    if let id, keys.key(id) == nil, listed.contains(id) {
+                        unknown.insert(id)
+                        continue
+                    }
+                    guard let row = Self.open(tag: tag, kind: kind, expires: expires, value: value, keys: keys) else {
+                        census.damaged[kind, default: 0] += 1
+                        doomed.append(sequence)
+                        continue
+                    }
+                    if let expires, expires < now {
+                        census.expired += 1
+                        doomed.append(sequence)
+                        continue
+                    }
+                    if let id { used.insert(id) }
+                    rows.append(row)
                 }
-                guard let row = Self.open(tag: tag, kind: kind, expires: expires, value: value, keys: keys) else {
-                    census.damaged[kind, default: 0] += 1
-                    doomed.append(sequence)
-                    continue
-                }
-                if let expires, expires < now {
-                    census.expired += 1
-                    doomed.append(sequence)
-                    continue
-                }
-                if let id { used.insert(id) }
-                rows.append(row)
+                scan.reset()
+            }
+            if spills {
+                // Which keys sealed rows that nobody has looked at is not known: each listed one may have.
+                unknown.formUnion(listed.filter { keys.key($0) == nil })
+                used.formUnion(listed)
             }
         } catch {
             throw .sqlite(error)
@@ -193,14 +250,14 @@ extension RowTable {
         (0..<8).map { UInt8(truncatingIfNeeded: id >> UInt64(56 - 8 * $0)) }
     }
 
-    private func listFirstKey() throws(SQLiteFault) {
+    func listFirstKey() throws(SQLiteFault) {
         let statement = try database.prepare("INSERT OR IGNORE INTO keys (id) VALUES (?1)")
         try statement.bind(1, Self.bytes(keys.first.id))
         try statement.execute()
     }
 
     /// Deletes what was found to be of no use, and forgets keys that seal nothing any more, so that they may be destroyed.
-    private func tidy(doomed: [Int64], used: Set<UInt64>) throws(SQLiteFault) {
+    func tidy(doomed: [Int64], used: Set<UInt64>) throws(SQLiteFault) {
         let listed = try listedKeys()
         guard !doomed.isEmpty || listed != used else {
             firstKeyListed = true
@@ -222,7 +279,7 @@ extension RowTable {
         firstKeyListed = true
     }
 
-    private static func tag(_ kind: UInt8, _ key: [UInt8], _ sealer: SealingKey) -> [UInt8] { sealer.tag([kind] + key) }
+    static func tag(_ kind: UInt8, _ key: [UInt8], _ sealer: SealingKey) -> [UInt8] { sealer.tag([kind] + key) }
 
     private static func binding(tag: [UInt8], kind: UInt8, expires: Int64?) -> [UInt8] {
         var bytes = tag + [kind, expires == nil ? 0 : 1]
@@ -232,7 +289,7 @@ extension RowTable {
         return bytes
     }
 
-    private static func open(
+    static func open(
         tag: [UInt8], kind: UInt8, expires: Int64?, value: [UInt8], keys: SealingKeyRing
     ) -> StoredRow? {
         guard var opened = try? keys.open(value, boundTo: binding(tag: tag, kind: kind, expires: expires)) else {
@@ -256,7 +313,8 @@ extension RowTable {
     }
 
     /// Makes all of `changes` last through a power failure, or none of them.
-    func commit(_ changes: [StoreChange]) throws(CommitFault) {
+    /// - Parameter now: milliseconds of Unix time, for what has expired.
+    func commit(_ changes: [StoreChange], now: Int64) throws(CommitFault) {
         // Sealed before the transaction begins, so that a failure here needs no way back.
         var sealed: [Int: (tag: [UInt8], value: [UInt8])] = [:]
         for (index, change) in changes.enumerated() {
@@ -282,45 +340,12 @@ extension RowTable {
                         try deletionOfExpired.execute()
                     }
                 }
+                try sweepExpired(at: now)
             }
         } catch {
             throw .sqlite(error)
         }
         firstKeyListed = true
-    }
-
-    /// Seals every row with the first key and forgets the other keys. One transaction: a crash leaves all rows as they were.
-    func rotate() throws(CommitFault) {
-        var changes: [StoreChange] = []
-        do throws(SQLiteFault) {
-            let scan = try database.prepare("SELECT tag, kind, expires, value FROM rows ORDER BY sequence")
-            while try scan.step() {
-                guard let tag = scan.blob(0), let kind = UInt8(exactly: scan.integer(1) ?? -1),
-                    let value = scan.blob(3),
-                    SealingKeyRing.keyID(of: value) != keys.first.id,
-                    let row = Self.open(tag: tag, kind: kind, expires: scan.integer(2), value: value, keys: keys)
-                else { continue }
-                changes.append(.put(row))
-            }
-        } catch {
-            throw .sqlite(error)
-        }
-        try commit(changes)
-        do throws(SQLiteFault) {
-            // After the rows: a crash in between leaves a key listed that seals nothing, which the next opening forgets.
-            try tidy(doomed: [], used: [keys.first.id])
-        } catch {
-            throw .sqlite(error)
-        }
-    }
-
-    /// Gives free pages back to the file system.
-    func compact() throws(CommitFault) {
-        do throws(SQLiteFault) {
-            try database.run("VACUUM; PRAGMA wal_checkpoint(TRUNCATE)")
-        } catch {
-            throw .sqlite(error)
-        }
     }
 
     /// Moves the log into the database; failing at it loses nothing.
@@ -331,7 +356,7 @@ extension RowTable {
 
     // MARK: -
 
-    private func seal(_ row: StoredRow) throws(CommitFault) -> (tag: [UInt8], value: [UInt8]) {
+    func seal(_ row: StoredRow) throws(CommitFault) -> (tag: [UInt8], value: [UInt8]) {
         let tag = Self.tag(row.kind, row.key, keys.first)
         let length = row.key.count
         var plaintext: [UInt8] = []
@@ -357,7 +382,7 @@ extension RowTable {
         try insertion.execute()
     }
 
-    private func delete(_ tag: [UInt8]) throws(SQLiteFault) {
+    func delete(_ tag: [UInt8]) throws(SQLiteFault) {
         try deletion.bind(1, tag)
         try deletion.execute()
     }

@@ -16,6 +16,8 @@ public struct StoreFault: Error, Sendable, Equatable, CustomStringConvertible {
         case tooLarge
         /// Too many operations wait for the disk.
         case queueFull
+        /// Another job is under way.
+        case busy
         /// The store was closed.
         case closed
         /// The value could not be sealed.

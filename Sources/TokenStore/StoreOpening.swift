@@ -18,6 +18,7 @@ public enum StoreOpening: Sendable, Equatable {
 
 /// What was found in the file when it was opened.
 public struct StoreCensus: Sendable, Equatable {
+    /// Rows of the kinds that are read at opening.
     public var restored = 0
     /// Rows past their expiry: not restored, and deleted.
     public var expired = 0
@@ -41,6 +42,8 @@ public struct StoreCondition: Sendable, Equatable {
     public var damagedRows: UInt64 = 0
     /// Files set aside since the start, oldest first.
     public var setAside: [String] = []
+    /// The job that runs, or the last one.
+    public var job: StoreReport?
     /// Operations that wait.
     public var queued = 0
 }

@@ -8,8 +8,8 @@ internal import TLS
 /// unplugged comes back without telling.
 final class StoreWorker: @unchecked Sendable {
     private let path: String
-    private let keys: SealingKeyRing
-    private let maximumBytes: Int
+    private var keys: SealingKeyRing
+    private let options: TokenStore.Options
     let queue: OperationQueue
     let shared = Mutex(Shared())
 
@@ -21,6 +21,7 @@ final class StoreWorker: @unchecked Sendable {
     private var now = Int64.min
     /// Rows have been read into `restored` once.
     private var loaded = false
+    private var job: JobState?
 
     /// What other threads may see.
     struct Shared {
@@ -37,26 +38,35 @@ final class StoreWorker: @unchecked Sendable {
         case barred(StoreFault)
     }
 
-    init(path: String, keys: SealingKeyRing, maximumBytes: Int, queueLimit: Int) {
+    init(path: String, keys: SealingKeyRing, options: TokenStore.Options) {
         self.path = path
         self.keys = keys
-        self.maximumBytes = maximumBytes
-        queue = OperationQueue(limit: queueLimit)
+        self.options = options
+        queue = OperationQueue(limit: max(options.queueLimit, 1))
     }
 
     /// Runs until it is told to close.
     func run() {
         while true {
             var commits: [Operation] = []
-            for operation in queue.take() {
-                if case .commit = operation.work {
+            // While a job is under way it goes on whenever nothing else waits, and after each batch.
+            for operation in queue.take(waits: job == nil) {
+                switch operation.work {
+                case .commit:
                     commits.append(operation)
                     continue
+                // A lookup does not wait for the disk of changes to other rows.
+                case .fetch(let kind, let key, let completion)
+                where !commits.contains(where: { $0.changes(kind: kind, key: key) }):
+                    completion(fetch(kind: kind, key: key))
+                    continue
+                default: break
                 }
                 // Order is kept: what was put before a flush is on disk when the flush is done.
                 commit(commits)
                 commits = []
                 if case .close = operation.work {
+                    endJob(StoreFault(.closed, "the store was closed"))
                     close()
                     operation.completion(.success(()))
                     return
@@ -64,6 +74,7 @@ final class StoreWorker: @unchecked Sendable {
                 perform(operation)
             }
             commit(commits)
+            stepJob()
         }
     }
 }
@@ -77,13 +88,48 @@ extension StoreWorker {
             reply.give(open(now: now))
         case .flush:
             operation.completion(refusal().map { .failure($0) } ?? .success(()))
-        case .rotate:
-            operation.completion(attempt { (table) throws(RowTable.CommitFault) in try table.rotate() })
-        case .compact:
-            operation.completion(attempt { (table) throws(RowTable.CommitFault) in try table.compact() })
+        case .fetch(let kind, let key, let completion):
+            completion(fetch(kind: kind, key: key))
+        case .job(let job, let completion):
+            if self.job != nil { return completion(.failure(StoreFault(.busy, "another job is under way"))) }
+            if let refusal = refusal() { return completion(.failure(refusal)) }
+            self.job = JobState(job, completion)
         case .commit, .close:
             break
         }
+    }
+
+    private func fetch(kind: UInt8, key: [UInt8]) -> Result<StoredRow?, StoreFault> {
+        var row: StoredRow?
+        var damaged = 0
+        let outcome = attempt(counts: false) { (table) throws(RowTable.CommitFault) in
+            row = try table.fetch(kind: kind, key: key, damaged: &damaged)
+        }
+        if damaged > 0 { shared.withLock { $0.condition.damagedRows &+= UInt64(damaged) } }
+        return outcome.map { row }
+    }
+
+    private func stepJob() {
+        guard var state = job else { return }
+        var isDone = false
+        let outcome = attempt(counts: false) { (table) throws(RowTable.CommitFault) in
+            isDone = try table.step(&state)
+            keys = table.keys
+        }
+        job = state
+        shared.withLock { $0.condition.job = state.report }
+        if case .failure(let fault) = outcome { return endJob(fault) }
+        if isDone {
+            job = nil
+            state.completion(.success(state.report))
+        }
+    }
+
+    private func endJob(_ fault: StoreFault) {
+        guard let state = job else { return }
+        job = nil
+        shared.withLock { $0.condition.job?.failure = fault }
+        state.completion(.failure(fault))
     }
 
     /// One transaction for all of them, which costs one wait for the disk; on a full disk then one for each, so that what still can
@@ -93,14 +139,23 @@ extension StoreWorker {
         var all: [StoreChange] = []
         for case .commit(let changes) in operations.map(\.work) { all += changes }
         let changes = all
-        let together = attempt { (table) throws(RowTable.CommitFault) in try table.commit(changes) }
+        let now = options.wallClock()
+        var together = attempt { (table) throws(RowTable.CommitFault) in try table.commit(changes, now: now) }
+        var rounds = 0
+        while case .failure(let fault) = together, fault.kind == .full, rounds < 4, case .owner(let table) = state,
+            table.makeRoom()
+        {
+            rounds += 1
+            together = attempt { (table) throws(RowTable.CommitFault) in try table.commit(changes, now: now) }
+        }
         guard case .failure(let fault) = together, fault.kind == .full, operations.count > 1 else {
             for operation in operations { operation.completion(together) }
             return
         }
         for operation in operations {
             guard case .commit(let changes) = operation.work else { continue }
-            operation.completion(attempt { (table) throws(RowTable.CommitFault) in try table.commit(changes) })
+            operation.completion(
+                attempt { (table) throws(RowTable.CommitFault) in try table.commit(changes, now: now) })
         }
     }
 
@@ -113,7 +168,10 @@ extension StoreWorker {
     }
 
     /// Does `work` on the open table; opens it first when it is not, and once more when the file proves damaged.
-    private func attempt(_ work: (RowTable) throws(RowTable.CommitFault) -> Void) -> Result<Void, StoreFault> {
+    /// - Parameter counts: it is a commit, and its success says that the store works.
+    private func attempt(
+        counts: Bool = true, _ work: (RowTable) throws(RowTable.CommitFault) -> Void
+    ) -> Result<Void, StoreFault> {
         for round in 0..<2 {
             if let refusal = refusal() { return .failure(refusal) }
             if case .owner = state, StoreFile.identity(path) != identity { drop() }
@@ -125,6 +183,7 @@ extension StoreWorker {
             }
             switch once(work) {
             case .done:
+                guard counts else { return .success(()) }
                 shared.withLock {
                     $0.condition.commits &+= 1
                     $0.condition.degraded = nil
@@ -235,7 +294,8 @@ extension StoreWorker {
         census.modeTightened = StoreFile.tightenMode(path)
         do throws(RowTable.Refusal) {
             let table = try RowTable(
-                path: path, keys: keys, maximumBytes: maximumBytes, now: now, census: &census, rows: &rows)
+                path: path, keys: keys, spilled: options.spilledKinds, maximumBytes: options.maximumBytes, now: now,
+                census: &census, rows: &rows)
             adopt(table, census, rows)
             return .opened(census)
         } catch {
@@ -304,6 +364,21 @@ extension StoreWorker {
         shared.withLock {
             $0.condition.isOwner = false
             $0.restored = []
+        }
+    }
+}
+
+extension Operation {
+    /// Whether it may change the row of this kind and key.
+    fileprivate func changes(kind: UInt8, key: [UInt8]) -> Bool {
+        guard case .commit(let changes) = work else { return false }
+        return changes.contains { change in
+            switch change {
+            case .put(let row): row.kind == kind && row.key == key
+            case .delete(let other, let name): other == kind && name == key
+            case .deleteAll(let other): other == kind
+            case .deleteExpired: true
+            }
         }
     }
 }

@@ -33,8 +33,13 @@ extension RowStore {
 /// The path must not be used twice in one process. Signals stay with the other threads.
 public final class TokenStore: RowStore {
     public struct Options: Sendable {
-        /// Bound of the database file; at it puts fail with `.full`. At least 64 KiB.
-        public var maximumBytes = 256 << 20
+        /// Bound of the database file. At it rows of `spilledKinds` make room, those that expire first; where there are none, puts fail
+        /// with `.full`. At least 64 KiB.
+        public var maximumBytes = 2 << 30
+        /// Kinds of which there may be more than memory holds: not read by `open`, but looked up one by one with `fetch`.
+        public var spilledKinds: Set<UInt8> = []
+        /// Milliseconds of Unix time; tells which rows have long expired.
+        public var wallClock: @Sendable () -> Int64 = Self.systemTime
         /// Operations that may wait for the disk.
         public var queueLimit = 4096
         /// How long `open` waits for a disk that does not answer, in milliseconds.
@@ -43,6 +48,12 @@ public final class TokenStore: RowStore {
         public var closeTimeout: Int64 = 5000
 
         public init() {}
+
+        @Sendable private static func systemTime() -> Int64 {
+            var time = timespec()
+            clock_gettime(CLOCK_REALTIME, &time)
+            return Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000
+        }
     }
 
     public let path: String
@@ -57,8 +68,7 @@ public final class TokenStore: RowStore {
     public init(path: String, keys: SealingKeyRing, options: Options = Options()) {
         self.path = path
         self.options = options
-        worker = StoreWorker(
-            path: path, keys: keys, maximumBytes: options.maximumBytes, queueLimit: max(options.queueLimit, 1))
+        worker = StoreWorker(path: path, keys: keys, options: options)
     }
 
     /// What is queued is still written; the thread ends by itself.
@@ -141,6 +151,53 @@ extension TokenStore {
     }
 }
 
+// MARK: - Lookups
+
+extension TokenStore {
+    /// The row of a kind and key as the changes submitted before leave it; nil when there is none. It may have expired.
+    public func fetch(
+        kind: UInt8, key: [UInt8], completion: @escaping @Sendable (Result<StoredRow?, StoreFault>) -> Void
+    ) {
+        submit(.fetch(kind: kind, key: key, completion)) {
+            if case .failure(let fault) = $0 { completion(.failure(fault)) }
+        }
+    }
+
+    /// The rows of these keys, waited for: before there is anybody to be kept waiting.
+    /// - Parameter milliseconds: what is not there by then is left out.
+    public func fetch(kind: UInt8, keys: [[UInt8]], within milliseconds: Int64) -> [StoredRow] {
+        let reply = Reply<Bool>()
+        let gathered = Gathering(keys.count) { reply.give(true) }
+        guard !keys.isEmpty else { return [] }
+        for key in keys {
+            fetch(kind: kind, key: key) { gathered.add(try? $0.get()) }
+        }
+        _ = reply.wait(milliseconds: milliseconds)
+        return gathered.rows
+    }
+
+    private final class Gathering: Sendable {
+        private let state: Mutex<(left: Int, rows: [StoredRow])>
+        private let done: @Sendable () -> Void
+
+        init(_ count: Int, done: @escaping @Sendable () -> Void) {
+            state = Mutex((count, []))
+            self.done = done
+        }
+
+        var rows: [StoredRow] { state.withLock { $0.rows } }
+
+        func add(_ row: StoredRow??) {
+            let isLast = state.withLock { state in
+                state.left -= 1
+                if let row = row ?? nil { state.rows.append(row) }
+                return state.left == 0
+            }
+            if isLast { done() }
+        }
+    }
+}
+
 // MARK: - Changes
 
 extension TokenStore {
@@ -165,11 +222,10 @@ extension TokenStore {
     /// Completes when everything submitted before has completed.
     public func flush(completion: @escaping Completion) { submit(.flush, completion) }
 
-    /// Seals every row anew with the first key; afterwards the other keys are not needed any more.
-    public func rotate(completion: @escaping Completion) { submit(.rotate, completion) }
-
-    /// Gives unused space back to the file system.
-    public func compact(completion: @escaping Completion) { submit(.compact, completion) }
+    /// Starts a job; `condition.job` tells how far it is. It ends with `.busy` when there is one already.
+    public func start(_ job: StoreJob, completion: @escaping @Sendable (Result<StoreReport, StoreFault>) -> Void) {
+        submit(.job(job, completion)) { if case .failure(let fault) = $0 { completion(.failure(fault)) } }
+    }
 
     private func submit(_ work: Operation.Work, _ completion: @escaping Completion) {
         guard started.withLock({ $0 }) else {

@@ -162,6 +162,12 @@ extension AccessTokenMachine {
         return settle(actions, at: now)
     }
 
+    /// The bytes of the held token are gone, from memory and from the store.
+    public mutating func lost(at now: Instant) -> [Action] {
+        held = nil
+        return settle([], at: now)
+    }
+
     // MARK: - From the operator and the clock
 
     /// `startup: wait | required`: get a token before anyone asks.

@@ -3,8 +3,6 @@ import TLS
 import Testing
 import TokenStore
 
-private struct NotFound: Error {}
-
 @Suite struct DamageTests {
     let folder = Folder()
 
@@ -15,17 +13,8 @@ private struct NotFound: Error {}
         #expect(store.close())
     }
 
-    /// The `sqlite3` program, as somebody else's hand in the file.
     private func sql(_ statements: String, before command: String = ".bail on") throws {
-        let arguments = ["sqlite3", "-cmd", command, folder.database, statements]
-        var words: [UnsafeMutablePointer<CChar>?] = arguments.map { strdup($0) }
-        words.append(nil)
-        defer { for word in words { free(word) } }
-        var process: pid_t = 0
-        guard posix_spawnp(&process, "sqlite3", nil, nil, &words, environ) == 0 else { throw NotFound() }
-        var status: Int32 = 0
-        waitpid(process, &status, 0)
-        try #require(status == 0)
+        try sqlite(statements, in: folder.database, before: command)
     }
 
     @Test(arguments: ["empty", "zeros", "head only", "page of zeros behind the head", "truncated", "garbage inside"])

@@ -1,5 +1,6 @@
 import Glibc
 import TLS
+import Testing
 import TokenStore
 
 /// A directory of its own for a test; removed with what is in it.
@@ -88,12 +89,24 @@ extension TokenStore {
         fault(await withCheckedContinuation { done in flush { done.resume(returning: $0) } })
     }
 
-    func rotate() async -> StoreFault? {
-        fault(await withCheckedContinuation { done in rotate { done.resume(returning: $0) } })
+    func rotate(to ring: SealingKeyRing? = nil) async -> StoreFault? { await report(.rotate(ring)).fault }
+    func compact() async -> StoreFault? { await report(.compact).fault }
+
+    func report(_ job: StoreJob) async -> (report: StoreReport?, fault: StoreFault?) {
+        let outcome: Result<StoreReport, StoreFault> = await withCheckedContinuation { done in
+            start(job) { done.resume(returning: $0) }
+        }
+        switch outcome {
+        case .success(let report): return (report, nil)
+        case .failure(let fault): return (nil, fault)
+        }
     }
 
-    func compact() async -> StoreFault? {
-        fault(await withCheckedContinuation { done in compact { done.resume(returning: $0) } })
+    func fetch(_ kind: UInt8, _ key: String) async -> StoredRow? {
+        let outcome: Result<StoredRow?, StoreFault> = await withCheckedContinuation { done in
+            fetch(kind: kind, key: Array(key.utf8)) { done.resume(returning: $0) }
+        }
+        return (try? outcome.get()) ?? nil
     }
 
     private func fault(_ outcome: Outcome) -> StoreFault? {
@@ -107,4 +120,17 @@ extension StoreOpening {
         if case .owner(let census) = self { return census }
         return nil
     }
+}
+
+/// The `sqlite3` program, as somebody else's hand in the file.
+func sqlite(_ statements: String, in database: String, before command: String = ".bail on") throws {
+    let arguments = ["sqlite3", "-cmd", command, database, statements]
+    var words: [UnsafeMutablePointer<CChar>?] = arguments.map { strdup($0) }
+    words.append(nil)
+    defer { for word in words { free(word) } }
+    var process: pid_t = 0
+    try #require(posix_spawnp(&process, "sqlite3", nil, nil, &words, environ) == 0, "sqlite3 is not there: make setup")
+    var status: Int32 = 0
+    waitpid(process, &status, 0)
+    try #require(status == 0)
 }
