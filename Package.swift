@@ -96,3 +96,19 @@ let package = Package(
             path: "Tests/Budgets", exclude: ["CMallocCount"], swiftSettings: settings),
     ]
 )
+
+// The benchmark of the token engine stands beside what it is measured against, which nothing else needs:
+// `make bench-tokens` sets the variable.
+if Context.environment["CARDEA_PERFORMANCE"] != nil {
+    package.dependencies.append(.package(url: "https://github.com/apple/swift-atomics", from: "1.3.0"))
+    package.targets += [
+        .target(
+            name: "CURCU", path: "Tests/Performance/CURCU",
+            linkerSettings: [.linkedLibrary("urcu-cds"), .linkedLibrary("urcu-qsbr")]),
+        .executableTarget(
+            name: "token-bench",
+            dependencies: [
+                "CURCU", "HotCache", "TLS", "TokenStore", .product(name: "Atomics", package: "swift-atomics"),
+            ], path: "Tests/Performance/TokenBench", swiftSettings: settings),
+    ]
+}

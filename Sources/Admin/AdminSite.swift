@@ -1,7 +1,8 @@
 public import Gateway
 internal import Telemetry
 
-/// What the admin addresses answer: health, metrics, the page, its facts as JSON, and the one change, a reset.
+/// What the admin addresses answer: health, metrics, the page, its facts as JSON, and the changes: a reset, and care for
+/// the store.
 ///
 /// Answers are made on the keeper's loop. Nothing here waits; what is listed is bounded, so that a page never holds up a token.
 public struct AdminSite: AdminResponder {
@@ -39,9 +40,15 @@ public struct AdminSite: AdminResponder {
         case "/status": return reading(request) { status() }
         case "/": return reading(request) { page(request) }
         case "/reset": return reset(request)
+        case "/store": return reading(request) { storeWork() }
+        case "/store/rotate": return start(.rotate, request)
+        case "/store/verify": return start(.verify, request)
+        case "/store/compact": return start(.compact, request)
         default:
             return AdminAnswer(
-                404, Self.plain, "not found; there are / /livez /readyz /metrics /status and POST /reset\n")
+                404, Self.plain,
+                "not found; there are / /livez /readyz /metrics /status /store and POST /reset "
+                    + "/store/rotate /store/verify /store/compact\n")
         }
     }
 
@@ -98,6 +105,21 @@ public struct AdminSite: AdminResponder {
             return Self.said(404, "there is no identity of that name", identities: Array(names))
         }
         return Self.said(200, nil, identities: [name])
+    }
+
+    private func start(_ task: StoreTask, _ request: AdminRequest) -> AdminAnswer {
+        guard request.method == "POST" else { return Self.wrongMethod(allowing: "POST") }
+        if let refusal = refusal(of: request) { return refusal }
+        switch source.startTask(task) {
+        case .started(let work): return AdminAnswer(202, Self.json, StoreDocument(work).encoded())
+        case .busy: return Self.said(409, "another task is under way: GET /store")
+        case .noStore(let reason): return Self.said(409, reason)
+        }
+    }
+
+    private func storeWork() -> AdminAnswer {
+        guard let work = source.storeWork() else { return Self.said(404, "no task has been started") }
+        return AdminAnswer(200, Self.json, StoreDocument(work).encoded())
     }
 
     /// The kernel has already vouched for whoever is on the socket.

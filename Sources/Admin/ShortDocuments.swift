@@ -29,6 +29,37 @@ struct ResetDocument: Codable, Equatable {
     func encoded() -> String { json(self) }
 }
 
+/// A task on the store: how far it is, or what came of it.
+struct StoreDocument: Codable, Equatable {
+    var number: UInt64
+    var task: String
+    var rows: Int
+    var total: Int
+    var resealed: Int
+    var damaged: Int
+    var finding: String?
+    var bytes: Int
+    var key: String
+    var isDone: Bool
+    var failure: String?
+
+    init(_ work: StoreWork) {
+        number = work.number
+        task = work.task.rawValue
+        rows = work.rows
+        total = work.total
+        resealed = work.resealed
+        damaged = work.damaged
+        finding = work.finding
+        bytes = work.bytes
+        key = work.key
+        isDone = work.isDone
+        failure = work.failure
+    }
+
+    func encoded() -> String { json(self) }
+}
+
 /// In snake_case and with a line end, for terminals.
 func json(_ value: some Encodable) -> String {
     let encoder = JSONEncoder()

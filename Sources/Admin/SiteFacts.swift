@@ -28,6 +28,9 @@ struct FactSource: Sendable {
     var process: @Sendable () -> ProcessFacts
     /// False if there is no such identity.
     var reset: @Sendable (String) -> Bool
+    var startTask: @Sendable (StoreTask) -> Gateway.StoreStart
+    /// The task on the store that runs, or the last one.
+    var storeWork: @Sendable () -> StoreWork?
 }
 
 extension FactSource {
@@ -51,5 +54,7 @@ extension FactSource {
         }
         process = { reader.read() }
         reset = { gateway.reset(identity: $0) }
+        startTask = { gateway.start($0) }
+        storeWork = { gateway.storeWork }
     }
 }

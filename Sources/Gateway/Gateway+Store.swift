@@ -13,26 +13,29 @@ extension Gateway {
         var rows: [StoredRow] = []
         var markKey: MarkKey
         var marksUnreadable = false
+        /// Where an operator's tasks are done.
+        var workshop: StoreWorkshop?
     }
 
     static func openStore(
-        _ configuration: Configuration, environment: @Sendable (String) -> String?, events: EventLog
+        _ configuration: Configuration, environment: @escaping @Sendable (String) -> String?, events: EventLog
     ) throws(GatewayFault) -> OpenedStore {
         guard let path = configuration.store.path else {
             return OpenedStore(store: nil, state: .none, markKey: try MarkKey())
         }
-        let keys: [SealingKey]
-        do throws(StoreProblem) {
-            keys = try sealingKeys(configuration, path: path, environment: environment, events: events)
+        let keys = StoreKeys(configuration, path: path, environment: environment)
+        let ring: SealingKeyRing
+        do throws(StoreKeys.Problem) {
+            ring = try keys.read(events: events)
         } catch {
             events.error("store not used", [LogField("path", .name(path)), LogField("reason", .name(error.text))])
-            return OpenedStore(store: nil, state: .refused(error.text), markKey: try MarkKey(), marksUnreadable: true)
+            return OpenedStore(
+                store: nil, state: .refused(error.text), markKey: try MarkKey(), marksUnreadable: true)
         }
-        let ring: SealingKeyRing
-        do { ring = try SealingKeyRing(keys) } catch { throw GatewayFault("store.key: \(error)") }
         var options = TokenStore.Options()
         options.spilledKinds = Keeper.RowKind.spilled
         let store = TokenStore(path: path, keys: ring, options: options)
+        let workshop = StoreWorkshop(store, keys)
         let place = LogField("path", .name(path))
         switch store.open(now: wallNow()) {
         case .owner(let census):
@@ -44,14 +47,16 @@ extension Gateway {
                     LogField("damaged", .count(Int64(census.damagedCount))),
                 ])
             let rows = store.restore()
-            return OpenedStore(store: store, state: .serving, rows: rows, markKey: try MarkKey(in: rows))
+            return OpenedStore(
+                store: store, state: .serving, rows: rows, markKey: try MarkKey(in: rows), workshop: workshop)
         case .setAside(let aside):
             events.warn("store was damaged and set aside", [place, LogField("aside", .name(aside))])
-            return OpenedStore(store: store, state: .serving, markKey: try MarkKey())
+            return OpenedStore(store: store, state: .serving, markKey: try MarkKey(), workshop: workshop)
         case .degraded(let reason):
             events.error("store degraded", [place, LogField("reason", .name(reason))])
             let rows = store.restore()
-            return OpenedStore(store: store, state: .degraded(reason), rows: rows, markKey: try MarkKey(in: rows))
+            return OpenedStore(
+                store: store, state: .degraded(reason), rows: rows, markKey: try MarkKey(in: rows), workshop: workshop)
         case .lockedByAnother:
             var opened = try refused("another process owns \(path)", place, events)
             opened.state = .locked("another process owns \(path)")
@@ -75,35 +80,6 @@ extension Gateway {
     {
         events.error("store not used", [place, LogField("reason", .name(reason))])
         return OpenedStore(store: nil, state: .refused(reason), markKey: try MarkKey())
-    }
-
-    private struct StoreProblem: Error { let text: String }
-
-    private static func sealingKeys(
-        _ configuration: Configuration, path: String, environment: @Sendable (String) -> String?, events: EventLog
-    ) throws(StoreProblem) -> [SealingKey] {
-        if configuration.store.keys.isEmpty {
-            do {
-                let (key, made) = try KeyFile.makeKeyFile(beside: path)
-                if made {
-                    events.warn(
-                        "store key made beside the store; keep it elsewhere and name it in store.key",
-                        [LogField("path", .name(KeyFile.path(beside: path)))])
-                }
-                return [key]
-            } catch { throw StoreProblem(text: "\(error)") }
-        }
-        var keys: [SealingKey] = []
-        for reference in configuration.store.keys {
-            do {
-                let bytes = try readSecret(reference, environment: environment, policy: configuration.secretFiles)
-                keys.append(
-                    try bytes.withBytes { (raw: UnsafeRawBufferPointer) throws(SealingFault) in
-                        try SealingKey(fileContents: Array(raw))
-                    })
-            } catch { throw StoreProblem(text: "store.key \(reference): \(error)") }
-        }
-        return keys
     }
 
     private static func wallNow() -> Int64 {

@@ -18,6 +18,9 @@ public final class Gateway: Sendable {
     let keeperLoop: Loop
     private let loops: [LoopBound<DataLoop>]
     private let resolver: Resolver
+    /// Where an operator's tasks on the store are done; nil without a store.
+    let workshop: StoreWorkshop?
+    let blocking: BlockingThread
     private let store: TokenStore?
     public let metrics: MetricBoard
     public let events: EventLog
@@ -58,9 +61,9 @@ public final class Gateway: Sendable {
             loops: loopCount, routeNames: log.routes, faultNames: log.faults)
         plan = try compiler.compile()
 
-        let blocking: BlockingThread
         let opened = try Self.openStore(configuration, environment: environment, events: log.events)
         store = opened.store
+        workshop = opened.workshop
         do {
             resolver = try Resolver()
             blocking = try BlockingThread()

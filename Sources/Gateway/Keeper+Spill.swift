@@ -11,8 +11,8 @@ internal import Tokens
 extension Keeper {
     typealias Recalled = (isolated Keeper, Fault?) -> Void
 
-    /// How long a lookup is waited for: its letter may be lost in a full mailbox. Nanoseconds.
-    private static let patience: UInt64 = 2_000_000_000
+    /// How long a lookup is waited for: the disk may hang, and its letter may be lost in a full mailbox. Nanoseconds.
+    private static let patience: UInt64 = 500_000_000
 
     /// Whether the store has to be asked before the machine is.
     func needsRecall(_ token: KeptToken) -> Bool {
@@ -29,7 +29,11 @@ extension Keeper {
         }
         let alarm = Alarm(loop: loop)
         alarm.action = { [unowned self, unowned token] in
-            self.assumeIsolated { $0.endRecall(of: token, Fault(.tooManyWaiters, retryAfter: 1)) }
+            // A store that cannot be read is no reason to leave callers without a token.
+            self.assumeIsolated { keeper in
+                keeper.takeBack(nil, for: token)
+                keeper.endRecall(of: token, nil)
+            }
         }
         alarm.set(at: now + Self.patience)
         lastRecall += 1
@@ -52,7 +56,6 @@ extension Keeper {
         case .failure(let fault) where fault.kind == .queueFull:
             endRecall(of: token, Fault(.tooManyWaiters, retryAfter: 1))
         case .failure:
-            // A store that cannot be read is no reason to leave callers without a token.
             takeBack(nil, for: token)
             endRecall(of: token, nil)
         }
@@ -111,9 +114,14 @@ extension Keeper {
     func recallKnown() {
         guard let store else { return }
         let asked = tokens.values.filter { $0.mayBeStored && $0.identity.policy.access.persist }
-        let rows = store.fetch(kind: RowKind.access, keys: asked.map { KeyCodec.encode($0.key) }, within: 5000)
-        // What did not come in time is looked up when it is missed.
-        for row in rows where restoreAccess(row) { restoredTokens += 1 }
+        let keys = asked.map { KeyCodec.encode($0.key) }
+        let found = store.fetch(kind: RowKind.access, keys: keys, within: 5000)
+        for (token, key) in zip(asked, keys) {
+            // What did not come in time is looked up when it is missed.
+            guard let answer = found[key] else { continue }
+            token.mayBeStored = false
+            if let row = answer, restoreAccess(row) { restoredTokens += 1 }
+        }
     }
 }
 

@@ -15,6 +15,7 @@ final class RowTable {
     var keys: SealingKeyRing
     /// Kinds that are not read at opening.
     let spilled: Set<UInt8>
+    private let repairs: Bool
     let selection: Statement
     let sweeping: Statement
     private let insertion: Statement
@@ -32,16 +33,16 @@ final class RowTable {
     }
 
     /// Opens the file and reads what is not spilled.
-    /// - Parameter maximumBytes: bound of the database file.
     init(
-        path: String, keys: SealingKeyRing, spilled: Set<UInt8>, maximumBytes: Int, now: Int64,
-        census: inout StoreCensus, rows: inout [StoredRow]
+        path: String, keys: SealingKeyRing, options: TokenStore.Options, now: Int64, census: inout StoreCensus,
+        rows: inout [StoredRow]
     ) throws(Refusal) {
         do throws(SQLiteFault) {
             database = try Database(path: path)
             self.keys = keys
-            self.spilled = spilled
-            try Self.prepare(database, maximumBytes: maximumBytes)
+            spilled = options.spilledKinds
+            repairs = options.repairs
+            try Self.prepare(database, maximumBytes: options.maximumBytes)
             selection = try database.prepare("SELECT kind, expires, value FROM rows WHERE tag = ?1")
             // The soonest first, by the index.
             sweeping = try database.prepare(
@@ -156,7 +157,7 @@ extension RowTable {
         var spills = false
         do throws(SQLiteFault) {
             let listed = try listedKeys()
-            if !database.isReadOnly {
+            if repairs, !database.isReadOnly {
                 // A file of an earlier version has none.
                 try? database.run("CREATE INDEX IF NOT EXISTS rows_by_kind ON rows (kind, expires)")
             }
@@ -224,6 +225,7 @@ extension RowTable {
         }
         guard unknown.isEmpty else { throw .unknownKey(unknown.sorted()) }
         census.restored = rows.count
+        guard repairs else { return }
         do throws(SQLiteFault) {
             try tidy(doomed: doomed, used: used)
         } catch  where !error.isDamage {

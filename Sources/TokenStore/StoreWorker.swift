@@ -193,7 +193,7 @@ extension StoreWorker {
             case .failed(let fault):
                 let told = record(fault.storeFault)
                 if fault.needsReopening { drop() }
-                guard fault.isDamage, round == 0, setAside() != nil else { return .failure(told) }
+                guard fault.isDamage, round == 0, options.repairs, setAside() != nil else { return .failure(told) }
             }
         }
         return .failure(Self.unopenable)
@@ -259,7 +259,7 @@ extension StoreWorker {
             case .ended(let opening): return opening
             case .damaged(let fault):
                 // A new file that is damaged at once says that the disk is.
-                guard round == 0 else { return fail(fault) }
+                guard round == 0, options.repairs else { return fail(fault) }
                 guard let target = setAside() else { return fail(.system(errno)) }
                 aside = target
             }
@@ -276,6 +276,7 @@ extension StoreWorker {
     private func tryOpening() -> Attempt {
         switch StoreFile.inspect(path) {
         case .ours: break
+        case .absent where !options.repairs: return .ended(fail(.system(ENOENT)))
         case .absent:
             do throws(SQLiteFault) {
                 try RowTable.create(path)
@@ -294,8 +295,7 @@ extension StoreWorker {
         census.modeTightened = StoreFile.tightenMode(path)
         do throws(RowTable.Refusal) {
             let table = try RowTable(
-                path: path, keys: keys, spilled: options.spilledKinds, maximumBytes: options.maximumBytes, now: now,
-                census: &census, rows: &rows)
+                path: path, keys: keys, options: options, now: now, census: &census, rows: &rows)
             adopt(table, census, rows)
             return .opened(census)
         } catch {

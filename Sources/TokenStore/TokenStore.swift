@@ -13,6 +13,13 @@ public protocol RowStore: Sendable {
 
     /// What was there at the start. It is handed over: a second call gives none, but for what a slow disk could not give before.
     func restore() -> [StoredRow]
+
+    /// The row of a kind and key as the changes submitted before leave it; nil when there is none. It may have expired.
+    func fetch(
+        kind: UInt8, key: [UInt8], completion: @escaping @Sendable (Result<StoredRow?, StoreFault>) -> Void)
+
+    /// Starts a job. It ends with `.busy` when there is one already.
+    func start(_ job: StoreJob, completion: @escaping @Sendable (Result<StoreReport, StoreFault>) -> Void)
 }
 
 extension RowStore {
@@ -21,6 +28,36 @@ extension RowStore {
 
     public func delete(kind: UInt8, key: [UInt8], completion: @escaping Completion) {
         commit([.delete(kind: kind, key: key)], completion: completion)
+    }
+
+    /// The rows of these keys, waited for: before there is anybody to be kept waiting.
+    /// - Parameter milliseconds: what is not there by then is left out.
+    /// - Returns: by key, nil where there is no row.
+    public func fetch(kind: UInt8, keys: [[UInt8]], within milliseconds: Int64) -> [[UInt8]: StoredRow?] {
+        guard !keys.isEmpty else { return [:] }
+        let gathering = Gathering(keys.count)
+        for key in keys { fetch(kind: kind, key: key) { gathering.add(key, $0) } }
+        _ = gathering.whole.wait(milliseconds: milliseconds)
+        return gathering.found
+    }
+}
+
+/// Answers that come one by one.
+private final class Gathering: Sendable {
+    private let state: Mutex<(left: Int, found: [[UInt8]: StoredRow?])>
+    let whole = Reply<Bool>()
+
+    init(_ count: Int) { state = Mutex((count, [:])) }
+
+    var found: [[UInt8]: StoredRow?] { state.withLock { $0.found } }
+
+    func add(_ key: [UInt8], _ result: Result<StoredRow?, StoreFault>) {
+        let isLast = state.withLock { state in
+            state.left -= 1
+            if case .success(let row) = result { state.found[key] = .some(row) }
+            return state.left == 0
+        }
+        if isLast { whole.give(true) }
     }
 }
 
@@ -40,6 +77,9 @@ public final class TokenStore: RowStore {
         public var spilledKinds: Set<UInt8> = []
         /// Milliseconds of Unix time; tells which rows have long expired.
         public var wallClock: @Sendable () -> Int64 = Self.systemTime
+        /// A damaged file is set aside, rows of no use are deleted, a missing file is made. Without, such a file is not opened and nothing is
+        /// changed.
+        public var repairs = true
         /// Operations that may wait for the disk.
         public var queueLimit = 4096
         /// How long `open` waits for a disk that does not answer, in milliseconds.
@@ -154,46 +194,11 @@ extension TokenStore {
 // MARK: - Lookups
 
 extension TokenStore {
-    /// The row of a kind and key as the changes submitted before leave it; nil when there is none. It may have expired.
     public func fetch(
         kind: UInt8, key: [UInt8], completion: @escaping @Sendable (Result<StoredRow?, StoreFault>) -> Void
     ) {
         submit(.fetch(kind: kind, key: key, completion)) {
             if case .failure(let fault) = $0 { completion(.failure(fault)) }
-        }
-    }
-
-    /// The rows of these keys, waited for: before there is anybody to be kept waiting.
-    /// - Parameter milliseconds: what is not there by then is left out.
-    public func fetch(kind: UInt8, keys: [[UInt8]], within milliseconds: Int64) -> [StoredRow] {
-        let reply = Reply<Bool>()
-        let gathered = Gathering(keys.count) { reply.give(true) }
-        guard !keys.isEmpty else { return [] }
-        for key in keys {
-            fetch(kind: kind, key: key) { gathered.add(try? $0.get()) }
-        }
-        _ = reply.wait(milliseconds: milliseconds)
-        return gathered.rows
-    }
-
-    private final class Gathering: Sendable {
-        private let state: Mutex<(left: Int, rows: [StoredRow])>
-        private let done: @Sendable () -> Void
-
-        init(_ count: Int, done: @escaping @Sendable () -> Void) {
-            state = Mutex((count, []))
-            self.done = done
-        }
-
-        var rows: [StoredRow] { state.withLock { $0.rows } }
-
-        func add(_ row: StoredRow??) {
-            let isLast = state.withLock { state in
-                state.left -= 1
-                if let row = row ?? nil { state.rows.append(row) }
-                return state.left == 0
-            }
-            if isLast { done() }
         }
     }
 }
@@ -222,7 +227,7 @@ extension TokenStore {
     /// Completes when everything submitted before has completed.
     public func flush(completion: @escaping Completion) { submit(.flush, completion) }
 
-    /// Starts a job; `condition.job` tells how far it is. It ends with `.busy` when there is one already.
+    /// `condition.job` tells how far it is.
     public func start(_ job: StoreJob, completion: @escaping @Sendable (Result<StoreReport, StoreFault>) -> Void) {
         submit(.job(job, completion)) { if case .failure(let fault) = $0 { completion(.failure(fault)) } }
     }

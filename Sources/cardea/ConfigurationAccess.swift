@@ -40,8 +40,11 @@ enum ConfigurationAccess {
         return "/run/cardea.sock"
     }
 
-    static func complain(_ line: String) {
-        var text = line + "\n"
-        text.withUTF8 { _ = write(2, $0.baseAddress, $0.count) }
+    static func complain(_ line: String) { write(line + "\n") }
+
+    /// To standard error.
+    static func write(_ text: String) {
+        var text = text
+        text.withUTF8 { _ = Glibc.write(2, $0.baseAddress, $0.count) }
     }
 }

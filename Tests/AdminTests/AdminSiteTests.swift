@@ -159,4 +159,17 @@ import Testing
     func comparesTokens(received: String, expected: String, isEqual: Bool) {
         #expect(AdminToken.isEqual(Array(received.utf8), Array(expected.utf8)) == isEqual)
     }
+
+    @Test func aStoreTaskIsStartedOnceAndFollowed() throws {
+        let site = SampleSite(try sampleFacts()).site()
+        #expect(site.answer(request("GET", "/store", .socket)).status == 404)
+        #expect(site.answer(request("GET", "/store/rotate", .socket)).status == 405)
+        #expect(site.answer(request("POST", "/store/rotate", .listen)).status == 401)
+        let started = site.answer(request("POST", "/store/rotate", .socket))
+        #expect(started.status == 202)
+        #expect(site.answer(request("POST", "/store/verify", .socket)).status == 409)
+        let followed = site.answer(request("GET", "/store", .socket))
+        #expect(followed.status == 200 && followed.body == started.body)
+        #expect(text(followed).contains(#""is_done":false"#) && text(followed).contains(#""task":"rotate""#))
+    }
 }

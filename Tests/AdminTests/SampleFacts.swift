@@ -155,6 +155,7 @@ func facts(saying text: String) throws -> SiteFacts {
 /// A site over sample facts, and what was asked of it.
 final class SampleSite: Sendable {
     private let resets = Mutex<[String]>([])
+    private let tasks = Mutex<[StoreWork]>([])
     let facts: SiteFacts
     let token: [UInt8]?
 
@@ -174,7 +175,16 @@ final class SampleSite: Sendable {
                     guard self.facts.status.identities.contains(where: { $0.name == name }) else { return false }
                     self.resets.withLock { $0.append(name) }
                     return true
-                }), token: withToken ? AdminToken { self.token } : nil)
+                },
+                startTask: { task in
+                    self.tasks.withLock { tasks in
+                        guard tasks.isEmpty else { return .busy }
+                        let work = StoreWork(number: 1, task: task)
+                        tasks.append(work)
+                        return .started(work)
+                    }
+                },
+                storeWork: { self.tasks.withLock { $0.last } }), token: withToken ? AdminToken { self.token } : nil)
     }
 }
 

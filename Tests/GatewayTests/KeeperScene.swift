@@ -303,6 +303,27 @@ final class MemoryStore: RowStore {
         }
     }
 
+    func fetch(
+        kind: UInt8, key: [UInt8], completion: @escaping @Sendable (Result<StoredRow?, StoreFault>) -> Void
+    ) {
+        let find: @Sendable () -> Void = { [self] in
+            completion(.success(state.withLock { $0.rows[RowName(kind: kind, key: key)] }))
+        }
+        switch disk {
+        case .failing: completion(.failure(StoreFault(.io, "no disk")))
+        case .hung: state.withLock { $0.waiting.append(find) }
+        case .good: find()
+        }
+    }
+
+    func start(_ job: StoreJob, completion: @escaping @Sendable (Result<StoreReport, StoreFault>) -> Void) {
+        guard case .retain(let kind, let isWanted) = job else {
+            return completion(.failure(StoreFault(.busy, "not in memory")))
+        }
+        for row in rows(kind) where !isWanted(row) { make([.delete(kind: row.kind, key: row.key)]) }
+        completion(.success(StoreReport(job)))
+    }
+
     private func make(_ changes: [StoreChange]) {
         state.withLock { state in
             state.commits += 1

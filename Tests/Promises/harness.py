@@ -152,6 +152,8 @@ class Cardea:
         self.file = self.folder / "cardea.yaml"
         self.store = self.folder / "tokens.db"
         self.process = None
+        # Words of a program that runs the gateway, as strace.
+        self.wrapper = []
         self.runs = 0
         self.may_exit = False
         self.baseline = 0
@@ -239,7 +241,7 @@ class Cardea:
         self.may_exit = False
         self.output = [open(self.folder / f"{name}.{self.runs}", "wb") for name in ("stdout", "stderr")]
         self.process = subprocess.Popen(
-            [self.binary, "run", "--config", str(self.file)],
+            [*self.wrapper, self.binary, "run", "--config", str(self.file)],
             stdout=self.output[0],
             stderr=self.output[1],
             cwd=self.folder,

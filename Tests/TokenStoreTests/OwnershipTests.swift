@@ -145,7 +145,18 @@ import TokenStore
         #expect(first.made && Bytes.mode(folder.database + ".key") == 0o600)
         #expect(folder.names == ["tokens.db.key"])
         let second = try KeyFile.makeKeyFile(beside: folder.database)
-        #expect(!second.made && second.key.id == first.key.id)
+        #expect(!second.made && second.keys.map(\.id) == first.keys.map(\.id))
+    }
+
+    @Test func `a new key stands in front until the old one goes`() throws {
+        let first = try KeyFile.makeKeyFile(beside: folder.database).keys
+        let both = try KeyFile.addKey(beside: folder.database)
+        #expect(both.count == 2 && both[1].id == first[0].id && both[0].id != first[0].id)
+        // A rotation that was cut short goes on with the key that it began with.
+        #expect(try KeyFile.addKey(beside: folder.database).map(\.id) == both.map(\.id))
+        try KeyFile.keepFirst(beside: folder.database)
+        #expect(try KeyFile.makeKeyFile(beside: folder.database).keys.map(\.id) == [both[0].id])
+        #expect(Bytes.mode(folder.database + ".key") == 0o600 && folder.names == ["tokens.db.key"])
     }
 
     @Test func `refuses a key that is none or that others can write`() throws {

@@ -1,0 +1,165 @@
+import ArgumentParser
+import Configuration
+import FoundationEssentials
+import Gateway
+import Glibc
+
+/// `cardea store`: care for the file of tokens, in the running gateway where there is one.
+struct StoreCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "store", abstract: "Verifies, compacts or re-seals the token store.",
+        discussion: """
+            A running gateway does the work while it serves; without one the file is opened, unless another process has it.
+
+            To replace the sealing key: put the new one first in store.key, leave the old one behind it, run \
+            `cardea store rotate`, then remove the old one. Without store.key a new key is made beside the file.
+            """,
+        subcommands: [Verify.self, Rotate.self, Compact.self])
+
+    struct Verify: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Opens every row and says how many are damaged; changes nothing. Exits with 1 when any is.")
+        @OptionGroup var common: CommonOptions
+        func run() throws { try StoreRun(.verify, common).run() }
+    }
+
+    struct Rotate: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Seals every row with the first key of store.key; then the older keys may go.")
+        @OptionGroup var common: CommonOptions
+        func run() throws { try StoreRun(.rotate, common).run() }
+    }
+
+    struct Compact: ParsableCommand {
+        static let configuration = CommandConfiguration(abstract: "Gives unused space back to the file system.")
+        @OptionGroup var common: CommonOptions
+        func run() throws { try StoreRun(.compact, common).run() }
+    }
+}
+
+/// One run of a store task, by the admin socket or on the file.
+private struct StoreRun {
+    let task: StoreTask
+    let common: CommonOptions
+
+    init(_ task: StoreTask, _ common: CommonOptions) {
+        self.task = task
+        self.common = common
+    }
+
+    func run() throws {
+        let configuration = try ConfigurationAccess.loaded(common.config)
+        let client = AdminClient(configuration)
+        let told: Told
+        if let answer = client.request("POST", "/store/\(task.rawValue)") {
+            told = try follow(answer, client)
+        } else {
+            do throws(StoreRefusal) {
+                let work = try Gateway.work(task, on: configuration, environment: ConfigurationAccess.environment) {
+                    show($0.rows, $0.total)
+                }
+                told = Told(work)
+            } catch {
+                let advice =
+                    error.isInUse
+                    ? "; no gateway answers at \(ConfigurationAccess.adminSocket(configuration)), try as its user or root"
+                    : ""
+                ConfigurationAccess.complain("cardea: \(error)\(advice)")
+                throw ExitCode(configuration.store.path == nil ? ExitStatus.configuration : ExitStatus.unavailable)
+            }
+        }
+        if isatty(2) == 1 { ConfigurationAccess.write("\r\u{1B}[K") }
+        try tell(told)
+    }
+
+    /// Asks the gateway until its task is over.
+    private func follow(_ answer: AdminClient.Answer, _ client: AdminClient) throws -> Told {
+        guard var told = Told(answer.body), answer.status == 202 else {
+            ConfigurationAccess.complain("cardea: the gateway refused: \(answer.status) \(answer.body)")
+            throw ExitCode(ExitStatus.unavailable)
+        }
+        let number = told.number
+        while !told.isOver {
+            show(told.rows, told.total)
+            usleep(100_000)
+            guard let answer = client.request("GET", "/store"), answer.status == 200, let next = Told(answer.body),
+                next.number == number
+            else {
+                ConfigurationAccess.complain("cardea: the gateway no longer answers; its log says what came of it")
+                throw ExitCode(ExitStatus.unavailable)
+            }
+            told = next
+        }
+        return told
+    }
+
+    private func show(_ rows: Int, _ total: Int) {
+        guard isatty(2) == 1, !common.json, total > 0 else { return }
+        ConfigurationAccess.write("\r\(task.rawValue): \(rows) of \(total) rows")
+    }
+
+    private func tell(_ told: Told) throws {
+        if common.json {
+            print(told.json)
+        } else if let failure = told.failure {
+            ConfigurationAccess.complain("cardea: \(failure)")
+        } else {
+            switch task {
+            case .verify:
+                print("\(told.rows) rows, \(told.damaged) damaged\(told.finding.map { "; the file: \($0)" } ?? "")")
+            case .rotate:
+                print("\(told.resealed) of \(told.rows) rows sealed anew; key \(told.key)")
+                if told.damaged > 0 { print("\(told.damaged) damaged rows could not be opened") }
+            case .compact: print("\(told.bytes) bytes")
+            }
+        }
+        if told.failure != nil { throw ExitCode(ExitStatus.unavailable) }
+        if told.damaged > 0 || told.finding != nil { throw ExitCode(1) }
+    }
+}
+
+/// A task as the gateway, or this process, tells of it.
+private struct Told: Codable {
+    var number: UInt64
+    var task: String
+    var rows: Int
+    var total: Int
+    var resealed: Int
+    var damaged: Int
+    var finding: String?
+    var bytes: Int
+    var key: String
+    var isDone: Bool
+    var failure: String?
+
+    var isOver: Bool { isDone || failure != nil }
+
+    init(_ work: StoreWork) {
+        number = work.number
+        task = work.task.rawValue
+        rows = work.rows
+        total = work.total
+        resealed = work.resealed
+        damaged = work.damaged
+        finding = work.finding
+        bytes = work.bytes
+        key = work.key
+        isDone = work.isDone
+        failure = work.failure
+    }
+
+    init?(_ body: String) {
+        let decoder = JSONDecoder()
+        decoder.keyDecodingStrategy = .convertFromSnakeCase
+        guard let told = try? decoder.decode(Told.self, from: Data(body.utf8)) else { return nil }
+        self = told
+    }
+
+    var json: String {
+        let encoder = JSONEncoder()
+        encoder.keyEncodingStrategy = .convertToSnakeCase
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        guard let data = try? encoder.encode(self) else { return "{}" }
+        return String(decoding: data, as: UTF8.self)
+    }
+}
