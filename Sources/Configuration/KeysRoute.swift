@@ -126,7 +126,10 @@ extension Keys {
                 default: "all"),
             KeySpec("replay", .words(OnRejected.Replay.self), "Whether a request is sent again with a new token."),
             KeySpec("max_body", .size, "The largest body that is kept for it.", default: "1MiB"),
-            KeySpec("large_body", .words(OnRejected.LargeBody.self), "What happens to larger ones."),
+            KeySpec(
+                "large_body", .words(OnRejected.LargeBody.self),
+                "What happens to larger ones: sent as they come, or held back until 100 Continue or a HEAD shows that the credential is taken."
+            ),
             KeySpec("final", .words(OnRejected.Final.self), "What the caller gets when the credential stays refused."),
         ])
 

@@ -10,7 +10,6 @@ enum NotSupportedYet {
         "oauth2.grant=authorization_code", "oauth2.grant=device_code",
 
         "route.subject", "route.health", "route.token_stub",
-        "on_rejected.large_body=expect_continue", "on_rejected.large_body=probe_head",
         "callers.token",
 
         "listener.mode=forward_proxy", "listener.mode=transparent", "listener.intercept",

@@ -63,13 +63,18 @@ extension CallerConnection {
         usedHTTP2 = upstream.lane != nil
         upstream.noteAnswer()
         record.firstByteAt = loop.now
-        let framing = data.responseHead.framing(forMethodHEAD: method == .head, connect: false)
+        let framing = data.responseHead.framing(forMethodHEAD: method == .head || caution.isProbe, connect: false)
         // Over HTTP/2 the end is told beside the body, whatever length was announced.
         answerBody = upstream.lane == nil || framing == .none ? BodyReader(framing) : .untilClose
         answerPersistent = data.responseHead.keepAlive && framing != .untilClose
         answerHeadLength = length
         answerHeadFraming = framing
-        perform(exchange.on(.answered(judge(status, head: length, in: upstream))))
+        let judgement = judge(status, head: length, in: upstream)
+        if caution.isProbe, judgement == .answer {
+            followProbe()
+        } else {
+            perform(exchange.on(.answered(judgement)))
+        }
         return stage == .exchanging
     }
 
@@ -98,7 +103,8 @@ extension CallerConnection {
             fail(Fault(.upstreamGarbage))
             return false
         }
-        return true
+        if status == 100 { releaseBody() }
+        return stage == .exchanging
     }
 
     /// What the answer means to the route's identity.
@@ -128,6 +134,8 @@ extension CallerConnection {
     /// Writes the answer's head and what is there of its body.
     func relayAnswer() {
         guard let route, let upstream, upstream.state == .busy else { return answer(Fault(.upstreamClosed)) }
+        // The answer to a HEAD is none to the request.
+        if caution.isProbe { return followProbe() }
         do throws(HeadFault) {
             // Parsed anew: the loop's scratch may have served other connections while this answer was held.
             guard try data.parseAnswer(upstream.input) != nil else { return fail(Fault(.internalFault)) }
@@ -271,7 +279,7 @@ extension CallerConnection {
 
     /// Whether the held answer can be read to its end at once, so that its connection carries the replay too.
     func canReuseHeldAnswer() -> Bool {
-        guard exchange.replayed, let upstream, upstream.state == .busy else { return false }
+        guard exchange.replayed || caution.isProbe, let upstream, upstream.state == .busy else { return false }
         upstream.start += answerHeadLength
         while upstream.end > upstream.start, !answerBody.isComplete {
             do throws(ChunkFault) {

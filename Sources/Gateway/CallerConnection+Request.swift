@@ -10,6 +10,7 @@ extension CallerConnection {
     func sendRequest() {
         guard let route, let upstream else { return }
         rewindBody()
+        caution.begin(isReplay: exchange.replayed)
         var cursor = OutputCursor(buffers.scratch)
         var withdrawn: Slot?
         if case .token(let slot, _) = exchange.credential {
@@ -50,12 +51,12 @@ extension CallerConnection {
         upstream.requests += 1
         record.sentAt = loop.now
         pace = TransferPace()
-        expect(by: loop.now + route.answerTimeout, kind: Deadline.answer)
+        expectFirstAnswer(on: route)
         let head = UnsafeMutableRawBufferPointer(rebasing: buffers.scratch[..<cursor.count])
         guard
             upstream.sendHead(
                 head, route: route, acceptsTrailers: upstream.session != nil && acceptsTrailers, connects: upgrades,
-                ended: requestComplete && !upgrades)
+                ended: caution.isProbe || requestComplete && !upgrades)
         else {
             return upstream.lose(Fault(.upstreamClosed, retry: upstream.session == nil ? .ifPooled : .unsent))
         }
@@ -80,21 +81,23 @@ extension CallerConnection {
         let head = UnsafeRawBufferPointer(rebasing: input[..<headLength])
         let framing: OutgoingFraming =
             switch requestFraming {
+            case _ where caution.isProbe: .none
             case .none: .none
             case .length(let length): .length(length)
             case .chunked: upstream?.session == nil ? .chunked : .none
             }
         // A replay sends what it has of the body at once; asking the upstream again would only cost a round trip.
-        let expects = expectsContinue && end == headLength
+        let expects = caution.holds || (expectsContinue && end == headLength && !caution.isProbe)
         let hop = forwardedHop(for: route)
         if let credential {
             writeRequest(
                 data.requestHead, bytes: head.octets, edits: route.edits, credential: credential.octets,
-                hop: hop, framing: framing, expectContinue: expects, upgrade: upgrades, into: &cursor)
+                hop: hop, framing: framing, expectContinue: expects, upgrade: upgrades, asHEAD: caution.isProbe,
+                into: &cursor)
         } else {
             writeRequest(
                 data.requestHead, bytes: head.octets, edits: route.edits, credential: nil, hop: hop, framing: framing,
-                expectContinue: expects, upgrade: upgrades, into: &cursor)
+                expectContinue: expects, upgrade: upgrades, asHEAD: caution.isProbe, into: &cursor)
         }
     }
 
@@ -117,6 +120,7 @@ extension CallerConnection {
         guard exchange.phase == .asking || exchange.phase == .relaying, let upstream, upstream.state == .busy else {
             return
         }
+        guard !caution.holds, !caution.isProbe else { return }
         while !requestComplete {
             guard !upstream.isCongested, !upstream.outputLost else { return }
             if bodyAt < end {

@@ -71,6 +71,7 @@ final class CallerConnection: Stream, UpstreamUser, HTTP2StreamUser {
     /// How fast the bodies move, and until when none has to.
     var pace = TransferPace()
     var idleUntil: UInt64 = 0
+    var caution = BodyCaution()
     /// Bytes of the request's body so far.
     var bodyBytes: UInt64 = 0
     /// What is told of this connection; made with the first request.
@@ -80,7 +81,7 @@ final class CallerConnection: Stream, UpstreamUser, HTTP2StreamUser {
     enum Method { case get, head, other }
     enum Deadline {
         static let head: UInt8 = 1, idle: UInt8 = 2, token: UInt8 = 3, answer: UInt8 = 4, stall: UInt8 = 5,
-            close: UInt8 = 6
+            close: UInt8 = 6, permission: UInt8 = 7
     }
 
     init(data: DataLoop, listener: ListenerPlan, peer: CallerPeer) {
@@ -141,6 +142,7 @@ final class CallerConnection: Stream, UpstreamUser, HTTP2StreamUser {
             data.desk.leave(self)
             perform(exchange.on(.refused(Fault(.tokenTimeout))))
         case Deadline.answer: fail(Fault(.upstreamTimeout))
+        case Deadline.permission: releaseBody()
         case Deadline.stall where stage == .tunnel: close()
         case Deadline.stall: stalled()
         case Deadline.close where isFlushing && readsOn(): break
@@ -428,7 +430,8 @@ final class CallerConnection: Stream, UpstreamUser, HTTP2StreamUser {
         upstream = nil
         connection.user = nil
         if reusable,
-            connection.mayBeReused(answerComplete: true, requestComplete: requestComplete, persistent: answerPersistent)
+            connection.mayBeReused(
+                answerComplete: true, requestComplete: requestComplete || caution.isProbe, persistent: answerPersistent)
         {
             connection.group.give(connection)
         } else {

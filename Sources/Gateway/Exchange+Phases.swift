@@ -200,6 +200,7 @@ extension CallerConnection {
             // `Expect: 100-continue`, even a large request may be sent again.
             retainsBody = false
         }
+        chooseCaution(on: route)
     }
 
     /// RFC 9110 §9.2.2.

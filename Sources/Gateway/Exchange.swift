@@ -70,6 +70,8 @@ struct Exchange: ~Copyable {
         case verdict(Verdict)
         /// The upstream's connection failed before the answer's head was complete.
         case lost(Fault, pooled: Bool)
+        /// What was sent in the request's place has shown what it could; the request itself goes out.
+        case probed
         case completed
     }
 
@@ -183,6 +185,10 @@ struct Exchange: ~Copyable {
             case .fault(let fault):
                 return end(with: fault)
             }
+
+        case (.asking, .probed), (.relaying, .probed):
+            phase = .connecting
+            return .connect(fresh: false)
 
         case (.relaying, .completed):
             phase = .idle

@@ -155,6 +155,14 @@ extension GatewayCompiler {
         return hop
     }
 
+    func caution(of route: ConfiguredRoute) -> BodyCaution.Way {
+        switch route.onRejected.largeBody {
+        case .pass: .send
+        case .expectContinue: .expectContinue
+        case .probeHead: .probeHead
+        }
+    }
+
     func answerNotes(of route: ConfiguredRoute) -> RoutePlan.AnswerNotes {
         var notes: RoutePlan.AnswerNotes = []
         if case .identity = route.use, route.cacheControl == .private { notes.insert(.keepsFromSharedCaches) }

@@ -125,7 +125,7 @@ struct GatewayCompiler {
                 learned: kept.published, bindsToURL: kept.bindsToURL, strictPaths: route.paths == .strict,
                 replay: route.onRejected.replay == .once ? .once : .never,
                 replayMethods: (route.onRejected.methods ?? []).map { Array($0.utf8) },
-                replayBody: route.onRejected.maxBody,
+                replayBody: route.onRejected.maxBody, largeBody: caution(of: route),
                 passesFinalRefusal: route.onRejected.final == .pass,
                 answerTimeout: UInt64(clamping: route.timeouts.response.wholeNanoseconds),
                 idleTimeout: UInt64(clamping: route.timeouts.idle.wholeNanoseconds)))

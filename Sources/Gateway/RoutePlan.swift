@@ -34,6 +34,8 @@ final class RoutePlan: Sendable {
     let replayMethods: [[UInt8]]
     /// Bytes of a request body that are kept for a replay.
     let replayBody: Int
+    /// What is done about larger ones.
+    let largeBody: BodyCaution.Way
     let passesFinalRefusal: Bool
     /// Nanoseconds.
     let answerTimeout: UInt64
@@ -46,6 +48,7 @@ final class RoutePlan: Sendable {
         answerNotes: AnswerNotes, slot: Slot?,
         learned: Published<LearnedSnapshot>?, bindsToURL: Bool,
         strictPaths: Bool, replay: Exchange.ReplayPolicy, replayMethods: [[UInt8]], replayBody: Int,
+        largeBody: BodyCaution.Way,
         passesFinalRefusal: Bool, answerTimeout: UInt64, idleTimeout: UInt64
     ) {
         self.index = index
@@ -68,6 +71,7 @@ final class RoutePlan: Sendable {
         self.replay = replay
         self.replayMethods = replayMethods
         self.replayBody = replayBody
+        self.largeBody = largeBody
         self.passesFinalRefusal = passesFinalRefusal
         self.answerTimeout = answerTimeout
         self.idleTimeout = idleTimeout

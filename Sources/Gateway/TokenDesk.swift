@@ -85,7 +85,8 @@ final class TokenDesk {
         let request = ParkedRequest(
             ticket: ticket, route: route.index, slot: route.slot, path: Array(caller.heldPath),
             method: Array(caller.heldMethod),
-            isReplayable: caller.exchange.replay == .once && (caller.exchange.body == .none || caller.retainsBody),
+            isReplayable: caller.exchange.replay == .once
+                && (caller.exchange.body == .none || caller.retainsBody || caller.caution.way != .send),
             isSafe: caller.method != .other)
         if !keeper.send(.cold(request), from: loopIndex) {
             unpark(caller)

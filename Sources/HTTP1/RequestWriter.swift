@@ -11,15 +11,16 @@
 ///   - framing: how the body will be sent; `.untilClose` does not exist for requests and counts as `.none`.
 ///   - expectContinue: write `Expect: 100-continue`; the caller's own is always deleted.
 ///   - upgrade: write `Connection: upgrade` and the caller's `Upgrade`.
+///   - asHEAD: write the method HEAD in the received one's place; `framing` is `.none` then.
 ///   - output: look at `overflowed` afterwards.
 /// - Precondition: the head is complete and its target is not in authority form.
 public func writeRequest(
     _ head: borrowing RequestHead, bytes: Span<UInt8>, edits: borrowing RequestEdits, credential: Span<UInt8>?,
     hop: borrowing ForwardedHop = .untouched, framing: OutgoingFraming, expectContinue: Bool = false,
-    upgrade: Bool = false, into output: inout OutputCursor
+    upgrade: Bool = false, asHEAD: Bool = false, into output: inout OutputCursor
 ) {
     precondition(head.length > 0)
-    output.append(bytes, head.method)
+    if asHEAD { output.append("HEAD") } else { output.append(bytes, head.method) }
     output.append(byte: 0x20)
     writeTarget(head, bytes, edits, credential, &output)
     output.append(" HTTP/1.1\r\nHost: ")

@@ -30,8 +30,6 @@ import Testing
             Case("token.connectivity=offline", Trial.around(top: "defaults: {token: {connectivity: offline}}")),
             .route("route.subject", "callers: local, subject: {from_header: X-User}"),
             .route("route.health", "health: {anything: 1}"),
-            .route("on_rejected.large_body=expect_continue", "on_rejected: {large_body: expect_continue}"),
-            .route("on_rejected.large_body=probe_head", "on_rejected: {large_body: probe_head}"),
             .route("callers.token", "callers: {token: env:T}"),
             Case("route.token_stub", "routes: [{listen: \"127.0.0.1:1\", token_stub: {}}]"),
             .listener("mode=forward_proxy", "mode: forward_proxy"),

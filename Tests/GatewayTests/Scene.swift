@@ -202,6 +202,12 @@ enum Plans {
             + "routes:\n  - {listen: \"127.0.0.1:8080\", to: \"http://127.0.0.1:9000\", use: a, \(bare)\(comma(route))}\n"
     }
 
+    /// A token that can be granted anew.
+    static func oauth(_ route: String = "") -> String {
+        "identities: {o: {oauth2: {token_url: \"https://i.example.com/t\", client_id: c, client_secret: env:V}}}\n"
+            + "routes:\n  - {listen: \"127.0.0.1:8080\", to: \"http://127.0.0.1:9000\", use: o, \(bare)\(comma(route))}\n"
+    }
+
     /// Driven by challenges: nothing is known until the scout is back.
     static func webgate(_ route: String = "") -> String {
         """
