@@ -119,7 +119,9 @@ final class DataLoop {
 
     func group(_ plan: UpstreamPlan) -> UpstreamGroup {
         if let group = groups[plan.index] { return group }
-        let group = UpstreamGroup(plan: plan, loop: loop, buffers: buffers, resolver: resolver) { [events] reason in
+        let group = UpstreamGroup(
+            plan: plan, loop: loop, buffers: buffers, resolver: resolver, metrics: metrics.upstream(plan.index)
+        ) { [events] reason in
             events.warn(
                 "upstream TLS failed", [LogField("upstream", .name(plan.origin)), LogField("reason", .name(reason))])
         }

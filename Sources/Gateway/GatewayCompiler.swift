@@ -43,7 +43,10 @@ struct GatewayCompiler {
             try compile(route, index: index, pseudonym: pseudonym)
         }
         let metrics: MetricPlan
-        do { metrics = try MetricPlan(routes: routes.map(\.name), identities: identities.map(\.plan.name)) } catch {
+        do {
+            metrics = try MetricPlan(
+                routes: routes.map(\.name), identities: identities.map(\.plan.name), upstreams: upstreams.map(\.origin))
+        } catch {
             throw GatewayFault("metrics: \(error)")
         }
         var faults: [Fault.Kind: UInt16] = [:]

@@ -12,8 +12,10 @@ struct MetricPlan: Sendable {
     /// By identity.
     var waiters: [MetricCell] = []
     var glitches: [MetricCell] = []
+    /// By upstream.
+    var upstreams: [UpstreamCells] = []
 
-    init(routes: [String], identities: [String] = []) throws(MetricFault) {
+    init(routes: [String], identities: [String] = [], upstreams: [String] = []) throws(MetricFault) {
         let requestFamily = try schema.family(
             "cardea_requests_total", help: "Requests by route and status.", kind: .counter, labels: ["route", "code"],
             omitsZeros: true)
@@ -45,6 +47,7 @@ struct MetricPlan: Sendable {
         let waiterFamily = try schema.family(
             "cardea_waiters", help: "Requests that wait for a token now.", kind: .gauge, labels: ["identity"])
         for identity in identities { waiters.append(try schema.series(waiterFamily, [identity])) }
+        self.upstreams = try UpstreamCells.make(upstreams, in: &schema)
         for kind in Glitch.allCases { glitches.append(try schema.series(glitchFamily, [kind.rawValue])) }
     }
 }
@@ -86,6 +89,10 @@ struct LoopMetrics {
 
     func waitBegan(identity: Int) { block.add(plan.waiters[identity]) }
     func waitEnded(identity: Int) { block.subtract(plan.waiters[identity]) }
+    func upstream(_ index: Int) -> UpstreamMetrics? {
+        index < plan.upstreams.count ? UpstreamMetrics(cells: plan.upstreams[index], block: block) : nil
+    }
+
     func callerOpened() { block.add(plan.callers) }
     func callerClosed() { block.subtract(plan.callers) }
 }

@@ -40,6 +40,7 @@ final class UpstreamConnection: Stream, HTTP2StreamUser {
     /// Of the client keys that it was made with.
     private var keyVersion: UInt64 = 0
     private var dialer: Dialer?
+    private let begunAt: UInt64
     /// Places that are left to try when this one cannot do TLS.
     private var others: [UpstreamAddress] = []
 
@@ -53,6 +54,7 @@ final class UpstreamConnection: Stream, HTTP2StreamUser {
     init(group: UpstreamGroup, user: any UpstreamUser) {
         self.group = group
         self.user = user
+        begunAt = group.loop.now
         super.init(loop: group.loop, buffers: group.buffers)
         loop.adopt(self)
         // From here on, so that waiting for the resolver is bounded too.
@@ -169,6 +171,7 @@ final class UpstreamConnection: Stream, HTTP2StreamUser {
     }
 
     private func becomeReady() {
+        group.metrics?.connected(nanoseconds: loop.now - min(loop.now, begunAt))
         if speaksHTTP2 { return group.shareSocket(of: self) }
         if !insistsOnHTTP1 { group.learned(http2: false, from: self) }
         state = .busy
@@ -300,6 +303,7 @@ final class UpstreamConnection: Stream, HTTP2StreamUser {
     func lose(_ fault: Fault) {
         guard state != .closed else { return }
         let user = self.user
+        if state != .busy { group.metrics?.failed() }
         // On a pooled connection the server may just have been tired of waiting; on a fresh one it took a request and was gone.
         if state == .busy, lane == nil, requests > 0, !hasAnswered, let place { group.failed(place, .reset) }
         close()

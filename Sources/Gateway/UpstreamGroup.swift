@@ -16,6 +16,8 @@ final class UpstreamGroup {
     private var schedule: NameSchedule
     private let resolver: Resolver
     private let report: (String) -> Void
+    /// Nil for issuers, whose calls the keeper counts.
+    let metrics: UpstreamMetrics?
 
     private(set) var sessions: [UpstreamSession] = []
     /// What the last connection turned out to speak; nil before there was one.
@@ -37,12 +39,16 @@ final class UpstreamGroup {
     private var unresolved: [UpstreamConnection] = []
     private(set) var lastTLSFailure: String?
 
-    init(plan: UpstreamPlan, loop: Loop, buffers: LoopBuffers, resolver: Resolver, report: @escaping (String) -> Void) {
+    init(
+        plan: UpstreamPlan, loop: Loop, buffers: LoopBuffers, resolver: Resolver, metrics: UpstreamMetrics? = nil,
+        report: @escaping (String) -> Void
+    ) {
         self.plan = plan
         self.loop = loop
         self.buffers = buffers
         self.resolver = resolver
         self.report = report
+        self.metrics = metrics
         var names: [Int] = []
         for (index, endpoint) in plan.endpoints.enumerated() {
             switch endpoint {
@@ -214,7 +220,7 @@ final class UpstreamGroup {
 
     /// An attempt at this place failed, or a fresh connection there was lost before its answer.
     func failed(_ place: UpstreamAddress, _ failure: AddressBook.Failure) {
-        _ = book.failed(place, failure, at: loop.now)
+        if book.failed(place, failure, at: loop.now) { metrics?.ejected() }
         if failure == .connect { schedule.suspect(endpoint: place.endpoint, at: loop.now) }
     }
 

@@ -40,6 +40,19 @@ import Testing
         scene.end()
     }
 
+    @Test func connectionsAndEjectionsAreCounted() throws {
+        let scene = try Scene(Plans.open(Self.three))
+        scene.kernel.connectPlan = { $0.host == "127.0.0.1" ? .failed(ECONNREFUSED) : .accepted }
+        _ = scene.call(Wire.get())
+        let cells = scene.plan.metrics.upstreams[0]
+        #expect(scene.count(cells.connected) == 1 && scene.count(cells.failed) == 0)
+        #expect(scene.count(cells.ejections) == 1)
+        scene.kernel.connectPlan = { _ in .failed(ECONNREFUSED) }
+        #expect(scene.call(Wire.get()).status == 502)
+        #expect(scene.count(cells.connected) == 1 && scene.count(cells.failed) == 1)
+        scene.end()
+    }
+
     @Test func aSilentAddressIsOvertakenAfterAQuarterOfASecond() throws {
         let scene = try Scene(Plans.open(Self.three))
         scene.kernel.connectPlan = { $0.host == "127.0.0.1" ? .silent : .accepted }

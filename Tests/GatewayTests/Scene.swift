@@ -154,6 +154,8 @@ final class Scene {
         return board.snapshot().value(plan.metrics.glitches[index])
     }
 
+    func count(_ cell: MetricCell) -> UInt64 { board.snapshot().value(cell) }
+
     var idleUpstreams: Int { data.groups.reduce(0) { $0 + ($1?.idle.count ?? 0) } }
 }
 

@@ -59,6 +59,10 @@ def test_one_that_dies_is_not_noticed_and_comes_back(gateway, sites):
     sites.programs[1].die()
     found = counts(gateway, 60)
     assert set(found) == {HOSTS[0], HOSTS[2]}, found
+    upstream = ("upstream", f"http://api.test:{sites.port}")
+    metrics = gateway.metrics()
+    assert metrics["cardea_upstream_ejections_total", (upstream,)] >= 1
+    assert metrics["cardea_upstream_connects_total", (("result", "connected"), upstream)] >= 3
     sites.programs[1].start()
     eventually(lambda: HOSTS[1] in counts(gateway, 6), within=20, what="the address to be used again")
 

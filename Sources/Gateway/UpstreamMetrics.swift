@@ -1,0 +1,50 @@
+internal import Telemetry
+
+/// What is counted of one upstream.
+struct UpstreamCells: Sendable {
+    let connected: MetricCell
+    let failed: MetricCell
+    let ejections: MetricCell
+    let connectTime: MetricHistogram
+
+    /// - Parameter names: origins, one for each upstream; equal ones get a number, for two routes may reach one origin in different ways.
+    static func make(_ names: [String], in schema: inout MetricSchema) throws(MetricFault) -> [UpstreamCells] {
+        let connects = try schema.family(
+            "cardea_upstream_connects_total", help: "Connections to upstreams, by how it went.", kind: .counter,
+            labels: ["upstream", "result"])
+        let ejections = try schema.family(
+            "cardea_upstream_ejections_total", help: "Times that an address was left alone after failures.",
+            kind: .counter, labels: ["upstream"])
+        let times = try schema.family(
+            "cardea_upstream_connect_seconds", help: "Time until a connection could take a request, TLS included.",
+            kind: .histogram, labels: ["upstream"])
+        var cells: [UpstreamCells] = []
+        var seen: [String: Int] = [:]
+        for name in names {
+            seen[name, default: 0] += 1
+            let count = seen[name] ?? 1
+            let label = count == 1 ? name : "\(name)#\(count)"
+            cells.append(
+                UpstreamCells(
+                    connected: try schema.series(connects, [label, "connected"]),
+                    failed: try schema.series(connects, [label, "failed"]),
+                    ejections: try schema.series(ejections, [label]),
+                    connectTime: try schema.histogram(times, [label])))
+        }
+        return cells
+    }
+}
+
+/// One loop's counters of one upstream.
+struct UpstreamMetrics {
+    let cells: UpstreamCells
+    let block: MetricBlock
+
+    func connected(nanoseconds: UInt64) {
+        block.add(cells.connected)
+        block.observe(cells.connectTime, nanoseconds: nanoseconds)
+    }
+
+    func failed() { block.add(cells.failed) }
+    func ejected() { block.add(cells.ejections) }
+}
