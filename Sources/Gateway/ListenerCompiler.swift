@@ -1,4 +1,4 @@
-internal import Configuration
+public import Configuration
 internal import Glibc
 internal import Reactor
 internal import TLS
@@ -57,12 +57,15 @@ struct ListenerCompiler {
 
     private func tls(of listener: Listener, tickets: TicketKeys) throws(GatewayFault) -> ListenerTLS? {
         guard !listener.tls.isEmpty else { return nil }
-        let sources = listener.tls.enumerated().map { index, files in
+        return try ListenerTLS(sources(of: listener), tickets: tickets, now: Int64(time(nil)))
+    }
+
+    func sources(of listener: Listener) -> [CertificateSource] {
+        listener.tls.enumerated().map { index, files in
             CertificateSource(
                 listener: listener.name, index: index, files: files, protocols: alpn(of: listener),
                 environment: environment, secretFiles: configuration.secretFiles)
         }
-        return try ListenerTLS(sources, tickets: tickets, now: Int64(time(nil)))
     }
 
     /// Names for ALPN, HTTP/2 first; HTTP/1.0 clients exist that say so (RFC 7301 section 6).
@@ -70,4 +73,29 @@ struct ListenerCompiler {
         let versions = protocols(of: listener)
         return (versions.contains(.http2) ? ["h2"] : []) + (versions.contains(.http1) ? ["http/1.1", "http/1.0"] : [])
     }
+}
+
+/// Reads the certificates of every listener once and gives a warning for each that would keep the gateway from starting, or callers from
+/// connecting. Blocks.
+public func checkCertificates(
+    of configuration: Configuration, environment: @escaping @Sendable (String) -> String?
+) -> [Diagnostic] {
+    let compiler = ListenerCompiler(configuration: configuration, environment: environment)
+    let now = Int64(time(nil))
+    var diagnostics: [Diagnostic] = []
+    for listener in configuration.listeners {
+        for source in compiler.sources(of: listener) {
+            func warn(_ text: String) { diagnostics.append(Diagnostic(.warning, text, at: listener.mark)) }
+            do {
+                let identity = try source.identity(of: source.read(), tickets: TicketKeys(), now: now)
+                let what = "certificate \(source.files.certificate) of listener '\(listener.name)'"
+                if now >= identity.notAfter { warn("\(what) has expired") }
+                if now < identity.notBefore { warn("\(what) is not valid yet") }
+                if let fault = identity.stapleFault { warn("\(what): \(fault)") }
+            } catch {
+                warn("\(error)")
+            }
+        }
+    }
+    return diagnostics.sorted()
 }

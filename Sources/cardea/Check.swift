@@ -35,6 +35,7 @@ struct Check: ParsableCommand {
             diagnostics += result.diagnostics
             guard let configuration = result.configuration else { continue }
             diagnostics += configuration.checkSecrets(environment: environment)
+            diagnostics += checkCertificates(of: configuration, environment: environment)
             diagnostics += configuration.checkClientKeys(environment: environment)
             configurations.append(configuration)
         }

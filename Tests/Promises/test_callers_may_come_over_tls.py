@@ -337,3 +337,13 @@ def test_an_end_is_seen(gateway, authority):
     }
     assert -2 < (found[str(gone[0])] - time.time()) / 86400 < -0.9
     assert 3600 < (found[str(certificate)] - time.time()) / 86400 <= 3650
+
+
+def test_a_check_reads_the_certificates(gateway, authority):
+    sound = authority.leaf("localhost", "DNS:localhost")
+    gone = authority.leaf("gone", "DNS:gone.example", days=-1)
+    secure(gateway, [sound, gone, (sound[0], gone[1])])
+    gateway.file.write_text(json.dumps(gateway.config))
+    status, out, _ = gateway.command("check")
+    assert status == 0, out
+    assert re.search(r"warning.*gone\.pem.*has expired", out) and re.search(r"warning.*do not belong together", out), out

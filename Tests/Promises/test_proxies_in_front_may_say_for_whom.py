@@ -112,3 +112,15 @@ def test_haproxy_may_pass_tls_through(gateway, tmp_path):
             text=True,
         )
         assert done.stdout == "200", done
+
+
+@pytest.mark.parametrize("http", ["--http1.1", "--http2-prior-knowledge"])
+def test_curl_may_speak_for_itself_in_either_protocol(gateway, http):
+    proxied(gateway, None, route={"callers": {"unsafe_open": True}}).start()
+    done = subprocess.run(
+        ["curl", "-s", "--max-time", "10", "--haproxy-protocol", http, "-o", "/dev/null", "-w", "%{http_code} %{http_version}"]
+        + [f"http://{gateway.listen}/hr/rest/employees/42"],
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout == ("200 2" if "2" in http else "200 1.1"), done
