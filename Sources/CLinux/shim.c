@@ -26,3 +26,22 @@ int cardea_affinity(void) {
 }
 
 int cardea_eai_nodata(void) { return EAI_NODATA; }
+
+int cardea_original_destination(int descriptor, struct sockaddr_storage *address, socklen_t *length) {
+    // 80 is SO_ORIGINAL_DST and IP6T_SO_ORIGINAL_DST; linux/netfilter_ipv4.h clashes with netinet/in.h.
+    struct sockaddr_storage own;
+    socklen_t own_length = sizeof own;
+    if (getsockname(descriptor, (struct sockaddr *)&own, &own_length) != 0) return -1;
+    *length = sizeof *address;
+    int level = own.ss_family == AF_INET6 ? IPPROTO_IPV6 : IPPROTO_IP;
+    if (getsockopt(descriptor, level, 80, address, length) == 0) return 0;
+    memcpy(address, &own, sizeof own);
+    *length = own_length;
+    return 0;
+}
+
+int cardea_set_transparent(int descriptor, int family) {
+    int one = 1;
+    return family == AF_INET6 ? setsockopt(descriptor, IPPROTO_IPV6, IPV6_TRANSPARENT, &one, sizeof one)
+                              : setsockopt(descriptor, IPPROTO_IP, IP_TRANSPARENT, &one, sizeof one);
+}

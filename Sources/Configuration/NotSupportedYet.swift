@@ -12,8 +12,6 @@ enum NotSupportedYet {
         "route.subject", "route.health", "route.token_stub",
         "callers.token",
 
-        "listener.mode=forward_proxy", "listener.mode=transparent", "listener.intercept",
-
         "store.shared",
         "configuration.sandbox=on",
     ]

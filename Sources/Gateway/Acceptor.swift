@@ -115,6 +115,8 @@ struct ListeningSocket {
                 _ = cardea_set_option(descriptor, Int32(IPPROTO_IPV6), IPV6_V6ONLY, 1)
             }
         }
+        // Without the right to it there can be no TPROXY rule that leads here either; REDIRECT needs none.
+        if plan.forward.mode == .transparent { _ = cardea_set_transparent(descriptor, address.socketFamily) }
         let bound = address.withStorage { cardea_bind(descriptor, $0, $1) }
         guard bound == 0 else {
             let failure = ListenFault(

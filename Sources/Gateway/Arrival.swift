@@ -15,10 +15,14 @@ final class Arrival: Stream {
     /// The caller's own hello, once it is read: before a certificate is chosen.
     private(set) var hello: ClientHello?
     private var identity: ServerIdentity?
+    /// The connection to this host is opened by us: its upstream proves itself before a leaf is shown.
+    private var intercepted: (destination: Destination, route: RoutePlan)?
+    private var shown: ServerIdentity?
+    private var proof: UpstreamConnection?
     private var drained = 0
     let startedAt: UInt64
 
-    enum Step { case proxyHeader, hello, turn, handshake, preface, refusing, over }
+    enum Step { case proxyHeader, first, hello, proof, turn, handshake, preface, refusing, over }
     enum Deadline { static let arrival: UInt8 = 1, idle: UInt8 = 2, close: UInt8 = 3 }
 
     /// Nanoseconds from `accept` to the end of the handshake.
@@ -28,9 +32,14 @@ final class Arrival: Stream {
         self.data = data
         self.listener = listener
         self.peer = peer
-        step = listener.proxyProtocol != nil ? .proxyHeader : listener.tls != nil ? .hello : .preface
+        step = listener.proxyProtocol != nil ? .proxyHeader : Self.firstStep(listener)
         startedAt = data.loop.now
         super.init(loop: data.loop, buffers: data.buffers)
+    }
+
+    private static func firstStep(_ listener: ListenerPlan) -> Step {
+        if listener.forward.mode == .transparent { return .first }
+        return listener.tls != nil ? .hello : .preface
     }
 
     func begin() {
@@ -38,9 +47,17 @@ final class Arrival: Stream {
         expectFirstBytes()
     }
 
+    /// Takes over a connection whose CONNECT was answered: what follows is the caller's handshake with the host.
+    func begin(intercepting destination: Destination, for route: RoutePlan) {
+        step = .hello
+        intercepted = (destination, route)
+        expectFirstBytes()
+        advance()
+    }
+
     private func expectFirstBytes() {
         // In clear text a connection may be opened ahead of its use, and then it is as idle as one between two requests.
-        if step == .preface, start == end {
+        if step == .preface || step == .first, start == end {
             expect(by: loop.now + DataLoop.idleCallerTimeout, kind: Deadline.idle)
         } else {
             expect(by: startedAt + Self.timeout, kind: Deadline.arrival)
@@ -68,8 +85,9 @@ final class Arrival: Stream {
         while true {
             switch step {
             case .proxyHeader: guard readProxyHeader() else { return }
+            case .first: guard readFirst() else { return }
             case .hello: guard readHello() else { return }
-            case .turn, .over: return
+            case .proof, .turn, .over: return
             case .handshake: return shake()
             case .preface: return choose()
             case .refusing: return drain()
@@ -108,7 +126,7 @@ final class Arrival: Stream {
                 refuse(Fault(.tooManyConnections, retryAfter: 1))
                 return false
             }
-            step = listener.tls != nil ? .hello : .preface
+            step = Self.firstStep(listener)
             expectFirstBytes()
             return true
         }
@@ -143,16 +161,104 @@ final class Arrival: Stream {
         case .unreadable: hello = ClientHello()
         case .complete(let read): hello = read
         }
-        // The handshake's arithmetic is the most that anybody can make us do with few bytes: in turns, a few at a time.
-        step = .turn
-        data.queueHandshake(self)
+        if listener.forward.mode == .transparent, intercepted == nil { return chooseByName() }
+        if let intercepted { return prove(intercepted.destination, intercepted.route) }
+        takeTurn()
         return false
     }
 
+    /// The handshake's arithmetic is the most that anybody can make us do with few bytes: in turns, a few at a time.
+    private func takeTurn() {
+        step = .turn
+        data.queueHandshake(self)
+    }
+
+    // MARK: - Redirected connections
+
+    /// What the caller speaks: whoever redirects a port may not know.
+    private func readFirst() -> Bool {
+        guard let first = input.first else { return readMore() }
+        peer.destination = loop.kernel.originalDestination(descriptor)
+        // Not redirected at all: it would lead back here for ever.
+        guard let destination = peer.destination, destination != listener.address else {
+            data.noteGlitch(.notRedirected)
+            close()
+            return false
+        }
+        step = first == 22 ? .hello : .preface
+        return true
+    }
+
+    /// A TLS connection of a caller that means somebody else: opened where that is wanted, passed on as it is otherwise.
+    private func chooseByName() -> Bool {
+        let plan = listener.forward
+        if let host = hello?.serverName, let interception = plan.interception, interception.covers(host),
+            let route = data.route(forHost: host, of: listener),
+            let destination = Destination(authority: host.utf8, defaultPort: peer.destination?.port)
+        {
+            intercepted = (destination, route)
+            return prove(destination, route)
+        }
+        guard plan.tunnelsUnmatched, let destination = peer.destination else {
+            data.noteGlitch(.unmatchedConnection)
+            close()
+            return false
+        }
+        step = .over
+        data.tunnel(self, to: Destination(destination))
+        return false
+    }
+
+    // MARK: - Interception
+
+    private func prove(_ destination: Destination, _ route: RoutePlan) -> Bool {
+        // A caller that asks for one host inside of a connection to another is answered by neither.
+        guard let interception = listener.forward.interception,
+            hello?.serverName ?? destination.host == destination.host
+        else {
+            data.noteGlitch(.unmatchedConnection)
+            close()
+            return false
+        }
+        if let leaf = interception.leaf(for: destination.host, now: seconds) {
+            shown = leaf
+            takeTurn()
+            return false
+        }
+        guard route.upstream.usesTLS else {
+            mint()
+            return false
+        }
+        step = .proof
+        proof = data.group(route.upstream).take(for: self, fresh: false)
+        if proof?.state == .busy { proven() }
+        return false
+    }
+
+    private func proven() {
+        guard let connection = proof else { return }
+        proof = nil
+        connection.user = nil
+        if connection.isUntouched { connection.group.give(connection) } else { connection.close() }
+        mint()
+    }
+
+    private func mint() {
+        guard let intercepted, let interception = listener.forward.interception else { return close() }
+        do {
+            shown = try interception.verified(intercepted.destination.host, now: seconds)
+            takeTurn()
+        } catch {
+            data.noteHandshakeFailure(error, listener: listener)
+            close()
+        }
+    }
+
+    private var seconds: Int64 { loop.kernel.wallMilliseconds() / 1000 }
+
     /// Its turn has come: chooses the certificate and begins.
     func beginHandshake() {
-        guard step == .turn, let listenerTLS = listener.tls else { return }
-        let identity = listenerTLS.identity(for: hello?.serverName)
+        guard step == .turn, let identity = shown ?? listener.tls?.identity(for: hello?.serverName) else { return }
         self.identity = identity
         do {
             tls = try TLSConnection(server: identity.configuration, wire: self, received: Array(input))
@@ -181,6 +287,7 @@ final class Arrival: Stream {
             if let listenerTLS = listener.tls, let identity {
                 peer.tls = CallerTLS(tls, identity: identity, of: listenerTLS, serverName: hello?.serverName)
             }
+            if let intercepted { peer.authority = Array(intercepted.destination.host.utf8) }
             // What came behind the handshake may lie inside OpenSSL already, and no edge will tell of it.
             canRead = true
             if tls.negotiatedProtocol == "h2" { return serve(.http2) }
@@ -262,9 +369,30 @@ final class Arrival: Stream {
 
     func close() {
         step = .over
+        proof?.close()
+        proof = nil
         tearDown()
         data.arrivalClosed(self)
     }
+}
+
+/// The upstream of an intercepted host, on the way to proving itself.
+extension Arrival: UpstreamUser {
+    func upstreamConnected(_ connection: UpstreamConnection) {
+        if connection === proof, step == .proof { proven() }
+    }
+
+    func upstreamReady(_ connection: UpstreamConnection) {}
+
+    func upstreamLost(_ connection: UpstreamConnection, _ fault: Fault) {
+        guard connection === proof, step == .proof else { return }
+        proof = nil
+        // No leaf for a host that could not prove itself: to the caller the connection fails, as it would have without us.
+        data.noteUnprovenUpstream(of: listener, host: intercepted?.destination.host ?? "", fault)
+        close()
+    }
+
+    func upstreamTimedOut(_ connection: UpstreamConnection) {}
 }
 
 /// Who can serve a connection.

@@ -9,6 +9,7 @@ extension CallerConnection {
     /// Writes the edited head, then as much of the body as is there.
     func sendRequest() {
         guard let route, let upstream else { return }
+        guard !opensTunnel else { return openTunnel() }
         rewindBody()
         caution.begin(isReplay: exchange.replayed)
         var cursor = OutputCursor(buffers.scratch)

@@ -11,7 +11,7 @@ internal import Telemetry
 ///
 /// The block holds the request's head at its front for as long as the request may have to be sent (again); the body's received bytes
 /// follow it, undecoded. A replay rewinds `bodyAt` to the end of the head.
-final class CallerConnection: Stream, UpstreamUser, HTTP2StreamUser {
+final class CallerConnection: Stream, HTTP2StreamUser {
     // Unchecked: a loop lives as long as the process, and a check here would be a locked instruction for every request.
     unowned(unsafe) let data: DataLoop
     let listener: ListenerPlan
@@ -42,6 +42,12 @@ final class CallerConnection: Stream, UpstreamUser, HTTP2StreamUser {
     var upgrades = false
     /// It has left it.
     var tunnel: TunnelState?
+    /// A CONNECT, or a redirected connection that is not for us: nothing of HTTP is sent to the other side.
+    var opensTunnel = false
+    /// The kernel redirected it: the caller knows of no proxy that could answer.
+    var isRedirected = false
+    /// Where it goes when the caller chose the place.
+    var wanders: UpstreamGroup?
 
     // The answer.
     var upstream: UpstreamConnection?
@@ -134,6 +140,13 @@ final class CallerConnection: Stream, UpstreamUser, HTTP2StreamUser {
     }
 
     func enterTunnel() { stage = .tunnel }
+    func enterExchange() { stage = .exchanging }
+
+    /// Leaves the socket to another: this object is over, and closes nothing.
+    func leave() {
+        stage = .closed
+        data.removeCaller(self)
+    }
 
     override func deadlinePassed(_ kind: UInt8) {
         switch kind {
@@ -211,7 +224,7 @@ final class CallerConnection: Stream, UpstreamUser, HTTP2StreamUser {
                 case .none: break
                 case .partly: return false
                 case .whole:
-                    stage = .closed
+                    leave()
                     data.becomeSession(self)
                     return false
                 }
@@ -275,7 +288,8 @@ final class CallerConnection: Stream, UpstreamUser, HTTP2StreamUser {
         // A secret on trial goes out once: a stale pooled connection would leave open whether it was judged.
         var fresh = fresh
         if case .carried = exchange.credential { fresh = true }
-        let connection = data.group(route.upstream).take(for: self, fresh: fresh, upgrades: upgrades)
+        let connection = (wanders ?? data.group(route.upstream)).take(
+            for: self, fresh: fresh || opensTunnel, upgrades: upgrades)
         upstream = connection
         upstreamAddress = connection.place?.address.logAddress
         expectNothing()
@@ -298,39 +312,6 @@ final class CallerConnection: Stream, UpstreamUser, HTTP2StreamUser {
         if stage == .tunnel { pumpTunnel() }
     }
 
-    // MARK: - The upstream's events
-
-    func upstreamConnected(_ connection: UpstreamConnection) {
-        guard connection === upstream else { return }
-        upstreamAddress = connection.place?.address.logAddress
-        perform(exchange.on(.connected))
-        continueIfReading()
-    }
-
-    func upstreamReady(_ connection: UpstreamConnection) {
-        guard connection === upstream else { return }
-        pump()
-        continueIfReading()
-    }
-
-    func upstreamLost(_ connection: UpstreamConnection, _ fault: Fault) {
-        guard connection === upstream else { return }
-        upstream = nil
-        if answerBegun { return close() }
-        rewindBody()
-        // Once an interim answer has been passed on, the request was seen, and its caller knows.
-        let seen = interimAnswers > 0 ? Fault(fault.kind, retry: .never) : fault
-        perform(exchange.on(.lost(seen, pooled: connection.isPooled)))
-        continueIfReading()
-    }
-
-    func upstreamTimedOut(_ connection: UpstreamConnection) {}
-
-    /// After an event from elsewhere finished the exchange, the next request may already be in the block.
-    func continueIfReading() {
-        if stage == .reading { readRequests() }
-    }
-
     // MARK: - Ending an exchange
 
     /// A fault of the upstream's side, at whatever point: an answer when none has begun, an abort after that, because ending the framing
@@ -343,6 +324,7 @@ final class CallerConnection: Stream, UpstreamUser, HTTP2StreamUser {
     /// Answers the caller ourselves.
     func answer(_ fault: Fault) {
         guard stage != .closed, stage != .closing else { return }
+        guard !isRedirected else { return close() }
         releaseUpstream(reusable: false)
         data.desk.leave(self)
         expectNothing()
@@ -416,6 +398,8 @@ final class CallerConnection: Stream, UpstreamUser, HTTP2StreamUser {
         carried = nil
         interimAnswers = 0
         upgrades = false
+        opensTunnel = false
+        wanders = nil
         usedHTTP2 = false
         pace = TransferPace()
         upstreamAddress = nil

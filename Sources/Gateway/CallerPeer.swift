@@ -15,6 +15,10 @@ struct CallerPeer: Sendable {
     var isSecure = false
     /// The listener's certificate that it was shown, and the names in the caller's own.
     var tls: CallerTLS?
+    /// Host, in lower case, of an intercepted connection: every request in it is for that host.
+    var authority: [UInt8]?
+    /// Where the kernel took a redirected connection from.
+    var destination: SocketAddress?
     /// Under which address the connection is counted for `limits.connections_per_address`.
     var countedAs: SocketAddress?
     /// Where it holds a place, if its listener's are counted.

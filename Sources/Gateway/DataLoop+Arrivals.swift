@@ -97,8 +97,29 @@ extension DataLoop {
 
     /// A connection in clear text began with HTTP/2's preface (RFC 9113 section 3.3).
     func becomeSession(_ caller: CallerConnection) {
-        removeCaller(caller)
         beginSession(from: caller, listener: caller.listener, peer: caller.peer)
+    }
+
+    /// A CONNECT was answered for a host that is intercepted: its connection arrives once more.
+    func intercept(_ caller: CallerConnection, destination: Destination, route: RoutePlan) {
+        let arrival = Arrival(data: self, listener: caller.listener, peer: caller.peer)
+        caller.handOver(to: arrival)
+        arrivals[ObjectIdentifier(arrival)] = arrival
+        arrival.begin(intercepting: destination, for: route)
+    }
+
+    /// A redirected connection that is none of ours goes on to where it was going.
+    func tunnel(_ arrival: Arrival, to destination: Destination) {
+        arrivals.removeValue(forKey: ObjectIdentifier(arrival))
+        let caller = CallerConnection(data: self, listener: arrival.listener, peer: arrival.peer)
+        arrival.handOver(to: caller)
+        addCaller(caller)
+        caller.begin(tunnelTo: destination)
+    }
+
+    func route(forHost host: String, of listener: ListenerPlan) -> RoutePlan? {
+        let bytes = Array(host.utf8)
+        return bytes.withUnsafeBytes { name in listener.routes.first { names(name, $0.matches.host) } }
     }
 
     private func beginSession(from stage: Stream, listener: ListenerPlan, peer: CallerPeer) {
@@ -150,6 +171,20 @@ extension DataLoop {
         events.info(
             "TLS handshake with a caller failed",
             [LogField("listener", .name(listener.text)), LogField("reason", .name(text))])
+    }
+
+    /// To the caller its connection just fails; here it is said why.
+    func noteUnprovenUpstream(of listener: ListenerPlan, host: String, _ fault: Fault) {
+        metrics.glitch(.unprovenUpstream)
+        let text = "\(host): \(fault.kind.rawValue)"
+        guard text != lastHandshakeFailure else { return }
+        lastHandshakeFailure = text
+        events.warn(
+            "no certificate is shown for a host whose upstream did not prove itself",
+            [
+                LogField("listener", .name(listener.text)), LogField("host", .name(host)),
+                LogField("fault", .name(fault.kind.rawValue)),
+            ])
     }
 
     // MARK: - Census

@@ -35,6 +35,8 @@ final class DataLoop {
     var handshakes: [Arrival] = []
     var lastHandshakeFailure = ""
     private(set) var sessions: [ObjectIdentifier: CallerSession] = [:]
+    /// Places of callers' choice, with their connections.
+    var wanderers: [Destination: Wanderer] = [:]
     private(set) var isDraining = false
     /// Replaced when an address comes or goes.
     var local: LocalAddresses
@@ -119,14 +121,22 @@ final class DataLoop {
 
     func group(_ plan: UpstreamPlan) -> UpstreamGroup {
         if let group = groups[plan.index] { return group }
-        let group = UpstreamGroup(
-            plan: plan, loop: loop, buffers: buffers, resolver: resolver, metrics: metrics.upstream(plan.index)
-        ) { [events] reason in
-            events.warn(
-                "upstream TLS failed", [LogField("upstream", .name(plan.origin)), LogField("reason", .name(reason))])
-        }
+        let group = makeGroup(plan)
         groups[plan.index] = group
         return group
+    }
+
+    func makeGroup(_ plan: UpstreamPlan) -> UpstreamGroup {
+        let local = local
+        return UpstreamGroup(
+            plan: plan, loop: loop, buffers: buffers, resolver: resolver,
+            metrics: plan.index >= 0 ? metrics.upstream(plan.index) : nil,
+            admits: { !plan.isOpenOnly || $0.isOpenDestination(local) },
+            report: { [events] reason in
+                events.warn(
+                    "upstream TLS failed",
+                    [LogField("upstream", .name(plan.origin)), LogField("reason", .name(reason))])
+            })
     }
 
     // MARK: - Heads
@@ -206,15 +216,16 @@ final class DataLoop {
         guard record.startedAt != 0 else { return }
         let now = loop.kernel.now()
         let total = now - min(now, record.startedAt)
+        let row = caller.route.flatMap { $0.isConfigured ? $0.index : nil }
         metrics.finished(
-            route: caller.route?.index, status: caller.answerStatus, nanoseconds: total, cache: record.cache)
-        if record.replayed { metrics.replayed(route: caller.route?.index, refused: record.fault != nil) }
+            route: row, status: caller.answerStatus, nanoseconds: total, cache: record.cache)
+        if record.replayed { metrics.replayed(route: row, refused: record.fault != nil) }
         guard let access, plan.accessPolicy.admits(status: caller.answerStatus, faulted: record.fault != nil) else {
             return
         }
         _ = access.append { line in
             line.time = UInt64(max(0, loop.kernel.wallMilliseconds())) * 1_000_000
-            line.route = caller.route.map { plan.routeNames[$0.index] } ?? 0
+            line.route = row.map { plan.routeNames[$0] } ?? 0
             line.status = UInt16(clamping: caller.answerStatus)
             line.bytesIn = caller.bytesIn - record.bytesInBefore
             line.bytesOut = caller.bytesOut - record.bytesOutBefore

@@ -16,7 +16,8 @@ extension CallerConnection {
         // First of all the framing: until we know where this request ends, nothing that follows may be believed.
         if let fault = frame() { return answer(fault) }
         // The route before admission: who is admitted is the route's word.
-        guard let route = findRoute() else { return answer(Fault(.noRoute)) }
+        if data.requestHead.targetForm == .authority { return serveConnect() }
+        guard let route = findRoute() else { return serveUnmatched() }
         self.route = route
         // Admission before anything that costs us or the issuer something.
         if let fault = admit(to: route) { return answer(fault) }
@@ -41,10 +42,7 @@ extension CallerConnection {
         method = methodOfHead()
         upgrades = asksUpgrade()
         record.noteHead(method: data.requestHead.method, target: data.requestHead.path)
-        switch data.requestHead.targetForm {
-        case .authority: return Fault(.connectRefused)
-        default: return nil
-        }
+        return checkForm()
     }
 
     private func framing(of lane: HTTP2Stream) -> RequestFraming {
@@ -69,17 +67,7 @@ extension CallerConnection {
     }
 
     private func matches(_ match: RouteMatch) -> Bool {
-        switch match.host {
-        case .any: break
-        case .exact(let host):
-            guard equalsIgnoringCase(requestHost, host) else { return false }
-        case .oneLabel(let suffix):
-            let host = requestHost
-            guard host.count > suffix.count,
-                equalsIgnoringCase(UnsafeRawBufferPointer(rebasing: host[(host.count - suffix.count)...]), suffix),
-                !host[..<(host.count - suffix.count)].contains(UInt8(ascii: "."))
-            else { return false }
-        }
+        guard names(requestHost, match.host) else { return false }
         switch match.path {
         case .any: break
         case .exact(let path): guard pathMatches(requestPath.octets, exact: path.span) else { return false }
@@ -121,7 +109,26 @@ extension CallerConnection {
 
     // MARK: - Admit
 
-    private func admit(to route: RoutePlan) -> Fault? {
+    func admit(to route: RoutePlan) -> Fault? {
+        if let fault = admitPeer(to: route) { return fault }
+        let admission = route.admission
+        // Only callers that take us for the origin have a Host that should be ours.
+        let isOrigin = listener.isLoopback && listener.forward.mode == .gateway
+        guard !admission.browsers else { return isOrigin ? checkHost(admission) : nil }
+        if isOrigin {
+            // A page in a browser on this machine can reach a loopback port; its name for us gives a rebound address away.
+            if let fault = checkHost(admission) { return fault }
+        }
+        if data.requestHead.first(.origin) != nil { return Fault(.crossSite) }
+        if let site = data.requestHead.first(.secFetchSite) {
+            let value = input[site]
+            if !value.elementsEqual("same-origin".utf8), !value.elementsEqual("none".utf8) { return Fault(.crossSite) }
+        }
+        return nil
+    }
+
+    /// What the connection says of the caller, without a request.
+    func admitPeer(to route: RoutePlan) -> Fault? {
         let admission = route.admission
         switch admission.from {
         case .any: break
@@ -143,16 +150,6 @@ extension CallerConnection {
             // stands for may trust another authority.
             guard tls.answers(for: requestHost) else { return Fault(.misdirected) }
         }
-        guard !admission.browsers else { return listener.isLoopback ? checkHost(admission) : nil }
-        if listener.isLoopback {
-            // A page in a browser on this machine can reach a loopback port; its name for us gives a rebound address away.
-            if let fault = checkHost(admission) { return fault }
-        }
-        if data.requestHead.first(.origin) != nil { return Fault(.crossSite) }
-        if let site = data.requestHead.first(.secFetchSite) {
-            let value = input[site]
-            if !value.elementsEqual("same-origin".utf8), !value.elementsEqual("none".utf8) { return Fault(.crossSite) }
-        }
         return nil
     }
 
@@ -172,7 +169,7 @@ extension CallerConnection {
 
     // MARK: - Guard
 
-    private func guardCredential(of route: RoutePlan) -> Fault? {
+    func guardCredential(of route: RoutePlan) -> Fault? {
         if data.requestHead.contains(.via) {
             let mark = data.viaMark
             if data.requestHead.viaNames(mark.span, in: input.octets) { return Fault(.loopDetected) }
@@ -186,7 +183,7 @@ extension CallerConnection {
 
     // MARK: - Replay
 
-    private func prepareReplay(on route: RoutePlan) {
+    func prepareReplay(on route: RoutePlan) {
         exchange.idempotent = isIdempotent()
         exchange.body = requestFraming == .none ? .none : .retained
         exchange.replay = route.identity == nil ? .never : route.replay

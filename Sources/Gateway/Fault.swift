@@ -37,6 +37,7 @@ public struct Fault: Error, Sendable, Equatable {
         case malformedRequest, unknownTransferCoding, unsupportedVersion, slowHead, slowBody, longTarget, bigHead,
             bigBody
         case unsafePath, traceRefused, noRoute, callerRefused, misdirected, crossSite, connectRefused, incompleteBody
+        case originFormRefused, destinationRefused
         // The token.
         case issuerUnavailable, issuerAnswerInvalid, quarantined, secretUnreadable, secretUnusable
         case interactionRequired, tokenTimeout, policyDenied, identityMisconfigured
@@ -54,7 +55,7 @@ public struct Fault: Error, Sendable, Equatable {
         case .malformedRequest, .unknownTransferCoding, .unsupportedVersion, .slowHead, .slowBody, .longTarget,
             .bigHead, .bigBody,
             .unsafePath, .traceRefused, .noRoute, .callerRefused, .misdirected, .crossSite, .connectRefused,
-            .incompleteBody:
+            .incompleteBody, .originFormRefused, .destinationRefused:
             .caller
         case .issuerUnavailable, .issuerAnswerInvalid, .quarantined, .secretUnreadable, .secretUnusable,
             .interactionRequired, .tokenTimeout, .policyDenied, .identityMisconfigured:

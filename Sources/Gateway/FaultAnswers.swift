@@ -46,6 +46,15 @@ extension Fault {
             .init(
                 405, "Method Not Allowed", "connect-refused", "CONNECT needs a listener in forward proxy mode",
                 closes: true)
+        case .originFormRefused:
+            .init(
+                400, "Bad Request", "origin-form-refused",
+                "This is a proxy: the request must name its host in its target",
+                closes: true)
+        case .destinationRefused:
+            .init(
+                403, "Forbidden", "destination-refused", "This address is not reached through the proxy",
+                "destination_ip_prohibited")
         case .noRoute:
             .init(404, "Not Found", "no-route", "No route matches", "destination_not_found")
         case .callerRefused:

@@ -226,12 +226,7 @@ struct GatewayCompiler {
 
     private func match(of route: ConfiguredRoute) -> RouteMatch {
         var match = RouteMatch()
-        switch route.match.host {
-        case nil: break
-        case .exact(let host)?: match.host = .exact(Array(host.lowercased().utf8))
-        case .oneLabel(let suffix)?:
-            match.host = .oneLabel(suffix: Array((suffix.hasPrefix(".") ? suffix : "." + suffix).lowercased().utf8))
-        }
+        if let host = route.match.host { match.host = RouteMatch.Host(host) }
         switch route.match.path {
         case nil: break
         case .exact(let path)?: match.path = .exact(Array(path.utf8))
@@ -281,5 +276,15 @@ struct GatewayCompiler {
         var buffer = [CChar](repeating: 0, count: 4096)
         guard getpwnam_r(name, &entry, &buffer, buffer.count, &result) == 0, result != nil else { return nil }
         return entry.pw_uid
+    }
+}
+
+extension RouteMatch.Host {
+    init(_ host: Match.Host) {
+        switch host {
+        case .exact(let host): self = .exact(Array(host.lowercased().utf8))
+        case .oneLabel(let suffix):
+            self = .oneLabel(suffix: Array((suffix.hasPrefix(".") ? suffix : "." + suffix).lowercased().utf8))
+        }
     }
 }

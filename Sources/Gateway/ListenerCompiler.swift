@@ -37,7 +37,12 @@ struct ListenerCompiler {
                     },
                     proxyProtocol: listener.flatMap { proxyProtocol(of: $0) },
                     forwardedFrom: (listener?.forwardedFrom ?? []).compactMap { AddressRange($0) },
-                    connections: listener?.connections, protocols: protocols(of: listener)))
+                    connections: listener?.connections,
+                    protocols: protocols(of: listener),
+                    forward: try listener.map { listener throws(GatewayFault) in
+                        try forward(of: listener, tickets: tickets)
+                    }
+                        ?? ForwardPlan()))
         }
         return plans
     }
@@ -46,6 +51,30 @@ struct ListenerCompiler {
         listener.proxyProtocol.map {
             ProxyProtocolPlan(versions: Set($0.versions), from: $0.from.compactMap { AddressRange($0) })
         }
+    }
+
+    private func forward(of listener: Listener, tickets: TicketKeys) throws(GatewayFault) -> ForwardPlan {
+        var plan = ForwardPlan()
+        plan.mode =
+            switch listener.mode {
+            case .gateway: .gateway
+            case .forwardProxy: .forward
+            case .transparent: .transparent
+            }
+        plan.tunnelsUnmatched = listener.unmatched == .tunnel
+        guard let interception = listener.intercept else { return plan }
+        do {
+            // The file holds a private key, and is read as every secret is.
+            let pem = try readSecret(
+                .file(path: interception.ca), environment: environment, policy: configuration.secretFiles)
+            let mint = try CertificateMint(pem: pem.withBytes { Array($0) })
+            plan.interception = InterceptionPlan(
+                mint: mint, hosts: interception.hosts.map(RouteMatch.Host.init), protocols: alpn(of: listener),
+                tickets: tickets)
+        } catch {
+            throw GatewayFault("listener \(listener.name): intercept: \(interception.ca): \(error)")
+        }
+        return plan
     }
 
     private func protocols(of listener: Listener?) -> [ApplicationProtocol] {

@@ -18,12 +18,13 @@ final class ListenerPlan: Sendable {
     let places: ListenerPlaces?
     /// At least one.
     let protocols: [ApplicationProtocol]
+    let forward: ForwardPlan
 
     init(
         index: Int, address: SocketAddress, text: String, isUnix: Bool, isLoopback: Bool, routes: [RoutePlan],
         tls: ListenerTLS? = nil, proxyProtocol: ProxyProtocolPlan? = nil, forwardedFrom: [AddressRange] = [],
         connections: Int? = nil,
-        protocols: [ApplicationProtocol] = [.http1]
+        protocols: [ApplicationProtocol] = [.http1], forward: ForwardPlan = ForwardPlan()
     ) {
         self.index = index
         self.address = address
@@ -36,7 +37,8 @@ final class ListenerPlan: Sendable {
         self.forwardedFrom = forwardedFrom
         places = connections.map { ListenerPlaces($0) }
         self.protocols = protocols
-        needsArrival = tls != nil || proxyProtocol != nil || protocols == [.http2]
+        self.forward = forward
+        needsArrival = tls != nil || proxyProtocol != nil || protocols == [.http2] || forward.mode == .transparent
     }
 
     /// Something stands before the first request: a header or a handshake. Which protocol a caller speaks in clear text is seen by its

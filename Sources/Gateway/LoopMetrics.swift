@@ -62,6 +62,9 @@ enum Glitch: String, CaseIterable, Sendable {
     case slowArrival = "slow_arrival"
     case slowTransfer = "slow_transfer"
     case proxyHeader = "proxy_header"
+    case notRedirected = "not_redirected"
+    case unmatchedConnection = "unmatched_connection"
+    case unprovenUpstream = "unproven_upstream"
     case clearTextOnTLS = "clear_text_on_tls"
     case handshakeFailed = "handshake_failed"
 }

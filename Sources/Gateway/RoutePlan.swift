@@ -79,6 +79,9 @@ final class RoutePlan: Sendable {
 }
 
 extension RoutePlan {
+    /// Of the configuration; the others were made for a place of a caller's choice.
+    var isConfigured: Bool { index >= 0 }
+
     private static func secretName(_ injection: Injection?, _ identity: IdentityPlan?, _ place: CredentialPlace)
         -> [UInt8]
     {

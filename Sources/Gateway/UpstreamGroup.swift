@@ -12,9 +12,14 @@ final class UpstreamGroup {
     /// Connections that exist, idle ones too.
     var open = 0
     private(set) var idle: [UpstreamConnection] = []
+    /// Nothing of it is left.
+    var isUnused: Bool { open == 0 && sessions.isEmpty }
     private(set) var book = AddressBook()
     private var schedule: NameSchedule
     private let resolver: Resolver
+    /// Whether an address may be connected to.
+    private let admits: (SocketAddress) -> Bool
+    private var hasRefused = false
     private let report: (String) -> Void
     /// Nil for issuers, whose calls the keeper counts.
     let metrics: UpstreamMetrics?
@@ -41,18 +46,20 @@ final class UpstreamGroup {
 
     init(
         plan: UpstreamPlan, loop: Loop, buffers: LoopBuffers, resolver: Resolver, metrics: UpstreamMetrics? = nil,
-        report: @escaping (String) -> Void
+        admits: @escaping (SocketAddress) -> Bool = { _ in true }, report: @escaping (String) -> Void
     ) {
         self.plan = plan
         self.loop = loop
         self.buffers = buffers
         self.resolver = resolver
+        self.admits = admits
         self.report = report
         self.metrics = metrics
         var names: [Int] = []
         for (index, endpoint) in plan.endpoints.enumerated() {
             switch endpoint {
-            case .address(let address): _ = book.list([address], endpoint: index)
+            case .address(let address):
+                if admits(address) { _ = book.list([address], endpoint: index) } else { hasRefused = true }
             case .name: names.append(index)
             }
         }
@@ -206,7 +213,7 @@ final class UpstreamGroup {
             unresolved.append(connection)
         } else {
             // The name server has just said that there is nothing; it is not asked again for every request.
-            loop.putOffToEndOfTurn { connection.lose(Fault(.upstreamUnresolvable, retry: .unsent)) }
+            loop.putOffToEndOfTurn { [unreachable] in connection.lose(unreachable) }
         }
     }
 
@@ -239,7 +246,9 @@ final class UpstreamGroup {
         }
     }
 
-    private func answered(_ endpoint: Int, _ addresses: [SocketAddress]) {
+    private func answered(_ endpoint: Int, _ found: [SocketAddress]) {
+        let addresses = found.filter(admits)
+        if addresses.count < found.count { hasRefused = true }
         if !addresses.isEmpty {
             let gone = book.list(addresses, endpoint: endpoint)
             if !gone.isEmpty {
@@ -254,12 +263,14 @@ final class UpstreamGroup {
         unresolved.removeAll()
         for connection in waiting where connection.state == .connecting {
             if book.addresses.isEmpty {
-                connection.lose(Fault(.upstreamUnresolvable, retry: .unsent))
+                connection.lose(unreachable)
             } else {
                 begin(connection)
             }
         }
     }
+
+    private var unreachable: Fault { Fault(hasRefused ? .destinationRefused : .upstreamUnresolvable, retry: .unsent) }
 
     // MARK: - TLS
 

@@ -16,6 +16,8 @@ final class UpstreamPlan: Sendable {
     let proxy: ProxyPlan?
     /// Where to connect; never empty.
     let endpoints: [UpstreamEndpoint]
+    /// A caller chose it: addresses that are not open to everybody are left out.
+    let isOpenOnly: Bool
     let authorities: [CertificateAuthority]
     let minimumVersion: TLSVersion
     let legacyTLS: Bool
@@ -42,7 +44,7 @@ final class UpstreamPlan: Sendable {
     /// - Parameter endpoints: empty: the origin's own host and port.
     init(
         index: Int, origin: String, host: String, port: UInt16, usesTLS: Bool, protocols: Protocols = .http1,
-        serverName: String, proxy: ProxyPlan? = nil,
+        isOpenOnly: Bool = false, serverName: String, proxy: ProxyPlan? = nil,
         endpoints: [UpstreamEndpoint],
         authorities: [CertificateAuthority], minimumVersion: TLSVersion, legacyTLS: Bool,
         clientKeys: ClientKeys?, connectTimeout: UInt64, idleTimeout: UInt64
@@ -52,6 +54,7 @@ final class UpstreamPlan: Sendable {
         self.host = host
         self.port = port
         self.usesTLS = usesTLS
+        self.isOpenOnly = isOpenOnly
         // Through a proxy a server without TLS is a request's target, and the proxy speaks HTTP/1.1.
         self.protocols = proxy != nil && !usesTLS ? .http1 : protocols
         self.serverName = serverName

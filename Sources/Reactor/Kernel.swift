@@ -92,6 +92,15 @@ open class Kernel {
         return user < 0 ? nil : UInt32(truncatingIfNeeded: user)
     }
 
+    /// Where a connection was going before the kernel redirected it here: by conntrack for REDIRECT, by the socket's own address for TPROXY.
+    open func originalDestination(_ descriptor: Int32) -> SocketAddress? {
+        systemCalls &+= 1
+        var storage = sockaddr_storage()
+        var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
+        guard cardea_original_destination(descriptor, &storage, &length) == 0 else { return nil }
+        return SocketAddress(storage: storage, length: length)
+    }
+
     open func makeEpoll() -> Int32 {
         systemCalls &+= 1
         let descriptor = epoll_create1(Int32(EPOLL_CLOEXEC))

@@ -188,6 +188,12 @@ public struct SocketAddress: Sendable {
         return ip.count == 4 ? ip[0] == 169 && ip[1] == 254 : ip.count == 16 && ip[0] == 0xfe && ip[1] & 0xc0 == 0x80
     }
 
+    /// 224.0.0.0/4, the broadcast address, or ff00::/8.
+    public var isMulticast: Bool {
+        let ip = ipBytes
+        return ip.count == 4 ? ip[0] >= 224 : ip.count == 16 && ip[0] == 0xff
+    }
+
     /// Addresses at which clouds give out machine credentials; those that are not link-local.
     public var isCloudMetadata: Bool {
         let ip = ipBytes

@@ -12,7 +12,10 @@ struct Cardea: ParsableCommand {
 
             Exit status: 0 good; 64 bad usage; 78 bad configuration; 69 an issuer or upstream is unreachable; 70 our fault.
             """,
-        subcommands: [Run.self, Check.self, Health.self, Reset.self, StoreCommand.self, Schema.self, Version.self])
+        subcommands: [
+            Run.self, Check.self, Health.self, Reset.self, StoreCommand.self, CertificateAuthorityCommand.self,
+            Schema.self, Version.self,
+        ])
 
     static let version = "0.1.0"
 }

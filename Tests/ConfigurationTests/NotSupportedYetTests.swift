@@ -32,9 +32,6 @@ import Testing
             .route("route.health", "health: {anything: 1}"),
             .route("callers.token", "callers: {token: env:T}"),
             Case("route.token_stub", "routes: [{listen: \"127.0.0.1:1\", token_stub: {}}]"),
-            .listener("mode=forward_proxy", "mode: forward_proxy"),
-            .listener("mode=transparent", "mode: transparent"),
-            .listener("intercept", "intercept: {ca: /c, hosts: [h]}"),
             Case("store.shared", Trial.around(top: "store: {shared: \"rediss://r\", key: env:K}")),
             Case("configuration.sandbox=on", Trial.around(top: "sandbox: on")),
         ]

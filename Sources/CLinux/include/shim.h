@@ -131,4 +131,10 @@ static inline int cardea_exclude_from_dumps(void *start, size_t length) {
 // EAI_NODATA, an extension of glibc.
 int cardea_eai_nodata(void);
 
+// Where a redirected connection was going: SO_ORIGINAL_DST where a NAT rule moved it, else the socket's own address.
+int cardea_original_destination(int descriptor, struct sockaddr_storage *address, socklen_t *length);
+
+// Lets a listener take connections to addresses that are not this machine's (TPROXY); needs CAP_NET_ADMIN.
+int cardea_set_transparent(int descriptor, int family);
+
 #endif

@@ -1,0 +1,165 @@
+internal import HTTP1
+internal import HTTP2
+internal import Reactor
+internal import TLS
+
+/// Requests for places that no route names: what a forward proxy's and a transparent listener's callers send beside what we are
+/// here for. They never meet a credential.
+extension CallerConnection {
+    /// What the form of the target must be here (RFC 9112 §3.2).
+    func checkForm() -> Fault? {
+        let form = data.requestHead.targetForm
+        if form == .authority {
+            return listener.forward.mode == .forward && peer.authority == nil ? nil : Fault(.connectRefused)
+        }
+        if let authority = peer.authority {
+            // Inside of a connection that was made for one host, requests for another do not pass (design: CONNECT authority, SNI and
+            // Host must agree).
+            guard equalsIgnoringCase(requestHost, authority) else { return Fault(.misdirected) }
+            return nil
+        }
+        guard listener.forward.mode == .forward, lane == nil else { return nil }
+        // In origin form nobody is named, and we are nobody's origin here.
+        return form == .absolute ? nil : Fault(.originFormRefused)
+    }
+
+    /// CONNECT (RFC 9110 section 9.3.6).
+    func serveConnect() {
+        guard let range = data.requestHead.authority ?? data.requestHead.host,
+            let destination = Destination(authority: input[range], defaultPort: nil)
+        else { return answer(Fault(.malformedRequest)) }
+        if let interception = listener.forward.interception, interception.covers(destination.host),
+            let route = data.route(forHost: destination.host, of: listener)
+        {
+            if let fault = admit(to: route) { return answer(fault) }
+            return intercept(destination, for: route)
+        }
+        opensTunnel = true
+        serveUnmatched(destination)
+    }
+
+    /// No route takes the request.
+    func serveUnmatched() {
+        guard listener.forward.mode != .gateway, listener.forward.tunnelsUnmatched else {
+            return answer(Fault(.noRoute))
+        }
+        if let original = peer.destination { return serveUnmatched(Destination(original)) }
+        // Of a TLS connection that we have ended, the far side would have to be TLS too, with a check that nobody configured.
+        guard peer.authority == nil, data.requestHead.targetForm == .absolute, isPlainScheme,
+            let range = data.requestHead.authority,
+            let destination = Destination(authority: input[range], defaultPort: 80)
+        else { return answer(Fault(.noRoute)) }
+        serveUnmatched(destination)
+    }
+
+    private func serveUnmatched(_ destination: Destination) {
+        guard listener.forward.tunnelsUnmatched else { return answer(Fault(.noRoute)) }
+        // Whom one route refuses has no right to the proxy as such.
+        for route in listener.routes { if let fault = admit(to: route) { return answer(fault) } }
+        guard let wanderer = data.wanderer(to: destination, resembling: listener.routes.first) else {
+            return answer(Fault(.tooManyConnections, retryAfter: 1))
+        }
+        let route = wanderer.route
+        self.route = route
+        wanders = wanderer.group
+        if let fault = guardCredential(of: route) { return answer(fault) }
+        prepareReplay(on: route)
+        perform(exchange.on(.routed(.unneeded)))
+    }
+
+    private var isPlainScheme: Bool {
+        let target = input[data.requestHead.target]
+        return target.count > 7
+            && equalsIgnoringCase(UnsafeRawBufferPointer(rebasing: target[..<7]), Array("http://".utf8))
+    }
+
+    // MARK: - Tunnels
+
+    /// Passes a connection on that is none of ours, whatever it speaks.
+    func begin(tunnelTo destination: Destination) {
+        record.startedAt = loop.now
+        keepsAlive = false
+        opensTunnel = true
+        isRedirected = true
+        enterExchange()
+        for route in listener.routes where admitPeer(to: route) != nil { return close() }
+        guard let wanderer = data.wanderer(to: destination, resembling: listener.routes.first) else { return close() }
+        route = wanderer.route
+        wanders = wanderer.group
+        perform(exchange.on(.routed(.unneeded)))
+    }
+
+    /// Connected to where a CONNECT wanted to go: from here on nothing is HTTP's.
+    func openTunnel() {
+        record.sentAt = loop.now
+        answerStatus = 200
+        keepsAlive = false
+        if isRedirected {
+            answerBegun = true
+            return beginTunnel()
+        }
+        let sent: Bool
+        var head = Array("HTTP/1.1 200 Connection Established\r\n\r\n".utf8)
+        if let lane {
+            sent = head.withUnsafeMutableBytes { lane.send(response: $0, ended: false) }
+        } else {
+            sent = head.withUnsafeBytes { send($0) }
+        }
+        guard sent else { return close() }
+        answerBegun = true
+        beginTunnel()
+    }
+
+    // MARK: - Interception
+
+    /// Says that the tunnel stands, and is itself at its other end.
+    private func intercept(_ destination: Destination, for route: RoutePlan) {
+        guard lane == nil, case .none = requestFraming else { return answer(Fault(.connectRefused)) }
+        let sent = Array("HTTP/1.1 200 Connection Established\r\n\r\n".utf8).withUnsafeBytes { send($0) }
+        guard sent else { return close() }
+        answerStatus = 200
+        data.account(self)
+        start = headLength
+        leave()
+        data.intercept(self, destination: destination, route: route)
+    }
+}
+
+extension DataLoop {
+    /// Places of callers' choice that have connections, a loop.
+    static let destinationLimit = 256
+
+    /// What leads to where the caller wanted to go: nothing is edited but what every hop edits.
+    /// - Returns: nil when too many such places are in use.
+    func wanderer(to destination: Destination, resembling model: RoutePlan?) -> Wanderer? {
+        if let known = wanderers[destination] { return known }
+        if wanderers.count >= Self.destinationLimit {
+            guard let unused = wanderers.first(where: { $0.value.group.isUnused }) else { return nil }
+            unused.value.group.closeIdle()
+            wanderers[unused.key] = nil
+        }
+        let upstream = UpstreamPlan(
+            index: -1, origin: "http://\(destination.host):\(destination.port)", host: destination.host,
+            port: destination.port, usesTLS: false, isOpenOnly: true, serverName: destination.host, endpoints: [],
+            authorities: [], minimumVersion: .v1_2, legacyTLS: false, clientKeys: nil,
+            connectTimeout: model?.upstream.connectTimeout ?? 5_000_000_000,
+            idleTimeout: model?.upstream.idleTimeout ?? 60_000_000_000)
+        var edits = RequestEdits()
+        edits.via = viaMark
+        let route = RoutePlan(
+            index: -1, name: "-", matches: RouteMatch(), admission: Admission(), upstream: upstream, pathPrefix: "",
+            edits: edits, answerEdits: ResponseEdits(), identity: nil, injection: nil, forwarding: .untouched,
+            answerNotes: [], slot: nil, learned: nil, bindsToURL: false, strictPaths: false, replay: .never,
+            replayMethods: [], replayBody: 0, passesFinalRefusal: true,
+            answerTimeout: model?.answerTimeout ?? 60_000_000_000, idleTimeout: model?.idleTimeout ?? 60_000_000_000)
+        let wanderer = Wanderer(route: route, group: makeGroup(upstream))
+        wanderers[destination] = wanderer
+        return wanderer
+    }
+}
+
+/// A place of a caller's choice. Requests hold its group for as long as they are on their way there.
+struct Wanderer {
+    let route: RoutePlan
+    let group: UpstreamGroup
+}

@@ -1,0 +1,35 @@
+internal import Reactor
+
+/// What an exchange hears of its upstream's connection.
+extension CallerConnection: UpstreamUser {
+    func upstreamConnected(_ connection: UpstreamConnection) {
+        guard connection === upstream else { return }
+        upstreamAddress = connection.place?.address.logAddress
+        perform(exchange.on(.connected))
+        continueIfReading()
+    }
+
+    func upstreamReady(_ connection: UpstreamConnection) {
+        guard connection === upstream else { return }
+        pump()
+        continueIfReading()
+    }
+
+    func upstreamLost(_ connection: UpstreamConnection, _ fault: Fault) {
+        guard connection === upstream else { return }
+        upstream = nil
+        if answerBegun { return close() }
+        rewindBody()
+        // Once an interim answer has been passed on, the request was seen, and its caller knows.
+        let seen = interimAnswers > 0 ? Fault(fault.kind, retry: .never) : fault
+        perform(exchange.on(.lost(seen, pooled: connection.isPooled)))
+        continueIfReading()
+    }
+
+    func upstreamTimedOut(_ connection: UpstreamConnection) {}
+
+    /// After an event from elsewhere finished the exchange, the next request may already be in the block.
+    func continueIfReading() {
+        if stage == .reading { readRequests() }
+    }
+}

@@ -1,0 +1,185 @@
+internal import COpenSSL
+internal import Glibc
+
+/// An authority that signs certificates for hosts whose connections we open, and nothing else: its own certificate says for which
+/// hosts it may speak (RFC 5280 section 4.2.1.10), so that a stolen key cannot speak for others.
+public final class CertificateMint: @unchecked Sendable {
+    // OpenSSL counts references itself; nothing here changes after construction.
+    private let certificate: OpaquePointer
+    private let key: OpaquePointer
+    /// One key for all leaves: it never leaves this process, and a new one each time would cost more than the signature.
+    private let leafKey: OpaquePointer
+    /// Seconds since 1970.
+    public let notAfter: Int64
+
+    /// How long a leaf is good for, in seconds, and how far back it begins: callers' clocks differ.
+    static let leafLife: Int64 = 24 * 3600
+    static let leeway: Int64 = 3600
+
+    /// - Parameter pem: the authority's certificate and its key, as `makeAuthority` writes them.
+    /// - Throws: `.configuration` when it holds no usable pair.
+    public init(pem: [UInt8]) throws(TLSFault) {
+        ErrorQueue.clear()
+        guard let certificate = Self.read(pem, { PEM_read_bio_X509($0, nil, nil, nil) }) else {
+            throw ErrorQueue.configurationFault("no certificate of an authority in PEM")
+        }
+        guard let key = Self.read(pem, { PEM_read_bio_PrivateKey($0, nil, cardea_no_password(), nil) }) else {
+            X509_free(certificate)
+            throw ErrorQueue.configurationFault("no private key of the authority in PEM")
+        }
+        guard X509_check_private_key(certificate, key) == 1, X509_check_ca(certificate) == 1,
+            let leafKey = Self.makeKey()
+        else {
+            X509_free(certificate)
+            EVP_PKEY_free(key)
+            throw ErrorQueue.configurationFault("the certificate is no authority's, or the key is not its own")
+        }
+        var parts = tm()
+        notAfter = ASN1_TIME_to_tm(X509_get0_notAfter(certificate), &parts) == 1 ? Int64(timegm(&parts)) : 0
+        self.certificate = certificate
+        self.key = key
+        self.leafKey = leafKey
+    }
+
+    deinit {
+        X509_free(certificate)
+        EVP_PKEY_free(key)
+        EVP_PKEY_free(leafKey)
+    }
+}
+
+// MARK: - Leaves
+
+extension CertificateMint {
+    /// A certificate for one host, with the authority's behind it.
+    /// - Parameter host: a DNS name in A-label form, or an IP address.
+    /// - Throws: `.configuration` when the host cannot stand in a certificate.
+    public func leaf(for host: String) throws(TLSFault) -> ServerIdentity.Material {
+        let isAddress =
+            host.utf8.contains(UInt8(ascii: ":")) || host.utf8.allSatisfy { $0 == 0x2e || (0x30...0x39).contains($0) }
+        guard host.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7f && $0 != 0x2c && $0 != 0x22 && $0 != 0x5c }) else {
+            throw TLSFault(.configuration, "no certificate can be made for this host")
+        }
+        let now = Int64(time(nil))
+        let leaf = try Self.make(
+            subject: host.utf8.count <= 64 ? host : "host", issuer: certificate, subjectKey: leafKey, signingKey: key,
+            from: now - Self.leeway, to: min(now + Self.leafLife, notAfter),
+            extensions: [
+                (NID_basic_constraints, "critical,CA:FALSE"), (NID_key_usage, "critical,digitalSignature"),
+                (NID_ext_key_usage, "serverAuth"),
+                (NID_subject_alt_name, (isAddress ? "IP:" : "DNS:") + host),
+                (NID_authority_key_identifier, "keyid"),
+            ])
+        defer { X509_free(leaf) }
+        return ServerIdentity.Material(
+            certificate: try Self.text {
+                PEM_write_bio_X509($0, leaf) == 1 && PEM_write_bio_X509($0, certificate) == 1
+            },
+            key: try Self.text { PEM_write_bio_PrivateKey($0, leafKey, nil, nil, 0, nil, nil) == 1 })
+    }
+
+    // MARK: - The authority
+
+    /// A new authority.
+    ///
+    /// - Parameters:
+    ///   - name: what people read in their trust stores.
+    ///   - hosts: DNS names; one that begins with `*.` or `.` stands for every name below it.
+    ///   - days: it lives for.
+    /// - Returns: the certificate for trust stores, and certificate and key together for us; both PEM.
+    /// - Throws: `.configuration` when a host cannot be a constraint.
+    public static func makeAuthority(
+        name: String, hosts: [String], days: Int
+    ) throws(TLSFault) -> (certificate: [UInt8], pair: [UInt8]) {
+        ErrorQueue.clear()
+        guard !hosts.isEmpty, days > 0, name.utf8.count <= 64, let key = makeKey() else {
+            throw TLSFault(.configuration, "an authority needs a short name, hosts and days")
+        }
+        defer { EVP_PKEY_free(key) }
+        var constraints: [String] = []
+        for host in hosts {
+            let bare =
+                host.hasPrefix("*.") ? String(host.dropFirst(2)) : host.hasPrefix(".") ? String(host.dropFirst()) : host
+            guard !bare.isEmpty, bare.utf8.count <= 253,
+                bare.utf8.allSatisfy({
+                    $0 == 0x2e || $0 == 0x2d || ($0 | 0x20 >= 0x61 && $0 | 0x20 <= 0x7a) || (0x30...0x39).contains($0)
+                })
+            else { throw TLSFault(.configuration, "'\(host)' is no host name") }
+            constraints.append("permitted;DNS:\(bare)")
+        }
+        // Names alone: without this an address, being no DNS name, would be free.
+        constraints += ["excluded;IP:0.0.0.0/0.0.0.0", "excluded;IP:0:0:0:0:0:0:0:0/0:0:0:0:0:0:0:0"]
+        let now = Int64(time(nil))
+        let certificate = try make(
+            subject: name, issuer: nil, subjectKey: key, signingKey: key, from: now - leeway,
+            to: now + Int64(days) * 86_400,
+            extensions: [
+                (NID_basic_constraints, "critical,CA:TRUE,pathlen:0"),
+                (NID_key_usage, "critical,keyCertSign,cRLSign"), (NID_subject_key_identifier, "hash"),
+                (NID_name_constraints, "critical," + constraints.joined(separator: ",")),
+            ])
+        defer { X509_free(certificate) }
+        let shown = try text { PEM_write_bio_X509($0, certificate) == 1 }
+        return (shown, shown + (try text { PEM_write_bio_PrivateKey($0, key, nil, nil, 0, nil, nil) == 1 }))
+    }
+
+    // MARK: - OpenSSL
+
+    private static func makeKey() -> OpaquePointer? { cardea_make_p256_key() }
+
+    private static func make(
+        subject: String, issuer: OpaquePointer?, subjectKey: OpaquePointer, signingKey: OpaquePointer, from: Int64,
+        to: Int64, extensions: [(Int32, String)]
+    ) throws(TLSFault) -> OpaquePointer {
+        guard let made = X509_new() else { throw TLSFault(.configuration, "no memory for a certificate") }
+        var context = X509V3_CTX()
+        X509V3_set_ctx(&context, issuer ?? made, made, nil, nil, 0)
+        // 16 random octets with the sign bit clear: positive, unique, and not guessable (RFC 5280 section 4.1.2.2).
+        var serial = randomBytes(16)
+        serial[0] &= 0x7f
+        let number = BN_bin2bn(serial, 16, nil)
+        defer { BN_free(number) }
+        var done =
+            X509_set_version(made, 2) == 1 && BN_to_ASN1_INTEGER(number, X509_get_serialNumber(made)) != nil
+            && ASN1_TIME_set(X509_getm_notBefore(made), Int(from)) != nil
+            && ASN1_TIME_set(X509_getm_notAfter(made), Int(to)) != nil
+            && X509_set_pubkey(made, subjectKey) == 1
+            && X509_NAME_add_entry_by_txt(
+                X509_get_subject_name(made), "CN", Int32(MBSTRING_UTF8), subject, -1, -1, 0) == 1
+            && X509_set_issuer_name(made, X509_get_subject_name(issuer ?? made)) == 1
+        for (kind, value) in extensions where done {
+            guard let entry = X509V3_EXT_conf_nid(nil, &context, kind, value) else {
+                done = false
+                break
+            }
+            done = X509_add_ext(made, entry, -1) == 1
+            X509_EXTENSION_free(entry)
+        }
+        guard done, X509_sign(made, signingKey, EVP_sha256()) > 0 else {
+            X509_free(made)
+            throw ErrorQueue.configurationFault("a certificate could not be made")
+        }
+        return made
+    }
+
+    private static func read(_ pem: [UInt8], _ body: (OpaquePointer) -> OpaquePointer?) -> OpaquePointer? {
+        pem.withUnsafeBytes { bytes in
+            guard let input = BIO_new_mem_buf(bytes.baseAddress, Int32(clamping: bytes.count)) else { return nil }
+            defer { BIO_free(input) }
+            return body(input)
+        }
+    }
+
+    private static func text(_ body: (OpaquePointer) -> Bool) throws(TLSFault) -> [UInt8] {
+        guard let output = BIO_new(BIO_s_mem()) else { throw TLSFault(.configuration, "no memory for a certificate") }
+        defer { BIO_free(output) }
+        var piece = [UInt8](repeating: 0, count: 4096)
+        guard body(output) else { throw ErrorQueue.configurationFault("a certificate could not be written") }
+        var bytes: [UInt8] = []
+        while true {
+            let count = BIO_read(output, &piece, Int32(piece.count))
+            guard count > 0 else { return bytes }
+            bytes += piece[..<Int(count)]
+        }
+    }
+}

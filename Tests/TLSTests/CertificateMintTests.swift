@@ -1,0 +1,29 @@
+import Testing
+
+@testable import TLS
+
+@Suite struct CertificateMintTests {
+    @Test func aLeafIsForItsHostAlone() throws {
+        let made = try CertificateMint.makeAuthority(name: "test", hosts: ["api.test", "*.deep.test"], days: 30)
+        let mint = try CertificateMint(pem: made.pair)
+        let identity = try ServerIdentity(
+            mint.leaf(for: "api.test"), protocols: [], context: "t", tickets: TicketKeys(), now: 1)
+        #expect(identity.names.fit("api.test") != .none)
+        #expect(identity.names.fit("other.test") == .none)
+        #expect(identity.notAfter <= mint.notAfter)
+    }
+
+    @Test func theSharedFileHoldsNoKey() throws {
+        let made = try CertificateMint.makeAuthority(name: "test", hosts: ["api.test"], days: 30)
+        #expect(!String(decoding: made.certificate, as: UTF8.self).contains("PRIVATE KEY"))
+        #expect(throws: TLSFault.self) { try CertificateMint(pem: made.certificate) }
+    }
+
+    @Test(arguments: ["a,b", "a\nb", "a b", "DNS:x\"", ""])
+    func aHostCannotAddAnotherName(host: String) throws {
+        #expect(throws: TLSFault.self) { try CertificateMint.makeAuthority(name: "t", hosts: [host], days: 1) }
+        let made = try CertificateMint.makeAuthority(name: "test", hosts: ["api.test"], days: 30)
+        let mint = try CertificateMint(pem: made.pair)
+        #expect(throws: TLSFault.self) { try mint.leaf(for: host) }
+    }
+}
