@@ -83,6 +83,10 @@ private struct Scrape {
         if begins("cardea_store_restored_tokens", "Tokens taken up from the store at start.", .gauge) {
             text.sample([], facts.status.restoredTokens)
         }
+        if begins("cardea_reloads_total", "Reloads, by outcome.", .counter) {
+            text.sample([("result", "done")], facts.status.configuration.reloads)
+            text.sample([("result", "refused")], facts.status.configuration.refusals)
+        }
         if begins("cardea_ready", "1 while traffic should come.", .gauge) { text.sample([], facts.isReady ? 1 : 0) }
         if begins("cardea_log_dropped_total", "Log lines that found no room.", .counter) {
             text.sample([], facts.logDropped)

@@ -131,6 +131,9 @@ struct Page {
     // MARK: - What a person should know first
 
     private mutating func writeNotices(_ identities: [IdentityFacts]) {
+        if let refusal = facts.status.configuration.refusal { notice(.warn, "Reload refused", shortened(refusal)) }
+        let waiting = facts.status.configuration.needsRestart
+        if !waiting.isEmpty { notice(.warn, "Changed with the next start", waiting.joined(separator: ", ")) }
         for reason in facts.reasons.prefix(20) { notice(.warn, "Not ready", reason) }
         switch facts.status.storeState {
         case .degraded, .refused: notice(.warn, "Store", facts.status.store)

@@ -9,6 +9,7 @@ struct ReadinessDocument: Codable, Equatable {
     /// A label of `cardea_identity_state` for each identity.
     var identities: [String: String]
     var store: String
+    var configuration: ConfigurationDocument
 
     init(_ readiness: Gateway.Readiness, _ status: GatewayStatus) {
         ready = readiness.isReady
@@ -16,9 +17,26 @@ struct ReadinessDocument: Codable, Equatable {
         identities = Dictionary(
             status.identityFacts.map { ($0.status.name, $0.state.rawValue) }, uniquingKeysWith: { first, _ in first })
         store = shortened(status.store)
+        configuration = ConfigurationDocument(status.configuration)
     }
 
     func encoded() -> String { json(self) }
+}
+
+/// Which configuration runs. A reload that was refused stands here until one is not.
+public struct ConfigurationDocument: Codable, Sendable, Equatable {
+    /// 1 at start, one more with every reload.
+    public var edition: Int
+    /// Why the last reload changed nothing.
+    public var refused: String?
+    /// Keys whose new value counts from the next start on.
+    public var needsRestart: [String]
+
+    init(_ status: ConfigurationStatus) {
+        edition = status.edition
+        refused = status.refusal.map { shortened($0) }
+        needsRestart = status.needsRestart
+    }
 }
 
 /// The body of every answer to a reset: what was reset, or why nothing was and which names there are.

@@ -6,6 +6,7 @@ internal import Telemetry
 public struct StatusDocument: Codable, Sendable, Equatable {
     public var version: String
     public var configuration: String
+    public var reload: ConfigurationDocument
     public var listening: [String]
     public var uptimeSeconds: Double
     public var ready: Bool
@@ -96,6 +97,7 @@ extension StatusDocument {
         let status = facts.status
         version = facts.version
         configuration = shortened(facts.configurationPath)
+        reload = ConfigurationDocument(status.configuration)
         listening = facts.listening.map { shortened($0) }
         uptimeSeconds = Self.seconds(facts.age)
         ready = facts.isReady

@@ -69,8 +69,9 @@ struct Loader {
 
     private mutating func file(_ path: String) -> Node? {
         do {
-            let bytes = try FileReader.read(path, bound: YAMLReader.Bound.bytes)
+            // Also one that cannot be read: a watch has to see it come.
             files.append(path)
+            let bytes = try FileReader.read(path, bound: YAMLReader.Bound.bytes)
             return tree(bytes, name: path)
         } catch {
             diagnostics.append(Diagnostic(.error, error.message, at: Mark(file: path)))

@@ -5,7 +5,7 @@ internal import Reactor
 /// One listening socket of one loop. TCP listeners are bound once for each loop with `SO_REUSEPORT`, so that the kernel spreads the
 /// callers and no connection is handed from thread to thread; a unix socket is one descriptor that every loop watches.
 final class Acceptor: Watched {
-    let plan: ListenerPlan
+    var plan: ListenerPlan
     private unowned let data: DataLoop
     private var isPaused = false
 
@@ -25,8 +25,17 @@ final class Acceptor: Watched {
         acceptBatch()
     }
 
-    private func acceptBatch() {
-        guard !isPaused else { return }
+    /// Before the socket is closed: whoever is in its queue is connected already, as far as they know. Bounded by the queue.
+    func acceptWhatWaits() {
+        for _ in 0..<Self.backlog / 256 {
+            guard acceptBatch() else { return }
+        }
+    }
+
+    /// - Returns: whether more may be waiting.
+    @discardableResult
+    private func acceptBatch() -> Bool {
+        guard !isPaused else { return false }
         var address = sockaddr_storage()
         var length: socklen_t = 0
         // Bounded, so that a flood of new callers cannot starve those who are connected.
@@ -37,7 +46,7 @@ final class Acceptor: Watched {
                 continue
             }
             switch -accepted {
-            case EAGAIN: return
+            case EAGAIN: return false
             case EINTR, ECONNABORTED, EPROTO: continue
             default:
                 // Out of descriptors or memory: the queue stays with the kernel, and we look again in a moment. Edge-triggered epoll would
@@ -47,11 +56,17 @@ final class Acceptor: Watched {
                 isPaused = loop.arm(self, at: loop.now + 100_000_000, kind: 0) != nil
                 // The shared listener is level-triggered: left watched, it would wake us without end.
                 if isPaused, plan.isUnix { loop.pause(self) }
-                return
+                return false
             }
         }
-        loop.putOffToEndOfTurn { [weak self] in self?.acceptBatch() }
+        loop.putOffToEndOfTurn { [weak self] in
+            guard let self, self.descriptor >= 0 else { return }
+            self.acceptBatch()
+        }
+        return true
     }
+
+    static let backlog = 4096
 }
 
 /// Opens the sockets of a listener, once in the process, before any loop runs.
@@ -124,7 +139,7 @@ struct ListeningSocket {
             close(descriptor)
             throw failure
         }
-        guard listen(descriptor, 4096) == 0 else {
+        guard listen(descriptor, Int32(Acceptor.backlog)) == 0 else {
             let failure = ListenFault(address: plan.text, call: "listen", errno: errno)
             close(descriptor)
             throw failure

@@ -65,7 +65,12 @@ final class Arrival: Stream {
     }
 
     /// Nothing has come of it yet.
-    var isIdle: Bool { step == .preface && start == end }
+    private var isIdle: Bool { step == .preface && start == end }
+
+    /// The loop drains: one that is not used yet has a moment to be.
+    func retire() {
+        if isIdle { expect(by: loop.now + DataLoop.farewell, kind: Deadline.idle) }
+    }
 
     // MARK: - Events
 

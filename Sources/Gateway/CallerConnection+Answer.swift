@@ -143,7 +143,7 @@ extension CallerConnection {
         // An answer before the request was complete: what the caller still sends would be read as its next request.
         if !requestComplete { keepsAlive = false }
         if answerStatus == 101 { return relayUpgrade(of: route, from: upstream) }
-        if data.isDraining { keepsAlive = false }
+        if isLast { keepsAlive = false }
         answerFraming = data.responseHead.outgoingFraming(
             forMethodHEAD: method == .head, connect: false, callerMinorVersion: minorVersion)
         // HTTP/1.0 knows no chunks: the end of the connection is the end of the body.

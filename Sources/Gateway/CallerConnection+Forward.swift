@@ -147,10 +147,11 @@ extension DataLoop {
         var edits = RequestEdits()
         edits.via = viaMark
         let route = RoutePlan(
-            index: -1, name: "-", matches: RouteMatch(), admission: Admission(), upstream: upstream, pathPrefix: "",
+            index: -1, number: -1, edition: plan.edition, name: "-", logName: 0, matches: RouteMatch(),
+            admission: Admission(), upstream: upstream, pathPrefix: "",
             edits: edits, answerEdits: ResponseEdits(), identity: nil, injection: nil, forwarding: .untouched,
             answerNotes: [], slot: nil, learned: nil, bindsToURL: false, strictPaths: false, replay: .never,
-            replayMethods: [], replayBody: 0, passesFinalRefusal: true,
+            replayMethods: [], replayBody: 0, largeBody: .send, passesFinalRefusal: true,
             answerTimeout: model?.answerTimeout ?? 60_000_000_000, idleTimeout: model?.idleTimeout ?? 60_000_000_000)
         let wanderer = Wanderer(route: route, group: makeGroup(upstream))
         wanderers[destination] = wanderer

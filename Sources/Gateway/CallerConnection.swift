@@ -14,8 +14,10 @@ internal import Telemetry
 final class CallerConnection: Stream, HTTP2StreamUser {
     // Unchecked: a loop lives as long as the process, and a check here would be a locked instruction for every request.
     unowned(unsafe) let data: DataLoop
-    let listener: ListenerPlan
+    var listener: ListenerPlan
     let peer: CallerPeer
+    /// Its listener is gone, or all of them go: it takes no request after the ones that have come.
+    var isLast = false
 
     var exchange = Exchange()
     private(set) var stage = Stage.reading
@@ -99,7 +101,7 @@ final class CallerConnection: Stream, HTTP2StreamUser {
 
     func begin() {
         canWrite = true
-        expect(by: loop.now + DataLoop.idleCallerTimeout, kind: Deadline.idle)
+        expectRequest()
     }
 
     /// Serves one stream of an HTTP/2 session, whose head has come: each request has an object of its own, which ends with it.
@@ -182,7 +184,6 @@ final class CallerConnection: Stream, HTTP2StreamUser {
                         expect(by: loop.now + data.limits.headTimeout, kind: Deadline.head)
                     }
                 } else {
-                    if data.isDraining { return close() }
                     releaseEmptyBlock()
                 }
                 return
@@ -328,7 +329,7 @@ final class CallerConnection: Stream, HTTP2StreamUser {
         releaseUpstream(reusable: false)
         data.desk.leave(self)
         expectNothing()
-        let closes = fault.answer.closes || !keepsAlive || !requestIsConsumed || data.isDraining
+        let closes = fault.answer.closes || !keepsAlive || !requestIsConsumed || isLast
         let message = fault.message(
             pseudonym: data.pseudonym, route: route?.name, headOnly: method == .head, close: closes)
         record.fault = fault.kind
@@ -354,9 +355,7 @@ final class CallerConnection: Stream, HTTP2StreamUser {
         data.desk.leave(self)
         data.account(self)
         // A stream of HTTP/2 carries one request.
-        guard lane == nil, keepsAlive, requestIsConsumed, !data.isDraining || end > bodyAt else {
-            return beginClosing()
-        }
+        guard lane == nil, keepsAlive, requestIsConsumed else { return beginClosing() }
         let consumed = max(headLength, bodyAt)
         let left = end - consumed
         if left > 0, let block { block.put(UnsafeRawBufferPointer(rebasing: block[consumed..<end]), at: 0) }
@@ -367,11 +366,6 @@ final class CallerConnection: Stream, HTTP2StreamUser {
         stage = .reading
         // A slow reader is not idle while it reads.
         if hasPending { expectFlush() } else { expectRequest() }
-    }
-
-    private func expectRequest() {
-        isFlushing = false
-        expect(by: loop.now + DataLoop.idleCallerTimeout, kind: Deadline.idle)
     }
 
     private func shrinkBlock(_ left: Int) {

@@ -5,7 +5,7 @@ internal import Reactor
 final class CallerSession: HTTP2Socket {
     // As in `CallerConnection`: a loop lives as long as the process.
     private unowned(unsafe) let data: DataLoop
-    let listener: ListenerPlan
+    private(set) var listener: ListenerPlan
     let peer: CallerPeer
 
     private enum Deadline { static let idle: UInt8 = 1, write: UInt8 = 2, goAway: UInt8 = 3 }
@@ -28,6 +28,8 @@ final class CallerSession: HTTP2Socket {
     }
 
     override func sessionChanged() {
+        // After a reload, new streams are for whatever now stands at the address.
+        if listener.edition !== data.plan.edition { listener = data.listener(succeeding: listener) ?? listener }
         for stream in session.takeOpened() {
             CallerConnection(data: data, listener: listener, peer: peer).begin(stream)
         }

@@ -45,6 +45,13 @@ final class CertificateWatch: Watched {
         tick()
     }
 
+    /// Another one takes over.
+    func end() {
+        if let folders { loop.close(folders) }
+        folders = nil
+        loop.close(self)
+    }
+
     override func timerFired(_ kind: UInt8) {
         if kind == Timer.again { return look(isSecond: true) }
         tick()

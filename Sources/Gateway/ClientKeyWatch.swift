@@ -9,7 +9,7 @@ final class ClientKeyWatch: @unchecked Sendable {
     private let sets: [ClientKeys]
     private let proxies: [ProxyCredential]
     private let loop: Loop
-    private let blocking: BlockingThread
+    private let blocking: any BlockingWork
     private let events: EventLog
     private let changed: (ClientKeys) -> Void
     private let alarm: Alarm
@@ -22,7 +22,7 @@ final class ClientKeyWatch: @unchecked Sendable {
 
     /// - Parameter changed: called on the loop when a set has another certificate.
     init(
-        _ sets: [ClientKeys], proxies: [ProxyCredential], loop: Loop, blocking: BlockingThread, events: EventLog,
+        _ sets: [ClientKeys], proxies: [ProxyCredential], loop: Loop, blocking: any BlockingWork, events: EventLog,
         changed: @escaping (ClientKeys) -> Void
     ) {
         self.sets = sets
@@ -42,6 +42,9 @@ final class ClientKeyWatch: @unchecked Sendable {
         for keys in sets { complain(of: keys, keys.files.indices.map { $0 }) }
         lookAtDates()
     }
+
+    /// Another one takes over.
+    func end() { loop.close(alarm) }
 
     /// A folder with files of ours has changed.
     func look() {

@@ -64,6 +64,10 @@ final class ClientKeys: Sendable {
 /// Every set of client keys of a configuration; routes and identities that name the same files share one.
 final class ClientKeyCatalog: Sendable {
     private let sets = Mutex<[ClientKeys]>([])
+    private let earlier: [ClientKeys]
+
+    /// - Parameter running: whose sets go on where the files are the same, and with them the connections that were made with them.
+    init(after running: ClientKeyCatalog? = nil) { earlier = running?.all ?? [] }
 
     var all: [ClientKeys] { sets.withLock { $0 } }
 
@@ -73,6 +77,10 @@ final class ClientKeyCatalog: Sendable {
     ) -> ClientKeys? {
         guard !files.isEmpty else { return nil }
         if let known = all.first(where: { $0.files == files }) { return known }
+        if let known = earlier.first(where: { $0.files == files }) {
+            sets.withLock { $0.append(known) }
+            return known
+        }
         let keys = ClientKeys(files) { try ClientCertificate(reading: $0, environment: environment, policy: policy) }
         _ = keys.reload()
         sets.withLock { $0.append(keys) }

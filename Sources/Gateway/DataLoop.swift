@@ -13,12 +13,12 @@ final class DataLoop {
     let index: Int
     let loop: Loop
     let buffers: LoopBuffers
-    let plan: GatewayPlan
-    let limits: DataLimits
+    private(set) var plan: GatewayPlan
+    private(set) var limits: DataLimits
     let reader: Reader
     private(set) var desk: TokenDesk!
-    let metrics: LoopMetrics
-    let access: AccessRing?
+    private(set) var metrics: LoopMetrics
+    private(set) var access: AccessRing?
     let events: EventLog
 
     /// Scratch heads: valid from a parse to the next one on this loop.
@@ -28,7 +28,7 @@ final class DataLoop {
 
     private(set) var groups: [UpstreamGroup?]
     private let resolver: Resolver
-    private var acceptors: [Acceptor] = []
+    private(set) var acceptors: [Acceptor] = []
     private(set) var callers: [ObjectIdentifier: CallerConnection] = [:]
     /// Connections that no protocol serves yet, and those of them whose handshake waits for its turn.
     var arrivals: [ObjectIdentifier: Arrival] = [:]
@@ -40,15 +40,17 @@ final class DataLoop {
     private(set) var isDraining = false
     /// Replaced when an address comes or goes.
     var local: LocalAddresses
-    let census: AddressCensus?
+    private(set) var census: AddressCensus?
 
-    let pseudonym: String
+    private(set) var pseudonym: String
     /// Our mark in a `Via` field.
-    let viaMark: [UInt8]
+    private(set) var viaMark: [UInt8]
 
     static let idleCallerTimeout: UInt64 = 75_000_000_000
     /// What a caller waits beyond the keeper's own deadline, so that the keeper's answer, which says more, comes first.
     static let tokenGrace: UInt64 = 1_000_000_000
+    /// What an idle caller of a gateway that drains has left to send its last request.
+    static let farewell: UInt64 = 1_000_000_000
     static let lingerTimeout: UInt64 = 1_000_000_000
     /// How long a closing connection may take none of what waits for it.
     static let flushTimeout: UInt64 = 60_000_000_000
@@ -78,7 +80,7 @@ final class DataLoop {
             scratchSize: plan.limits.headerSize * 2 + 16 * 1024)
         requestHead = RequestHead(maxFields: plan.limits.heads.fields)
         responseHead = ResponseHead(maxFields: plan.limits.heads.fields)
-        groups = Array(repeating: nil, count: plan.upstreams.count)
+        groups = Array(repeating: nil, count: plan.upstreamRoom)
         desk = TokenDesk(data: self, keeper: keeper, loopIndex: index)
         loop.turnBegan = { [unowned self] in self.reader.enterTick() }
         loop.willBlock = { [unowned self] in self.reader.goOffline() }
@@ -93,7 +95,10 @@ final class DataLoop {
         return true
     }
 
-    func addCaller(_ caller: CallerConnection) { callers[ObjectIdentifier(caller)] = caller }
+    func addCaller(_ caller: CallerConnection) {
+        callers[ObjectIdentifier(caller)] = caller
+        if isDraining { caller.retire() }
+    }
 
     func removeCaller(_ caller: CallerConnection) { callers.removeValue(forKey: ObjectIdentifier(caller)) }
 
@@ -120,7 +125,8 @@ final class DataLoop {
     // MARK: - Upstreams
 
     func group(_ plan: UpstreamPlan) -> UpstreamGroup {
-        if let group = groups[plan.index] { return group }
+        // Compared: the number may have been another upstream's before a reload.
+        if let group = groups[plan.index], group.plan === plan { return group }
         let group = makeGroup(plan)
         groups[plan.index] = group
         return group
@@ -210,6 +216,13 @@ final class DataLoop {
     }
     private var identifiers: UInt64
 
+    /// Counts in the cells of the edition that the route belongs to: positions mean nothing in another one.
+    @inline(__always)
+    func count(for route: RoutePlan?, _ body: (borrowing LoopMetrics) -> Void) {
+        guard let route, route.edition !== plan.edition else { return body(metrics) }
+        if let earlier = route.edition.metrics(ofLoop: index) { body(earlier) }
+    }
+
     /// An exchange is over.
     func account(_ caller: CallerConnection) {
         let record = caller.record
@@ -217,15 +230,17 @@ final class DataLoop {
         let now = loop.kernel.now()
         let total = now - min(now, record.startedAt)
         let row = caller.route.flatMap { $0.isConfigured ? $0.index : nil }
-        metrics.finished(
-            route: row, status: caller.answerStatus, nanoseconds: total, cache: record.cache)
-        if record.replayed { metrics.replayed(route: row, refused: record.fault != nil) }
+        count(for: caller.route) { metrics in
+            metrics.finished(
+                route: row, status: caller.answerStatus, nanoseconds: total, cache: record.cache)
+            if record.replayed { metrics.replayed(route: row, refused: record.fault != nil) }
+        }
         guard let access, plan.accessPolicy.admits(status: caller.answerStatus, faulted: record.fault != nil) else {
             return
         }
         _ = access.append { line in
             line.time = UInt64(max(0, loop.kernel.wallMilliseconds())) * 1_000_000
-            line.route = row.map { plan.routeNames[$0] } ?? 0
+            line.route = caller.route?.logName ?? 0
             line.status = UInt16(clamping: caller.answerStatus)
             line.bytesIn = caller.bytesIn - record.bytesInBefore
             line.bytesOut = caller.bytesOut - record.bytesOutBefore
@@ -254,19 +269,73 @@ final class DataLoop {
         }
     }
 
+    // MARK: - Reload
+
+    /// Takes up the next plan. Exchanges that have begun keep theirs, by their route; connections of callers go on and find the new routes
+    /// with their next request.
+    /// - Parameter sockets: one for each listener that is new, by address.
+    func take(_ next: NextPlan, sockets: [SocketAddress: Int32]) {
+        let listenersBefore = plan.listeners
+        plan = next.plan
+        limits = next.plan.limits
+        metrics = next.metrics[index]
+        pseudonym = next.plan.pseudonym
+        viaMark = Array(next.plan.pseudonym.utf8)
+        if access == nil { access = next.access.isEmpty ? nil : next.access[index] }
+        takeUpstreams()
+        takeListeners(sockets)
+        if listenersBefore.contains(where: { listener(succeeding: $0) == nil }) {
+            for caller in Array(callers.values) where listener(succeeding: caller.listener) == nil { caller.retire() }
+            for session in Array(sessions.values) where listener(succeeding: session.listener) == nil {
+                session.drain()
+            }
+        }
+        // Callers that are there already came when nobody counted.
+        if census == nil { census = next.census }
+    }
+
+    /// Connections to upstreams that go on stay; those of the others end when their exchange does.
+    private func takeUpstreams() {
+        let staying = plan.edition.upstreamNumbers
+        for (number, group) in groups.enumerated() where group != nil && !staying.contains(number) { group?.retire() }
+        while groups.count < plan.upstreamRoom { groups.append(nil) }
+    }
+
+    private func takeListeners(_ sockets: [SocketAddress: Int32]) {
+        for listener in plan.listeners {
+            if let acceptor = acceptors.first(where: { $0.plan.address == listener.address }) {
+                acceptor.plan = listener
+            } else if let descriptor = sockets[listener.address], !listen(listener, descriptor: descriptor) {
+                events.error("cannot watch a new listener", [LogField("address", .name(listener.text))])
+            }
+        }
+        for acceptor in acceptors where acceptor.plan.edition !== plan.edition {
+            acceptor.acceptWhatWaits()
+            loop.close(acceptor)
+        }
+        acceptors.removeAll { $0.plan.edition !== plan.edition }
+    }
+
+    /// What stands at the same address in the plan of now.
+    func listener(succeeding listener: ListenerPlan) -> ListenerPlan? {
+        plan.listeners.first { $0.continues(listener) }
+    }
+
     // MARK: - Ending
 
     private var drained: (() -> Void)?
 
-    /// Takes no new callers, closes those that are idle, and calls `completion` when the last exchange is over.
+    /// Takes no new callers, tells those that it has to leave, and calls `completion` when the last one has.
     func drain(completion: @escaping () -> Void) {
-        isDraining = true
-        for acceptor in acceptors { loop.close(acceptor) }
-        acceptors.removeAll()
-        for caller in Array(callers.values) where caller.stage == .reading && caller.start == caller.end {
-            caller.beginClosing()
+        for acceptor in acceptors {
+            // Their callers are connected as far as they know; closing would reset them.
+            acceptor.acceptWhatWaits()
+            loop.close(acceptor)
         }
-        for arrival in Array(arrivals.values) where arrival.isIdle { arrival.close() }
+        acceptors.removeAll()
+        isDraining = true
+        for caller in Array(callers.values) { caller.retire() }
+        for arrival in Array(arrivals.values) { arrival.retire() }
         for session in Array(sessions.values) { session.drain() }
         // Only now: callers that close at once must not end the drain before the others are looked at.
         drained = completion

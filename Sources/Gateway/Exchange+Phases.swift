@@ -15,6 +15,7 @@ extension CallerConnection {
     func runPhases() {
         // First of all the framing: until we know where this request ends, nothing that follows may be believed.
         if let fault = frame() { return answer(fault) }
+        if listener.edition !== data.plan.edition { renewListener() }
         // The route before admission: who is admitted is the route's word.
         if data.requestHead.targetForm == .authority { return serveConnect() }
         guard let route = findRoute() else { return serveUnmatched() }

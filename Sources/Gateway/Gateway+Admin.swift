@@ -17,6 +17,11 @@ extension Gateway {
     /// Must be called on the keeper's loop, where admin requests are answered.
     public func status() -> GatewayStatus {
         var status = keeper.assumeIsolated { $0.status() }
+        status.configuration = running.withLock { running in
+            ConfigurationStatus(
+                edition: running.edition, reloads: running.reloads, refusals: running.refusals,
+                refusal: running.refusal, needsRestart: running.needsRestart)
+        }
         let counts = metrics.snapshot()
         for (index, cell) in plan.metrics.waiters.enumerated() where index < status.identities.count {
             status.identities[index].waiting = max(0, Int(Int64(bitPattern: counts.value(cell))))

@@ -13,23 +13,30 @@ internal import Tokens
 ///
 /// `init` compiles and binds, so that every mistake is known before a thread runs; `start` lets them run.
 public final class Gateway: Sendable {
-    let plan: GatewayPlan
+    let running: Mutex<Running>
+    /// Of the process, not of the running edition.
+    let startedWith: Configuration
+    let environment: @Sendable (String) -> String?
+    let log: LogThread
+    let cache: HotCache
     let keeper: Keeper
     let keeperLoop: Loop
-    private let loops: [LoopBound<DataLoop>]
+    let loops: [LoopBound<DataLoop>]
     private let resolver: Resolver
     /// Where an operator's tasks on the store are done; nil without a store.
     let workshop: StoreWorkshop?
     let blocking: BlockingThread
-    private let store: TokenStore?
+    let store: TokenStore?
     public let metrics: MetricBoard
     public let events: EventLog
     private let phase = Atomic<UInt8>(0)
     private let seeds: Mutex<KeeperSeeds>
     let startedAt: UInt64
     let waitUntil: UInt64
-    private let secretFolders: [String]
-    private let keyWatch: ClientKeyWatch
+    /// All three are touched on the keeper's loop, once it runs.
+    private let secretWatch = Mutex<LoopBound<FolderWatch>?>(nil)
+    private let keyWatch: Mutex<ClientKeyWatch>
+    private let certificateWatch = Mutex<LoopBound<CertificateWatch>?>(nil)
     let readied = Atomic<Bool>(false)
     let adminServers = Mutex<[AdminServer]>([])
 
@@ -45,11 +52,15 @@ public final class Gateway: Sendable {
         _ configuration: Configuration, environment: @escaping @Sendable (String) -> String?, log: LogThread
     ) throws(GatewayFault) {
         events = log.events
+        self.log = log
+        self.environment = environment
+        startedWith = configuration
         let loopCount = configuration.threads ?? CPULimit.loops()
         // Untouched slots cost no memory, so there are more than a fleet of users needs.
         // A cache that cannot hold one token of the largest size would serve none.
         let cache = HotCache(
             readers: loopCount, slots: 1 << 18, byteLimit: max(configuration.limits.hotCache, 1 << 20))
+        self.cache = cache
         let identityCompiler = IdentityCompiler(
             environment: environment, secretFiles: configuration.secretFiles, persists: configuration.store.path != nil)
         var identities: [KeptIdentity] = []
@@ -59,7 +70,7 @@ public final class Gateway: Sendable {
         var compiler = GatewayCompiler(
             configuration: configuration, identities: identities, identityCompiler: identityCompiler, cache: cache,
             loops: loopCount, routeNames: log.routes, faultNames: log.faults)
-        plan = try compiler.compile()
+        let plan = try compiler.compile()
 
         let opened = try Self.openStore(configuration, environment: environment, events: log.events)
         store = opened.store
@@ -76,12 +87,14 @@ public final class Gateway: Sendable {
                 identities: identities, routes: compiler.keptRoutes, store: opened.store, storeState: opened.state,
                 markKey: opened.markKey, seed: UInt64.random(in: 0 ... .max)))
         let keeper = self.keeper
-        keyWatch = ClientKeyWatch(
-            identityCompiler.keyCatalog.all, proxies: identityCompiler.proxyCatalog.all.compactMap(\.credential),
-            loop: keeperLoop, blocking: blocking, events: log.events
-        ) { keys in keeper.assumeIsolated { $0.clientKeysChanged(keys) } }
+        keyWatch = Mutex(
+            ClientKeyWatch(
+                identityCompiler.keyCatalog.all, proxies: identityCompiler.proxyCatalog.all.compactMap(\.credential),
+                loop: keeperLoop, blocking: blocking, events: log.events
+            ) { keys in keeper.assumeIsolated { $0.clientKeysChanged(keys) } })
         metrics = MetricBoard()
-        let blocks = metrics.adopt(plan.metrics.schema, writers: loopCount)
+        let counters = plan.edition.count(plan.metrics, on: metrics, loops: loopCount)
+        let rings = configuration.log.access == .off ? [] : counters.map { _ in log.makeRing() }
         let local = LocalAddresses.snapshot()
         let census = plan.limits.perAddress.map { AddressCensus(limit: $0) }
         var loops: [LoopBound<DataLoop>] = []
@@ -92,8 +105,7 @@ public final class Gateway: Sendable {
                     LoopBound(
                         DataLoop(
                             index: index, loop: loop, plan: plan, reader: cache.makeReader(index), keeper: keeper,
-                            metrics: LoopMetrics(plan: plan.metrics, block: blocks[index]),
-                            access: configuration.log.access == .off ? nil : log.makeRing(), events: log.events,
+                            metrics: counters[index], access: rings.isEmpty ? nil : rings[index], events: log.events,
                             resolver: resolver, local: local, census: census)))
             } catch { throw GatewayFault("\(error)") }
         }
@@ -110,7 +122,13 @@ public final class Gateway: Sendable {
             }
             log.events.info("listening", [LogField("address", .name(listener.text))])
         }
-        secretFolders = FolderWatch.folders(of: configuration, environment: environment)
+        var editions = LivingEditions()
+        editions.add(plan.edition)
+        running = Mutex(
+            Running(
+                plan: plan, configuration: configuration, identityCompiler: identityCompiler, editions: editions,
+                nextRoute: compiler.numbers.next,
+                census: census, access: rings))
         startedAt = keeperLoop.kernel.now()
         let patience =
             identities.filter { $0.policy.startup == .wait }.map { $0.policy.access.acquireTimeout }.max() ?? 0
@@ -131,15 +149,13 @@ public final class Gateway: Sendable {
             return seeds
         }
         let loops = self.loops
-        let keyWatch = self.keyWatch
-        _ = keeperLoop.post {
-            keyWatch.begin()
+        _ = keeperLoop.post { [self] in
+            keyWatch.withLock { $0 }.begin()
             keeper.assumeIsolated { $0.takeUp(seeds, for: loops) }
         }
-        watchSecrets()
+        watchSecrets(FolderWatch.folders(of: startedWith, environment: environment))
         watchAddresses()
-        let watch = CertificateWatch(plan.listeners, loop: keeperLoop, blocking: keeper.blocking, events: events)
-        watch.start()
+        watchCertificates(of: plan.listeners)
         do {
             let keeperLoop = self.keeperLoop
             _ = try WorkerThread(name: "keeper") { keeperLoop.run() }
@@ -153,14 +169,19 @@ public final class Gateway: Sendable {
 
     /// A changed secret takes effect at once, without a request that meets the old one. Best effort: without inotify the next request that
     /// needs the secret finds the change.
-    private func watchSecrets() {
+    func watchSecrets(_ folders: [String]) {
         let keeper = self.keeper
-        guard let watch = FolderWatch(loop: keeperLoop, folders: secretFolders) else { return }
-        let keyWatch = self.keyWatch
-        watch.changed = {
+        let next = FolderWatch(loop: keeperLoop, folders: folders)
+        next?.changed = { [self] in
             keeper.assumeIsolated { $0.secretsMayHaveChanged() }
-            keyWatch.look()
+            keyWatch.withLock { $0 }.look()
         }
+        let bound = next.map { LoopBound($0) }
+        let last = secretWatch.withLock { watch in
+            defer { watch = bound }
+            return watch
+        }
+        if let last { keeperLoop.close(last.value) }
     }
 
     private func watchAddresses() {
@@ -172,6 +193,34 @@ public final class Gateway: Sendable {
         }
         if !watch.begin() { events.warn("addresses that are added later do not count as local") }
     }
+
+    func watchCertificates(of listeners: [ListenerPlan]) {
+        let next = CertificateWatch(listeners, loop: keeperLoop, blocking: keeper.blocking, events: events)
+        let bound = LoopBound(next)
+        let last = certificateWatch.withLock { watch in
+            defer { watch = bound }
+            return watch
+        }
+        last?.value.end()
+        next.start()
+    }
+
+    /// On the keeper's loop: the certificates of another configuration, of which some may have changed while it was read.
+    func watchKeys(of compiler: IdentityCompiler) {
+        let keeper = self.keeper
+        let next = ClientKeyWatch(
+            compiler.keyCatalog.all, proxies: compiler.proxyCatalog.all.compactMap(\.credential), loop: keeperLoop,
+            blocking: keeper.blocking, events: events
+        ) { keys in keeper.assumeIsolated { $0.clientKeysChanged(keys) } }
+        keyWatch.withLock { watch in
+            watch.end()
+            watch = next
+        }
+        next.begin()
+        next.look()
+    }
+
+    var plan: GatewayPlan { running.withLock { $0.plan } }
 
     /// Addresses that are listened on, as configured.
     public var addresses: [String] { plan.listeners.map(\.text) }

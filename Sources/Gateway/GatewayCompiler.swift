@@ -8,7 +8,8 @@ internal import TLS
 internal import Telemetry
 internal import Tokens
 
-/// Turns a checked configuration into the plans of the loops and the keeper's first state. Runs before any thread does.
+/// Turns a checked configuration into the plans of the loops and the keeper's first state. Runs before any thread does, or, for a reload,
+/// on the main thread beside them: then what it may touch of theirs is what `Predecessor` says.
 struct GatewayCompiler {
     let configuration: Configuration
     let identities: [KeptIdentity]
@@ -17,7 +18,10 @@ struct GatewayCompiler {
     let loops: Int
     let routeNames: NameTable
     let faultNames: NameTable
+    let predecessor: Predecessor
+    let edition: Edition
 
+    private(set) var numbers: RouteNumbers
     private(set) var upstreams: [UpstreamPlan] = []
     private(set) var routes: [RoutePlan] = []
     private(set) var keptRoutes: [KeptRoute] = []
@@ -26,8 +30,12 @@ struct GatewayCompiler {
 
     init(
         configuration: Configuration, identities: [KeptIdentity], identityCompiler: IdentityCompiler, cache: HotCache,
-        loops: Int, routeNames: NameTable, faultNames: NameTable
+        loops: Int, routeNames: NameTable, faultNames: NameTable, predecessor: Predecessor? = nil
     ) {
+        let predecessor = predecessor ?? .none(cache)
+        self.predecessor = predecessor
+        edition = Edition(number: predecessor.edition + 1)
+        numbers = RouteNumbers(after: predecessor.routes, next: predecessor.nextRoute)
         self.configuration = configuration
         self.identities = identities
         self.identityCompiler = identityCompiler
@@ -51,12 +59,14 @@ struct GatewayCompiler {
         }
         var faults: [Fault.Kind: UInt16] = [:]
         for kind in Fault.Kind.allCases { faults[kind] = faultNames.intern(kind.rawValue) }
+        edition.upstreamNumbers = Set(upstreams.map(\.index))
         return GatewayPlan(
-            routes: routes,
-            listeners: try ListenerCompiler(configuration: configuration, environment: identityCompiler.environment)
-                .compile(routes), upstreams: upstreams, limits: limits(), pseudonym: pseudonym,
-            accessPolicy: accessPolicy(), routeNames: routes.map { routeNames.intern($0.name) }, faultNames: faults,
-            metrics: metrics)
+            edition: edition, routes: routes,
+            listeners: try ListenerCompiler(
+                configuration: configuration, environment: identityCompiler.environment, edition: edition,
+                earlier: predecessor.listeners
+            ).compile(routes), upstreams: upstreams, limits: limits(), pseudonym: pseudonym,
+            accessPolicy: accessPolicy(), faultNames: faults, metrics: metrics)
     }
 
     private static func hostName() -> String {
@@ -70,13 +80,21 @@ struct GatewayCompiler {
     private func limits() -> DataLimits {
         let limits = configuration.limits
         let connections = limits.connections ?? max(64, (Hardening.descriptorLimit - 256) / 2)
-        return DataLimits(
+        var result = DataLimits(
             connections: max(1, connections / loops), headerSize: limits.headerSize,
             heads: HeadLimits(headSize: limits.headerSize, fields: limits.headers, target: limits.targetSize),
             bodySize: limits.bodySize.map { UInt64($0) } ?? .max,
             headTimeout: UInt64(clamping: limits.headTimeout.wholeNanoseconds), leastRate: limits.minRate,
             waiters: max(1, limits.waiters / loops),
             largeBytes: max(1 << 20, limits.replayMemory / loops), perAddress: limits.connectionsPerAddress)
+        // The loops' memory was laid out for these.
+        if let running = predecessor.limits {
+            result.connections = running.connections
+            result.headerSize = running.headerSize
+            result.heads = running.heads
+            result.largeBytes = running.largeBytes
+        }
+        return result
     }
 
     private func accessPolicy() -> AccessPolicy {
@@ -112,7 +130,7 @@ struct GatewayCompiler {
         let isTokenless = plan?.isTokenless == true
         if isTokenless { identity = nil }
         let carried = isTokenless ? nil : plan
-        let kept = keptRoute(route, index: index, to: to, identity: identity, upstream: upstream)
+        let kept = keptRoute(route, to: to, identity: identity, upstream: upstream)
         keptRoutes.append(kept)
         var slot: Slot?
         if let identity, identity.policy.kind != .challengeDriven {
@@ -120,8 +138,9 @@ struct GatewayCompiler {
         }
         routes.append(
             RoutePlan(
-                index: index, name: route.name, matches: match(of: route), admission: try admission(of: route, to: to),
-                upstream: upstream, pathPrefix: to.pathPrefix,
+                index: index, number: kept.number, edition: edition, name: route.name,
+                logName: routeNames.intern(route.name), matches: match(of: route),
+                admission: try admission(of: route, to: to), upstream: upstream, pathPrefix: to.pathPrefix,
                 edits: try edits(of: route, to: to, plan: carried, pseudonym: pseudonym),
                 answerEdits: answerEdits(of: route, to: to), identity: plan, injection: injection(of: route, carried),
                 forwarding: forwarding(of: route), answerNotes: answerNotes(of: route), slot: slot,
@@ -134,8 +153,8 @@ struct GatewayCompiler {
                 idleTimeout: UInt64(clamping: route.timeouts.idle.wholeNanoseconds)))
     }
 
-    private func keptRoute(
-        _ route: ConfiguredRoute, index: Int, to: Upstream, identity: KeptIdentity?, upstream: UpstreamPlan
+    private mutating func keptRoute(
+        _ route: ConfiguredRoute, to: Upstream, identity: KeptIdentity?, upstream: UpstreamPlan
     ) -> KeptRoute {
         var scopes = route.scopes
         if scopes.isEmpty, let identity { scopes = configuration.identity(named: identity.plan.name)?.scopes ?? [] }
@@ -146,8 +165,8 @@ struct GatewayCompiler {
             bindsToURL = webgate.tokenScope == .url
             agent = webgate.userAgentPrefix + (webgate.userAgentPrefix.contains("/") ? "" : "/1.0")
         }
-        return KeptRoute(
-            index: index, name: route.name, origin: Tokens.Origin(to.origin), originText: upstream.origin,
+        let made = KeptRoute(
+            number: 0, name: route.name, origin: Tokens.Origin(to.origin), originText: upstream.origin,
             identity: identity,
             wanted: Wanted(
                 scopes: scopes, audience: route.audience.map { [$0] } ?? [],
@@ -155,10 +174,15 @@ struct GatewayCompiler {
                 challenge: nil, upstreamOrigin: upstream.origin),
             scopes: ScopeSet(scopes.map { ByteString($0) }), audience: route.audience.map { ByteString($0) },
             resource: route.resource.map { ByteString($0) }, realm: route.realm.map { Realm(ByteString($0)) },
-            published: driven ? Published(nil, in: cache.epochs) : nil, bindsToURL: bindsToURL,
+            published: nil, bindsToURL: bindsToURL,
             waiters: configuration.limits.waiters, upstream: upstream, pathPrefix: to.pathPrefix, probeAgent: agent,
             scoutPatience: UInt64(
                 clamping: (route.timeouts.connect + route.timeouts.response + .seconds(5)).wholeNanoseconds))
+        let (number, earlier) = numbers.number(of: made)
+        made.number = number
+        // What has been learned goes on under the same number: the loops of old and new read the same table.
+        if driven { made.published = earlier?.published ?? Published(nil, in: cache.epochs) }
+        return made
     }
 
     private mutating func fixedSlot(of route: KeptRoute, identity: KeptIdentity, realm: Realm) throws(GatewayFault)
@@ -166,7 +190,7 @@ struct GatewayCompiler {
     {
         guard let key = route.key(of: realm) else { throw GatewayFault("route \(route.name): no key") }
         if let known = fixedKeys[key] { return known.slot }
-        guard let slot = cache.allocateSlot() else { throw GatewayFault("more tokens than the hot cache has slots") }
+        guard let slot = predecessor.slot(key) else { throw GatewayFault("more tokens than the hot cache has slots") }
         fixedKeys[key] = (slot, identity, route.wanted)
         return slot
     }
@@ -177,7 +201,7 @@ struct GatewayCompiler {
     private mutating func upstream(of route: ConfiguredRoute, _ to: Upstream) throws(GatewayFault) -> UpstreamPlan {
         let endpoints = try to.addresses.map { endpoint throws(GatewayFault) in try place(endpoint, of: route) }
         let plan = UpstreamPlan(
-            index: upstreams.count, origin: "\(to.origin)", host: to.origin.host, port: to.origin.port,
+            index: freeUpstreamNumber(), origin: "\(to.origin)", host: to.origin.host, port: to.origin.port,
             usesTLS: to.origin.scheme == .https, protocols: protocols(of: route),
             serverName: route.tls.serverName ?? to.origin.host,
             proxy: route.proxy.map { identityCompiler.proxy($0) },
@@ -188,8 +212,19 @@ struct GatewayCompiler {
             connectTimeout: UInt64(clamping: route.timeouts.connect.wholeNanoseconds),
             idleTimeout: UInt64(clamping: route.timeouts.idle.wholeNanoseconds))
         if let same = upstreams.first(where: { $0.reaches(sameAs: plan) }) { return same }
-        upstreams.append(plan)
-        return plan
+        // Of the running plan, so that its connections go on.
+        let chosen = predecessor.upstreams.first { $0.reaches(sameAs: plan) } ?? plan
+        upstreams.append(chosen)
+        return chosen
+    }
+
+    /// Numbers stay small, because the loops' tables are indexed by them, and are not given out while anybody may still mean another one.
+    private func freeUpstreamNumber() -> Int {
+        var number = 0
+        while predecessor.upstreamNumbers.contains(number) || upstreams.contains(where: { $0.index == number }) {
+            number += 1
+        }
+        return number
     }
 
     private func protocols(of route: ConfiguredRoute) -> UpstreamPlan.Protocols {

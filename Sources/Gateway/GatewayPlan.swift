@@ -3,6 +3,7 @@ internal import Telemetry
 
 /// A configuration as the loops need it: compiled once, immutable, shared.
 final class GatewayPlan: Sendable {
+    let edition: Edition
     let routes: [RoutePlan]
     let listeners: [ListenerPlan]
     let upstreams: [UpstreamPlan]
@@ -10,26 +11,38 @@ final class GatewayPlan: Sendable {
     /// Our name in `Via` and `Proxy-Status`.
     let pseudonym: String
     let accessPolicy: AccessPolicy
-    /// Indices of the log's names: by route, and by kind of fault.
-    let routeNames: [UInt16]
+    /// Numbers of the log's names.
     let faultNames: [Fault.Kind: UInt16]
     let metrics: MetricPlan
 
     init(
-        routes: [RoutePlan], listeners: [ListenerPlan], upstreams: [UpstreamPlan], limits: DataLimits,
-        pseudonym: String,
-        accessPolicy: AccessPolicy, routeNames: [UInt16], faultNames: [Fault.Kind: UInt16], metrics: MetricPlan
+        edition: Edition, routes: [RoutePlan], listeners: [ListenerPlan], upstreams: [UpstreamPlan], limits: DataLimits,
+        pseudonym: String, accessPolicy: AccessPolicy, faultNames: [Fault.Kind: UInt16], metrics: MetricPlan
     ) {
+        self.edition = edition
         self.routes = routes
         self.listeners = listeners
         self.upstreams = upstreams
         self.limits = limits
         self.pseudonym = pseudonym
         self.accessPolicy = accessPolicy
-        self.routeNames = routeNames
         self.faultNames = faultNames
         self.metrics = metrics
     }
+}
+
+extension GatewayPlan {
+    /// How long a table by upstream number has to be.
+    var upstreamRoom: Int { (upstreams.map(\.index).max() ?? -1) + 1 }
+}
+
+/// What every loop takes up at a reload. Indexed by loop where it is a list.
+struct NextPlan: Sendable {
+    let plan: GatewayPlan
+    let metrics: [LoopMetrics]
+    /// Empty where access records were never and are not asked for.
+    let access: [AccessRing]
+    let census: AddressCensus?
 }
 
 /// Bounds of one loop.

@@ -7,6 +7,7 @@ public struct GatewayStatus: Sendable {
     public var restoredTokens: Int
     public var routes: [RouteStatus]
     public var certificates: [CertificateStatus] = []
+    public var configuration = ConfigurationStatus()
 }
 
 /// A certificate that a listener shows.
@@ -15,6 +16,18 @@ public struct CertificateStatus: Sendable {
     public var file: String
     /// Seconds since 1970.
     public var notAfter: Int64
+}
+
+/// Which configuration runs, and whether it is the one that was last asked for.
+public struct ConfigurationStatus: Sendable {
+    /// 1 at start, one more with every reload.
+    public var edition = 1
+    public var reloads = 0
+    public var refusals = 0
+    /// Why the last reload changed nothing; nil when it took effect.
+    public var refusal: String?
+    /// Keys whose new value counts from the next start on.
+    public var needsRestart: [String] = []
 }
 
 public struct IdentityStatus: Sendable {

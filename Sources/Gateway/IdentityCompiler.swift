@@ -10,8 +10,8 @@ struct IdentityCompiler {
     let environment: @Sendable (String) -> String?
     let secretFiles: SecretFilePolicy
     let persists: Bool
-    let keyCatalog = ClientKeyCatalog()
-    let proxyCatalog = ProxyCatalog()
+    var keyCatalog = ClientKeyCatalog()
+    var proxyCatalog = ProxyCatalog()
 
     func compile(_ identity: ConfiguredIdentity, index: Int) throws(GatewayFault) -> KeptIdentity {
         let handshake = try handshake(of: identity, statuses: nil)

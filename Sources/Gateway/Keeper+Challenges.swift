@@ -41,8 +41,9 @@ extension Keeper {
 
     /// A request whose realm is not known, or whose token has to be fetched with a challenge.
     func cold(_ request: ParkedRequest) {
-        let route = routes[request.route]
-        guard let identity = route.identity else { return answer(request.ticket, .fault(Fault(.internalFault))) }
+        guard let route = routesByNumber[request.route], let identity = route.identity else {
+            return answer(request.ticket, .fault(Fault(.internalFault)))
+        }
         noticeSecrets(of: identity) { $0.cold(request, route, identity) }
     }
 
@@ -92,7 +93,7 @@ extension Keeper {
     // MARK: - Scouts
 
     func left(_ ticket: Ticket) {
-        for route in routes where !route.scouts.isEmpty {
+        for route in routesByNumber.values where !route.scouts.isEmpty {
             perform(route.scouts.left(.init(loop: ticket.loop, number: ticket.number)), on: route)
         }
         for token in tokens.values {
@@ -104,13 +105,13 @@ extension Keeper {
     }
 
     func foundOpen(_ ticket: Ticket) {
-        for route in routes where !route.scouts.isEmpty {
+        for route in routesByNumber.values where !route.scouts.isEmpty {
             perform(route.scouts.answeredWithoutChallenge(.init(loop: ticket.loop, number: ticket.number)), on: route)
         }
     }
 
     func scoutFailed(_ ticket: Ticket) {
-        for route in routes where !route.scouts.isEmpty {
+        for route in routesByNumber.values where !route.scouts.isEmpty {
             perform(route.scouts.failed(.init(loop: ticket.loop, number: ticket.number)), on: route)
         }
         for token in tokens.values where token.probation != nil {
@@ -153,8 +154,10 @@ extension Keeper {
     // MARK: - Challenges
 
     func challenged(_ report: ChallengeOfRequest) {
-        let route = routes[report.route]
-        guard let identity = route.identity else { return }
+        guard let route = routesByNumber[report.route], let identity = route.identity else {
+            if let ticket = report.ticket { answer(ticket, .pass) }
+            return
+        }
         let token: KeptToken?
         switch identity.policy.kind {
         case .challengeDriven:

@@ -159,7 +159,7 @@ extension Keeper {
     /// its predecessor is dead from now on.
     private func commitSession(_ key: SessionKey, _ generation: UInt64, on lane: KeptLane) {
         guard let session = lane.arriving, session.generation == generation,
-            let identity = identities.first(where: { $0.digest == key.digest })
+            let identity = identity(of: key.digest)
         else { return }
         sessions[key] = session
         lane.failures[key] = nil
@@ -210,7 +210,7 @@ extension Keeper {
         guard var session = sessions[key] else { return }
         session.material.refreshToken = nil
         guard session.material.isLive(at: now), !session.material.bytes.isEmpty,
-            let identity = identities.first(where: { $0.digest == key.digest })
+            let identity = identity(of: key.digest)
         else {
             sessions[key] = nil
             return deleteSessionRow(key)
@@ -222,7 +222,7 @@ extension Keeper {
     /// Rule 9: the outcome of an older epoch is not used, but the issuer has replaced the refresh token all the same.
     private func discardSession(of token: FlightToken, isRevoked: Bool, on lane: KeptLane) {
         guard let session = lane.arriving, session.material.refreshToken != nil,
-            let identity = identities.first(where: { $0.digest == token.standing.digest })
+            let identity = identity(of: token.standing.digest)
         else { return }
         guard !isRevoked else { return revoke(session.material, of: identity) }
         var material = session.material

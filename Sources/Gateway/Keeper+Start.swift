@@ -42,8 +42,10 @@ extension Keeper {
     }
 
     /// Gets the tokens that nobody has to ask for: fixed credentials, and identities that start with `wait` or `required`.
-    func warmUp() {
-        for token in tokens.values {
+    func warmUp() { warmUp(Array(tokens.values), routes) }
+
+    func warmUp(_ tokens: [KeptToken], _ routes: [KeptRoute]) {
+        for token in tokens {
             switch token.identity.policy.kind {
             case .fixed, .basic: loadFixed(token)
             case .proactive, .challengeDriven:

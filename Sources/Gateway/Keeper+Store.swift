@@ -27,6 +27,7 @@ extension Keeper {
     // MARK: - Commits
 
     func commit(_ token: KeptToken, generation: UInt64) {
+        guard !token.isRetired else { return settleCommit(of: token, generation, succeeded: true) }
         guard let store, let landing = token.landing, landing.generation == generation,
             let grant = token.machine.landingGrant
         else { return settleCommit(of: token, generation, succeeded: storeState == .none) }
@@ -139,7 +140,7 @@ extension Keeper {
     }
 
     /// A table belongs to what was learned, not to the route's name: upstream, identity and the slice of the key that the route fixes.
-    private func tableKey(of route: KeptRoute, _ identity: KeptIdentity) -> [UInt8] {
+    func tableKey(of route: KeptRoute, _ identity: KeptIdentity) -> [UInt8] {
         route.key(of: Realm(ByteString(route.bindsToURL ? "url" : "realm"))).map(KeyCodec.encode)
             ?? identity.digest.bytes
     }

@@ -21,8 +21,12 @@ actor Keeper: KeeperInbox {
     let resolver: Resolver
     nonisolated let blocking: any BlockingWork
     let buffers: LoopBuffers
-    let identities: [KeptIdentity]
-    let routes: [KeptRoute]
+    /// As configured, in that order. Changed by a reload only.
+    var identities: [KeptIdentity]
+    var routes: [KeptRoute]
+    /// These, and those of editions that still may have exchanges.
+    var routesByNumber: [Int: KeptRoute]
+    var retiring = Retiring()
     var tokens: [AccessKey: KeptToken] = [:]
     var tokensBySlot: [Slot: KeptToken] = [:]
     var issuers: [IssuerKey: UpstreamGroup] = [:]
@@ -78,6 +82,7 @@ actor Keeper: KeeperInbox {
         buffers = LoopBuffers(blocks: 256, largeLimit: 8 << 20, scratchSize: 64 * 1024)
         identities = parts.identities
         routes = parts.routes
+        routesByNumber = Dictionary(uniqueKeysWithValues: parts.routes.map { ($0.number, $0) })
         store = parts.store
         storeState = parts.storeState
         markKey = parts.markKey.key
@@ -284,36 +289,38 @@ actor Keeper: KeeperInbox {
 /// A route as the keeper holds it.
 /// Touched on the keeper's loop only.
 final class KeptRoute: @unchecked Sendable {
-    let index: Int
+    /// As in `RoutePlan`. Set when it is compiled.
+    var number: Int
     let name: String
     let origin: Origin
     let originText: String
-    let identity: KeptIdentity?
-    let wanted: Wanted
+    private(set) var identity: KeptIdentity?
+    private(set) var wanted: Wanted
     let scopes: ScopeSet
     let audience: ByteString?
     let resource: ByteString?
     let realm: Realm?
-    let published: Published<LearnedSnapshot>?
+    /// Set when it is compiled.
+    var published: Published<LearnedSnapshot>?
     /// Tokens are bound to one URL instead of the whole realm (`token_scope: url`).
     let bindsToURL: Bool
-    let upstream: UpstreamPlan
+    private(set) var upstream: UpstreamPlan
     let pathPrefix: String
     /// The User-Agent that makes the upstream challenge.
-    let probeAgent: String
+    private(set) var probeAgent: String
     var table: LearnedTable
     var scouts: ScoutMachine
     var alarm: Alarm?
     /// Nanoseconds after which a scout that has not been heard of counts as lost.
-    let scoutPatience: UInt64
+    private(set) var scoutPatience: UInt64
 
     init(
-        index: Int, name: String, origin: Origin, originText: String, identity: KeptIdentity?, wanted: Wanted,
+        number: Int, name: String, origin: Origin, originText: String, identity: KeptIdentity?, wanted: Wanted,
         scopes: ScopeSet, audience: ByteString?, resource: ByteString?, realm: Realm?,
         published: Published<LearnedSnapshot>?, bindsToURL: Bool, waiters: Int, upstream: UpstreamPlan,
         pathPrefix: String, probeAgent: String, scoutPatience: UInt64
     ) {
-        self.index = index
+        self.number = number
         self.name = name
         self.origin = origin
         self.originText = originText
@@ -331,6 +338,15 @@ final class KeptRoute: @unchecked Sendable {
         self.probeAgent = probeAgent
         self.scoutPatience = scoutPatience
         scouts = ScoutMachine(limit: waiters)
+    }
+
+    /// Takes what may differ between two that are the same. The table and who waits for it stay.
+    func take(_ next: KeptRoute, identity: KeptIdentity?) {
+        self.identity = identity
+        wanted = next.wanted
+        upstream = next.upstream
+        probeAgent = next.probeAgent
+        scoutPatience = next.scoutPatience
     }
 
     func key(of realm: Realm) -> AccessKey? {

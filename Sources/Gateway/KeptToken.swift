@@ -38,6 +38,8 @@ final class KeptToken: @unchecked Sendable {
     var claimant: SessionMachine.Claimant?
     var alarm: Alarm?
     var grants: UInt64 = 0
+    /// No configured route leads to it; it serves exchanges that began when one did, and is not stored.
+    var isRetired = false
     var lastFailure: String?
     /// Where the last failure was a secret of ours and not the issuer.
     var secretFault: Fault.Kind?
@@ -59,9 +61,9 @@ final class KeptToken: @unchecked Sendable {
 /// An identity as the keeper holds it.
 /// Touched on the keeper's loop only.
 final class KeptIdentity: @unchecked Sendable {
-    let plan: IdentityPlan
+    private(set) var plan: IdentityPlan
     let digest: IdentityDigest
-    let policy: IdentityPolicy
+    private(set) var policy: IdentityPolicy
     /// Whose account is locked when a password is wrong; nil for schemes without one.
     let account: Account?
     /// Where its session and durable material come from; nil for schemes that have none.
@@ -95,6 +97,19 @@ final class KeptIdentity: @unchecked Sendable {
         self.policy = policy
         self.account = account
         self.issuer = issuer
+    }
+
+    /// Whether the other is the same one to its issuer, whatever it is called.
+    func isSame(as other: KeptIdentity) -> Bool {
+        digest == other.digest && account == other.account && issuer == other.issuer
+            && policy.kind == other.policy.kind
+    }
+
+    /// Takes name, policy, network and the places of secrets. Material, marks and epoch stay.
+    func take(_ next: KeptIdentity) {
+        plan = next.plan
+        policy = next.policy
+        probe = next.probe
     }
 
     var standing: Standing { Standing(digest: digest, secretVersion: secretVersion, epoch: epoch) }

@@ -7,6 +7,9 @@ internal import TLS
 struct ListenerCompiler {
     let configuration: Configuration
     let environment: @Sendable (String) -> String?
+    let edition: Edition
+    /// Listeners of the running plan.
+    let earlier: [ListenerPlan]
 
     /// Listeners that a route names, in the order in which routes name them.
     func compile(_ routes: [RoutePlan]) throws(GatewayFault) -> [ListenerPlan] {
@@ -37,12 +40,11 @@ struct ListenerCompiler {
                     },
                     proxyProtocol: listener.flatMap { proxyProtocol(of: $0) },
                     forwardedFrom: (listener?.forwardedFrom ?? []).compactMap { AddressRange($0) },
-                    connections: listener?.connections,
-                    protocols: protocols(of: listener),
+                    places: places(of: listener, at: address), protocols: protocols(of: listener),
                     forward: try listener.map { listener throws(GatewayFault) in
                         try forward(of: listener, tickets: tickets)
                     }
-                        ?? ForwardPlan()))
+                        ?? ForwardPlan(), edition: edition))
         }
         return plans
     }
@@ -77,6 +79,13 @@ struct ListenerCompiler {
         return plan
     }
 
+    /// Callers of the running plan's listener keep their places. Where their number has changed they give them back to the count of old.
+    private func places(of listener: Listener?, at address: SocketAddress) -> ListenerPlaces? {
+        guard let count = listener?.connections else { return nil }
+        let running = earlier.first { $0.address == address }?.places
+        return running?.count == count ? running : ListenerPlaces(count)
+    }
+
     private func protocols(of listener: Listener?) -> [ApplicationProtocol] {
         let versions: [Listener.HTTPVersion] = listener?.http ?? [.http1, .http2]
         return versions.map { $0 == .http2 ? .http2 : .http1 }
@@ -109,7 +118,8 @@ struct ListenerCompiler {
 public func checkCertificates(
     of configuration: Configuration, environment: @escaping @Sendable (String) -> String?
 ) -> [Diagnostic] {
-    let compiler = ListenerCompiler(configuration: configuration, environment: environment)
+    let compiler = ListenerCompiler(
+        configuration: configuration, environment: environment, edition: Edition(number: 0), earlier: [])
     let now = Int64(time(nil))
     var diagnostics: [Diagnostic] = []
     for listener in configuration.listeners {

@@ -3,9 +3,13 @@ internal import Synchronization
 /// Connections that one listener may hold, over all loops (`listeners.NAME.connections`). Touched when a connection comes and goes, never
 /// while a request is served.
 final class ListenerPlaces: Sendable {
+    let count: Int
     private let left: Atomic<Int>
 
-    init(_ count: Int) { left = Atomic(count) }
+    init(_ count: Int) {
+        self.count = count
+        left = Atomic(count)
+    }
 
     /// - Returns: false when all are taken.
     func take() -> Bool {

@@ -19,12 +19,14 @@ final class ListenerPlan: Sendable {
     /// At least one.
     let protocols: [ApplicationProtocol]
     let forward: ForwardPlan
+    /// Nil for listeners that no configuration's routes stand behind.
+    let edition: Edition?
 
     init(
         index: Int, address: SocketAddress, text: String, isUnix: Bool, isLoopback: Bool, routes: [RoutePlan],
         tls: ListenerTLS? = nil, proxyProtocol: ProxyProtocolPlan? = nil, forwardedFrom: [AddressRange] = [],
-        connections: Int? = nil,
-        protocols: [ApplicationProtocol] = [.http1], forward: ForwardPlan = ForwardPlan()
+        places: ListenerPlaces? = nil, protocols: [ApplicationProtocol] = [.http1],
+        forward: ForwardPlan = ForwardPlan(), edition: Edition? = nil
     ) {
         self.index = index
         self.address = address
@@ -35,15 +37,22 @@ final class ListenerPlan: Sendable {
         self.tls = tls
         self.proxyProtocol = proxyProtocol
         self.forwardedFrom = forwardedFrom
-        places = connections.map { ListenerPlaces($0) }
+        self.places = places
         self.protocols = protocols
         self.forward = forward
         needsArrival = tls != nil || proxyProtocol != nil || protocols == [.http2] || forward.mode == .transparent
+        self.edition = edition
     }
 
     /// Something stands before the first request: a header or a handshake. Which protocol a caller speaks in clear text is seen by its
     /// first line, where HTTP/1.1 is served too.
     let needsArrival: Bool
+
+    /// Whether a connection that came to one may go on with the routes of the other: what was asked of it at its beginning is the same.
+    func continues(_ earlier: ListenerPlan) -> Bool {
+        address == earlier.address && (tls == nil) == (earlier.tls == nil)
+            && (proxyProtocol == nil) == (earlier.proxyProtocol == nil)
+    }
 
     func speaks(_ version: ApplicationProtocol) -> Bool { protocols.contains(version) }
 }

@@ -70,6 +70,10 @@ final class ProxyCredential: Sendable {
 /// Every proxy of a configuration.
 final class ProxyCatalog: Sendable {
     private let plans = Mutex<[ProxyPlan]>([])
+    private let earlier: [ProxyPlan]
+
+    /// - Parameter running: whose plans go on where the settings are the same.
+    init(after running: ProxyCatalog? = nil) { earlier = running?.all ?? [] }
 
     var all: [ProxyPlan] { plans.withLock { $0 } }
 
@@ -78,6 +82,10 @@ final class ProxyCatalog: Sendable {
         _ settings: OutgoingProxy, environment: @escaping @Sendable (String) -> String?, policy: SecretFilePolicy
     ) -> ProxyPlan {
         if let known = all.first(where: { $0.settings == settings }) { return known }
+        if let known = earlier.first(where: { $0.settings == settings }) {
+            plans.withLock { $0.append(known) }
+            return known
+        }
         var credential: ProxyCredential?
         if let username = settings.username, let password = settings.password {
             credential = ProxyCredential(username: username) {

@@ -6,8 +6,14 @@ internal import Tokens
 
 /// A route as the data path needs it: compiled from the configuration once, immutable, shared by all loops.
 final class RoutePlan: Sendable {
+    /// Position in its plan.
     let index: Int
+    /// Names the route in mail to the keeper, over reloads; never given to another one.
+    let number: Int
+    let edition: Edition
     let name: String
+    /// Number of the name in access records.
+    let logName: UInt16
     let matches: RouteMatch
     let admission: Admission
     let upstream: UpstreamPlan
@@ -42,8 +48,8 @@ final class RoutePlan: Sendable {
     let idleTimeout: UInt64
 
     init(
-        index: Int, name: String, matches: RouteMatch, admission: Admission, upstream: UpstreamPlan, pathPrefix: String,
-        edits: RequestEdits,
+        index: Int, number: Int, edition: Edition, name: String, logName: UInt16, matches: RouteMatch,
+        admission: Admission, upstream: UpstreamPlan, pathPrefix: String, edits: RequestEdits,
         answerEdits: ResponseEdits, identity: IdentityPlan?, injection: Injection?, forwarding: ForwardedHop,
         answerNotes: AnswerNotes, slot: Slot?,
         learned: Published<LearnedSnapshot>?, bindsToURL: Bool,
@@ -52,7 +58,10 @@ final class RoutePlan: Sendable {
         passesFinalRefusal: Bool, answerTimeout: UInt64, idleTimeout: UInt64
     ) {
         self.index = index
+        self.number = number
+        self.edition = edition
         self.name = name
+        self.logName = logName
         self.matches = matches
         self.admission = admission
         self.upstream = upstream

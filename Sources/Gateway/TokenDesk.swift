@@ -83,7 +83,7 @@ final class TokenDesk {
         guard admitWaiter(caller), let route = caller.route else { return }
         let ticket = park(caller)
         let request = ParkedRequest(
-            ticket: ticket, route: route.index, slot: route.slot, path: Array(caller.heldPath),
+            ticket: ticket, route: route.number, slot: route.slot, path: Array(caller.heldPath),
             method: Array(caller.heldMethod),
             isReplayable: caller.exchange.replay == .once
                 && (caller.exchange.body == .none || caller.retainsBody || caller.caution.way != .send),
@@ -118,13 +118,13 @@ final class TokenDesk {
     private func count(_ caller: CallerConnection) {
         guard caller.countedAt == nil, let identity = caller.route?.identity?.index else { return }
         caller.countedAt = identity
-        data.metrics.waitBegan(identity: identity)
+        data.count(for: caller.route) { $0.waitBegan(identity: identity) }
     }
 
     private func uncount(_ caller: CallerConnection) {
         guard let identity = caller.countedAt else { return }
         caller.countedAt = nil
-        data.metrics.waitEnded(identity: identity)
+        data.count(for: caller.route) { $0.waitEnded(identity: identity) }
     }
 
     /// The caller's exchange no longer waits, whatever it waited for. Safe to call when it does not.
@@ -165,7 +165,7 @@ final class TokenDesk {
             caller.scoutTicket = 0
         }
         let report = ChallengeOfRequest(
-            ticket: ticket, scout: scout, loop: loopIndex, route: route.index, path: Array(caller.heldPath),
+            ticket: ticket, scout: scout, loop: loopIndex, route: route.number, path: Array(caller.heldPath),
             method: Array(caller.heldMethod), challenge: challenge, sent: caller.exchange.credential.sent,
             isReplay: caller.exchange.replayed,
             justGranted: caller.usesJustGranted)

@@ -132,7 +132,16 @@ final class UpstreamGroup {
         return idle.remove(at: position)
     }
 
+    /// No configuration leads here any more: connections end with their exchanges.
+    func retire() {
+        isRetired = true
+        closeIdle()
+        for session in sessions { session.retire() }
+    }
+    private var isRetired = false
+
     func give(_ connection: UpstreamConnection) {
+        guard !isRetired else { return connection.close() }
         // The oldest goes: it is the one that its server is about to close.
         if idle.count >= plan.idleConnections { idle.removeFirst().close() }
         connection.becomeIdle(until: loop.now + plan.idleTimeout)

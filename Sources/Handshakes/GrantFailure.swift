@@ -32,6 +32,7 @@ extension GrantFailure {
         case timedOut = "timed_out"
         case challengeNeeded = "challenge_needed"
         case secretUnreadable = "secret_unreadable"
+        case secretUnusable = "secret_unusable"
         case `internal`
     }
 
@@ -47,6 +48,7 @@ extension GrantFailure {
         case .timedOut: .timedOut
         case .challengeNeeded: .challengeNeeded
         case .secretUnreadable: .secretUnreadable
+        case .secretUnusable: .secretUnusable
         case .internal: .internal
         }
     }

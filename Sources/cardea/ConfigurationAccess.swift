@@ -11,22 +11,37 @@ enum ConfigurationAccess {
     /// The checked configuration, or the end of the process with every mistake on standard error.
     /// - Parameter warn: gets what is no error; by default nobody, for commands whose user asked something else.
     static func loaded(_ path: String?, warn: (Diagnostic) -> Void = { _ in }) throws -> Configuration {
+        try loadedWithFiles(path, warn: warn).configuration
+    }
+
+    static func loadedWithFiles(_ path: String?, warn: (Diagnostic) -> Void) throws -> LoadedConfiguration {
+        do throws(ConfigurationFault) { return try load(path, warn: warn) } catch {
+            guard error.files != nil else {
+                complain("cardea: \(error.reasons.joined())")
+                throw ExitCode(ExitStatus.configuration)
+            }
+            for diagnostic in error.diagnostics { complain("\(diagnostic)") }
+            complain(error.reasons.count == 1 ? "1 error" : "\(error.reasons.count) errors")
+            throw ExitCode(ExitStatus.configuration)
+        }
+    }
+
+    /// The checked configuration, for whoever goes on when there is none.
+    static func load(_ path: String?, warn: (Diagnostic) -> Void) throws(ConfigurationFault) -> LoadedConfiguration {
         let source: ConfigurationSource
         do {
             source = try ConfigurationSource.find(argument: path, environment: environment)
-        } catch {
-            complain("cardea: \(error)")
-            throw ExitCode(ExitStatus.configuration)
-        }
+        } catch { throw ConfigurationFault(reasons: ["\(error)"], files: nil) }
+        // How they look is noted before they are read: what changes meanwhile is then seen as a change.
+        let before = Configuration.load(source, environment: environment).files
+        let files = WatchedFiles(before)
         let result = Configuration.load(source, environment: environment)
         guard let configuration = result.configuration else {
-            for diagnostic in result.diagnostics { complain("\(diagnostic)") }
-            let count = result.errors.count
-            complain(count == 1 ? "1 error" : "\(count) errors")
-            throw ExitCode(ExitStatus.configuration)
+            throw ConfigurationFault(
+                reasons: result.errors.map { "\($0)" }, files: files, diagnostics: result.diagnostics)
         }
         for diagnostic in result.diagnostics { warn(diagnostic) }
-        return configuration
+        return LoadedConfiguration(configuration: configuration, files: files)
     }
 
     /// Where the admin socket stands: as configured, beside the store, or in the runtime folder.
@@ -47,4 +62,19 @@ enum ConfigurationAccess {
         var text = text
         text.withUTF8 { _ = Glibc.write(2, $0.baseAddress, $0.count) }
     }
+}
+
+/// A configuration with the files that it was read from.
+struct LoadedConfiguration {
+    let configuration: Configuration
+    let files: WatchedFiles
+}
+
+/// Why there is no configuration.
+struct ConfigurationFault: Error {
+    /// One for each mistake, with its place.
+    let reasons: [String]
+    /// What was read; nil where nothing was.
+    let files: WatchedFiles?
+    var diagnostics: [Diagnostic] = []
 }

@@ -9,19 +9,21 @@ import Telemetry
 struct Run: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Serves until SIGTERM.",
-        discussion:
-            "SIGTERM: not ready at once, still accepting for shutdown.linger, then finishing what runs for at most shutdown.timeout."
+        discussion: """
+            SIGTERM: not ready at once, still accepting for shutdown.linger, then finishing what runs for at most shutdown.timeout.
+            SIGHUP or a changed file: reloads; no request is dropped, and a configuration that is not good changes nothing.
+            """
     )
 
     @OptionGroup var common: CommonOptions
 
     func run() throws {
         var warnings: [Diagnostic] = []
-        let configuration = try ConfigurationAccess.loaded(common.config) { warnings.append($0) }
+        let loaded = try ConfigurationAccess.loadedWithFiles(common.config) { warnings.append($0) }
+        let configuration = loaded.configuration
         // Before any thread: limits and flags of the process are inherited, and a core file must not be possible from the start.
         let refusals = Hardening.apply()
-        let signals = SignalSet([SIGTERM, SIGINT, SIGHUP])
-        signals.block()
+        let vigil = try Vigil(signals: Service.signals)
         let events = try EventLog(level: LogLevel(configuration.log.level))
         let log = LogThread(events: events, format: configuration.log.format == .json ? .json : .text)
         try log.start()
@@ -46,7 +48,9 @@ struct Run: ParsableCommand {
             throw ExitCode(ExitStatus.configuration)
         }
         events.info("serving", [LogField("version", .name(Cardea.version))])
-        wait(signals, gateway, configuration.shutdown)
+        var service = Service(gateway: gateway, vigil: vigil, argument: common.config, loaded: loaded)
+        service.serve()
+        service.end()
         gateway.close()
         events.info("stopped")
         log.stop()
@@ -76,24 +80,6 @@ struct Run: ParsableCommand {
                 "no admin socket; cardea reset will not reach this process", [LogField("reason", .name("\(error)"))])
         }
         try gateway.openAdmin(configuration.admin, responder: site)
-    }
-
-    private func wait(_ signals: SignalSet, _ gateway: Gateway, _ shutdown: Shutdown) {
-        while true {
-            let signal = signals.wait()
-            if signal == SIGHUP {
-                gateway.events.warn("reload is not supported yet; restart to apply a changed configuration")
-                continue
-            }
-            break
-        }
-        gateway.linger()
-        // A second signal means now.
-        if signals.waitForEnd(milliseconds: shutdown.linger.wholeNanoseconds / 1_000_000) { return }
-        let done = DoneFlag()
-        gateway.drain { done.set() }
-        done.wait(
-            milliseconds: max(0, (shutdown.timeout - shutdown.linger).wholeNanoseconds / 1_000_000), orSignal: signals)
     }
 }
 

@@ -46,7 +46,7 @@ import Testing
         facts.reasons = ["identity hr has no token yet"]
         let answer = SampleSite(facts).site().answer(request("GET", "/readyz"))
         #expect(answer.status == 503)
-        let document = try JSONDecoder().decode(ReadinessDocument.self, from: Data(answer.body))
+        let document = try snakeCase().decode(ReadinessDocument.self, from: Data(answer.body))
         #expect(!document.ready)
         #expect(document.reasons == ["identity hr has no token yet"])
         #expect(document.store == "serving")

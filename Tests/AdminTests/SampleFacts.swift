@@ -1,3 +1,4 @@
+import FoundationEssentials
 import Synchronization
 
 @testable import Admin
@@ -196,4 +197,11 @@ func request(
     return AdminRequest(
         method: method, path: parts[0], query: parts.count > 1 ? parts[1] : "", entrance: entrance,
         authorization: authorization)
+}
+
+/// Reads what the site writes.
+func snakeCase() -> JSONDecoder {
+    let decoder = JSONDecoder()
+    decoder.keyDecodingStrategy = .convertFromSnakeCase
+    return decoder
 }

@@ -54,7 +54,7 @@ import Testing
     func hostileReadinessSurvives(index: Int) throws {
         let facts = try facts(saying: hostileTexts[index])
         let made = ReadinessDocument(Gateway.Readiness(isReady: false, reasons: facts.reasons), facts.status)
-        #expect(try JSONDecoder().decode(ReadinessDocument.self, from: Data(made.encoded().utf8)) == made)
+        #expect(try snakeCase().decode(ReadinessDocument.self, from: Data(made.encoded().utf8)) == made)
     }
 
     @Test func theUrgentTokensAreKept() {

@@ -266,6 +266,9 @@ import Testing
         #expect(!isDone)
         _ = caller.shake()
         scene.settle()
+        // Whoever went through a handshake has a request: it gets a moment to come.
+        #expect(!isDone)
+        scene.pass(seconds: 1.5)
         #expect(isDone)
         scene.end()
     }

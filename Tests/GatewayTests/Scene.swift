@@ -21,6 +21,11 @@ final class Scene {
     let keeper = ScriptedKeeper()
     private(set) var callers: [Peer] = []
     private let board = MetricBoard()
+    private let log: LogThread
+    private var editions = LivingEditions()
+    private var nextRoute: Int
+    private var kept: [KeptRoute]
+    private var slots: [AccessKey: Slot]
 
     /// Connections that the gateway made, in order.
     var upstreams: [Peer] { kernel.connections }
@@ -40,18 +45,62 @@ final class Scene {
         for (index, identity) in configuration.identities.enumerated() {
             identities.append(try compiler.compile(identity, index: index))
         }
-        let log = LogThread(events: try Self.events.get(), format: .text)
+        log = LogThread(events: try Self.events.get(), format: .text)
         var gateway = GatewayCompiler(
             configuration: configuration, identities: identities, identityCompiler: compiler, cache: cache, loops: 1,
             routeNames: log.routes, faultNames: log.faults)
         plan = try gateway.compile()
+        nextRoute = gateway.numbers.next
+        kept = gateway.keptRoutes
+        slots = gateway.fixedKeys.mapValues(\.slot)
+        editions.add(plan.edition)
         loop = try Loop(name: "data", kernel: kernel)
-        let block = board.adopt(plan.metrics.schema, writers: 1)[0]
         data = DataLoop(
             index: 0, loop: loop, plan: plan, reader: cache.makeReader(0), keeper: keeper,
-            metrics: LoopMetrics(plan: plan.metrics, block: block),
+            metrics: plan.edition.count(plan.metrics, on: board, loops: 1)[0],
             access: logsAccess ? log.makeRing(capacity: 1 << 14) : nil, events: try Self.events.get(),
             resolver: try Self.resolver.get(), local: LocalAddresses([]), census: nil)
+    }
+
+    // MARK: - Reload
+
+    /// Another configuration, taken up as a running gateway does.
+    func reload(_ yaml: String) throws {
+        let loaded = Configuration.load(.text("name: gate\n" + yaml)) { _ in "secret" }
+        #expect(loaded.errors.map(\.message) == [])
+        let configuration = try #require(loaded.configuration)
+        let compiler = IdentityCompiler(
+            environment: { _ in "secret" }, secretFiles: configuration.secretFiles, persists: false)
+        var identities: [KeptIdentity] = []
+        for (index, identity) in configuration.identities.enumerated() {
+            identities.append(try compiler.compile(identity, index: index))
+        }
+        let running = data.plan
+        let (slots, cache) = (self.slots, self.cache)
+        var gateway = GatewayCompiler(
+            configuration: configuration, identities: identities, identityCompiler: compiler, cache: cache, loops: 1,
+            routeNames: log.routes, faultNames: log.faults,
+            predecessor: Predecessor(
+                edition: running.edition.number, limits: running.limits, listeners: running.listeners,
+                upstreams: running.upstreams,
+                upstreamNumbers: editions.upstreamNumbers, nextRoute: nextRoute, routes: kept,
+                slot: { slots[$0] ?? cache.allocateSlot() }))
+        let next = try gateway.compile()
+        nextRoute = gateway.numbers.next
+        kept = gateway.keptRoutes
+        self.slots.merge(gateway.fixedKeys.mapValues(\.slot)) { old, _ in old }
+        editions.add(next.edition)
+        data.take(
+            NextPlan(
+                plan: next, metrics: next.edition.count(next.metrics, on: board, loops: 1), access: [], census: nil),
+            sockets: [:])
+        settle()
+    }
+
+    /// Requests of a route answered with 200, over all editions.
+    func answered(route name: String) -> UInt64 {
+        guard let route = data.plan.routes.first(where: { $0.name == name }) else { return 0 }
+        return board.snapshot().value(data.plan.metrics.requests[route.index][StatusColumns.column(of: 200)])
     }
 
     // MARK: - Callers

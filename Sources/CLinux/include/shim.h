@@ -24,6 +24,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -88,6 +89,15 @@ static inline int cardea_address_events(void) {
     if (bind(descriptor, (struct sockaddr *)&groups, sizeof groups) == 0) return descriptor;
     close(descriptor);
     return -1;
+}
+
+// Signals of the set as readable records; they must be blocked in every thread.
+static inline int cardea_signal_descriptor(const sigset_t *set) { return signalfd(-1, set, SFD_NONBLOCK | SFD_CLOEXEC); }
+
+// The number of the next signal that waits, 0 for none.
+static inline int cardea_next_signal(int descriptor) {
+    struct signalfd_siginfo signal;
+    return read(descriptor, &signal, sizeof signal) == (ssize_t)sizeof signal ? (int)signal.ssi_signo : 0;
 }
 
 static inline uint64_t cardea_boottime(void) {

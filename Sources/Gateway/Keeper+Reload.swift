@@ -1,0 +1,215 @@
+internal import Handshakes
+internal import HotCache
+internal import Reactor
+internal import Telemetry
+internal import TokenStore
+internal import Tokens
+
+/// What the keeper has that the next configuration may go on with.
+struct KeeperHoldings: @unchecked Sendable {
+    var routes: [KeptRoute]
+    var slots: [AccessKey: Slot]
+}
+
+/// The next configuration as the keeper takes it up: compiled beside it, with the numbers and slots of its predecessor.
+struct KeeperChange: @unchecked Sendable {
+    var identities: [KeptIdentity]
+    var routes: [KeptRoute]
+    var keys: [(key: AccessKey, slot: Slot, identity: KeptIdentity, wanted: Wanted)]
+}
+
+/// What no configuration names any more, kept for the exchanges that began when one did.
+struct Retiring {
+    var tokens: [AccessKey: KeptToken] = [:]
+    var routes: [Int: KeptRoute] = [:]
+    var identities: [KeptIdentity] = []
+    var alarm: Alarm?
+    /// A plan is being compiled that may name it again.
+    var isHeld = false
+
+    /// Nanoseconds: more than any exchange waits for a token or a connection, so that none asks for one that is gone.
+    static let patience: UInt64 = 90_000_000_000
+}
+
+/// A reload, as the keeper lives through it: identities and tokens that are the same go on as the same objects, with the same slots.
+extension Keeper {
+    /// Nothing that is told here is dropped until `take` or `keepAsIs`.
+    func holdings() -> KeeperHoldings {
+        retiring.isHeld = true
+        return KeeperHoldings(
+            routes: routes + retiring.routes.values.sorted { $0.number < $1.number },
+            slots: tokens.mapValues(\.slot))
+    }
+
+    /// The reload failed: slots that were taken for it are free again.
+    func keepAsIs(giving slots: [Slot]) {
+        for slot in slots { cache.releaseSlot(slot) }
+        retiring.isHeld = false
+    }
+
+    func take(_ next: KeeperChange) {
+        retiring.isHeld = false
+        let arrived = takeIdentities(next)
+        let routes = takeRoutes(next, arrived)
+        var fresh: [KeptToken] = []
+        for seed in next.keys where tokens[seed.key] == nil {
+            guard let identity = arrived[ObjectIdentifier(seed.identity)] else { continue }
+            fresh.append(adopt(key: seed.key, slot: seed.slot, identity: identity, wanted: seed.wanted))
+        }
+        retireTokens(keeping: Set(next.keys.map(\.key)))
+        warmUp(fresh, routes)
+        // Values may have changed with the places that they are read from, and a reload is how an operator says: look again.
+        secretsMayHaveChanged()
+        flushOrders()
+    }
+
+    // MARK: - Identities
+
+    /// - Returns: what each of the compiled ones became: itself, or the one that was there.
+    private func takeIdentities(_ next: KeeperChange) -> [ObjectIdentifier: KeptIdentity] {
+        var before = identities + retiring.identities
+        var arrived: [ObjectIdentifier: KeptIdentity] = [:]
+        identities = next.identities.map { compiled in
+            // Two may be equal but for their names: then the name decides.
+            let position =
+                before.firstIndex { $0.isSame(as: compiled) && $0.plan.name == compiled.plan.name }
+                ?? before.firstIndex { $0.isSame(as: compiled) }
+            guard let position else {
+                arrived[ObjectIdentifier(compiled)] = compiled
+                return compiled
+            }
+            let same = before.remove(at: position)
+            arrived[ObjectIdentifier(compiled)] = same
+            let changed = same.policy.differs(from: compiled.policy)
+            same.take(compiled)
+            if changed {
+                for token in tokens.values where token.identity === same {
+                    apply(token.machine.settingsChanged(to: same.policy.access, at: now), to: token)
+                }
+            }
+            return same
+        }
+        for gone in before where !retiring.identities.contains(where: { $0 === gone }) { retire(gone) }
+        retiring.identities = before
+        sweepMemory()
+        return arrived
+    }
+
+    /// Rule 8: what it obtained leaves the store at once. In memory its access tokens serve the exchanges that began with them.
+    private func retire(_ identity: KeptIdentity) {
+        for token in tokens.values where token.identity === identity { deleteRow(of: token) }
+    }
+
+    /// Also one that no configuration names any more: an outcome of its last flight may be on its way.
+    func identity(of digest: IdentityDigest) -> KeptIdentity? {
+        identities.first { $0.digest == digest } ?? retiring.identities.first { $0.digest == digest }
+    }
+
+    // MARK: - Routes
+
+    /// - Returns: those that are new.
+    private func takeRoutes(_ next: KeeperChange, _ arrived: [ObjectIdentifier: KeptIdentity]) -> [KeptRoute] {
+        let before = routes
+        var fresh: [KeptRoute] = []
+        routes = next.routes.map { compiled in
+            let identity = compiled.identity.flatMap { arrived[ObjectIdentifier($0)] }
+            if let same = routesByNumber[compiled.number] {
+                same.take(compiled, identity: identity)
+                retiring.routes[same.number] = nil
+                return same
+            }
+            compiled.take(compiled, identity: identity)
+            routesByNumber[compiled.number] = compiled
+            fresh.append(compiled)
+            return compiled
+        }
+        let numbers = Set(routes.map(\.number))
+        for gone in before where !numbers.contains(gone.number) { retiring.routes[gone.number] = gone }
+        for route in fresh { inheritTable(route, from: before) }
+        return fresh
+    }
+
+    /// A route with another name or place in the file may still lead to what another one has learned.
+    private func inheritTable(_ route: KeptRoute, from before: [KeptRoute]) {
+        guard let identity = route.identity, route.published != nil else { return }
+        let key = tableKey(of: route, identity)
+        guard
+            let source = before.first(where: { candidate in
+                guard candidate.published != nil, candidate.pathPrefix == route.pathPrefix,
+                    let owner = candidate.identity
+                else { return false }
+                return tableKey(of: candidate, owner) == key
+            })
+        else { return }
+        route.table = source.table
+        publishTable(of: route)
+    }
+
+    // MARK: - Tokens
+
+    /// Sets aside what no route leads to any more; takes back what one leads to again.
+    private func retireTokens(keeping fixed: Set<AccessKey>) {
+        var named = fixed
+        for route in routes where route.published != nil {
+            for realm in route.table.realms { if let key = route.key(of: realm) { named.insert(key) } }
+        }
+        for (key, token) in tokens {
+            var configured = key
+            // One configured key stands for those of all its subjects.
+            configured.subject = nil
+            let isNamed = named.contains(configured)
+            token.isRetired = !isNamed
+            retiring.tokens[key] = isNamed ? nil : token
+        }
+        guard !retiring.tokens.isEmpty || !retiring.routes.isEmpty || !retiring.identities.isEmpty else { return }
+        dropRetired(after: Retiring.patience)
+    }
+
+    /// One alarm for all: a later reload puts it off, which costs a little memory and no exchange.
+    private func dropRetired(after patience: UInt64) {
+        let alarm = retiring.alarm ?? Alarm(loop: loop)
+        retiring.alarm = alarm
+        alarm.action = { [unowned self] in
+            self.assumeIsolated { keeper in
+                if keeper.retiring.isHeld { return keeper.dropRetired(after: 1_000_000_000) }
+                keeper.dropRetired()
+                keeper.flushOrders()
+            }
+        }
+        alarm.set(at: now + patience)
+    }
+
+    private func dropRetired() {
+        for token in retiring.tokens.values {
+            apply(token.machine.retired(at: now), to: token)
+            token.alarm.map { loop.close($0) }
+            token.alarm = nil
+            tokens[token.key] = nil
+            tokensBySlot[token.slot] = nil
+            cache.releaseSlot(token.slot)
+        }
+        for (number, route) in retiring.routes {
+            routesByNumber[number] = nil
+            route.alarm.map { loop.close($0) }
+            route.alarm = nil
+        }
+        retiring.tokens = [:]
+        retiring.routes = [:]
+        retiring.identities = []
+    }
+}
+
+extension IssuerNetwork {
+    fileprivate func isSame(as other: IssuerNetwork) -> Bool {
+        timeout == other.timeout && IssuerKey(origin: "", network: self) == IssuerKey(origin: "", network: other)
+    }
+}
+
+extension IdentityPolicy {
+    /// Whether an operator who changed it expects another try. Where secrets are read from is left out: their values tell.
+    func differs(from other: IdentityPolicy) -> Bool {
+        access != other.access || lifetime != other.lifetime || attempts != other.attempts
+            || !network.isSame(as: other.network)
+            || startup != other.startup
+    }
+}

@@ -1,0 +1,95 @@
+internal import CLinux
+internal import Glibc
+internal import Synchronization
+
+/// What the main thread waits for while the loops serve: signals, changed files, a call from another thread, or a moment in time.
+///
+/// The signals are blocked in the thread that makes it and in all that it starts later, so that no call of any thread is ever
+/// interrupted by them. One thread waits; any may `wake` it.
+public final class Vigil: Sendable {
+    public enum Event: Sendable, Equatable {
+        case signal(Int32)
+        /// Somebody called `wake`.
+        case woken
+        /// Something in a watched folder changed.
+        case changed
+        case timePassed
+    }
+
+    private let signals: Int32
+    private let bell: Int32
+    private let folders: Mutex<Int32>
+
+    private static let folderLimit = 64
+
+    public init(signals numbers: [Int32]) throws(LoopFault) {
+        var set = sigset_t()
+        sigemptyset(&set)
+        for number in numbers { sigaddset(&set, number) }
+        pthread_sigmask(SIG_BLOCK, &set, nil)
+        signals = cardea_signal_descriptor(&set)
+        guard signals >= 0 else { throw LoopFault(call: "signalfd", errno: errno) }
+        bell = eventfd(0, Int32(EFD_NONBLOCK) | Int32(EFD_CLOEXEC))
+        guard bell >= 0 else { throw LoopFault(call: "eventfd", errno: errno) }
+        folders = Mutex(-1)
+    }
+
+    deinit {
+        for descriptor in [signals, bell, folders.withLock { $0 }] where descriptor >= 0 { Glibc.close(descriptor) }
+    }
+
+    /// Watches these folders, and no others from now on. Folders and not files: Kubernetes swaps a link beside them, and editors replace
+    /// files by renaming.
+    /// - Returns: whether all of them are watched.
+    @discardableResult
+    public func watch(folders paths: [String]) -> Bool {
+        folders.withLock { descriptor in
+            if descriptor >= 0 { Glibc.close(descriptor) }
+            descriptor = paths.isEmpty ? -1 : cardea_inotify()
+            guard descriptor >= 0 else { return paths.isEmpty }
+            let watched = paths.prefix(Self.folderLimit).filter { cardea_inotify_folder(descriptor, $0) >= 0 }
+            return watched.count == paths.count
+        }
+    }
+
+    /// The waiting thread returns with `.woken`, now or with its next wait.
+    public func wake() {
+        var one: UInt64 = 1
+        _ = Glibc.write(bell, &one, 8)
+    }
+
+    /// Waits for the first of all this; signals come before calls, calls before files.
+    /// - Parameter deadline: nanoseconds of `CLOCK_BOOTTIME`; nil: none.
+    public func wait(until deadline: UInt64? = nil) -> Event {
+        while true {
+            var watched = (
+                pollfd(fd: signals, events: Int16(POLLIN), revents: 0),
+                pollfd(fd: bell, events: Int16(POLLIN), revents: 0),
+                pollfd(fd: folders.withLock { $0 }, events: Int16(POLLIN), revents: 0)
+            )
+            let now = cardea_boottime()
+            if let deadline, now >= deadline { return .timePassed }
+            let patience = deadline.map { Int32(clamping: ($0 - now + 999_999) / 1_000_000) } ?? -1
+            withUnsafeMutablePointer(to: &watched) { tuple in
+                _ = tuple.withMemoryRebound(to: pollfd.self, capacity: 3) { poll($0, 3, patience) }
+            }
+            if watched.0.revents != 0 {
+                let signal = cardea_next_signal(signals)
+                if signal != 0 { return .signal(signal) }
+            }
+            if watched.1.revents != 0 {
+                var count: UInt64 = 0
+                if Glibc.read(bell, &count, 8) == 8 { return .woken }
+            }
+            if watched.2.revents != 0 {
+                // What exactly changed is found out by looking at the files.
+                var drain = [UInt8](repeating: 0, count: 4096)
+                while Glibc.read(watched.2.fd, &drain, drain.count) > 0 {}
+                return .changed
+            }
+        }
+    }
+
+    /// Nanoseconds of `CLOCK_BOOTTIME`.
+    public static var now: UInt64 { cardea_boottime() }
+}

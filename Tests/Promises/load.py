@@ -1,0 +1,117 @@
+"""Callers that never retry, for promises that no request is lost."""
+
+import socket
+import threading
+import time
+
+from wire import address
+
+
+class Load:
+    """Threads that send requests as fast as answers come: some keep their connection until they are told to close it, some take a
+    new one for each request. Whatever is no whole answer below 500 is a failure."""
+
+    def __init__(self, to, path, kept=3, fresh=2, pause=0.0):
+        self.host, self.path, self.pause = to, path, pause
+        self.place = address(to)
+        self.failures, self.statuses = [], {}
+        self.longest = 0.0
+        self.stopping = threading.Event()
+        self.lock = threading.Lock()
+        self.request = f"GET {path} HTTP/1.1\r\nHost: {to}\r\n\r\n".encode()
+        self.threads = [threading.Thread(target=self._keep) for _ in range(kept)]
+        self.threads += [threading.Thread(target=self._renew) for _ in range(fresh)]
+
+    def __enter__(self):
+        for thread in self.threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.stop()
+
+    def stop(self):
+        self.stopping.set()
+        for thread in self.threads:
+            thread.join(30)
+            assert not thread.is_alive(), "a caller hangs"
+
+    @property
+    def done(self):
+        with self.lock:
+            return sum(self.statuses.values())
+
+    # One caller.
+
+    def _keep(self):
+        while not self.stopping.is_set():
+            with self._connect() as connection:
+                while connection and not self.stopping.is_set():
+                    if not self._exchange(connection, self.request):
+                        break
+
+    def _renew(self):
+        request = self.request[:-2] + b"Connection: close\r\n\r\n"
+        while not self.stopping.is_set():
+            with self._connect() as connection:
+                if connection:
+                    self._exchange(connection, request)
+
+    def _connect(self):
+        try:
+            connection = socket.create_connection(self.place, timeout=20)
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            return connection
+        except OSError as fault:
+            self._fail("connect", fault)
+            time.sleep(0.01)
+            return _Nothing()
+
+    def _exchange(self, connection, request):
+        """Whether the connection may be used again."""
+        began = time.monotonic()
+        received = b""
+        try:
+            connection.sendall(request)
+            while b"\r\n\r\n" not in received:
+                received += self._more(connection)
+            head, _, body = received.partition(b"\r\n\r\n")
+            lines = head.decode("latin-1").split("\r\n")
+            status = int(lines[0].split()[1])
+            fields = {name.lower(): value for name, value in (line.split(": ", 1) for line in lines[1:])}
+            while len(body) < int(fields["content-length"]):
+                body += self._more(connection)
+        except (OSError, ValueError, IndexError, KeyError) as fault:
+            self._fail("exchange", fault, received)
+            return False
+        if status >= 500:
+            self._fail("status", status, body)
+        with self.lock:
+            self.statuses[status] = self.statuses.get(status, 0) + 1
+            self.longest = max(self.longest, time.monotonic() - began)
+        if self.pause:
+            self.stopping.wait(self.pause)
+        return fields.get("connection", "").lower() != "close"
+
+    @staticmethod
+    def _more(connection):
+        data = connection.recv(65536)
+        if not data:
+            raise EOFError_("the connection ended")
+        return data
+
+    def _fail(self, where, what, received=b""):
+        with self.lock:
+            self.failures.append((round(time.monotonic(), 3), where, repr(what), received[:200]))
+
+
+class EOFError_(OSError):
+    pass
+
+
+class _Nothing:
+    def __enter__(self):
+        return None
+
+    def __exit__(self, *_):
+        pass
