@@ -75,7 +75,7 @@ let package = Package(
         tests("TLS"),
         tests("HTTP2"),
         tests("TokenStore", ["TLS"]),
-        tests("Handshakes"),
+        tests("Handshakes", ["Configuration"]),
         tests(
             "Gateway",
             [

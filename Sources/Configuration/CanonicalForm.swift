@@ -14,6 +14,7 @@ enum CanonicalForm {
         "oauth2.allowed_issuers",
         "oam_webgate.probe",
         "oam_webgate.strip_cookies",
+        "recipe.probe",
     ]
 
     /// Each part is preceded by its length, so that no two different blocks give the same bytes.
@@ -55,10 +56,31 @@ enum CanonicalForm {
             }
         case .block(let block):
             result = members(node, block)
+        case .json: result = json(node)
         case let type?:
             guard let scalar = node.scalar, let canonical = try? type.canonical(scalar.text) else { return nil }
             result = Array(canonical.utf8)
         case nil: return nil
+        }
+        return result
+    }
+
+    /// The kind first: a list of one is not what stands in it. Members are sorted, as their order means nothing.
+    private static func json(_ node: Node) -> [UInt8] {
+        var result: [UInt8] = []
+        switch node.content {
+        case .scalar(let scalar):
+            append([UInt8(ascii: scalar.isPlain ? "p" : "q")], to: &result)
+            append(Array(scalar.text.utf8), to: &result)
+        case .list(let items):
+            append([UInt8(ascii: "l")], to: &result)
+            for item in items { append(json(item), to: &result) }
+        case .map(let entries):
+            append([UInt8(ascii: "m")], to: &result)
+            for entry in entries.sorted(by: { $0.key < $1.key }) {
+                append(Array(entry.key.utf8), to: &result)
+                append(json(entry.value), to: &result)
+            }
         }
         return result
     }

@@ -46,7 +46,7 @@ struct Checker {
             return
         }
         switch type {
-        case .unchecked, .either: break
+        case .unchecked, .either, .json: break
         case .list(let item):
             for node in node.list ?? [] {
                 check(node, item, spec: spec, block: block, mark: node.mark, place: place)
@@ -168,7 +168,7 @@ extension ValueType {
         case .secret:
             _ = try SecretReference(text: text)
             return "given"
-        case .list, .named, .block, .either, .unchecked: return text
+        case .list, .named, .block, .either, .unchecked, .json: return text
         }
     }
 }

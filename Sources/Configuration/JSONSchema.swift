@@ -77,7 +77,7 @@ private enum SchemaText {
         case .block(let inside): return self.block(inside)
         case .either(let types):
             return [("anyOf", .array(types.map { .object(self.type($0, spec, block)) }))]
-        case .unchecked: return []
+        case .unchecked, .json: return []
         }
     }
 

@@ -49,6 +49,8 @@ indirect enum ValueType: Sendable {
     /// Names of the user's own, each with a value.
     case named(TextForm, ValueType)
     case block(Block)
+    /// Any JSON, with templates of a recipe in its texts.
+    case json
     /// Chosen by the kind of the node: at most one alternative for a single value, a list and a map each.
     case either([ValueType])
     /// Nothing is known about it.
@@ -70,7 +72,7 @@ extension ValueType {
         switch self {
         case .either(let types):
             return types.lazy.compactMap { $0.fitting(node) }.first
-        case .unchecked: return self
+        case .unchecked, .json: return self
         case .list: return node.list == nil ? nil : self
         case .named, .block: return node.map == nil ? nil : self
         default:
@@ -98,6 +100,7 @@ extension ValueType {
             "a map (\(block.keys.prefix(4).map(\.name).joined(separator: ", "))\(block.keys.count > 4 ? ", …" : ""))"
         case .either(let types): types.map(\.expectation).joined(separator: ", or ")
         case .unchecked: "a value"
+        case .json: "a JSON value"
         }
     }
 }

@@ -20,7 +20,7 @@ extension Keys {
         KeySpec("mobilefirst", .unchecked, "IBM MobileFirst 8."),
         KeySpec("mobile_hub", .unchecked, "Oracle Mobile Hub or MCS."),
         KeySpec("adobe_pass", .unchecked, "Adobe Pass."),
-        KeySpec("recipe", .unchecked, "An in-house system, declared."),
+        KeySpec("recipe", .block(recipe), "An in-house system, declared."),
     ]
 
     static let token = Block(

@@ -20,6 +20,7 @@ public enum Handshake: Sendable, Equatable {
     case oamWebgate(OAMWebgateHandshake)
     /// Mutual TLS alone; at least one.
     case clientCertificate([ClientKeyFiles])
+    case recipe(Recipe)
     /// The name is known and nothing else; a configuration that holds one is never loaded.
     case notBuilt(String)
 
@@ -31,13 +32,27 @@ public enum Handshake: Sendable, Equatable {
         case .oauth2: "oauth2"
         case .oamWebgate: "oam_webgate"
         case .clientCertificate: "client_certificate"
+        case .recipe: "recipe"
         case .notBuilt(let key): key
+        }
+    }
+
+    /// The path that brings a challenge ahead of any caller.
+    public var probe: String? {
+        switch self {
+        case .oamWebgate(let webgate): webgate.probe
+        case .recipe(let recipe): recipe.probe
+        default: nil
         }
     }
 
     /// Whether a token needs data out of an upstream's challenge (design §3.4).
     public var isChallengeDriven: Bool {
-        if case .oamWebgate = self { true } else { false }
+        switch self {
+        case .oamWebgate: true
+        case .recipe(let recipe): recipe.isChallengeDriven
+        default: false
+        }
     }
 }
 

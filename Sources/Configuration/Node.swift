@@ -13,6 +13,10 @@ struct Node: Sendable {
         var written: String
         /// Nothing at all after the colon.
         var isAbsent: Bool
+        /// Without quotes.
+        var isPlain = false
+        /// Column of the first character, where every character stands in the file as it is read; nil elsewhere.
+        var column: Int?
     }
 
     struct Entry: Sendable {

@@ -3,8 +3,9 @@
 enum NotSupportedYet {
     /// `block.key` refuses the key, `block.key=word` one value of it. Of a refused handshake the body is not read.
     static let entries: Set<String> = [
-        "identity.oam_oauth", "identity.mobilefirst", "identity.mobile_hub",
-        "identity.adobe_pass", "identity.recipe",
+        "identity.oam_oauth", "identity.mobilefirst", "identity.mobile_hub", "identity.adobe_pass",
+
+        "recipe.sign", "recipe.attempts", "recipe_challenge.json",
 
         "oauth2.dpop=true",
         "oauth2.grant=authorization_code", "oauth2.grant=device_code",

@@ -101,6 +101,7 @@ extension Handshake {
             case .oamWebgate(let webgate): [("password", webgate.password)]
             case .clientCertificate(let certificates):
                 certificates.flatMap { [("key", $0.key), ("password", $0.password)] }
+            case .recipe(let recipe): recipe.secrets.map { ($0.name, $0.value) }
             case .notBuilt: []
             }
         return all.compactMap { item in item.reference.map { (item.key, $0) } }

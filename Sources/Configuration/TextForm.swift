@@ -26,6 +26,14 @@ enum TextForm: Sendable {
     /// A percentage or a duration.
     case refreshAhead
     case userAgent
+    /// A name inside a recipe.
+    case word
+    /// A template of a recipe; what it names is checked where it stands.
+    case recipe
+    /// A JSON pointer.
+    case pointer
+    /// A regular expression.
+    case pattern
 }
 
 /// Why a text does not have its form.
@@ -67,6 +75,10 @@ extension TextForm {
         case .template: "a text with one '{token}'"
         case .refreshAhead: "a percentage such as 20%, or a duration such as 30s"
         case .userAgent: "the start of a User-Agent"
+        case .word: "a name of letters, digits, '_' and '-'"
+        case .recipe: "a text, with {names} in it"
+        case .pointer: "a JSON pointer such as /token"
+        case .pattern: "a regular expression with one group"
         }
     }
 
@@ -111,6 +123,20 @@ extension TextForm {
         case .userAgent:
             guard !text.isEmpty else { throw TextFault("must not be empty") }
             try AddressParser.requireHeaderValue(text)
+        case .word:
+            let isWord =
+                (1...64).contains(text.utf8.count) && text.utf8.first.map { $0 >= 0x41 && $0 != 0x5F } == true
+                && text.unicodeScalars.allSatisfy {
+                    $0.isASCII && ($0.properties.isAlphabetic || "0123456789_-".unicodeScalars.contains($0))
+                }
+            guard isWord else { throw TextFault("must start with a letter and have only letters, digits, '_' and '-'") }
+        case .recipe:
+            guard text.utf8.count <= RecipeTemplateParser.longest, !text.utf8.contains(0x7F) else {
+                throw TextFault("must be a text of at most 16 KiB")
+            }
+        case .pointer: _ = try RecipePointer(text: text)
+        case .pattern:
+            do throws(Pattern.Fault) { _ = try Pattern(text) } catch { throw TextFault(error.reason) }
         }
         return text
     }

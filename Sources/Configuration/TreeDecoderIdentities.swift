@@ -81,6 +81,11 @@ extension TreeDecoder {
             return .basic(BasicHandshake(username: username, password: inside.secret("password") ?? absent))
         case "oauth2": return .oauth2(oauth2(inside, network: network, place: place))
         case "oam_webgate": return .oamWebgate(oamWebgate(inside, network: network, place: place))
+        case "recipe":
+            var decoder = RecipeDecoder(inside, place: place, allowsCleartext: network.allowCleartext)
+            let recipe = decoder.decode()
+            diagnostics += decoder.diagnostics
+            return .recipe(recipe)
         default: return .notBuilt(key)
         }
     }
@@ -154,7 +159,8 @@ extension TreeDecoder {
         } else {
             failure = reader.text("on_issuer_failure") == "fail" ? .fail : .serveValid
         }
-        let isOwnLifetime = !reader.has("default_lifetime") && handshake.isChallengeDriven
+        let isWebgate = if case .oamWebgate = handshake { true } else { false }
+        let isOwnLifetime = !reader.has("default_lifetime") && isWebgate
         let policy = TokenPolicy(
             refreshAhead: reader.parsed("refresh_ahead", Units.refreshAhead) ?? .percent(20),
             defaultLifetime: isOwnLifetime ? .seconds(900) : reader.duration("default_lifetime"),
@@ -163,7 +169,7 @@ extension TreeDecoder {
             allowLastAttempt: reader.boolean("allow_last_attempt"), negativeFor: reader.duration("negative_for"),
             acquireTimeout: reader.duration("acquire_timeout"), persist: reader.boolean("persist"),
             connectivity: reader.word("connectivity"))
-        if policy.startup != .lazy, case .oamWebgate(let webgate) = handshake, webgate.probe == nil {
+        if policy.startup != .lazy, handshake.isChallengeDriven, handshake.probe == nil {
             error(
                 "'startup: \(policy.startup.rawValue)' of \(place) needs 'probe': its token comes out of a challenge",
                 reader.mark("startup"))

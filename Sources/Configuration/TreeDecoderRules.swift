@@ -37,6 +37,7 @@ extension TreeDecoder {
             checkMutualTLS(route, identity, reader, place: place)
             return
         }
+        checkRecipe(route, identity, reader, place: place)
         let carrier = carrier(of: route, identity)
         if ReservedHeader.contains(carrier), case .header(nil, _, _) = route.inject {
             error(
@@ -84,6 +85,7 @@ extension TreeDecoder {
         return switch identity.handshake {
         case .static(let handshake): handshake.header
         case .oamWebgate(let webgate): webgate.replayHeader
+        case .recipe(let recipe): recipe.inject.first?.name ?? "Authorization"
         default: "Authorization"
         }
     }
@@ -212,6 +214,7 @@ extension Handshake {
     var sendsPassword: Bool {
         switch self {
         case .basic, .oamWebgate: true
+        case .recipe(let recipe): recipe.steps.contains { !$0.secrets.isEmpty }
         case .oauth2(let oauth2): oauth2.grant == .password
         case .static, .clientCertificate, .notBuilt: false
         }

@@ -48,7 +48,7 @@ struct YAMLReader {
     // MARK: - Events
 
     private enum Event {
-        case scalar(String, plain: Bool)
+        case scalar(String, plain: Bool, column: Int?)
         case listStart, listEnd, mapStart, mapEnd
         case documentStart, documentEnd, streamStart, streamEnd
     }
@@ -73,7 +73,7 @@ struct YAMLReader {
             if text.utf8.contains(0) {
                 throw Stop(message: "a value contains a NUL character", mark: mark)
             }
-            return (.scalar(text, plain: plain != 0), mark)
+            return (.scalar(text, plain: plain != 0, column: column(of: text, event)), mark)
         case YAML_SEQUENCE_START_EVENT: return (.listStart, mark)
         case YAML_SEQUENCE_END_EVENT: return (.listEnd, mark)
         case YAML_MAPPING_START_EVENT: return (.mapStart, mark)
@@ -85,6 +85,14 @@ struct YAMLReader {
             throw Stop(message: "aliases are not supported; shared settings go under 'defaults'", mark: mark)
         default: return (.streamEnd, mark)
         }
+    }
+
+    /// Where the text begins, if its place in the file has just its length, but for quotes: then no escape shifts what follows.
+    private func column(of text: String, _ event: yaml_event_t) -> Int? {
+        guard event.start_mark.line == event.end_mark.line else { return nil }
+        let begin = Int(clamping: event.start_mark.column) + 1
+        let width = Int(clamping: event.end_mark.column) + 1 - begin - text.unicodeScalars.count
+        return width == 0 ? begin : width == 2 ? begin + 1 : nil
     }
 
     private func place(_ mark: yaml_mark_t) -> Mark {
@@ -123,9 +131,12 @@ struct YAMLReader {
         guard nodes <= Bound.nodes else { throw Stop(message: "more than 65536 values in one file", mark: mark) }
         guard depth <= Bound.depth else { throw Stop(message: "nested deeper than 32 levels", mark: mark) }
         switch event {
-        case .scalar(let text, let plain):
+        case .scalar(let text, let plain, let column):
             return Node(
-                content: .scalar(.init(text: text, written: text, isAbsent: plain && text.isEmpty)), mark: mark)
+                content: .scalar(
+                    .init(
+                        text: text, written: text, isAbsent: plain && text.isEmpty, isPlain: plain, column: column)),
+                mark: mark)
         case .listStart:
             var items: [Node] = []
             while true {
@@ -146,7 +157,7 @@ struct YAMLReader {
         while true {
             let (event, mark) = try next()
             if case .mapEnd = event { return entries }
-            guard case .scalar(let key, _) = event else {
+            guard case .scalar(let key, _, _) = event else {
                 throw Stop(message: "a key must be a single word", mark: mark)
             }
             let (inner, place) = try next()

@@ -171,12 +171,11 @@ final class DataLoop {
     /// Asks the identity's handshake what an answer means. `responseHead` is this answer's. Allocates: this is no cache hit.
     func judge(_ status: Int, head: UnsafeRawBufferPointer, for caller: CallerConnection) -> ChallengeVerdict {
         guard let route = caller.route, let identity = route.identity else { return .none }
-        var challenges: [[UInt8]] = []
-        var location: [UInt8]?
+        var fields: [(name: [UInt8], value: [UInt8])] = []
+        fields.reserveCapacity(responseHead.fieldCount)
         for index in 0..<responseHead.fieldCount {
             let field = responseHead[index]
-            if field.known == .wwwAuthenticate { challenges.append(Array(head[field.value])) }
-            if field.known == .location { location = Array(head[field.value]) }
+            fields.append((Array(head[field.name]), Array(head[field.value])))
         }
         restoreHead(of: caller)
         let path = String(decoding: caller.requestPath, as: UTF8.self)
@@ -189,7 +188,9 @@ final class DataLoop {
             url = route.upstream.origin + route.pathPrefix + path
         }
         let verdict = identity.handshake.judge(
-            status: status, wwwAuthenticate: challenges, location: location, requestURL: url)
+            UpstreamAnswer(
+                status: status, fields: fields, requestURL: url, requestMethod: Array(caller.input[requestHead.method]))
+        )
         // A fixed credential has no grammar of refusals: the route's statuses say it all.
         if case .none = verdict, identity.refusesByStatus { return .challenged(Challenge(resource: url)) }
         return verdict

@@ -160,7 +160,8 @@ struct GatewayCompiler {
         if scopes.isEmpty, let identity { scopes = configuration.identity(named: identity.plan.name)?.scopes ?? [] }
         let driven = identity?.policy.kind == .challengeDriven
         var bindsToURL = false
-        var agent = "cardea"
+        // A probe asks as a caller of the route would.
+        var agent = route.headers.set.first { $0.name.lowercased() == "user-agent" }?.value ?? "cardea"
         if let identity, case .oamWebgate(let webgate)? = configuration.identity(named: identity.plan.name)?.handshake {
             bindsToURL = webgate.tokenScope == .url
             agent = webgate.userAgentPrefix + (webgate.userAgentPrefix.contains("/") ? "" : "/1.0")

@@ -50,6 +50,8 @@ struct IdentityCompiler {
             case .oamWebgate(let configured):
                 return try OAMWebGateHandshake(settings(configured))
             case .clientCertificate: return ClientCertificateHandshake()
+            case .recipe(let recipe):
+                return RecipeHandshake(recipe, identity: identity.name)
             case .notBuilt(let key):
                 throw .configuration(reason: "\(key) is not supported yet")
             }
@@ -146,6 +148,9 @@ struct IdentityCompiler {
         case .oamWebgate(let configured):
             kind = .challengeDriven
             access.needsChallenge = configured.probe == nil
+        case .recipe(let recipe):
+            kind = recipe.isChallengeDriven ? .challengeDriven : .proactive
+            access.needsChallenge = recipe.isChallengeDriven && recipe.probe == nil
         case .oauth2, .notBuilt:
             kind = .proactive
         }
@@ -154,7 +159,7 @@ struct IdentityCompiler {
             case .percent(let percent): .percent(UInt8(clamping: percent))
             case .before(let duration): .duration(UInt64(clamping: duration.wholeNanoseconds))
             }
-        return IdentityPolicy(
+        var policy = IdentityPolicy(
             access: access,
             lifetime: LifetimePolicy(
                 refreshAhead: refreshAhead, defaultLifetime: UInt64(clamping: token.defaultLifetime.wholeNanoseconds)),
@@ -162,6 +167,8 @@ struct IdentityCompiler {
                 loginAttempts: UInt32(clamping: token.loginAttempts), allowsLastAttempt: token.allowLastAttempt),
             secrets: secrets(of: identity.handshake), network: network(of: identity), kind: kind,
             startup: startup(of: identity))
+        if case .recipe(let recipe) = identity.handshake { policy.attemptSecrets = recipe.attemptSecrets }
+        return policy
     }
 
     private func startup(of identity: ConfiguredIdentity) -> IdentityPolicy.Startup {
@@ -182,6 +189,7 @@ struct IdentityCompiler {
                 return bytes.withBytes { Secret($0) }
             }
         }
+        if case .recipe(let recipe) = handshake { recipe.addAttemptSecrets(to: &sources) }
         return sources
     }
 
@@ -215,6 +223,7 @@ struct IdentityCompiler {
                 Account(
                     issuer: Tokens.Origin($0.origin), user: ByteString(configured.username ?? configured.clientID))
             }
+        case .recipe(let recipe): recipe.account
         case .static, .clientCertificate, .notBuilt: nil
         }
     }
@@ -223,13 +232,13 @@ struct IdentityCompiler {
         switch identity.handshake {
         case .oamWebgate(let configured): Tokens.Origin(configured.service.origin)
         case .oauth2(let configured): (configured.tokenURL ?? configured.issuer).map { Tokens.Origin($0.origin) }
+        case .recipe(let recipe): recipe.issuer.map { Tokens.Origin($0) }
         case .static, .basic, .clientCertificate, .notBuilt: nil
         }
     }
 
     private func probe(of handshake: ConfiguredHandshake) -> String? {
-        if case .oamWebgate(let configured) = handshake { return configured.probe }
-        return nil
+        handshake.probe
     }
 }
 

@@ -117,13 +117,10 @@ extension Keeper {
         do throws(IssuerFault) { answer = try await self.call(call, network: network) } catch {
             throw .issuerUnavailable(retryAfterSeconds: nil, reason: "probe: \(error.kind)")
         }
-        let challenges = answer.headers.filter { $0.name.lowercased() == "www-authenticate" }.map {
-            Array($0.value.utf8)
-        }
         switch identity.plan.handshake.judge(
-            status: answer.status, wwwAuthenticate: challenges,
-            location: answer.header("location").map { Array($0.utf8) },
-            requestURL: url.description)
+            UpstreamAnswer(
+                status: answer.status, fields: answer.headers.map { (Array($0.name.utf8), Array($0.value.utf8)) },
+                body: answer.body, requestURL: url.description, requestMethod: Array("GET".utf8)))
         {
         case .challenged(let challenge): return challenge
         case .none: throw .configuration(reason: "probe: the path is not protected")

@@ -144,24 +144,31 @@ extension Keeper {
 
     // MARK: - Login attempts
 
-    /// By the value that was read last; nil for schemes without an account, and before the first reading.
-    private func mark(of identity: KeptIdentity) -> AttemptMark? {
-        guard let account = identity.account else { return nil }
-        // A password counts alone: a changed client secret is no reason to send a refused one again. Elsewhere any change is.
-        let names = identity.policy.sendsPassword ? ["password"] : identity.policy.secrets.keys.sorted()
-        let hash = names.flatMap { identity.secretHashes[$0] ?? [] }
-        return hash.isEmpty ? nil : AttemptMark(account: account, secretHash: ByteString(hash))
+    /// By the values that were read last; none for schemes without an account, and before the first reading.
+    private func marks(of identity: KeptIdentity) -> [AttemptMark] {
+        guard let account = identity.account else { return [] }
+        let hashes: [[UInt8]]
+        if let names = identity.policy.attemptSecrets {
+            hashes = names.compactMap { identity.secretHashes[$0] }
+        } else {
+            // A password counts alone: a changed client secret is no reason to send a refused one again. Elsewhere any change is.
+            let names = identity.policy.sendsPassword ? ["password"] : identity.policy.secrets.keys.sorted()
+            hashes = [names.flatMap { identity.secretHashes[$0] ?? [] }]
+        }
+        return hashes.filter { !$0.isEmpty }.map { AttemptMark(account: account, secretHash: ByteString($0)) }
     }
 
     /// Whether a password step would be refused now.
     func attemptsRefused(_ identity: KeptIdentity) -> Bool {
-        // One that is on its way is no refusal: whoever asks meanwhile waits for its outcome.
-        guard let mark = mark(of: identity), !openAttempts.contains(mark) else { return false }
-        switch attempts.verdict(for: mark, identity.policy.attempts) {
-        case .allowed: return false
-        // Lost marks are a reason to hold back a password, which locks an account; a client secret locks nothing.
-        case .unreadable where identity.policy.kind == .proactive && !identity.policy.sendsPassword: return false
-        case .spent, .lastAttempt, .unreadable: return !hasSession(identity)
+        marks(of: identity).contains { mark in
+            // One that is on its way is no refusal: whoever asks meanwhile waits for its outcome.
+            guard !openAttempts.contains(mark) else { return false }
+            switch attempts.verdict(for: mark, identity.policy.attempts) {
+            case .allowed: return false
+            // Lost marks are a reason to hold back a password, which locks an account; a client secret locks nothing.
+            case .unreadable where identity.policy.kind == .proactive && !identity.policy.sendsPassword: return false
+            case .spent, .lastAttempt, .unreadable: return !hasSession(identity)
+            }
         }
     }
 
@@ -202,7 +209,7 @@ extension Keeper {
 
     /// `basic`: the upstream itself refused, there was no password step.
     func markRejected(_ identity: KeptIdentity) {
-        guard let mark = mark(of: identity) else { return }
+        guard let mark = marks(of: identity).first else { return }
         let rows = [attempts.spend(mark), attempts.rejected(mark)]
         identity.marking = start { await $0.storeAttempts(rows) }
     }

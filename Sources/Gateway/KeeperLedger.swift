@@ -117,4 +117,6 @@ final class KeeperLedger: GrantLedger, @unchecked Sendable {
     }
 
     nonisolated(nonsending) func now() async -> UInt64 { await keeper.now }
+
+    nonisolated(nonsending) func note(_ trace: RunTrace) async { await keeper.note(trace, of: identity) }
 }

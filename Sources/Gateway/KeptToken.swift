@@ -82,6 +82,8 @@ final class KeptIdentity: @unchecked Sendable {
     var probe: String?
     /// The mark of a refusal on its way to the store: the caller hears of the refusal after it, so that a crash cannot come between.
     var marking: Task<Void, Never>?
+    /// What the last run of a recipe did.
+    var lastRun: RunTrace?
     var lastFailure: String?
     var grants: UInt64 = 0
     private(set) var failures: [Handshakes.GrantFailure.Reason: UInt64] = [:]
@@ -125,9 +127,11 @@ struct IdentityPolicy: Sendable {
     var kind: Kind
     /// The identity must have a token before the gateway is ready.
     var startup: Startup
+    /// The keys in `secrets` that each have a mark of attempts of their own; nil: the password, or else all together.
+    var attemptSecrets: [String]?
 
-    /// Whether refusing what it sends may lock an account.
-    var sendsPassword: Bool { secrets["password"] != nil }
+    /// Whether refusing what it sends may lock an account: its steps book their attempts themselves.
+    var sendsPassword: Bool { attemptSecrets.map { !$0.isEmpty } ?? (secrets["password"] != nil) }
 
     enum Kind: Sendable { case fixed, basic, proactive, challengeDriven }
     enum Startup: Sendable { case lazy, wait, required }

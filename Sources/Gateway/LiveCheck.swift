@@ -98,6 +98,13 @@ extension Keeper {
                     subject: subject, isGood: true, milliseconds: since(begun),
                     text: "logged in; access tokens need a challenge of the upstream and were not tried")
             }
+            if let recipe = identity.plan.handshake as? RecipeHandshake, recipe.isChallengeDriven {
+                try await recipe.openSession(ledger: ledger, issuer: client)
+                return LiveFinding(
+                    subject: subject, isGood: true, milliseconds: since(begun),
+                    text: (recipe.keepsSession ? "session layer opened" : "nothing is kept below the access layer")
+                        + "; tokens need a challenge of the upstream and were not tried")
+            }
             _ = try await identity.plan.handshake.acquire(wanted, ledger: ledger, issuer: client)
             let isLocal = identity.policy.kind == .fixed || identity.policy.kind == .basic
             return LiveFinding(

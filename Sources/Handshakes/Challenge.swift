@@ -26,6 +26,10 @@ public struct Challenge: Sendable, Equatable {
     public var scopes: [String]
     /// RFC 6750 §3.1 code, if it is one of the registered words.
     public var error: String?
+    /// Recipe: values out of the challenge, by name. As opaque as `context`.
+    public var taken: [String: Secret] = [:]
+    /// Recipe: method of the refused request.
+    public var method = ""
 
     public init(
         realm: String = "", level: Int? = nil, context: Secret = Secret([]), resource: String, boundURL: String? = nil,

@@ -75,6 +75,13 @@ public protocol GrantLedger: Sendable {
 
     /// Nanoseconds of CLOCK_BOOTTIME.
     nonisolated(nonsending) func now() async -> UInt64
+
+    /// Takes what a run of a recipe did, for operators; the last one counts.
+    nonisolated(nonsending) func note(_ trace: RunTrace) async
+}
+
+extension GrantLedger {
+    public nonisolated(nonsending) func note(_ trace: RunTrace) async {}
 }
 
 extension GrantLedger {

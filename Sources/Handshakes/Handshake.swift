@@ -18,6 +18,12 @@ public protocol Handshake: Sendable {
     ///   - requestURL: the absolute URL of the refused request, as the upstream sees it.
     func judge(status: Int, wwwAuthenticate: [[UInt8]], location: [UInt8]?, requestURL: String) -> ChallengeVerdict
 
+    /// Whether `judge` needs the body of an answer with an inspected status.
+    var readsBody: Bool { get }
+
+    /// As above, for schemes that look further than at these two fields.
+    func judge(_ answer: UpstreamAnswer) -> ChallengeVerdict
+
     /// Obtains one token: cached session, refresh, full grant; one rung down per failure, never back up (design §3.3 rule 6).
     /// Runs on the executor of its caller.
     nonisolated(nonsending) func acquire(

@@ -5,7 +5,9 @@ import Testing
 @Suite struct ExampleTests {
     static let directory = #filePath.split(separator: "/").dropLast(3).map { "/" + $0 }.joined() + "/config/"
 
-    @Test(arguments: ["webgate", "oauth2", "basic-and-static", "sidecar", "full"])
+    @Test(arguments: [
+        "webgate", "oauth2", "basic-and-static", "sidecar", "full", "recipes/oam-webgate", "recipes/docker-registry",
+    ])
     func everyExampleIsClean(name: String) {
         let trial = Trial(.file(Self.directory + name + ".yaml"))
         #expect(trial.lines == [])

@@ -19,13 +19,20 @@ import Testing
         }
     }
 
+    static let steps = "steps: [{name: a, get: \"https://i.example.com/\", take: {t: {json: /t}}}], token: \"{a.t}\""
+
+    static func recipe(_ keys: String) -> String { Trial.around(identity: "recipe: {\(keys)}") }
+
     static let cases: [Case] =
-        ["oam_oauth", "mobilefirst", "mobile_hub", "adobe_pass", "recipe"].map {
+        ["oam_oauth", "mobilefirst", "mobile_hub", "adobe_pass"].map {
             Case("identity.\($0)", Trial.around(identity: "\($0): {whatever: [\"${NOT_SET}\", {x: 1}]}"))
         }
         + ["authorization_code", "device_code"].map { .oauth2("grant=\($0)", "\(Trial.oauth2), grant: \($0)") }
         + [
             .oauth2("dpop=true", "\(Trial.oauth2), dpop: yes"),
+            Case("recipe.sign", recipe("sign: {a: x}, inject: {value: \"{sign.a}\"}")),
+            Case("recipe.attempts", recipe("\(steps), attempts: {json: /left}")),
+            Case("recipe_challenge.json", recipe("\(steps), challenge: {json: /error}")),
             Case("token.connectivity=online", Trial.around(top: "defaults: {token: {connectivity: online}}")),
             Case("token.connectivity=offline", Trial.around(top: "defaults: {token: {connectivity: offline}}")),
             .route("route.subject", "callers: local, subject: {from_header: X-User}"),

@@ -1,4 +1,6 @@
 // Built by script together with the sources of Handshakes: SwiftPM cannot link a fuzzer's main on Linux.
+import Configuration
+
 #if canImport(Handshakes)
     @testable import Handshakes
 #endif
@@ -17,6 +19,32 @@ private let oauth: OAuth2Handshake? = {
     return try? OAuth2Handshake(settings)
 }()
 
+private let recipe: RecipeHandshake? = {
+    let text = """
+        identities:
+          a:
+            recipe:
+              challenge:
+                status: [200, 201, 302, 400, 401, 403, 429, 503]
+                scheme: In-House
+                take:
+                  gate: { param: realm, match: '^([^:]{1,64}):' }
+                  nonce: { header: Retry-After, match: '([0-9]+)', else: none }
+                  cookie: { cookie: c, else: none }
+              key: [gate, nonce]
+              steps:
+                - name: a
+                  get: https://i.example.com/
+                  rejected: { status: [400, 401], json: /error, match: '(invalid_[a-z]+)' }
+                  take: { token: { json: /token, match: '^([!-~]+)$' }, lifetime: { json: /expires_in, else: 5m } }
+              token: "{a.token}"
+        routes: [{ listen: "127.0.0.1:8080", to: "https://u.example.com", use: a }]
+        """
+    let configuration = Configuration.load(.text(text)) { _ in nil }.configuration
+    guard case .recipe(let recipe)? = configuration?.identities.first?.handshake else { return nil }
+    return RecipeHandshake(recipe, identity: "a")
+}()
+
 /// The first byte chooses the reader, the second the status; the rest is the hostile input.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzAnswers(_ start: UnsafePointer<UInt8>, _ count: Int) -> Int32 {
@@ -31,7 +59,7 @@ public func fuzzAnswers(_ start: UnsafePointer<UInt8>, _ count: Int) -> Int32 {
             ("Retry-After", String(decoding: rest.prefix(64), as: UTF8.self)), ("Date", "Sun Nov  6 08:49:37 1994"),
         ],
         body: rest, sentAt: 1, overTLS: true)
-    switch input[0] % 4 {
+    switch input[0] % 6 {
     case 0:
         if let grant = try? OAuth2Answer.grant(answer) {
             precondition(TokenAlphabet.b64token.admits(grant.token))
@@ -48,6 +76,26 @@ public func fuzzAnswers(_ start: UnsafePointer<UInt8>, _ count: Int) -> Int32 {
         check(webGate?.judge(status: 401, wwwAuthenticate: lines, location: nil, requestURL: "https://u/"))
         check(webGate?.judge(status: 401, wwwAuthenticate: [rest], location: nil, requestURL: "https://u/"))
         _ = oauth?.judge(status: 403, wwwAuthenticate: lines, location: nil, requestURL: "https://u/")
+    case 4:
+        guard let step = recipe?.recipe.steps.first else { break }
+        if let tree = try? JSONTree(rest) {
+            for pointer in [["token"], ["a", "1", "b"], ["0"]] { _ = try? tree.value(at: pointer)?.scalar }
+        }
+        if case .success(let taken, let lifetime) = RecipeVerdict(answer, of: step, sendsSecret: true).meaning {
+            precondition(taken["token"].map { TokenAlphabet.fieldValue.admits($0) } == true)
+            precondition((lifetime ?? 1) <= AccessGrant.longestLifetime)
+        }
+        if let kept = RecipeMaterial.decode(Secret(rest)) {
+            precondition(RecipeMaterial.decode(RecipeMaterial.encode(kept)) == kept)
+        }
+    case 5:
+        let fields = rest.split(separator: 0x0A, maxSplits: 8, omittingEmptySubsequences: false).enumerated().map {
+            (name: Array(["WWW-Authenticate", "Set-Cookie", "Retry-After"][$0 % 3].utf8), value: Array($1))
+        }
+        let seen = UpstreamAnswer(status: status, fields: fields, requestURL: "https://u/", requestMethod: [])
+        if case .challenged(let challenge)? = recipe?.judge(seen) {
+            precondition(challenge.taken.count == 3 && challenge.resource == "https://u/" && !challenge.realm.isEmpty)
+        }
     default:
         check(webGate?.judge(status: 302, wwwAuthenticate: [], location: rest, requestURL: "https://u/"))
         if let url = IssuerURL(String(decoding: rest, as: UTF8.self)) {

@@ -1,0 +1,197 @@
+/// A regular expression for received bytes. It is a subset that runs in linear time: no backreference, no look-around, and a
+/// bounded number of states, so that no input makes it slow (design §5.14).
+///
+/// `^ $ . | ( ) (?: ) [ ] [^ ]`, `? * + {m} {m,} {m,n}` each also lazy with a `?` behind it, `\d \D \w \W \s \S`, `\t \n \r \f
+/// \v \xHH`, and `\` before any other sign. It finds what Python's `re.search` on bytes finds, but `$` is the very end. There is
+/// exactly one capturing group; its text is the result.
+public struct Pattern: Sendable, Hashable {
+    /// As written.
+    public let text: String
+    let program: [Instruction]
+
+    /// Bytes of a text, states, and bytes that are searched. Together they bound one search to about two million steps.
+    public static let longestText = 512
+    public static let mostStates = 256
+    public static let longestInput = 8 * 1024
+
+    /// Why a text is no pattern.
+    public struct Fault: Error, Equatable {
+        /// Completes "'match' …".
+        public var reason: String
+        /// Bytes before the place that is meant.
+        public var offset: Int
+    }
+
+    public init(_ text: String) throws(Fault) {
+        var parser = PatternParser(text)
+        let tree = try parser.parse()
+        self.text = text
+        program = try PatternProgram.of(tree)
+    }
+
+    /// What one state does with the byte at hand, or before it.
+    enum Instruction: Sendable, Hashable {
+        case byte(UInt8)
+        case set(ByteSet)
+        /// The first is preferred.
+        case split(Int, Int)
+        case jump(Int)
+        case atStart, atEnd
+        case openGroup, closeGroup
+        case match
+    }
+
+    /// A set of bytes, as 256 bits.
+    struct ByteSet: Sendable, Hashable {
+        var bits: (UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0)
+
+        func contains(_ byte: UInt8) -> Bool {
+            let bit = UInt64(1) << UInt64(byte & 63)
+            return switch byte >> 6 {
+            case 0: bits.0 & bit != 0
+            case 1: bits.1 & bit != 0
+            case 2: bits.2 & bit != 0
+            default: bits.3 & bit != 0
+            }
+        }
+    }
+}
+
+// MARK: - Search
+
+extension Pattern {
+    /// The text of the group in the leftmost match; nil where nothing matches, the group has no part in the match, or the input is
+    /// longer than `longestInput`.
+    ///
+    /// All ways to match are followed at once, byte by byte, each state at most once a byte (Thompson's simulation, with Pike's
+    /// priorities for the group's place). A search costs at most states times bytes.
+    public func firstGroup(in input: [UInt8]) -> Range<Int>? {
+        guard input.count <= Self.longestInput else { return nil }
+        var search = PatternSearch(program: program, input: input)
+        return search.run()
+    }
+}
+
+private struct PatternSearch {
+    private struct Thread {
+        var state: Int
+        var start: Int
+        var end: Int
+    }
+
+    private let program: [Pattern.Instruction]
+    private let input: [UInt8]
+    private var current: [Thread] = []
+    private var next: [Thread] = []
+    /// The position, counted from 1, at which a state was last entered.
+    private var enteredAt: [Int]
+    private var pending: [Thread] = []
+
+    init(program: [Pattern.Instruction], input: [UInt8]) {
+        self.program = program
+        self.input = input
+        enteredAt = Array(repeating: 0, count: program.count)
+        current.reserveCapacity(program.count)
+        next.reserveCapacity(program.count)
+    }
+
+    mutating func run() -> Range<Int>? {
+        var found: Thread?
+        for position in 0...input.count {
+            // A match begins at the leftmost place: once there is one, no later start is tried. A new start ranks lowest.
+            if found == nil { enter(Thread(state: 0, start: -1, end: -1), at: position) }
+            swap(&current, &next)
+            next.removeAll(keepingCapacity: true)
+            guard !current.isEmpty || found == nil else { break }
+            step: for thread in current {
+                switch program[thread.state] {
+                case .match:
+                    found = thread
+                    // Threads behind this one are less preferred.
+                    break step
+                case .byte(let byte) where position < input.count && input[position] == byte:
+                    enter(moved(thread), at: position + 1)
+                case .set(let set) where position < input.count && set.contains(input[position]):
+                    enter(moved(thread), at: position + 1)
+                default: break
+                }
+            }
+        }
+        guard let found, found.start >= 0, found.end >= found.start else { return nil }
+        return found.start..<found.end
+    }
+
+    private func moved(_ thread: Thread) -> Thread {
+        Thread(state: thread.state + 1, start: thread.start, end: thread.end)
+    }
+
+    /// Adds what a thread reaches without reading a byte, in order of preference.
+    private mutating func enter(_ thread: Thread, at position: Int) {
+        pending.append(thread)
+        while var thread = pending.popLast() {
+            guard enteredAt[thread.state] != position + 1 else { continue }
+            enteredAt[thread.state] = position + 1
+            switch program[thread.state] {
+            case .jump(let target):
+                thread.state = target
+                pending.append(thread)
+            case .split(let preferred, let other):
+                thread.state = other
+                pending.append(thread)
+                thread.state = preferred
+                pending.append(thread)
+            case .openGroup:
+                thread.start = position
+                pending.append(moved(thread))
+            case .closeGroup:
+                thread.end = position
+                pending.append(moved(thread))
+            case .atStart:
+                if position == 0 { pending.append(moved(thread)) }
+            case .atEnd:
+                if position == input.count { pending.append(moved(thread)) }
+            case .byte, .set, .match: next.append(thread)
+            }
+        }
+    }
+}
+
+// MARK: - Sets
+
+extension Pattern.ByteSet {
+    mutating func insert(_ byte: UInt8) {
+        let bit = UInt64(1) << UInt64(byte & 63)
+        switch byte >> 6 {
+        case 0: bits.0 |= bit
+        case 1: bits.1 |= bit
+        case 2: bits.2 |= bit
+        default: bits.3 |= bit
+        }
+    }
+
+    mutating func formUnion(_ other: Self) {
+        bits = (bits.0 | other.bits.0, bits.1 | other.bits.1, bits.2 | other.bits.2, bits.3 | other.bits.3)
+    }
+
+    var inverted: Self { Self(bits: (~bits.0, ~bits.1, ~bits.2, ~bits.3)) }
+
+    static func == (left: Self, right: Self) -> Bool { left.bits == right.bits }
+
+    func hash(into hasher: inout Hasher) {
+        hasher.combine(bits.0)
+        hasher.combine(bits.1)
+        hasher.combine(bits.2)
+        hasher.combine(bits.3)
+    }
+
+    static func of(_ ranges: ClosedRange<UInt8>...) -> Self {
+        var set = Self()
+        for range in ranges { for byte in range { set.insert(byte) } }
+        return set
+    }
+
+    static let digits = of(0x30...0x39)
+    static let words = of(0x30...0x39, 0x41...0x5A, 0x5F...0x5F, 0x61...0x7A)
+    static let blanks = of(0x09...0x0D, 0x20...0x20)
+    static let anyButLineFeed = of(0x0A...0x0A).inverted
+}

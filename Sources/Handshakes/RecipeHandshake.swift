@@ -1,0 +1,120 @@
+public import Configuration
+internal import Glibc
+internal import TLS
+
+/// `recipe` with steps: a declared exchange. What is a challenge, which requests to make, what to keep stands in the configuration;
+/// here is what every such exchange has in common.
+public struct RecipeHandshake: Handshake {
+    let recipe: Recipe
+    let identity: String
+    /// Seconds since 1970, and random bytes: parameters, so that a test can know what goes out.
+    let wallSeconds: @Sendable () -> Int64
+    let random: @Sendable (Int) -> [UInt8]
+
+    /// - Parameter identity: its name, for `{identity.name}`.
+    public init(_ recipe: Recipe, identity: String) {
+        self.init(recipe, identity: identity, wallSeconds: { Int64(time(nil)) }, random: { randomBytes($0) })
+    }
+
+    init(
+        _ recipe: Recipe, identity: String, wallSeconds: @escaping @Sendable () -> Int64,
+        random: @escaping @Sendable (Int) -> [UInt8]
+    ) {
+        self.recipe = recipe
+        self.identity = identity
+        self.wallSeconds = wallSeconds
+        self.random = random
+    }
+
+    public var scheme: String { "recipe" }
+    public var isChallengeDriven: Bool { recipe.isChallengeDriven }
+    public var inspectedStatuses: [Int] { recipe.challenge.statuses }
+    public var readsBody: Bool { recipe.challenge.json != nil }
+
+    public func injection(for token: [UInt8]) -> InjectedField {
+        guard let field = recipe.inject.first else { return InjectedField(name: "Authorization", value: token) }
+        var value: [UInt8] = []
+        for part in field.value.parts {
+            // Checked: texts, then the token.
+            if case .text(let text) = part { value += Array(text.utf8) } else { value += token }
+        }
+        return InjectedField(name: field.name, value: value)
+    }
+
+    public nonisolated(nonsending) func acquire(
+        _ wanted: Wanted, ledger: any GrantLedger, issuer: any IssuerClient
+    ) async throws(GrantFailure) -> AccessGrant {
+        if isChallengeDriven, wanted.challenge == nil { throw .challengeNeeded }
+        let run = RecipeRun(self, wanted: wanted, ledger: ledger, issuer: issuer)
+        return try await run.grant()
+    }
+
+    /// Brings the kept layers up and no more, for a check without a challenge.
+    public nonisolated(nonsending) func openSession(
+        ledger: any GrantLedger, issuer: any IssuerClient
+    ) async throws(GrantFailure) {
+        let run = RecipeRun(self, wanted: Wanted(upstreamOrigin: ""), ledger: ledger, issuer: issuer)
+        try await run.open()
+    }
+
+    /// Whether there is anything to open.
+    public var keepsSession: Bool { recipe.steps.contains { $0.layer != .access } }
+}
+
+// MARK: - Challenges
+
+extension RecipeHandshake {
+    public func judge(
+        status: Int, wwwAuthenticate: [[UInt8]], location: [UInt8]?, requestURL: String
+    ) -> ChallengeVerdict {
+        var fields = wwwAuthenticate.map { (name: Array("WWW-Authenticate".utf8), value: $0) }
+        if let location { fields.append((name: Array("Location".utf8), value: location)) }
+        return judge(UpstreamAnswer(status: status, fields: fields, requestURL: requestURL, requestMethod: []))
+    }
+
+    public func judge(_ answer: UpstreamAnswer) -> ChallengeVerdict {
+        let rule = recipe.challenge
+        guard rule.statuses.contains(answer.status) else { return .none }
+        guard let scheme = rule.scheme else { return read(answer, challenge: nil) }
+        // The first usable one counts; broken ones before it do not hide it.
+        var verdict = ChallengeVerdict.none
+        for item in AuthChallenge.list(answer.values(of: "WWW-Authenticate")) where item.scheme.matches(scheme) {
+            let next: ChallengeVerdict =
+                if let fault = item.fault { .unusable(reason: fault.rawValue) } else { read(answer, challenge: item) }
+            if case .challenged = next { return next }
+            if verdict == .none { verdict = next }
+        }
+        return verdict
+    }
+
+    private func read(_ answer: UpstreamAnswer, challenge: AuthChallenge?) -> ChallengeVerdict {
+        let rule = recipe.challenge
+        let place = RecipeAnswer(answer, challenge: challenge)
+        if let name = rule.header, place[field: name] == nil { return .none }
+        if let pointer = rule.json, !place.has(pointer) { return .none }
+        do throws(RecipeAnswer.Fault) {
+            let values = try place.values(of: rule.take)
+            var result = Challenge(realm: try realm(of: values), resource: answer.requestURL)
+            result.taken = values
+            result.method = String(decoding: answer.requestMethod, as: UTF8.self)
+            return .challenged(result)
+        } catch {
+            return .unusable(reason: error.reason)
+        }
+    }
+
+    /// The values of `key` as one name. One value stands for itself; of several each is encoded, so that no two lists are one name.
+    private func realm(of values: [String: Secret]) throws(RecipeAnswer.Fault) -> String {
+        var parts: [[UInt8]] = []
+        for name in recipe.key {
+            let bytes = values[name]?.withBytes { Array($0) } ?? []
+            guard bytes.count <= Recipe.Bound.key else { throw .init("'\(name)' is too long for a key") }
+            parts.append(bytes)
+        }
+        if parts.count == 1, let only = parts.first { return only.losslessText }
+        let encoded = parts.map { part in
+            part.reduce(into: [UInt8]()) { $0.appendPercentEncoded($1) }
+        }
+        return String(decoding: Array(encoded.joined(separator: [UInt8(ascii: "&")])), as: UTF8.self)
+    }
+}

@@ -1,0 +1,233 @@
+internal import Configuration
+
+/// One request of a recipe: render, book, send, judge, take.
+extension RecipeRun {
+    struct StepAnswer {
+        var taken: [String: Secret]
+        var sentAt: UInt64
+        /// Nanoseconds.
+        var lifetime: UInt64?
+    }
+
+    nonisolated(nonsending) func perform(_ step: RecipeStep) async throws(GrantFailure) -> Outcome<StepAnswer> {
+        // One instant and one random value for everything in a request.
+        values.wallSeconds = handshake.wallSeconds()
+        values.entropy = handshake.random(16)
+        let secrets = step.secrets
+        try await read(secrets)
+        // Made before the attempt is booked: what cannot be rendered must not cost one.
+        var call = try call(for: step, secrets: secrets)
+        defer { call.body.wipe() }
+        let begun = await ledger.now()
+        var line = RunTrace.Step(
+            name: step.name, layer: step.layer.rawValue, request: "\(step.method) \(step.origin)\(step.target)",
+            status: nil, duration: 0, taken: [], outcome: "")
+        if let key = step.attemptKey {
+            do throws(GrantFailure) { try await ledger.spendAttempt(user: "recipe", secret: key) } catch {
+                line.outcome = "not sent: \(error)"
+                trace(line)
+                throw error
+            }
+        }
+        let answer: IssuerAnswer
+        do throws(IssuerFault) {
+            answer = try await issuer.send(call)
+        } catch {
+            if !secrets.isEmpty { await ledger.settleAttempt(error.provablyUnsent ? .notSent : .unknown) }
+            line.outcome = "\(error.kind)"
+            trace(line)
+            throw GrantFailure(error, step: step.name)
+        }
+        line.status = answer.status
+        let now = await ledger.now()
+        line.duration = now > begun ? now - begun : 0
+        let verdict = RecipeVerdict(answer, of: step, sendsSecret: !secrets.isEmpty)
+        if !secrets.isEmpty { await ledger.settleAttempt(verdict.attempt) }
+        switch verdict.meaning {
+        case .success(let taken, let lifetime):
+            values.steps[step.name] = taken
+            line.taken = RunTrace.Value.list(taken)
+            line.outcome = "good"
+            trace(line)
+            return .done(StepAnswer(taken: taken, sentAt: answer.sentAt, lifetime: lifetime))
+        case .stale(let reason):
+            line.outcome = "refused what a lower layer keeps"
+            trace(line)
+            return .stale(reason: reason)
+        case .failure(let failure):
+            line.outcome = "\(failure)"
+            trace(line)
+            throw failure
+        }
+    }
+
+    private func trace(_ line: RunTrace.Step) {
+        guard trace.steps.count < RunTrace.mostSteps else { return }
+        trace.steps.append(line)
+    }
+
+    // MARK: - Request
+
+    private func call(for step: RecipeStep, secrets: Set<String>) throws(GrantFailure) -> IssuerCall {
+        func fault(_ place: String, _ fault: RecipeValues.Fault) -> GrantFailure {
+            .configuration(reason: "\(step.name): \(place): \(fault.reason)")
+        }
+        // Again here, although the file was checked: nothing that a secret is in leaves for another place.
+        for name in secrets.sorted() {
+            guard recipe.secret(named: name)?.to.contains(step.origin) == true else {
+                throw .configuration(reason: "\(step.name): secret \(name) must not go to \(step.origin)")
+            }
+        }
+        var target: [UInt8]
+        do throws(RecipeValues.Fault) { target = try values.bytes(of: step.target, for: .url) } catch {
+            throw fault("URL", error)
+        }
+        defer { target.wipe() }
+        guard let url = IssuerURL("\(step.origin)" + String(decoding: target, as: UTF8.self)) else {
+            throw .configuration(reason: "\(step.name): the URL with its values is too long, or has a dot segment")
+        }
+        var headers: [(name: String, value: String)] = []
+        for header in step.headers {
+            do throws(RecipeValues.Fault) {
+                var value = try values.bytes(of: header.value, for: .header)
+                defer { value.wipe() }
+                headers.append((header.name, String(decoding: value, as: UTF8.self)))
+            } catch { throw fault(header.name, error) }
+        }
+        var body: [UInt8] = []
+        do throws(RecipeValues.Fault) { body = try values.body(of: step.body) } catch { throw fault("body", error) }
+        func add(_ name: String, _ value: String) {
+            guard !headers.contains(where: { Array($0.name.utf8).matches(name) }) else { return }
+            headers.append((name, value))
+        }
+        switch step.body {
+        case .none: break
+        case .json: add("Content-Type", "application/json")
+        case .form: add("Content-Type", "application/x-www-form-urlencoded")
+        case .text: add("Content-Type", "text/plain; charset=utf-8")
+        }
+        add(
+            "Accept",
+            step.take.contains { if case .json = $0.source { true } else { false } } ? "application/json" : "*/*")
+        return IssuerCall(
+            step: step.name, method: step.method, url: url, headers: headers, body: body,
+            carriesPassword: !secrets.isEmpty)
+    }
+}
+
+extension RecipeValues {
+    func body(of body: RecipeStep.Body) throws(Fault) -> [UInt8] {
+        switch body {
+        case .none: return []
+        case .text(let template): return try bytes(of: template, for: .text)
+        case .json(let json):
+            var result: [UInt8] = []
+            try append(json, to: &result)
+            guard result.count <= Recipe.Bound.body else { throw Fault("longer than 64 KiB") }
+            return result
+        case .form(let members):
+            var result: [UInt8] = []
+            for member in members {
+                if !result.isEmpty { result.append(UInt8(ascii: "&")) }
+                for byte in member.name.utf8 { result.appendFormEncoded(byte) }
+                result.append(UInt8(ascii: "="))
+                result += try bytes(of: member.value, for: .form)
+            }
+            guard result.count <= Recipe.Bound.body else { throw Fault("longer than 64 KiB") }
+            return result
+        }
+    }
+
+    private func append(_ json: RecipeJSON, to result: inout [UInt8]) throws(Fault) {
+        switch json {
+        case .literal(let text): result += Array(text.utf8)
+        case .string(let template):
+            result.append(UInt8(ascii: "\""))
+            result += try bytes(of: template, for: .json)
+            result.append(UInt8(ascii: "\""))
+        case .list(let items):
+            result.append(UInt8(ascii: "["))
+            for (index, item) in items.enumerated() {
+                if index > 0 { result.append(UInt8(ascii: ",")) }
+                try append(item, to: &result)
+            }
+            result.append(UInt8(ascii: "]"))
+        case .object(let members):
+            result.append(UInt8(ascii: "{"))
+            for (index, member) in members.enumerated() {
+                if index > 0 { result.append(UInt8(ascii: ",")) }
+                result.append(UInt8(ascii: "\""))
+                result.appendJSONEscaped(Array(member.name.utf8))
+                result += Array("\":".utf8)
+                try append(member.value, to: &result)
+            }
+            result.append(UInt8(ascii: "}"))
+        }
+    }
+}
+
+/// What an answer means to its step, and to the attempt that it cost.
+struct RecipeVerdict {
+    enum Meaning {
+        case success([String: Secret], lifetime: UInt64?)
+        case stale(reason: String)
+        case failure(GrantFailure)
+    }
+
+    let meaning: Meaning
+    let attempt: AttemptOutcome
+
+    init(_ answer: IssuerAnswer, of step: RecipeStep, sendsSecret: Bool) {
+        let place = RecipeAnswer(answer)
+        let reason = "\(step.name): status \(answer.status)"
+        if let stale = step.stale, place.meets(stale) {
+            // What was kept explains the refusal; the password was not to blame.
+            self.init(.stale(reason: reason), .notSent)
+        } else if place.meets(step.rejected) {
+            self.init(
+                sendsSecret ? .failure(.credentialRejected(reason: reason)) : .stale(reason: reason), .rejected)
+        } else if step.accepted.isEmpty ? (200..<300).contains(answer.status) : step.accepted.contains(answer.status) {
+            do throws(RecipeAnswer.Fault) {
+                let taken = try place.values(of: step.take)
+                let lifetime = try Self.lifetime(taken[RecipeTake.lifetime])
+                self.init(.success(taken, lifetime: lifetime), .accepted)
+            } catch {
+                // Some say no with a 200: without the values it was no success.
+                self.init(.failure(.issuerAnswerInvalid(reason: "\(reason): \(error.reason)")), .unknown)
+            }
+        } else {
+            self.init(Self.failure(answer, reason), Self.attempt(answer.status))
+        }
+    }
+
+    private init(_ meaning: Meaning, _ attempt: AttemptOutcome) {
+        self.meaning = meaning
+        self.attempt = attempt
+    }
+
+    private static func failure(_ answer: IssuerAnswer, _ reason: String) -> Meaning {
+        switch answer.status {
+        case 300..<400: .failure(.configuration(reason: "\(reason): redirected instead of answered"))
+        case 401, 403: .failure(.policyDenied(reason: reason))
+        case 408, 425, 429, 500..<600:
+            .failure(.issuerUnavailable(retryAfterSeconds: answer.retryAfter, reason: reason))
+        case 400..<500: .failure(.configuration(reason: reason))
+        default: .failure(.issuerAnswerInvalid(reason: reason))
+        }
+    }
+
+    /// Only answers that come before any look at a password give the attempt back; of an unknown system nothing else is sure.
+    private static func attempt(_ status: Int) -> AttemptOutcome {
+        switch status {
+        case 404, 405, 406, 408, 413, 414, 415, 425, 429, 431, 500..<600: .notSent
+        default: .unknown
+        }
+    }
+
+    private static func lifetime(_ value: Secret?) throws(RecipeAnswer.Fault) -> UInt64? {
+        guard let value else { return nil }
+        let text = value.withBytes { String(decoding: $0.prefix(64), as: UTF8.self) }
+        guard let seconds = RecipeLifetime.seconds(text) else { throw .init("'lifetime' is no positive number") }
+        return UInt64(seconds * 1e9)
+    }
+}

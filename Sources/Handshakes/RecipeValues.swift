@@ -1,0 +1,203 @@
+internal import Configuration
+internal import TLS
+
+/// What the names of a recipe's templates stand for at one moment, and how a template becomes bytes for its place.
+struct RecipeValues {
+    var identity: String
+    var secrets: [String: Secret] = [:]
+    var challenge: [String: Secret] = [:]
+    var steps: [String: [String: Secret]] = [:]
+    var signed: [String: [UInt8]] = [:]
+    var request: Request?
+    /// Seconds since 1970, one instant for everything that is computed together.
+    var wallSeconds: Int64
+    /// 16 random bytes.
+    var entropy: [UInt8]
+
+    /// The request that is signed, or whose refusal the token answers.
+    struct Request: Sendable {
+        /// As the upstream sees it, absolute.
+        var url: String
+        var method: String
+        /// nil where no body is at hand.
+        var bodySHA256: [UInt8]?
+        var headers: [(name: String, value: String)] = []
+    }
+
+    /// Where a template's bytes go, and hence how its values are encoded (design §5.14).
+    enum Place: Sendable {
+        /// The inside of a JSON string.
+        case json
+        /// A name or value of a form.
+        case form
+        /// Path or query of a URL.
+        case url
+        /// A field's value: nothing encodes there, so what does not fit is refused.
+        case header
+        /// As it is.
+        case text
+    }
+
+    struct Fault: Error, Equatable {
+        var reason: String
+        init(_ reason: String) { self.reason = reason }
+    }
+}
+
+// MARK: - Templates
+
+extension RecipeValues {
+    func bytes(of template: RecipeTemplate, for place: Place) throws(Fault) -> [UInt8] {
+        var result: [UInt8] = []
+        for part in template.parts {
+            switch part {
+            case .text(let text):
+                // What the file writes into a URL is a URL already; elsewhere a text is encoded like a value.
+                if place == .url {
+                    result += Array(text.utf8)
+                } else {
+                    try append(Array(text.utf8), for: place, to: &result)
+                }
+            case .value(let expression):
+                var value = try bytes(of: expression)
+                defer { value.wipe() }
+                try append(value, for: place, to: &result)
+            }
+            guard result.count <= Recipe.Bound.body else { throw Fault("longer than 64 KiB") }
+        }
+        if place == .header {
+            guard result.allSatisfy({ (0x20...0x7E).contains($0) || $0 == 0x09 }) else {
+                throw Fault("not visible ASCII, as a header needs it")
+            }
+        }
+        return result
+    }
+
+    private func append(_ value: [UInt8], for place: Place, to result: inout [UInt8]) throws(Fault) {
+        switch place {
+        case .json:
+            guard value.isUTF8 else { throw Fault("not UTF-8, as JSON needs it") }
+            result.appendJSONEscaped(value)
+        case .form: for byte in value { result.appendFormEncoded(byte) }
+        case .url: for byte in value { result.appendPercentEncoded(byte) }
+        case .header, .text: result += value
+        }
+    }
+
+    private func bytes(of expression: RecipeTemplate.Expression) throws(Fault) -> [UInt8] {
+        var value: [UInt8] = []
+        for term in expression.terms {
+            switch term {
+            case .text(let text): value += Array(text.utf8)
+            case .name(let name): value += try bytes(of: name)
+            case .inner(let inner): value += try bytes(of: inner)
+            }
+        }
+        for pipe in expression.pipes {
+            guard value.count <= Recipe.Bound.body else { throw Fault("longer than 64 KiB") }
+            value = try through(pipe, value)
+        }
+        return value
+    }
+
+    private func through(_ pipe: RecipeTemplate.Pipe, _ value: [UInt8]) throws(Fault) -> [UInt8] {
+        switch pipe {
+        case .base64: return Array(Base64.encode(value).utf8)
+        case .base64url: return Array(Base64.encodeURL(value).utf8)
+        case .hex: return value.hex
+        case .sha256: return sha256(value)
+        case .hmacSHA256(let key):
+            var key = try bytes(of: key)
+            defer { key.wipe() }
+            return keyedHash(key: key, value)
+        case .jws(let secret, let algorithm):
+            var key = try bytes(of: .secret(secret))
+            defer { key.wipe() }
+            return try RecipeJWS.compact(payload: value, key: key, algorithm)
+        case .url:
+            var result: [UInt8] = []
+            for byte in value { result.appendPercentEncoded(byte) }
+            return result
+        case .json:
+            guard value.isUTF8 else { throw Fault("not UTF-8, as JSON needs it") }
+            var result: [UInt8] = []
+            result.appendJSONEscaped(value)
+            return result
+        case .xml:
+            guard value.isUTF8, !value.contains(where: { $0 < 0x20 && ![0x09, 0x0A, 0x0D].contains($0) }) else {
+                throw Fault("not text, as XML needs it")
+            }
+            return value.xmlEscaped
+        case .canonicalQuery: return value.canonicalQuery
+        }
+    }
+}
+
+// MARK: - Names
+
+extension RecipeValues {
+    private func bytes(of name: RecipeName) throws(Fault) -> [UInt8] {
+        switch name {
+        case .secret(let name): return try copy(secrets[name], "secret.\(name)")
+        case .challenge(let name): return try copy(challenge[name], "challenge.\(name)")
+        case .step(let step, let take): return try copy(steps[step]?[take], "\(step).\(take)")
+        case .signed(let name):
+            guard let value = signed[name] else { throw Fault("sign.\(name) is not there") }
+            return value
+        case .request(let part): return try part.bytes(of: request)
+        case .requestHeader(let name):
+            // Several lines of one field are one list (RFC 9110 §5.3).
+            let values = (request?.headers ?? []).filter { Array($0.name.utf8).matches(name) }.map(\.value)
+            return Array(values.joined(separator: ", ").utf8)
+        case .identityName: return Array(identity.utf8)
+        case .uuid: return UUIDText.version4(entropy)
+        case .now: return Array(String(wallSeconds).utf8)
+        case .nowISO: return Array(WallClockText(wallSeconds).extended.utf8)
+        case .nowBasic: return Array(WallClockText(wallSeconds).basic.utf8)
+        case .dateBasic: return Array(WallClockText(wallSeconds).basicDate.utf8)
+        case .token: throw Fault("the token is put in by whoever splices it")
+        }
+    }
+
+    private func copy(_ secret: Secret?, _ name: String) throws(Fault) -> [UInt8] {
+        guard let secret else { throw Fault("\(name) is not there") }
+        return secret.withBytes { Array($0) }
+    }
+}
+
+extension RecipeName.RequestPart {
+    fileprivate func bytes(of request: RecipeValues.Request?) throws(RecipeValues.Fault) -> [UInt8] {
+        guard let request else { throw .init("no request is at hand") }
+        let bytes = Array(request.url.utf8)
+        let parts = URLParts(bytes)
+        switch self {
+        case .url: return bytes
+        case .host: return Array(bytes[parts.authority])
+        case .path: return parts.path.isEmpty ? [UInt8(ascii: "/")] : Array(bytes[parts.path])
+        case .query: return Array(bytes[parts.query])
+        case .method: return Array(request.method.utf8)
+        case .bodySHA256:
+            guard let digest = request.bodySHA256 else { throw .init("the body is not at hand") }
+            return digest
+        }
+    }
+}
+
+/// Where the parts of an absolute URL of ours stand.
+private struct URLParts {
+    let authority: Range<Int>
+    let path: Range<Int>
+    let query: Range<Int>
+
+    init(_ bytes: [UInt8]) {
+        var start = 0
+        if let colon = bytes.firstIndex(of: UInt8(ascii: ":")), bytes[colon...].starts(with: "://".utf8) {
+            start = colon + 3
+        }
+        let target = bytes[start...].firstIndex { $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "?") } ?? bytes.count
+        let mark = bytes[target...].firstIndex(of: UInt8(ascii: "?")) ?? bytes.count
+        authority = start..<target
+        path = target..<mark
+        query = min(mark + 1, bytes.count)..<bytes.count
+    }
+}

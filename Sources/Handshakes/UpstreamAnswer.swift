@@ -1,0 +1,35 @@
+/// An answer of the upstream, as a scheme may look at it to find a challenge.
+public struct UpstreamAnswer: Sendable {
+    public var status: Int
+    /// All field lines in order, as received.
+    public var fields: [(name: [UInt8], value: [UInt8])]
+    /// At most 64 KiB, and only where the scheme `readsBody`.
+    public var body: [UInt8]?
+    /// The absolute URL of the refused request, as the upstream sees it.
+    public var requestURL: String
+    public var requestMethod: [UInt8]
+
+    public init(
+        status: Int, fields: [(name: [UInt8], value: [UInt8])], body: [UInt8]? = nil, requestURL: String,
+        requestMethod: [UInt8]
+    ) {
+        self.status = status
+        self.fields = fields
+        self.body = body
+        self.requestURL = requestURL
+        self.requestMethod = requestMethod
+    }
+
+    func values(of name: String) -> [[UInt8]] { fields.filter { $0.name.matches(name) }.map(\.value) }
+}
+
+extension Handshake {
+    public var readsBody: Bool { false }
+
+    /// For schemes that need no more than the two fields of a challenge.
+    public func judge(_ answer: UpstreamAnswer) -> ChallengeVerdict {
+        judge(
+            status: answer.status, wwwAuthenticate: answer.values(of: "WWW-Authenticate"),
+            location: answer.values(of: "Location").last, requestURL: answer.requestURL)
+    }
+}
