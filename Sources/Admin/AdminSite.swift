@@ -38,6 +38,7 @@ public struct AdminSite: AdminResponder {
         case "/readyz": return reading(request) { ready() }
         case "/metrics": return reading(request) { metrics() }
         case "/status": return reading(request) { status() }
+        case "/run": return reading(request) { run(request) }
         case "/": return reading(request) { page(request) }
         case "/reset": return reset(request)
         case "/store": return reading(request) { storeWork() }
@@ -47,7 +48,7 @@ public struct AdminSite: AdminResponder {
         default:
             return AdminAnswer(
                 404, Self.plain,
-                "not found; there are / /livez /readyz /metrics /status /store and POST /reset "
+                "not found; there are / /livez /readyz /metrics /status /run /store and POST /reset "
                     + "/store/rotate /store/verify /store/compact\n")
         }
     }
@@ -83,6 +84,13 @@ public struct AdminSite: AdminResponder {
 
     private func status() -> AdminAnswer {
         AdminAnswer(200, Self.json, StatusDocument(source.facts()).encoded())
+    }
+
+    private func run(_ request: AdminRequest) -> AdminAnswer {
+        guard let name = queryValue("identity", in: request.query), !name.isEmpty else {
+            return Self.said(400, "say which identity: GET /run?identity=NAME")
+        }
+        return AdminAnswer(200, Self.json, RunDocument(identity: name, source.run(name)).encoded())
     }
 
     private func page(_ request: AdminRequest) -> AdminAnswer {

@@ -31,6 +31,8 @@ struct FactSource: Sendable {
     var startTask: @Sendable (StoreTask) -> Gateway.StoreStart
     /// The task on the store that runs, or the last one.
     var storeWork: @Sendable () -> StoreWork?
+    /// What the last run of an identity's recipe did.
+    var run: @Sendable (String) -> RunReport?
 }
 
 extension FactSource {
@@ -56,5 +58,6 @@ extension FactSource {
         reset = { gateway.reset(identity: $0) }
         startTask = { gateway.start($0) }
         storeWork = { gateway.storeWork }
+        run = { gateway.lastRun(identity: $0) }
     }
 }

@@ -5,7 +5,7 @@ enum NotSupportedYet {
     static let entries: Set<String> = [
         "identity.oam_oauth", "identity.mobilefirst", "identity.mobile_hub", "identity.adobe_pass",
 
-        "recipe.sign", "recipe.attempts", "recipe_challenge.json",
+        "recipe.attempts", "recipe_challenge.json",
 
         "oauth2.dpop=true",
         "oauth2.grant=authorization_code", "oauth2.grant=device_code",

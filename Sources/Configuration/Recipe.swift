@@ -31,6 +31,9 @@ public struct Recipe: Sendable, Equatable {
         public static let key = 1024
     }
 
+    /// Credentials are computed for each request instead of being had from an issuer.
+    public var isSigned: Bool { !sign.isEmpty }
+
     /// Whether a token needs data out of an upstream's challenge.
     public var isChallengeDriven: Bool { sign.isEmpty && challenge.isSelective }
 }

@@ -74,10 +74,13 @@ extension CallerConnection {
     }
 
     private func refuseOversized() {
-        answer(Fault(.identityMisconfigured, detail: "the token does not fit the place that the route has for it"))
+        answer(
+            Fault(
+                .identityMisconfigured,
+                detail: "the credential cannot be computed, or does not fit the place that the route has for it"))
     }
 
-    private func composeHead(route: RoutePlan, credential: UnsafeRawBufferPointer?, into cursor: inout OutputCursor) {
+    func composeHead(route: RoutePlan, credential: UnsafeRawBufferPointer?, into cursor: inout OutputCursor) {
         data.restoreHead(of: self)
         let head = UnsafeRawBufferPointer(rebasing: input[..<headLength])
         let framing: OutgoingFraming =

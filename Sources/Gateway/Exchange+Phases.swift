@@ -63,47 +63,12 @@ extension CallerConnection {
 
     /// The first route that matches wins.
     private func findRoute() -> RoutePlan? {
-        for route in listener.routes where matches(route.matches) { return route }
+        for route in listener.routes where route.matches.mismatch(data.requestHead, in: input) == nil { return route }
         return nil
     }
 
-    private func matches(_ match: RouteMatch) -> Bool {
-        guard names(requestHost, match.host) else { return false }
-        switch match.path {
-        case .any: break
-        case .exact(let path): guard pathMatches(requestPath.octets, exact: path.span) else { return false }
-        case .prefix(let path): guard pathMatches(requestPath.octets, prefix: path.span) else { return false }
-        }
-        if !match.methods.isEmpty {
-            let method = input[data.requestHead.method]
-            guard match.methods.contains(where: { equals(method, $0) }) else { return false }
-        }
-        for wanted in match.headers {
-            guard hasField(wanted.name, value: wanted.value) else { return false }
-        }
-        return true
-    }
-
-    private func hasField(_ name: [UInt8], value: [UInt8]) -> Bool {
-        for index in 0..<data.requestHead.fieldCount {
-            let field = data.requestHead[index]
-            if equalsIgnoringCase(input[field.name], name), equals(input[field.value], value) { return true }
-        }
-        return false
-    }
-
     /// The host that was asked for, without its port: the target's authority in absolute form, the Host field otherwise.
-    var requestHost: UnsafeRawBufferPointer {
-        guard let range = data.requestHead.authority ?? data.requestHead.host else {
-            return .init(start: nil, count: 0)
-        }
-        let authority = input[range]
-        if authority.first == UInt8(ascii: "["), let bracket = authority.firstIndex(of: UInt8(ascii: "]")) {
-            return UnsafeRawBufferPointer(rebasing: authority[..<(bracket + 1)])
-        }
-        guard let colon = authority.lastIndex(of: UInt8(ascii: ":")) else { return authority }
-        return UnsafeRawBufferPointer(rebasing: authority[..<colon])
-    }
+    var requestHost: UnsafeRawBufferPointer { hostName(of: data.requestHead, in: input) }
 
     /// The path that was asked for, as received, with its query.
     var requestPath: UnsafeRawBufferPointer { input[data.requestHead.path] }

@@ -99,6 +99,10 @@ extension GatewayCompiler {
             let name = own ?? plan.handshake.injection(for: []).name
             guard let field = FieldName(name) else { throw GatewayFault("route \(route.name): inject: \(name)") }
             edits.drop.insert(field)
+            for name in plan.signer?.fieldNames ?? [] {
+                guard let field = FieldName(name) else { throw GatewayFault("route \(route.name): inject: \(name)") }
+                edits.drop.insert(field)
+            }
             guard case .keepAs(let kept) = callerValue else { return }
             guard let keptName = FieldName(kept) else { throw GatewayFault("route \(route.name): keep_as: \(kept)") }
             // Callers must not be able to write the kept field themselves.

@@ -123,7 +123,7 @@ struct GatewayCompiler {
                     index: found.plan.index, name: name,
                     handshake: try identityCompiler.handshake(of: configured, statuses: statuses),
                     acquireTimeout: found.plan.acquireTimeout, reportsSuccess: found.plan.reportsSuccess,
-                    resourceFromCaller: found.plan.resourceFromCaller, statuses: statuses)
+                    resourceFromCaller: found.plan.resourceFromCaller, statuses: statuses, signer: found.plan.signer)
             }
         }
         // A certificate is shown by the TLS layer: the keeper has no part in it, and no field carries it.

@@ -19,7 +19,7 @@ struct IdentityCompiler {
         let plan = IdentityPlan(
             index: index, name: identity.name, handshake: handshake, acquireTimeout: policy.access.acquireTimeout,
             reportsSuccess: policy.kind == .basic, resourceFromCaller: resourceFromCaller(identity.handshake),
-            statuses: nil)
+            statuses: nil, signer: Self.signer(of: identity))
         // A token may be bound to the certificate that it was asked for with (RFC 8705).
         let thumbprints = policy.network.clientKeys?.certificates.flatMap(\.thumbprint) ?? []
         guard let digest = IdentityDigest(sha256(identity.canonicalForm + thumbprints)) else {
@@ -30,6 +30,12 @@ struct IdentityCompiler {
         kept.probe = probe(of: identity.handshake)
         kept.scopes = identity.scopes
         return kept
+    }
+
+    /// What computes the credential of each request.
+    private static func signer(of identity: ConfiguredIdentity) -> (any RequestSigner)? {
+        guard case .recipe(let recipe) = identity.handshake, recipe.isSigned else { return nil }
+        return RecipeSigner(recipe, identity: identity.name)
     }
 
     // MARK: - Handshakes
@@ -51,6 +57,7 @@ struct IdentityCompiler {
                 return try OAMWebGateHandshake(settings(configured))
             case .clientCertificate: return ClientCertificateHandshake()
             case .recipe(let recipe):
+                if recipe.isSigned { return RecipeSigningHandshake(recipe) }
                 return RecipeHandshake(recipe, identity: identity.name)
             case .notBuilt(let key):
                 throw .configuration(reason: "\(key) is not supported yet")
@@ -148,6 +155,10 @@ struct IdentityCompiler {
         case .oamWebgate(let configured):
             kind = .challengeDriven
             access.needsChallenge = configured.probe == nil
+        case .recipe(let recipe) where recipe.isSigned:
+            kind = .fixed
+            access.canRegrant = false
+            access.persist = false
         case .recipe(let recipe):
             kind = recipe.isChallengeDriven ? .challengeDriven : .proactive
             access.needsChallenge = recipe.isChallengeDriven && recipe.probe == nil

@@ -138,17 +138,22 @@ final class IdentityPlan: Sendable {
     let isTokenless: Bool
     /// Bytes before the token in the ready line.
     let linePrefix: Int
+    /// Makes the credential of each request; the ready line then holds its material. Nil for all others.
+    let signer: (any RequestSigner)?
 
     init(
         index: Int, name: String, handshake: any Handshake, acquireTimeout: UInt64, reportsSuccess: Bool,
-        resourceFromCaller: Bool, statuses: [Int]?
+        resourceFromCaller: Bool, statuses: [Int]?, signer: (any RequestSigner)? = nil
     ) {
         self.index = index
         self.name = name
         self.handshake = handshake
         isChallengeDriven = handshake.isChallengeDriven
         isTokenless = handshake.scheme == "client_certificate"
-        refusesByStatus = statuses != nil && ["static", "basic", "client_certificate"].contains(handshake.scheme)
+        self.signer = signer
+        refusesByStatus =
+            statuses != nil
+            && (signer != nil || ["static", "basic", "client_certificate"].contains(handshake.scheme))
         // A password whose refusals are not counted would be sent until the account is locked, whatever else the route counts as one.
         let always = refusesByStatus && handshake.scheme == "basic" ? [401] : []
         inspectedStatuses = (statuses ?? handshake.inspectedStatuses) + always

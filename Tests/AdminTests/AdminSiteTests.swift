@@ -172,4 +172,18 @@ import Testing
         #expect(followed.status == 200 && followed.body == started.body)
         #expect(text(followed).contains(#""is_done":false"#) && text(followed).contains(#""task":"rotate""#))
     }
+
+    @Test func theLastRunIsToldByName() throws {
+        let site = SampleSite(try sampleFacts()).site()
+        let answer = site.answer(request("GET", "/run?identity=hr"))
+        #expect(answer.status == 200)
+        let text = String(decoding: answer.body, as: UTF8.self)
+        #expect(text.contains(#""taken":[{"bytes":33,"name":"user"}]"#))
+        #expect(text.contains(#""milliseconds":12.345"#))
+        #expect(
+            String(decoding: site.answer(request("GET", "/run?identity=x")).body, as: UTF8.self)
+                == "{\"identity\":\"x\"}\n")
+        #expect(site.answer(request("GET", "/run")).status == 400)
+        #expect(site.answer(request("POST", "/run?identity=hr")).status == 405)
+    }
 }

@@ -185,7 +185,18 @@ final class SampleSite: Sendable {
                         return .started(work)
                     }
                 },
-                storeWork: { self.tasks.withLock { $0.last } }), token: withToken ? AdminToken { self.token } : nil)
+                storeWork: { self.tasks.withLock { $0.last } },
+                run: { name in
+                    guard name == "hr" else { return nil }
+                    return RunReport(
+                        startedAt: 1_763_712_000, challenge: [.init(name: "gate", length: 5)],
+                        steps: [
+                            .init(
+                                name: "login", layer: "session", request: "POST https://sso.example.com/login",
+                                status: 200, duration: 12_345_678, taken: [.init(name: "user", length: 33)],
+                                outcome: "good")
+                        ], outcome: "token of 60 bytes")
+                }), token: withToken ? AdminToken { self.token } : nil)
     }
 }
 

@@ -7,6 +7,7 @@ import Testing
 
     @Test(arguments: [
         "webgate", "oauth2", "basic-and-static", "sidecar", "full", "recipes/oam-webgate", "recipes/docker-registry",
+        "recipes/aws-sigv4",
     ])
     func everyExampleIsClean(name: String) {
         let trial = Trial(.file(Self.directory + name + ".yaml"))

@@ -30,7 +30,6 @@ import Testing
         + ["authorization_code", "device_code"].map { .oauth2("grant=\($0)", "\(Trial.oauth2), grant: \($0)") }
         + [
             .oauth2("dpop=true", "\(Trial.oauth2), dpop: yes"),
-            Case("recipe.sign", recipe("sign: {a: x}, inject: {value: \"{sign.a}\"}")),
             Case("recipe.attempts", recipe("\(steps), attempts: {json: /left}")),
             Case("recipe_challenge.json", recipe("\(steps), challenge: {json: /error}")),
             Case("token.connectivity=online", Trial.around(top: "defaults: {token: {connectivity: online}}")),

@@ -1,0 +1,64 @@
+internal import Glibc
+internal import HTTP1
+internal import Handshakes
+internal import Reactor
+internal import TLS
+internal import Telemetry
+
+/// Credentials that are computed for each request. An exception to the law against allocation on a hit: a signature is made of its
+/// request, so nothing of it can be ready; its work is bounded by the head and by what the configuration wrote.
+extension CallerConnection {
+    /// The field lines of the signature; nil where it cannot be made or is too long.
+    ///
+    /// What is signed is read out of the head as it will be sent: written once without a credential, so that no edit of the route can
+    /// come between the signature and what it signs.
+    func signature(
+        by signer: any RequestSigner, with ready: UnsafeRawBufferPointer, of route: RoutePlan
+    ) -> UnsafeRawBufferPointer? {
+        guard let identity = route.identity, ready.count >= identity.linePrefix + 2 else { return nil }
+        let material = UnsafeRawBufferPointer(rebasing: ready[identity.linePrefix..<(ready.count - 2)])
+        guard let request = requestToSign(on: route) else { return nil }
+        do throws(SigningFault) {
+            let fields = try signer.sign(
+                request, with: material, wallSeconds: loop.kernel.wallMilliseconds() / 1000, entropy: randomBytes(16))
+            let lines = fields.reduce(into: [UInt8]()) { lines, field in
+                lines += Array("\(field.name): ".utf8) + field.value + [13, 10]
+            }
+            var cursor = OutputCursor(buffers.credential)
+            cursor.append(lines.span)
+            return cursor.overflowed ? nil : cursor.written(in: buffers.credential)
+        } catch {
+            data.events.warn(
+                "request cannot be signed",
+                [LogField("route", .name(route.name)), LogField("reason", .name(error.reason))])
+            return nil
+        }
+    }
+
+    /// The request as the upstream will see it.
+    private func requestToSign(on route: RoutePlan) -> RequestToSign? {
+        var cursor = OutputCursor(buffers.scratch)
+        composeHead(route: route, credential: nil, into: &cursor)
+        guard !cursor.overflowed else { return nil }
+        let bytes = cursor.written(in: buffers.scratch)
+        // A head of its own: the loop's scratch stays the caller's.
+        var head = RequestHead(maxFields: 256)
+        do throws(HeadFault) {
+            guard try head.parse(bytes.octets, limits: data.limits.heads.forOwnHead) == bytes.count else { return nil }
+        } catch { return nil }
+        func text(_ range: ByteRange) -> String { String(decoding: bytes[range], as: UTF8.self) }
+        var headers: [(name: String, value: String)] = []
+        for index in 0..<head.fieldCount { headers.append((text(head[index].name), text(head[index].value))) }
+        let scheme = route.upstream.usesTLS ? "https" : "http"
+        return RequestToSign(
+            method: text(head.method), url: "\(scheme)://\(head.host.map(text) ?? "")\(text(head.target))",
+            headers: headers)
+    }
+}
+
+extension HeadLimits {
+    /// Our own fields stand in it beside the caller's.
+    fileprivate var forOwnHead: HeadLimits {
+        HeadLimits(headSize: headSize * 2, fields: 256, target: headSize * 2)
+    }
+}

@@ -1,0 +1,156 @@
+public import Configuration
+internal import HTTP1
+internal import Handshakes
+internal import HotCache
+internal import Reactor
+internal import Telemetry
+internal import Tokens
+
+/// Which route a request would take, with which identity and key, and why. Made from the configuration alone, by the code that routes
+/// real requests; nothing is sent.
+public struct Explanation: Sendable {
+    public struct Candidate: Sendable {
+        public var route: String
+        /// nil: the request is this route's.
+        public var mismatch: String?
+    }
+
+    /// The address that the URL names; nil where no listener has it, and the routes of all are looked at.
+    public var listener: String?
+    /// In order, up to the first that matches.
+    public var candidates: [Candidate]
+    public var route: String?
+    /// As the upstream would see it.
+    public var upstreamURL: String?
+    /// Origin of the route's `to`, as the state of tokens names it.
+    public var origin: String?
+    public var identity: String?
+    public var scheme: String?
+    /// Whether a token needs a challenge of the upstream.
+    public var isChallengeDriven = false
+    /// Members of the token's key, by name.
+    public var key: [(name: String, value: String)] = []
+    /// What else would decide about the request.
+    public var notes: [String] = []
+}
+
+extension Explanation {
+    /// - Parameters:
+    ///   - url: absolute, as the caller would call it.
+    ///   - headers: of the caller's request; a `Host` among them wins over the URL's.
+    /// - Throws: where the request is none, or the configuration cannot be served.
+    public init(
+        method: String, url text: String, headers: [(name: String, value: String)], configuration: Configuration,
+        environment: @escaping @Sendable (String) -> String?
+    ) throws(GatewayFault) {
+        guard let url = IssuerURL(text) else {
+            throw GatewayFault("'\(text)' is not an absolute URL such as http://127.0.0.1:8080/path")
+        }
+        let cache = HotCache(readers: 1, slots: 4096, byteLimit: 1 << 20)
+        let compiler = IdentityCompiler(
+            environment: environment, secretFiles: configuration.secretFiles, persists: configuration.store.path != nil)
+        var identities: [KeptIdentity] = []
+        for (index, identity) in configuration.identities.enumerated() {
+            identities.append(try compiler.compile(identity, index: index))
+        }
+        var routes = GatewayCompiler(
+            configuration: configuration, identities: identities, identityCompiler: compiler, cache: cache, loops: 1,
+            routeNames: NameTable(), faultNames: NameTable())
+        let plan = try routes.compile()
+        let listener = plan.listeners.first { $0.isMeant(by: url) }
+        self.listener = listener?.text
+        candidates = []
+        if listener == nil { notes.append("no listener has the address \(url.authority); all routes are looked at") }
+        let found = try find(in: listener?.routes ?? plan.routes, method: method, url: url, headers: headers)
+        guard let found else {
+            notes.append("no route matches: the caller would get 404")
+            return
+        }
+        describe(found, url: url, kept: routes.keptRoutes[found.index], configuration)
+    }
+
+    /// The first route that matches, asked with a head as a caller would send it.
+    private mutating func find(
+        in routes: [RoutePlan], method: String, url: IssuerURL, headers: [(name: String, value: String)]
+    ) throws(GatewayFault) -> RoutePlan? {
+        var text = "\(method) \(url.path) HTTP/1.1\r\n"
+        if !headers.contains(where: { $0.name.lowercased() == "host" }) { text += "Host: \(url.authority)\r\n" }
+        for header in headers { text += "\(header.name): \(header.value)\r\n" }
+        let bytes = Array((text + "\r\n").utf8)
+        var head = RequestHead(maxFields: 128)
+        var found: RoutePlan?
+        let fault: HeadFault? = bytes.withUnsafeBytes { bytes in
+            do throws(HeadFault) {
+                guard try head.parse(bytes.octets, limits: HeadLimits()) == bytes.count else { return nil }
+            } catch { return error }
+            for route in routes {
+                let mismatch = route.matches.mismatch(head, in: bytes)
+                candidates.append(Candidate(route: route.name, mismatch: mismatch.map { route.matches.words(for: $0) }))
+                guard mismatch == nil else { continue }
+                if route.strictPaths, route.identity != nil, validateStrictPath(bytes[head.path].octets) != .clean {
+                    notes.append("the path can be read in two ways: the caller would get 400, unless 'paths: raw'")
+                }
+                found = route
+                break
+            }
+            return nil
+        }
+        if let fault { throw GatewayFault("not a request: \(fault.reason)") }
+        return found
+    }
+
+    private mutating func describe(
+        _ route: RoutePlan, url: IssuerURL, kept: KeptRoute, _ configuration: Configuration
+    ) {
+        self.route = route.name
+        upstreamURL = route.upstream.origin + route.pathPrefix + url.path
+        origin = kept.origin.description
+        guard let identity = kept.identity else {
+            notes.append("the route uses no identity: nothing is added to the request")
+            return
+        }
+        self.identity = identity.plan.name
+        scheme = identity.plan.handshake.scheme
+        isChallengeDriven = identity.plan.isChallengeDriven
+        key = [("identity", identity.digest.description), ("origin", kept.origin.description)]
+        if let realm = kept.realm {
+            key.append(("realm", realm.description))
+        } else if isChallengeDriven {
+            key.append(("realm", "as the upstream's challenge names it"))
+        }
+        if !kept.scopes.isEmpty { key.append(("scopes", kept.scopes.description)) }
+        if let audience = kept.audience { key.append(("audience", audience.description)) }
+        if let resource = kept.resource { key.append(("resource", resource.description)) }
+    }
+}
+
+extension ListenerPlan {
+    /// Whether a request to the URL would arrive here. A host name may lead to any address of this machine.
+    fileprivate func isMeant(by url: IssuerURL) -> Bool {
+        guard !isUnix, let port = address.port, Int(port) == url.port else { return false }
+        guard let literal = SocketAddress(host: url.host, port: port) else { return true }
+        return literal == address || ["0.0.0.0", "::"].contains(address.host)
+    }
+}
+
+extension RouteMatch {
+    fileprivate func words(for mismatch: RouteMismatch) -> String {
+        switch mismatch {
+        case .host:
+            switch host {
+            case .exact(let name): "the host is not \(String(decoding: name, as: UTF8.self))"
+            case .oneLabel(let suffix): "the host is not one label before \(String(decoding: suffix, as: UTF8.self))"
+            case .any: "the host"
+            }
+        case .path:
+            switch path {
+            case .exact(let path): "the path is not \(String(decoding: path, as: UTF8.self))"
+            case .prefix(let path): "the path is not below \(String(decoding: path, as: UTF8.self))"
+            case .any: "the path"
+            }
+        case .method:
+            "the method is none of \(methods.map { String(decoding: $0, as: UTF8.self) }.joined(separator: ", "))"
+        case .header(let index): "header \(String(decoding: headers[index].name, as: UTF8.self)) has another value"
+        }
+    }
+}

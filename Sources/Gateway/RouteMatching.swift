@@ -1,0 +1,63 @@
+internal import HTTP1
+
+/// Which part of a route's `match` a request does not meet.
+enum RouteMismatch: Sendable, Equatable {
+    case host, path, method
+    /// The index of the header.
+    case header(Int)
+}
+
+extension RouteMatch {
+    /// Nil where the request is the route's. The data path and `explain` both ask here, so that they cannot disagree. Allocates nothing.
+    /// - Parameter bytes: what `head` was parsed from.
+    func mismatch(_ head: borrowing RequestHead, in bytes: UnsafeRawBufferPointer) -> RouteMismatch? {
+        switch host {
+        case .any: break
+        case .exact(let host):
+            guard equalsIgnoringCase(hostName(of: head, in: bytes), host) else { return .host }
+        case .oneLabel(let suffix):
+            let host = hostName(of: head, in: bytes)
+            guard host.count > suffix.count,
+                equalsIgnoringCase(UnsafeRawBufferPointer(rebasing: host[(host.count - suffix.count)...]), suffix),
+                !host[..<(host.count - suffix.count)].contains(UInt8(ascii: "."))
+            else { return .host }
+        }
+        let target = bytes[head.path]
+        switch path {
+        case .any: break
+        case .exact(let path): guard pathMatches(target.octets, exact: path.span) else { return .path }
+        case .prefix(let path): guard pathMatches(target.octets, prefix: path.span) else { return .path }
+        }
+        if !methods.isEmpty {
+            let method = bytes[head.method]
+            guard methods.contains(where: { equals(method, $0) }) else { return .method }
+        }
+        for index in headers.indices {
+            guard Self.hasField(headers[index].name, value: headers[index].value, head, bytes) else {
+                return .header(index)
+            }
+        }
+        return nil
+    }
+
+    private static func hasField(
+        _ name: [UInt8], value: [UInt8], _ head: borrowing RequestHead, _ bytes: UnsafeRawBufferPointer
+    ) -> Bool {
+        for index in 0..<head.fieldCount {
+            let field = head[index]
+            if equalsIgnoringCase(bytes[field.name], name), equals(bytes[field.value], value) { return true }
+        }
+        return false
+    }
+}
+
+/// The host that was asked for, without its port: the target's authority in absolute form, the Host field otherwise.
+func hostName(of head: borrowing RequestHead, in bytes: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
+    guard let range = head.authority ?? head.host else { return .init(start: nil, count: 0) }
+    let authority = bytes[range]
+    if authority.first == UInt8(ascii: "["), let bracket = authority.firstIndex(of: UInt8(ascii: "]")) {
+        return UnsafeRawBufferPointer(rebasing: authority[..<(bracket + 1)])
+    }
+    guard let colon = authority.lastIndex(of: UInt8(ascii: ":")) else { return authority }
+    return UnsafeRawBufferPointer(rebasing: authority[..<colon])
+}

@@ -1,0 +1,93 @@
+public import Configuration
+
+/// `recipe` with `sign`: the values of one request, each from those before it, and the fields that they go into.
+public struct RecipeSigner: RequestSigner {
+    private let recipe: Recipe
+    private let identity: String
+
+    public init(_ recipe: Recipe, identity: String) {
+        self.recipe = recipe
+        self.identity = identity
+    }
+
+    public var fieldNames: [String] { recipe.inject.map(\.name) }
+
+    public var readsBody: Bool {
+        (recipe.sign + recipe.inject).contains { $0.value.names.contains(.request(.bodySHA256)) }
+    }
+
+    public func sign(
+        _ request: RequestToSign, with material: UnsafeRawBufferPointer, wallSeconds: Int64, entropy: [UInt8]
+    ) throws(SigningFault) -> [InjectedField] {
+        guard let secrets = RecipeMaterial.decode(Secret(material))?[RecipeSigningHandshake.part] else {
+            throw SigningFault("the secrets cannot be read")
+        }
+        var values = RecipeValues(identity: identity, wallSeconds: wallSeconds, entropy: entropy)
+        values.secrets = secrets
+        values.request = RecipeValues.Request(
+            url: request.url, method: request.method, bodySHA256: request.bodySHA256, headers: request.headers)
+        // What is computed from a secret is as good as the secret where the signature is weak.
+        defer { for name in values.signed.keys { values.signed[name]?.wipe() } }
+        for step in recipe.sign {
+            values.signed[step.name] = try value(step, "sign.\(step.name)", .text, values)
+        }
+        var fields: [InjectedField] = []
+        for field in recipe.inject {
+            let value = try value(field, field.name, .header, values)
+            guard !value.isEmpty, value.count <= TokenAlphabet.longest else {
+                throw SigningFault("\(field.name): empty or too long")
+            }
+            fields.append(InjectedField(name: field.name, value: value))
+        }
+        return fields
+    }
+
+    private func value(
+        _ template: RecipeNamed, _ name: String, _ place: RecipeValues.Place, _ values: RecipeValues
+    ) throws(SigningFault) -> [UInt8] {
+        do throws(RecipeValues.Fault) { return try values.bytes(of: template.value, for: place) } catch {
+            throw SigningFault("\(name): \(error.reason)")
+        }
+    }
+}
+
+/// `recipe` with `sign`, as the keeper sees it: its secrets are the token, and no issuer is asked.
+public struct RecipeSigningHandshake: Handshake {
+    static let part = "secret"
+    private let recipe: Recipe
+
+    public init(_ recipe: Recipe) { self.recipe = recipe }
+
+    public var scheme: String { "recipe" }
+    public var isChallengeDriven: Bool { false }
+    public var inspectedStatuses: [Int] { [401] }
+
+    public func judge(
+        status: Int, wwwAuthenticate: [[UInt8]], location: [UInt8]?, requestURL: String
+    ) -> ChallengeVerdict {
+        status == 401 ? .challenged(Challenge(resource: requestURL)) : .none
+    }
+
+    public nonisolated(nonsending) func acquire(
+        _ wanted: Wanted, ledger: any GrantLedger, issuer: any IssuerClient
+    ) async throws(GrantFailure) -> AccessGrant {
+        var secrets: [String: Secret] = [:]
+        for name in recipe.secretsToUpstream.sorted() {
+            // Again here, although the file was checked: a signature goes where its key may go.
+            guard let secret = recipe.secret(named: name),
+                secret.to.contains(where: { "\($0)" == wanted.upstreamOrigin })
+            else { throw .configuration(reason: "secret \(name) must not go to \(wanted.upstreamOrigin)") }
+            let value = try await ledger.secret(name)
+            guard !value.isEmpty else { throw .secretUnreadable(name: name, reason: "empty") }
+            secrets[name] = value
+        }
+        return AccessGrant(
+            token: RecipeMaterial.encode([Self.part: secrets]), tokenType: "", lifetime: AccessGrant.longestLifetime,
+            sentAt: await ledger.now())
+    }
+
+    /// The material behind a name: it is not spliced but given to the signer.
+    public func injection(for token: [UInt8]) -> InjectedField {
+        InjectedField(name: recipe.inject.first?.name ?? "Authorization", value: token)
+    }
+}

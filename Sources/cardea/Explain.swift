@@ -1,0 +1,76 @@
+import Admin
+import ArgumentParser
+import Configuration
+import FoundationEssentials
+import Gateway
+
+struct Explain: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Says which route, identity and key a request would have, and why.",
+        discussion: """
+            The route is found in the configuration; nothing is sent to it. A running gateway is asked for the state of its tokens,
+            and with --trace for what the last run of the identity's recipe did: names and lengths, never a value.
+            """)
+
+    @OptionGroup var common: CommonOptions
+
+    @Argument(help: "The request's method.")
+    var method: String
+
+    @Argument(help: "Its URL, as the caller would call it.")
+    var url: String
+
+    @Option(name: [.customShort("H"), .customLong("header")], help: "A header of the request: 'Name: value'.")
+    var headers: [String] = []
+
+    @Flag(name: .long, help: "Show the last run of the identity's recipe, step by step.")
+    var trace = false
+
+    func run() throws {
+        let configuration = try ConfigurationAccess.loaded(common.config)
+        let explanation: Explanation
+        do {
+            explanation = try Explanation(
+                method: method, url: url, headers: try fields(), configuration: configuration,
+                environment: ConfigurationAccess.environment)
+        } catch {
+            ConfigurationAccess.complain("cardea: \(error)")
+            throw ExitCode(64)
+        }
+        var report = ExplainReport(method: method, url: url, explanation)
+        let client = AdminClient(configuration)
+        if let identity = explanation.identity,
+            let status = document(StatusDocument.self, client.request("GET", "/status"))
+        {
+            report.tokens = status.tokens.filter { $0.identity == identity && $0.upstream == explanation.origin }
+            report.identityState = status.identities.first { $0.name == identity }
+            if trace {
+                let path = "/run?identity=\(AdminClient.encoded(identity))"
+                report.run = document(RunDocument.self, client.request("GET", path))?.run
+            }
+        } else if explanation.identity != nil {
+            report.notes.append(
+                "no gateway answers at \(ConfigurationAccess.adminSocket(configuration)): the state of tokens is not known"
+            )
+        }
+        print(common.json ? report.json() : report.text(tracing: trace))
+    }
+
+    private func fields() throws(GatewayFault) -> [(name: String, value: String)] {
+        var fields: [(name: String, value: String)] = []
+        for header in headers {
+            guard let colon = header.firstIndex(of: ":"), colon != header.startIndex else {
+                throw GatewayFault("'\(header)' is not a header such as 'Name: value'")
+            }
+            fields.append((String(header[..<colon]), String(header[header.index(after: colon)...].drop { $0 == " " })))
+        }
+        return fields
+    }
+
+    private func document<Document: Decodable>(_ type: Document.Type, _ answer: AdminClient.Answer?) -> Document? {
+        guard let answer, answer.status == 200 else { return nil }
+        let decoder = JSONDecoder()
+        decoder.keyDecodingStrategy = .convertFromSnakeCase
+        return try? decoder.decode(type, from: Data(answer.body.utf8))
+    }
+}

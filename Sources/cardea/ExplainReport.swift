@@ -1,0 +1,116 @@
+import Admin
+import FoundationEssentials
+import Gateway
+
+/// What `explain` prints.
+struct ExplainReport: Encodable {
+    struct Candidate: Encodable {
+        var route: String
+        var mismatch: String?
+    }
+
+    var method: String
+    var url: String
+    var listener: String?
+    var candidates: [Candidate]
+    var route: String?
+    var upstreamURL: String?
+    var identity: String?
+    var scheme: String?
+    var challengeDriven: Bool
+    var key: [String: String]
+    /// Of the running gateway; nil where none answers.
+    var identityState: StatusDocument.Identity?
+    var tokens: [StatusDocument.Token]?
+    var run: RunDocument.Run?
+    var notes: [String]
+
+    private var keyOrder: [String]
+
+    enum CodingKeys: String, CodingKey {
+        case method, url, listener, candidates, route, upstreamURL = "upstream_url", identity, scheme
+        case challengeDriven = "challenge_driven", key, identityState = "identity_state", tokens, run, notes
+    }
+
+    init(method: String, url: String, _ explanation: Explanation) {
+        self.method = method
+        self.url = url
+        listener = explanation.listener
+        candidates = explanation.candidates.map { Candidate(route: $0.route, mismatch: $0.mismatch) }
+        route = explanation.route
+        upstreamURL = explanation.upstreamURL
+        identity = explanation.identity
+        scheme = explanation.scheme
+        challengeDriven = explanation.isChallengeDriven
+        key = Dictionary(explanation.key.map { ($0.name, $0.value) }, uniquingKeysWith: { first, _ in first })
+        keyOrder = explanation.key.map(\.name)
+        notes = explanation.notes
+    }
+
+    func json() -> String {
+        let encoder = JSONEncoder()
+        encoder.keyEncodingStrategy = .convertToSnakeCase
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        // Strings, numbers and lists of them always have a JSON form.
+        return (try? encoder.encode(self)).map { String(decoding: $0, as: UTF8.self) } ?? "{}"
+    }
+}
+
+// MARK: - Text
+
+extension ExplainReport {
+    func text(tracing: Bool) -> String {
+        var lines = ["\(method) \(url)"]
+        func line(_ name: String, _ text: String) {
+            lines.append(name + String(repeating: " ", count: max(1, 11 - name.count)) + text)
+        }
+        if let listener { line("listener", listener) }
+        for candidate in candidates {
+            line("route", candidate.route + (candidate.mismatch.map { ": no, \($0)" } ?? ": matches"))
+        }
+        if let upstreamURL { line("upstream", upstreamURL) }
+        if let identity, let scheme {
+            line("identity", "\(identity) (\(scheme))" + (challengeDriven ? ", by a challenge of the upstream" : ""))
+        }
+        if !keyOrder.isEmpty { line("key", keyOrder.map { "\($0) \(key[$0] ?? "")" }.joined(separator: ", ")) }
+        if let state = identityState {
+            line(
+                "state",
+                state.state + (state.lastFailure.map { ", last failure: \($0)" } ?? "")
+                    + (state.advice.map { "; \($0)" } ?? ""))
+        }
+        for token in tokens ?? [] { line("token", Self.words(token)) }
+        if tokens?.isEmpty == true { line("token", "none yet") }
+        if tracing, tokens != nil { lines += traced() }
+        for note in notes { line("note", note) }
+        return lines.joined(separator: "\n")
+    }
+
+    private static func words(_ token: StatusDocument.Token) -> String {
+        var words = [token.state]
+        if !token.realm.isEmpty { words.append("realm \(token.realm)") }
+        if !token.scopes.isEmpty { words.append("scopes \(token.scopes)") }
+        if let seconds = token.expiresInSeconds { words.append("\(Int(seconds)) s left") }
+        words.append(token.grants == 1 ? "1 grant" : "\(token.grants) grants")
+        if let failure = token.lastFailure { words.append("last failure: \(failure)") }
+        return words.joined(separator: ", ")
+    }
+
+    private func traced() -> [String] {
+        guard let run else { return ["last run   none since the start"] }
+        var lines = ["last run   " + run.outcome]
+        if !run.challenge.isEmpty { lines.append("           challenge: " + Self.words(run.challenge)) }
+        for (index, step) in run.steps.enumerated() {
+            let status = step.status.map { " \($0)" } ?? ""
+            lines.append("  \(index + 1)  \(step.name) (\(step.layer))  \(step.request)")
+            lines.append(
+                "    \(status) \(step.milliseconds) ms  \(step.outcome)"
+                    + (step.taken.isEmpty ? "" : ": " + Self.words(step.taken)))
+        }
+        return lines
+    }
+
+    private static func words(_ values: [RunDocument.Value]) -> String {
+        values.map { "\($0.name) (\($0.bytes) bytes)" }.joined(separator: ", ")
+    }
+}

@@ -1,0 +1,118 @@
+import Configuration
+import Synchronization
+import Testing
+
+@testable import Handshakes
+
+@Suite struct RecipeSignerTests {
+    static let key = "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY"
+
+    private func recipe(_ sign: String, _ inject: String) throws -> Recipe {
+        let text = """
+            identities:
+              a:
+                recipe:
+                  secrets: { key: { value: env:K, to: https://example.amazonaws.com } }
+                  sign:
+            \(sign)
+                  inject:
+            \(inject)
+            routes: [{ listen: "127.0.0.1:8080", to: "https://example.amazonaws.com", use: a }]
+            """
+        let result = Configuration.load(.text(text)) { _ in nil }
+        #expect(result.errors.map(\.description) == [])
+        guard case .recipe(let recipe)? = result.configuration?.identities.first?.handshake else {
+            throw SigningFault("no recipe")
+        }
+        return recipe
+    }
+
+    /// Signature Version 4 with the fields of AWS's own examples.
+    private func aws() throws -> Recipe {
+        try recipe(
+            """
+                    start: "AWS4{secret.key}"
+                    day: "{date_basic | hmac_sha256(sign.start)}"
+                    region: "{'us-east-1' | hmac_sha256(sign.day)}"
+                    service: "{'service' | hmac_sha256(sign.region)}"
+                    signing: "{'aws4_request' | hmac_sha256(sign.service)}"
+                    scope: "{date_basic}/us-east-1/service/aws4_request"
+                    canonical: "{request.method}\\n{request.path}\\n{request.query | canonical_query}\\nhost:{request.host}\\nx-amz-date:{now_basic}\\n\\nhost;x-amz-date\\ne3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+                    to_sign: "AWS4-HMAC-SHA256\\n{now_basic}\\n{sign.scope}\\n{sign.canonical | sha256 | hex}"
+                    signature: "{sign.to_sign | hmac_sha256(sign.signing) | hex}"
+            """,
+            """
+                    - { value: "AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/{sign.scope}, SignedHeaders=host;x-amz-date, Signature={sign.signature}" }
+                    - { header: X-Amz-Date, value: "{now_basic}" }
+            """)
+    }
+
+    private func sign(_ recipe: Recipe, _ request: RequestToSign) throws -> [InjectedField] {
+        let material = RecipeMaterial.encode([RecipeSigningHandshake.part: ["key": Secret(Self.key)]])
+        return try material.withBytes { bytes in
+            try RecipeSigner(recipe, identity: "a").sign(
+                request, with: bytes, wallSeconds: 1_440_938_160, entropy: Array(repeating: 1, count: 16))
+        }
+    }
+
+    /// The published examples of 2015-08-30T12:36:00Z.
+    @Test(arguments: [
+        ("GET", "/", "5fa00fa31553b73ebf1942676e86291e8372ff2a2260956d9b8aae1d763fbf31"),
+        ("GET", "/?Param2=value2&Param1=value1", "b97d918cfa904a5beff61c982a1b6f458b799221646efd99d3219ec94cdf2500"),
+        ("POST", "/", "5da7c1a2acd57cee7505fc6676e4e544621c30862966e37dddb68e92efbe5d6b"),
+        ("GET", "/%E1%88%B4", "8318018e0b0f223aa2bbf98705b62bb787dc9c0e678f255a891fd03141be5d85"),
+    ])
+    func publishedExamples(method: String, target: String, signature: String) throws {
+        let fields = try sign(
+            try aws(), RequestToSign(method: method, url: "https://example.amazonaws.com\(target)"))
+        #expect(fields.map(\.name) == ["Authorization", "X-Amz-Date"])
+        #expect(
+            String(decoding: fields[0].value, as: UTF8.self)
+                == "AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/20150830/us-east-1/service/aws4_request, "
+                + "SignedHeaders=host;x-amz-date, Signature=\(signature)")
+        #expect(String(decoding: fields[1].value, as: UTF8.self) == "20150830T123600Z")
+    }
+
+    @Test func aFieldCannotBeBroken() throws {
+        let recipe = try recipe(
+            "        a: \"{request.header.X-A}\"", "        { header: X-Signed, value: \"{sign.a}\" }")
+        func field(_ value: String) throws -> String {
+            let request = RequestToSign(method: "GET", url: "https://u/", headers: [("x-a", value), ("X-A", "b")])
+            return String(decoding: try sign(recipe, request)[0].value, as: UTF8.self)
+        }
+        #expect(try field("a") == "a, b")
+        #expect(throws: SigningFault.self) { try field("a\r\nX: y") }
+        #expect(throws: SigningFault.self) { try field("\u{0}") }
+    }
+
+    @Test func theKeysStayWithTheirUpstream() async throws {
+        let handshake = RecipeSigningHandshake(try aws())
+        let ledger = MemoryLedger()
+        ledger.state.withLock { $0.secrets["key"] = Self.key }
+        let issuer = ScriptedIssuer([])
+        let away = await failure {
+            _ = try await handshake.acquire(
+                Wanted(upstreamOrigin: "https://elsewhere.example"), ledger: ledger, issuer: issuer)
+        }
+        #expect(away?.kind == "configuration")
+        let grant = try await handshake.acquire(
+            Wanted(upstreamOrigin: "https://example.amazonaws.com"), ledger: ledger, issuer: issuer)
+        #expect(RecipeMaterial.decode(grant.token) == ["secret": ["key": Secret(Self.key)]])
+    }
+
+    @Test func laterValuesAreNotKnown() {
+        let text = """
+            identities:
+              a:
+                recipe:
+                  secrets: { key: { value: env:K, to: https://u.example.com } }
+                  sign: { a: "{sign.b}", b: "{now}", c: "{'x' | sha256}", d: "{sign.c}{sign.nope}" }
+                  inject: { value: "{sign.c}" }
+            routes: [{ listen: "127.0.0.1:8080", to: "https://u.example.com", use: a }]
+            """
+        let errors = Configuration.load(.text(text)) { _ in nil }.errors.map(\.message)
+        #expect(errors.contains { $0.contains("cannot use 'sign.b': only values before it are known") })
+        #expect(errors.contains { $0.contains("names 'sign.nope', which is not known here") })
+        #expect(errors.contains { $0.contains("'value' in 'inject'") && $0.contains("puts raw bytes into text") })
+    }
+}
