@@ -45,3 +45,18 @@ int cardea_set_transparent(int descriptor, int family) {
     return family == AF_INET6 ? setsockopt(descriptor, IPPROTO_IPV6, IPV6_TRANSPARENT, &one, sizeof one)
                               : setsockopt(descriptor, IPPROTO_IP, IP_TRANSPARENT, &one, sizeof one);
 }
+
+int cardea_notify(const void *path, size_t path_length, const void *text, size_t length) {
+    struct sockaddr_un address;
+    memset(&address, 0, sizeof address);
+    address.sun_family = AF_UNIX;
+    if (path_length == 0 || path_length >= sizeof address.sun_path) return -EINVAL;
+    memcpy(address.sun_path, path, path_length);
+    if (address.sun_path[0] == '@') address.sun_path[0] = 0;
+    int descriptor = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (descriptor < 0) return -errno;
+    socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + path_length);
+    int result = sendto(descriptor, text, length, MSG_NOSIGNAL, (struct sockaddr *)&address, size) < 0 ? -errno : 0;
+    close(descriptor);
+    return result;
+}

@@ -1,11 +1,15 @@
 import CYAML
 import Glibc
+import Synchronization
 
 /// Runs a program for its standard output: no shell, no standard input, errors thrown away, bounded in bytes and time.
 enum BoundedCommand {
     struct Fault: Error {
         var reason: String
     }
+
+    /// Started and not reaped yet.
+    fileprivate static let children = Mutex<Set<pid_t>>([])
 
     /// - Parameter time: nanoseconds until the program and its children are killed.
     static func output(of path: String, _ arguments: [String], bound: Int, time: Int64) throws(Fault) -> [UInt8] {
@@ -60,7 +64,12 @@ enum BoundedCommand {
         defer { for word in words { free(word) } }
         words.append(nil)
         var process: pid_t = 0
-        let code = posix_spawn(&process, path, &actions, &attributes, words, environ)
+        // Known before anybody can find it dead: the process that we may be the init of reaps what it does not know.
+        let code = children.withLock { children in
+            let code = posix_spawn(&process, path, &actions, &attributes, words, environ)
+            if code == 0 { children.insert(process) }
+            return code
+        }
         guard code == 0 else { throw Fault(reason: String(cString: strerror(code))) }
         return process
     }
@@ -92,7 +101,10 @@ enum BoundedCommand {
         var status: Int32 = 0
         while true {
             let ended = waitpid(process, &status, WNOHANG)
-            if ended == process { return status }
+            if ended == process {
+                _ = children.withLock { $0.remove(process) }
+                return status
+            }
             if ended < 0 && errno != EINTR { throw Fault(reason: FileReader.lastFault()) }
             if now() >= deadline { kill(-process, SIGKILL) }
             // It closed its output and lives on: rare, so a coarse look is enough.
@@ -106,3 +118,7 @@ enum BoundedCommand {
         return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
     }
 }
+
+/// Whether the process is the program of a secret, whose end another thread waits for: for whoever reaps as the first process of a
+/// container.
+public func isSecretProgram(_ process: Int32) -> Bool { BoundedCommand.children.withLock { $0.contains(process) } }

@@ -7,21 +7,24 @@ internal import Reactor
 final class Acceptor: Watched {
     var plan: ListenerPlan
     private unowned let data: DataLoop
+    /// Other loops accept from the same socket.
+    private let isShared: Bool
     private var isPaused = false
 
-    init(plan: ListenerPlan, data: DataLoop) {
+    init(plan: ListenerPlan, data: DataLoop, isShared: Bool) {
         self.plan = plan
+        self.isShared = isShared
         self.data = data
         super.init(loop: data.loop)
     }
 
-    func start(_ descriptor: Int32) -> Bool { loop.watch(self, descriptor: descriptor, shared: plan.isUnix) }
+    func start(_ descriptor: Int32) -> Bool { loop.watch(self, descriptor: descriptor, shared: isShared) }
 
     override func ready(_ readiness: Readiness) { acceptBatch() }
 
     override func timerFired(_ kind: UInt8) {
         isPaused = false
-        if plan.isUnix { loop.resume(self, shared: true) }
+        if isShared { loop.resume(self, shared: true) }
         acceptBatch()
     }
 
@@ -55,7 +58,7 @@ final class Acceptor: Watched {
                 // Without a timer to come back by, the next caller's arrival has to do.
                 isPaused = loop.arm(self, at: loop.now + 100_000_000, kind: 0) != nil
                 // The shared listener is level-triggered: left watched, it would wake us without end.
-                if isPaused, plan.isUnix { loop.pause(self) }
+                if isPaused, isShared { loop.pause(self) }
                 return false
             }
         }
@@ -74,25 +77,38 @@ struct ListeningSocket {
     let plan: ListenerPlan
     /// One for each loop.
     let descriptors: [Int32]
-    /// Port that the kernel chose when the configuration said 0.
-    let port: UInt16?
+    /// They are copies of one, so that every loop watches the same queue.
+    let isShared: Bool
 
-    static func open(_ plan: ListenerPlan, loops: Int) throws(ListenFault) -> ListeningSocket {
+    /// - Parameter inherited: a socket that somebody bound to this address for us, if there is one.
+    static func open(
+        _ plan: ListenerPlan, loops: Int, inherited: Int32? = nil
+    ) throws(ListenFault) -> ListeningSocket {
+        if let inherited { return try share(inherited, plan, loops: loops) }
+        if plan.isUnix { return try share(try bind(plan, to: plan.address), plan, loops: loops) }
         var descriptors: [Int32] = []
         var address = plan.address
         try refuseSecondInstance(plan)
-        for _ in 0..<(plan.isUnix ? 1 : loops) {
+        for _ in 0..<loops {
             do throws(ListenFault) {
                 let descriptor = try bind(plan, to: address)
                 descriptors.append(descriptor)
-                if !plan.isUnix, let bound = boundAddress(descriptor) { address = bound }
+                // The port that the kernel chose when the configuration said 0.
+                if let bound = boundAddress(descriptor) { address = bound }
             } catch {
                 for descriptor in descriptors { close(descriptor) }
                 throw error
             }
         }
-        // One descriptor a loop also where the socket is one: each loop closes its own.
-        while plan.isUnix, descriptors.count < loops {
+        return ListeningSocket(plan: plan, descriptors: descriptors, isShared: false)
+    }
+
+    /// One descriptor a loop also where the socket is one: each loop closes its own.
+    private static func share(
+        _ descriptor: Int32, _ plan: ListenerPlan, loops: Int
+    ) throws(ListenFault) -> ListeningSocket {
+        var descriptors = [descriptor]
+        while descriptors.count < loops {
             let copy = fcntl(descriptors[0], F_DUPFD_CLOEXEC, 0)
             guard copy >= 0 else {
                 let failure = ListenFault(address: plan.text, call: "fcntl", errno: errno)
@@ -101,7 +117,7 @@ struct ListeningSocket {
             }
             descriptors.append(copy)
         }
-        return ListeningSocket(plan: plan, descriptors: descriptors, port: address.port)
+        return ListeningSocket(plan: plan, descriptors: descriptors, isShared: true)
     }
 
     /// `SO_REUSEPORT` would let a second process of ours share the port and its callers unseen; a bind without it finds the first one.
@@ -166,7 +182,7 @@ struct ListeningSocket {
         if connected != 0, errno == ECONNREFUSED { unlink(path) }
     }
 
-    private static func boundAddress(_ descriptor: Int32) -> SocketAddress? {
+    static func boundAddress(_ descriptor: Int32) -> SocketAddress? {
         var storage = sockaddr_storage()
         var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
         let result = withUnsafeMutablePointer(to: &storage) { pointer in

@@ -88,8 +88,8 @@ final class DataLoop {
 
     // MARK: - Callers
 
-    func listen(_ plan: ListenerPlan, descriptor: Int32) -> Bool {
-        let acceptor = Acceptor(plan: plan, data: self)
+    func listen(_ plan: ListenerPlan, descriptor: Int32, isShared: Bool) -> Bool {
+        let acceptor = Acceptor(plan: plan, data: self, isShared: isShared)
         guard acceptor.start(descriptor) else { return false }
         acceptors.append(acceptor)
         return true
@@ -275,7 +275,7 @@ final class DataLoop {
     /// Takes up the next plan. Exchanges that have begun keep theirs, by their route; connections of callers go on and find the new routes
     /// with their next request.
     /// - Parameter sockets: one for each listener that is new, by address.
-    func take(_ next: NextPlan, sockets: [SocketAddress: Int32]) {
+    func take(_ next: NextPlan, sockets: [SocketAddress: (descriptor: Int32, isShared: Bool)]) {
         let listenersBefore = plan.listeners
         plan = next.plan
         limits = next.plan.limits
@@ -302,11 +302,13 @@ final class DataLoop {
         while groups.count < plan.upstreamRoom { groups.append(nil) }
     }
 
-    private func takeListeners(_ sockets: [SocketAddress: Int32]) {
+    private func takeListeners(_ sockets: [SocketAddress: (descriptor: Int32, isShared: Bool)]) {
         for listener in plan.listeners {
             if let acceptor = acceptors.first(where: { $0.plan.address == listener.address }) {
                 acceptor.plan = listener
-            } else if let descriptor = sockets[listener.address], !listen(listener, descriptor: descriptor) {
+            } else if let (descriptor, isShared) = sockets[listener.address],
+                !listen(listener, descriptor: descriptor, isShared: isShared)
+            {
                 events.error("cannot watch a new listener", [LogField("address", .name(listener.text))])
             }
         }

@@ -52,6 +52,12 @@ extension Gateway {
         return Readiness(isReady: true, reasons: [])
     }
 
+    /// As `readiness`, for threads that are no loop; false also when the keeper does not come round.
+    public func isReady() -> Bool { keeperLoop.ask(milliseconds: 2000) { self.readiness().isReady } ?? false }
+
+    /// Whether every loop has come round since the last call; asks them anew. For a watchdog: a loop that hangs stays silent.
+    public func pulse() -> Bool { heartbeat.beat(of: [keeperLoop] + loops.map(\.value.loop)) }
+
     /// Nanoseconds since the gateway was made.
     public var age: UInt64 { keeperLoop.kernel.now() - startedAt }
 
@@ -77,7 +83,7 @@ extension Gateway {
         let before = umask(0o177)
         defer { umask(before) }
         do throws(ListenFault) {
-            let socket = try ListeningSocket.open(plan, loops: 1)
+            let socket = try ListeningSocket.open(plan, loops: 1, inherited: inherited.take(address).first)
             guard server.open(socket.descriptors[0], entrance: entrance) else {
                 throw ListenFault(address: text, call: "epoll_ctl", errno: errno)
             }

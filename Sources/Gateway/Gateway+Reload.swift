@@ -113,7 +113,11 @@ extension Gateway {
         let kept = Set(self.plan.listeners.map(\.address))
         var opened: [ListeningSocket] = []
         for listener in plan.listeners where !kept.contains(listener.address) {
-            do throws(ListenFault) { opened.append(try ListeningSocket.open(listener, loops: loops.count)) } catch {
+            do throws(ListenFault) {
+                opened.append(
+                    try ListeningSocket.open(
+                        listener, loops: loops.count, inherited: inherited.take(listener.address).first))
+            } catch {
                 for socket in opened { for descriptor in socket.descriptors { Glibc.close(descriptor) } }
                 throw GatewayFault("\(error)")
             }
@@ -149,7 +153,10 @@ extension Gateway {
         let taken = NextPlan(plan: next.plan, metrics: metrics, access: access, census: census)
         // The keeper first: it knows the routes of both editions, the loops ask for those of theirs.
         for (index, loop) in loops.enumerated() {
-            let sockets = Dictionary(uniqueKeysWithValues: opened.map { ($0.plan.address, $0.descriptors[index]) })
+            let sockets = Dictionary(
+                uniqueKeysWithValues: opened.map {
+                    ($0.plan.address, (descriptor: $0.descriptors[index], isShared: $0.isShared))
+                })
             // A loop that is too busy now still has the letter.
             if loop.value.loop.ask({ loop.value.take(taken, sockets: sockets) }) == nil {
                 events.error("a loop is late with the reload", [LogField("loop", .count(Int64(index)))])

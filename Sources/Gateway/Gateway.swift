@@ -18,6 +18,7 @@ public final class Gateway: Sendable {
     let startedWith: Configuration
     let environment: @Sendable (String) -> String?
     let log: LogThread
+    let inherited: InheritedSockets
     let cache: HotCache
     let keeper: Keeper
     let keeperLoop: Loop
@@ -38,6 +39,7 @@ public final class Gateway: Sendable {
     private let keyWatch: Mutex<ClientKeyWatch>
     private let certificateWatch = Mutex<LoopBound<CertificateWatch>?>(nil)
     let readied = Atomic<Bool>(false)
+    let heartbeat = Heartbeat()
     let adminServers = Mutex<[AdminServer]>([])
 
     private enum Phase {
@@ -48,9 +50,12 @@ public final class Gateway: Sendable {
     ///   - configuration: checked.
     ///   - environment: for `env:` secrets.
     ///   - log: gets access records; its threads are started by the caller.
+    ///   - inherited: sockets that were opened for us; where one is bound to an address of ours, it is used.
     public init(
-        _ configuration: Configuration, environment: @escaping @Sendable (String) -> String?, log: LogThread
+        _ configuration: Configuration, environment: @escaping @Sendable (String) -> String?, log: LogThread,
+        inherited: InheritedSockets
     ) throws(GatewayFault) {
+        self.inherited = inherited
         events = log.events
         self.log = log
         self.environment = environment
@@ -112,11 +117,15 @@ public final class Gateway: Sendable {
         self.loops = loops
         for listener in plan.listeners {
             let socket: ListeningSocket
-            do { socket = try ListeningSocket.open(listener, loops: loopCount) } catch {
+            do {
+                socket = try ListeningSocket.open(
+                    listener, loops: loopCount, inherited: inherited.take(listener.address).first)
+            } catch {
                 throw GatewayFault("\(error)")
             }
             for (index, loop) in loops.enumerated() {
-                guard loop.value.listen(listener, descriptor: socket.descriptors[index]) else {
+                guard loop.value.listen(listener, descriptor: socket.descriptors[index], isShared: socket.isShared)
+                else {
                     throw GatewayFault("cannot watch \(listener.text)")
                 }
             }

@@ -8,14 +8,19 @@ import Telemetry
 
 struct Run: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Serves until SIGTERM.",
+        abstract: "Serves until SIGTERM; with a command behind --, until that ends.",
         discussion: """
             SIGTERM: not ready at once, still accepting for shutdown.linger, then finishing what runs for at most shutdown.timeout.
             SIGHUP or a changed file: reloads; no request is dropped, and a configuration that is not good changes nothing.
+            -- COMMAND: starts it when ready, passes SIGTERM, SIGINT, SIGQUIT, SIGUSR1 and SIGWINCH on, and ends with its status.
+            Under systemd: sockets by activation, readiness, reloads, end and watchdog by notification.
             """
     )
 
     @OptionGroup var common: CommonOptions
+
+    @Argument(parsing: .postTerminator, help: "The program that is served, with its arguments.")
+    var command: [String] = []
 
     func run() throws {
         var warnings: [Diagnostic] = []
@@ -24,6 +29,11 @@ struct Run: ParsableCommand {
         // Before any thread: limits and flags of the process are inherited, and a core file must not be possible from the start.
         let refusals = Hardening.apply()
         let vigil = try Vigil(signals: Service.signals)
+        let systemd = SystemdNotice(environment: ConfigurationAccess.environment)
+        let inherited = InheritedSockets(environment: ConfigurationAccess.environment)
+        // Whatever we start is not meant by these.
+        SystemdNotice.forget()
+        InheritedSockets.forget()
         let events = try EventLog(level: LogLevel(configuration.log.level))
         let log = LogThread(events: events, format: configuration.log.format == .json ? .json : .text)
         try log.start()
@@ -35,7 +45,8 @@ struct Run: ParsableCommand {
         }
         let gateway: Gateway
         do {
-            gateway = try Gateway(configuration, environment: ConfigurationAccess.environment, log: log)
+            gateway = try Gateway(
+                configuration, environment: ConfigurationAccess.environment, log: log, inherited: inherited)
             let site = AdminSite(
                 gateway: gateway, version: Cardea.version, configurationPath: common.config ?? "",
                 token: adminToken(configuration),
@@ -48,14 +59,18 @@ struct Run: ParsableCommand {
             throw ExitCode(ExitStatus.configuration)
         }
         events.info("serving", [LogField("version", .name(Cardea.version))])
-        var service = Service(gateway: gateway, vigil: vigil, argument: common.config, loaded: loaded)
+        for address in inherited.left {
+            events.warn("inherited socket is no listener's", [LogField("address", .name(address))])
+        }
+        var service = Service(
+            gateway: gateway, vigil: vigil, argument: common.config, loaded: loaded, command: command, systemd: systemd)
         service.serve()
         service.end()
         gateway.close()
         events.info("stopped")
         log.stop()
         // The loops' threads still run; nothing of theirs is left to save, but what they touch must stay until the process ends.
-        withExtendedLifetime(gateway) { _exit(0) }
+        withExtendedLifetime(gateway) { _exit(service.status) }
     }
 
     private func adminToken(_ configuration: Configuration) -> (@Sendable () -> [UInt8]?)? {

@@ -5,7 +5,8 @@ import Reactor
 import Synchronization
 import Telemetry
 
-/// The main thread of `cardea run`, once the gateway serves: it waits for signals and changed files, reloads, and ends.
+/// The main thread of `cardea run`, once the gateway serves: it waits for signals and changed files, reloads, looks after the program that
+/// it serves, tells systemd, and ends.
 struct Service {
     let gateway: Gateway
     let vigil: Vigil
@@ -16,12 +17,31 @@ struct Service {
     /// A file has changed: looked at when it has been quiet for a moment.
     private var changedAt: UInt64?
 
+    /// The program to start when the gateway is ready, then the one that runs.
+    private var command: [String]
+    private var child: ChildProcess?
+    private var isReady = false
+    private let systemd: SystemdNotice?
+    private var nextSign: UInt64?
+    /// The end was asked for, and the program has until then.
+    private var childDeadline: UInt64?
+    /// What the process ends with.
+    private(set) var status: Int32 = 0
+
+    /// Nanoseconds between two looks at the readiness that systemd or a program waits for.
+    private static let impatience: UInt64 = 20_000_000
     /// Nanoseconds for which changes may gather: writing or swapping a file is several events.
     private static let gathering: UInt64 = 100_000_000
 
-    static let signals = [SIGTERM, SIGINT, SIGHUP]
+    static let signals = [SIGTERM, SIGINT, SIGHUP, SIGCHLD] + ChildProcess.forwarded
 
-    init(gateway: Gateway, vigil: Vigil, argument: String?, loaded: LoadedConfiguration) {
+    init(
+        gateway: Gateway, vigil: Vigil, argument: String?, loaded: LoadedConfiguration, command: [String],
+        systemd: SystemdNotice?
+    ) {
+        self.command = command
+        self.systemd = systemd
+        nextSign = systemd?.watchdogInterval.map { Vigil.now + $0 }
         self.gateway = gateway
         self.vigil = vigil
         self.argument = argument
@@ -37,21 +57,99 @@ struct Service {
     /// Until a signal says that the end has come.
     mutating func serve() {
         while true {
-            switch vigil.wait(until: changedAt.map { $0 + Self.gathering }) {
+            switch vigil.wait(until: nextMoment) {
             case .signal(SIGHUP): reload()
-            case .signal: return
+            case .signal(SIGCHLD): if reap() { return }
+            case .signal(let signal) where ChildProcess.forwarded.contains(signal): child?.send(signal)
+            case .signal(let signal): if mayEnd(after: signal) { return }
             case .changed: changedAt = changedAt ?? Vigil.now
-            case .timePassed:
-                changedAt = nil
-                if files.now != files { reload() }
+            case .timePassed: if timePassed() { return }
             case .woken: break
             }
         }
     }
 
+    private var nextMoment: UInt64? {
+        [
+            changedAt.map { $0 + Self.gathering }, nextSign, childDeadline,
+            isReady || (systemd == nil && command.isEmpty) ? nil : Vigil.now + Self.impatience,
+        ].compactMap { $0 }.min()
+    }
+
+    /// - Returns: whether the program had its time.
+    private mutating func timePassed() -> Bool {
+        let now = Vigil.now
+        if let changedAt, now >= changedAt + Self.gathering {
+            self.changedAt = nil
+            if files.now != files { reload() }
+        }
+        if let nextSign, let interval = systemd?.watchdogInterval, now >= nextSign {
+            // No sign when a loop hangs: systemd then does what the unit says.
+            if gateway.pulse() { systemd?.signOfLife() }
+            self.nextSign = now + interval
+        }
+        if let childDeadline, now >= childDeadline {
+            child?.send(SIGKILL)
+            return true
+        }
+        return !isReady && becomeReady()
+    }
+
+    // MARK: - The program and systemd
+
+    /// - Returns: whether the end has come, because the program cannot be started.
+    private mutating func becomeReady() -> Bool {
+        guard systemd != nil || !command.isEmpty, gateway.isReady() else { return false }
+        isReady = true
+        systemd?.ready("serving \(gateway.addresses.joined(separator: ", "))")
+        guard !command.isEmpty else { return false }
+        do throws(ChildProcess.Fault) {
+            child = try ChildProcess(command)
+            events.info("program started", [LogField("program", .name(command[0]))])
+            return false
+        } catch {
+            events.error("program cannot be started", [LogField("reason", .name("\(error)"))])
+            // What shells answer.
+            status = 127
+            return true
+        }
+    }
+
+    /// The program ends first, while the gateway still serves it.
+    private mutating func mayEnd(after signal: Int32) -> Bool {
+        guard let child else { return true }
+        guard childDeadline == nil else {
+            child.send(SIGKILL)
+            return true
+        }
+        child.send(signal)
+        childDeadline = Vigil.now + UInt64(max(0, configuration.shutdown.timeout.wholeNanoseconds))
+        return false
+    }
+
+    /// Whoever has ended. As the first process of a container we also get the children of those who died.
+    /// - Returns: whether the program was among them.
+    private mutating func reap() -> Bool {
+        var isOver = false
+        while let process = ChildProcess.nextEnded() {
+            // Its end is somebody else's to see; whoever stands behind it is found with the next signal.
+            if isSecretProgram(process) { break }
+            var end: Int32 = 0
+            guard waitpid(process, &end, WNOHANG) == process, process == child?.process else { continue }
+            status = ChildProcess.exitStatus(end)
+            events.info("program ended", [LogField("status", .code(Int(status)))])
+            child = nil
+            isOver = true
+        }
+        return isOver
+    }
+
     // MARK: - Reload
 
     private mutating func reload() {
+        systemd?.reloading()
+        // Also after a refusal: the service goes on as it was.
+        defer { if isReady { systemd?.ready("serving \(gateway.addresses.joined(separator: ", "))") } }
         let began = Vigil.now
         var warnings: [Diagnostic] = []
         do throws(ConfigurationFault) {
@@ -99,9 +197,11 @@ struct Service {
     /// Not ready at once and still accepting, then draining, each for its time. A second signal means now.
     func end() {
         let shutdown = configuration.shutdown
+        systemd?.stopping()
         gateway.linger()
         let start = Vigil.now
-        if isToldAgain(until: start + UInt64(max(0, shutdown.linger.wholeNanoseconds))) { return }
+        // With a program, nobody is left who would come here from elsewhere.
+        if command.isEmpty, isToldAgain(until: start + UInt64(max(0, shutdown.linger.wholeNanoseconds))) { return }
         let flag = Flag()
         gateway.drain { [vigil] in
             flag.set()
@@ -114,8 +214,9 @@ struct Service {
         while !isDone() {
             switch vigil.wait(until: deadline) {
             case .timePassed: return false
-            // Log rotation sends it too.
-            case .signal(SIGHUP): break
+            // Log rotation sends it too; and a program that was told to end does.
+            case .signal(SIGHUP), .signal(SIGCHLD): break
+            case .signal(let signal) where ChildProcess.forwarded.contains(signal): break
             case .signal: return true
             case .changed, .woken: break
             }

@@ -71,6 +71,15 @@ static inline int cardea_set_option(int descriptor, int level, int option, int v
     return setsockopt(descriptor, level, option, &value, sizeof value);
 }
 
+static inline int cardea_get_option(int descriptor, int level, int option) {
+    int value = -1;
+    socklen_t length = sizeof value;
+    return getsockopt(descriptor, level, option, &value, &length) == 0 ? value : -1;
+}
+
+// A datagram to a unix socket by path, or, where the path begins with '@', by abstract name. One attempt; 0 or -errno.
+int cardea_notify(const void *path, size_t path_length, const void *text, size_t length);
+
 // User of the process at the other end of a unix socket; -1 when the kernel does not say.
 long cardea_peer_user(int descriptor);
 

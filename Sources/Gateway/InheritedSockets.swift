@@ -1,0 +1,54 @@
+internal import CLinux
+internal import Glibc
+internal import Reactor
+internal import Synchronization
+
+/// Listening sockets that somebody opened for us: systemd by socket activation. They are found by the address that they are bound to, so
+/// that the configuration says the same with and without them.
+public final class InheritedSockets: Sendable {
+    /// Not yet taken.
+    private let waiting: Mutex<[(address: SocketAddress, descriptor: Int32)]>
+
+    /// The first one that is handed over (`SD_LISTEN_FDS_START`).
+    private static let first: Int32 = 3
+    private static let most: Int32 = 1024
+
+    /// Takes what `LISTEN_FDS` counts, if `LISTEN_PID` means us. What is no listening stream socket is left alone and not used.
+    public init(environment: (String) -> String?) {
+        var found: [(address: SocketAddress, descriptor: Int32)] = []
+        if environment("LISTEN_PID").flatMap({ Int32($0) }) == getpid(),
+            let count = environment("LISTEN_FDS").flatMap({ Int32($0) })
+        {
+            for descriptor in Self.first..<(Self.first + max(0, min(count, Self.most))) {
+                _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
+                guard Self.isListening(descriptor), let address = ListeningSocket.boundAddress(descriptor) else {
+                    continue
+                }
+                _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK)
+                found.append((address, descriptor))
+            }
+        }
+        waiting = Mutex(found)
+    }
+
+    /// Programs that we start must not take the sockets for theirs.
+    public static func forget() {
+        for name in ["LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"] { unsetenv(name) }
+    }
+
+    /// All sockets that are bound to `address`, which are then the caller's to close.
+    func take(_ address: SocketAddress) -> [Int32] {
+        waiting.withLock { waiting in
+            defer { waiting.removeAll { $0.address == address } }
+            return waiting.filter { $0.address == address }.map(\.descriptor)
+        }
+    }
+
+    /// Addresses of sockets that nobody took.
+    public var left: [String] { waiting.withLock { $0.map { "\($0.address)" } } }
+
+    private static func isListening(_ descriptor: Int32) -> Bool {
+        cardea_get_option(descriptor, SOL_SOCKET, SO_ACCEPTCONN) == 1
+            && cardea_get_option(descriptor, SOL_SOCKET, SO_TYPE) == Int32(SOCK_STREAM.rawValue)
+    }
+}

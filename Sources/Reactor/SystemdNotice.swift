@@ -1,0 +1,55 @@
+internal import CLinux
+internal import Glibc
+
+/// Tells the service manager of systemd how the service fares (sd_notify(3)), without its library: a datagram of `NAME=value` lines to
+/// the socket that `NOTIFY_SOCKET` names.
+public struct SystemdNotice: Sendable {
+    private let path: [UInt8]
+    /// Nanoseconds between two signs of life, half of what systemd allows; nil: none are expected.
+    public let watchdogInterval: UInt64?
+
+    /// - Parameter environment: gives a variable's value. Remove the variables afterwards (`forget`): children must not speak for us.
+    /// - Returns: nil where nobody listens.
+    public init?(environment: (String) -> String?) {
+        guard let socket = environment("NOTIFY_SOCKET"), let first = socket.utf8.first else { return nil }
+        // Neither a path nor an abstract address, for which `@` stands: a kind that we do not know.
+        guard first == UInt8(ascii: "/") || first == UInt8(ascii: "@") else { return nil }
+        path = Array(socket.utf8)
+        let isForUs = environment("WATCHDOG_PID").map { Int32($0) == getpid() } ?? true
+        let allowed = environment("WATCHDOG_USEC").flatMap { UInt64($0) } ?? 0
+        watchdogInterval = isForUs && allowed > 0 ? allowed.multipliedReportingOverflow(by: 500).partialValue : nil
+    }
+
+    public static func forget() {
+        for name in ["NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC"] { unsetenv(name) }
+    }
+
+    // MARK: - What there is to say
+
+    public func ready(_ status: String) { send("READY=1\nSTATUS=\(Self.line(status))\nMAINPID=\(getpid())") }
+
+    /// Followed by `ready`. The moment lets systemd tell this reload from an earlier one.
+    public func reloading() {
+        var now = timespec()
+        clock_gettime(CLOCK_MONOTONIC, &now)
+        send("RELOADING=1\nMONOTONIC_USEC=\(Int(now.tv_sec) * 1_000_000 + Int(now.tv_nsec) / 1000)")
+    }
+
+    public func stopping() { send("STOPPING=1\nSTATUS=draining") }
+    public func status(_ text: String) { send("STATUS=\(Self.line(text))") }
+    /// The service goes on in another process.
+    public func mainProcess(is process: Int32) { send("MAINPID=\(process)") }
+    public func signOfLife() { send("WATCHDOG=1") }
+
+    private static func line(_ text: String) -> String {
+        String(decoding: text.utf8.prefix(512).map { $0 < 0x20 ? 0x20 : $0 }, as: UTF8.self)
+    }
+
+    /// One attempt without waiting: a service manager that does not read must not hold us up.
+    private func send(_ text: String) {
+        let bytes = Array(text.utf8)
+        _ = path.withUnsafeBytes { path in
+            bytes.withUnsafeBytes { cardea_notify(path.baseAddress, path.count, $0.baseAddress, $0.count) }
+        }
+    }
+}

@@ -1,0 +1,101 @@
+"""Promise: `cardea run -- COMMAND` starts the program when its gateway is ready, and the two end together, with the program's status."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+ASK = """
+import http.client, signal, sys, time
+ended = []
+signal.signal(signal.SIGTERM, lambda *_: ended.append(1))
+signal.signal(signal.SIGUSR1, lambda *_: print("usr1", flush=True))
+connection = http.client.HTTPConnection(*sys.argv[1].split(":"))
+def ask():
+    connection.request("GET", "/hr/rest/employees/1")
+    answer = connection.getresponse()
+    answer.read()
+    return answer.status
+print("first", ask(), flush=True)
+if len(sys.argv) > 2:
+    sys.exit(int(sys.argv[2]))
+while not ended:
+    time.sleep(0.02)
+print("last", ask(), flush=True)
+sys.exit(7)
+"""
+
+
+@pytest.fixture
+def program(gateway):
+    gateway.webgate()
+    gateway.file.write_text(json.dumps(gateway.config))
+    started = []
+
+    def start(*command, wrap=()):
+        started.append(
+            subprocess.Popen(
+                [*wrap, gateway.binary, "run", "--config", str(gateway.file), "--", *command],
+                stdout=subprocess.PIPE,
+                stderr=open(gateway.folder / "stderr.1", "wb"),
+                text=True,
+            )
+        )
+        return started[-1]
+
+    yield start
+    for process in started:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+def lines(process):
+    """What the program says, without the access log beside it."""
+    return [line for line in process.stdout.read().splitlines() if not line.startswith("{")]
+
+
+def test_it_begins_when_ready_and_its_status_is_ours(gateway, program):
+    process = program(sys.executable, "-c", ASK, gateway.listen, "3")
+    assert process.wait(30) == 3
+    assert lines(process) == ["first 200"]
+
+
+def test_a_signal_ends_the_program_first_and_the_gateway_serves_it_to_the_end(gateway, program):
+    process = program(sys.executable, "-c", ASK, gateway.listen)
+    assert process.stdout.readline().strip() == "first 200" or process.stdout.readline().strip() == "first 200"
+    process.send_signal(signal.SIGUSR1)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(30) == 7
+    assert "usr1" in (said := lines(process)) and said[-1] == "last 200", said
+
+
+def test_a_program_that_stays_is_killed_in_time(gateway, program):
+    gateway.config["shutdown"] = {"linger": "0s", "timeout": "1s"}
+    gateway.file.write_text(json.dumps(gateway.config))
+    process = program("sh", "-c", "trap '' TERM; echo here; while :; do sleep 0.1; done")
+    assert process.stdout.readline().strip() == "here"
+    began = time.monotonic()
+    process.send_signal(signal.SIGTERM)
+    process.wait(20)
+    assert 0.5 < time.monotonic() - began < 10
+
+
+def test_a_program_that_is_not_there_is_told_apart(gateway, program):
+    assert program("/nowhere/at-all").wait(30) == 127
+    assert any(event.get("message") == "program cannot be started" for event in gateway.events())
+
+
+def test_as_the_first_process_it_reaps_what_others_leave(gateway, program):
+    orphans = "for i in 1 2 3 4 5; do (sleep 0.2 &) ; done; sleep 1; ps -eo stat= | grep -c Z; exit 4"
+    # Whoever is not root is in a namespace of its own.
+    user = () if os.geteuid() == 0 else ("--map-root-user",)
+    process = program(
+        "sh", "-c", orphans, wrap=("unshare", *user, "--pid", "--fork", "--kill-child", "--mount-proc")
+    )
+    assert process.wait(30) == 4
+    assert lines(process)[-1] == "0"
