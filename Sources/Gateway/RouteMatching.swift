@@ -11,17 +11,7 @@ extension RouteMatch {
     /// Nil where the request is the route's. The data path and `explain` both ask here, so that they cannot disagree. Allocates nothing.
     /// - Parameter bytes: what `head` was parsed from.
     func mismatch(_ head: borrowing RequestHead, in bytes: UnsafeRawBufferPointer) -> RouteMismatch? {
-        switch host {
-        case .any: break
-        case .exact(let host):
-            guard equalsIgnoringCase(hostName(of: head, in: bytes), host) else { return .host }
-        case .oneLabel(let suffix):
-            let host = hostName(of: head, in: bytes)
-            guard host.count > suffix.count,
-                equalsIgnoringCase(UnsafeRawBufferPointer(rebasing: host[(host.count - suffix.count)...]), suffix),
-                !host[..<(host.count - suffix.count)].contains(UInt8(ascii: "."))
-            else { return .host }
-        }
+        guard names(hostName(of: head, in: bytes), host) else { return .host }
         let target = bytes[head.path]
         switch path {
         case .any: break

@@ -32,8 +32,6 @@ import Testing
             .oauth2("dpop=true", "\(Trial.oauth2), dpop: yes"),
             Case("recipe.attempts", recipe("\(steps), attempts: {json: /left}")),
             Case("recipe_challenge.json", recipe("\(steps), challenge: {json: /error}")),
-            Case("token.connectivity=online", Trial.around(top: "defaults: {token: {connectivity: online}}")),
-            Case("token.connectivity=offline", Trial.around(top: "defaults: {token: {connectivity: offline}}")),
             .route("route.subject", "callers: local, subject: {from_header: X-User}"),
             .route("route.health", "health: {anything: 1}"),
             .route("callers.token", "callers: {token: env:T}"),

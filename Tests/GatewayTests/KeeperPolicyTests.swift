@@ -228,7 +228,8 @@ import Testing
     @Test func persist_FalseLeavesNothingBehind() throws {
         let store = MemoryStore()
         let (_, _) = try warm("persist: false", store: store)
-        #expect(store.commits == 0)
+        #expect(store.rows(Keeper.RowKind.access).isEmpty && store.rows(Keeper.RowKind.session).isEmpty)
+        #expect(store.rows(Keeper.RowKind.durable).isEmpty)
     }
 
     @Test func connectivity_OfflineServesTheStoreAndNeverCalls() throws {
