@@ -299,7 +299,8 @@ final class CallerConnection: Stream, HTTP2StreamUser {
 
     private func refuseFinally() {
         guard let route else { return }
-        if route.passesFinalRefusal, upstream != nil {
+        // A 403 is an answer about the user's rights, which the caller can understand; only a 401 asks for what it cannot give.
+        if route.passesFinalRefusal || answerStatus == 403, upstream != nil {
             relayAnswer()
         } else {
             answer(Fault(.upstreamRefusedCredential, receivedStatus: answerStatus))

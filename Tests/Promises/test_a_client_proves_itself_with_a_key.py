@@ -211,6 +211,7 @@ def test_a_key_that_cannot_be_opened(gateway, provider):
     block = identity(provider, key, key_password=gateway.secret("phrase", "another passphrase"))
     gateway.provider(provider, api=block).start()
     answer = call(gateway.listens["api"])
+    assert answer.problem["type"] == "urn:cardea:problems/secret-unreadable", answer
     assert answer.status == 503 and "cannot be opened with this passphrase" in answer.problem["detail"], answer
     assert provider.post("log") == []
 

@@ -33,3 +33,11 @@ def test_what_the_operator_does_not_allow_is_not_asked_for(ready, provider):
     mixed = call(ready.listens["api"], path="/?needs=write+admin")
     assert mixed.status == 403
     assert all("admin" not in entry.get("scope", "") for entry in provider.steps("token"))
+
+
+def test_a_403_that_stays_reaches_the_caller(ready, provider):
+    """The server gives less than it was asked for: the API's word on the user's rights stands."""
+    provider.client("c", secret="client-c-1", auth="client_secret_post", grants=["client_credentials"], scope="read")
+    answer = call(ready.listens["api"], path="/?needs=write")
+    assert answer.status == 403 and "insufficient_scope" in answer.field("WWW-Authenticate"), answer
+    assert len(provider.steps("token")) == 2
