@@ -83,8 +83,12 @@ class Glewlwyd:
             stderr=subprocess.DEVNULL,
         )
         self.cookie = None
-        eventually(self._answers, within=20, what="glewlwyd answering")
-        self._prepare()
+        try:
+            eventually(self._answers, within=20, what="glewlwyd answering")
+            self._prepare()
+        except BaseException:
+            self.close()
+            raise
 
     def _answers(self):
         assert self.process.poll() is None, (self.folder / "glewlwyd.log").read_text()
