@@ -61,7 +61,7 @@ public func fuzzAnswers(_ start: UnsafePointer<UInt8>, _ count: Int) -> Int32 {
         body: rest, sentAt: 1, overTLS: true)
     switch input[0] % 6 {
     case 0:
-        if let grant = try? OAuth2Answer.grant(answer) {
+        if let grant = try? OAuth2Answer(answer).grant() {
             precondition(TokenAlphabet.b64token.admits(grant.token))
             precondition((grant.lifetime ?? 1) <= AccessGrant.longestLifetime)
         }
