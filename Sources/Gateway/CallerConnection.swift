@@ -299,8 +299,10 @@ final class CallerConnection: Stream, HTTP2StreamUser {
 
     private func refuseFinally() {
         guard let route else { return }
-        // A 403 is an answer about the user's rights, which the caller can understand; only a 401 asks for what it cannot give.
-        if route.passesFinalRefusal || answerStatus == 403, upstream != nil {
+        // A 403 is an answer about the user's rights, which the caller can understand; only a 401 asks for what it cannot give. Where the
+        // route itself counts it as a refusal, it is one.
+        let isAnswer = answerStatus == 403 && route.identity?.refusesByStatus != true
+        if route.passesFinalRefusal || isAnswer, upstream != nil {
             relayAnswer()
         } else {
             answer(Fault(.upstreamRefusedCredential, receivedStatus: answerStatus))
