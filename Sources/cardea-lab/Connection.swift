@@ -295,14 +295,16 @@ extension Connection {
         return head + "\r\n"
     }
 
-    func send(_ response: Response, to request: Request?, keepAlive: Bool) throws(WireFault) {
+    /// - Parameter excess: octets that leave in one write with a body of octets: what comes later may reach a gateway that has already
+    ///   sent its next request, and nobody can tell whose answer that is.
+    func send(_ response: Response, to request: Request?, keepAlive: Bool, excess: String = "") throws(WireFault) {
         let head = Array(head(of: response, to: request, keepAlive: keepAlive).utf8)
         if response.hasNoBody || request?.method == "HEAD" {
             try send(head)
             return
         }
         switch response.payload {
-        case .bytes(let bytes): try send(head + bytes)
+        case .bytes(let bytes): try send(head + bytes + Array(excess.utf8))
         case .pattern(let count, let chunked):
             try send(head)
             try sendPattern(count, chunked: chunked && request?.minorVersion == 1)

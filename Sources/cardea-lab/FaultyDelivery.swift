@@ -32,8 +32,9 @@ struct FaultyDelivery {
             try connection.send("HTTP/1.1 103 Early Hints\r\nLink: </style.css>; rel=preload\r\n\r\n")
         }
         if take("two_answers") != nil {
-            try connection.send(response, to: request, keepAlive: keepAlive)
-            try connection.send("HTTP/1.1 200 OK\r\nContent-Length: 8\r\nX-Second: yes\r\n\r\nsmuggled")
+            try connection.send(
+                response, to: request, keepAlive: keepAlive,
+                excess: "HTTP/1.1 200 OK\r\nContent-Length: 8\r\nX-Second: yes\r\n\r\nsmuggled")
             return keepAlive
         }
         if take("reset_mid_body") != nil {
