@@ -325,31 +325,12 @@ final class CallerConnection: Stream, HTTP2StreamUser {
         answer(fault)
     }
 
-    /// Answers the caller ourselves.
-    func answer(_ fault: Fault) {
-        guard stage != .closed, stage != .closing else { return }
-        guard !isRedirected else { return close() }
-        releaseUpstream(reusable: false)
-        data.desk.leave(self)
-        expectNothing()
-        let closes = fault.answer.closes || !keepsAlive || !requestIsConsumed || isLast
-        let message = fault.message(
-            pseudonym: data.pseudonym, route: route?.name, headOnly: method == .head, close: closes)
-        record.fault = fault.kind
-        answerStatus = fault.answer.status
-        keepsAlive = keepsAlive && !closes
-        guard sendMessage(message) else { return close() }
-        answerBegun = true
-        exchange.reset()
-        nextRequest()
-    }
-
     /// What was asked, for reports and records; the head stays at the block's front.
     var heldMethod: UnsafeRawBufferPointer { block == nil ? .init(start: nil, count: 0) : input[record.method] }
     var heldPath: UnsafeRawBufferPointer { block == nil ? .init(start: nil, count: 0) : input[record.target] }
 
     /// Whether every byte of the request has been received, so that what follows is the next one.
-    private var requestIsConsumed: Bool {
+    var requestIsConsumed: Bool {
         stage == .exchanging && (requestComplete || requestFraming == .none)
     }
 

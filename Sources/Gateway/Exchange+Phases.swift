@@ -26,6 +26,8 @@ extension CallerConnection {
         if case .length(let length) = requestFraming, length > data.limits.bodySize { return answer(Fault(.bigBody)) }
         // What must not meet a credential is refused before one is looked up.
         if let fault = guardCredential(of: route) { return answer(fault) }
+        // Behind admission and the search for a loop: that is what somebody who counts hops is looking for.
+        if answeredAsLastHop() { return }
         prepareReplay(on: route)
         // The token before the connection: a wait for it must not hold an upstream's connection.
         perform(exchange.on(.routed(lookUpToken(for: route))))

@@ -174,12 +174,15 @@ extension Fault {
             if let receivedStatus { head += "; received-status=\(receivedStatus)" }
             head += "\r\n"
         }
-        if answer.status == 405 { head += "Allow: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS\r\n" }
+        if answer.status == 405 { head += "Allow: \(Self.allowedMethods)\r\n" }
         if let retryAfter { head += "Retry-After: \(retryAfter)\r\n" }
         if close || answer.closes { head += "Connection: close\r\n" }
         head += "\r\n"
         return Array(headOnly ? head.utf8 : (head + body).utf8)
     }
+
+    /// What is forwarded; others are, too, but nobody has to be told.
+    static let allowedMethods = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"
 
     private static func escaped(_ text: String) -> String {
         var escaped = ""

@@ -115,6 +115,23 @@ import Testing
         scene.end()
     }
 
+    @Test func theLastHopAnswersForItself() throws {
+        let scene = try Scene(Plans.open())
+        let request = "OPTIONS * HTTP/1.1\r\nHost: localhost\r\nMax-Forwards: 0\r\n\r\n"
+        let caller = scene.call(request + request)
+        let own =
+            "HTTP/1.1 200 OK\r\nAllow: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS\r\nContent-Length: 0\r\n\r\n"
+        #expect(caller.takeText() == own + own && scene.upstreams.isEmpty && !caller.isClosed)
+        caller.send("TRACE / HTTP/1.1\r\nHost: localhost\r\nMax-Forwards: 0\r\nCookie: a=b\r\n\r\n")
+        scene.settle()
+        #expect(caller.status == 405 && !caller.takeText().contains("a=b") && scene.upstreams.isEmpty)
+        caller.send("OPTIONS / HTTP/1.1\r\nHost: localhost\r\nMax-Forwards: 1\r\n\r\n")
+        scene.settle()
+        #expect(
+            try #require(scene.upstreams.first).takeText() == Wire.forwarded("OPTIONS", "/", "Max-Forwards: 0\r\n"))
+        scene.end()
+    }
+
     @Test func timesAreTold() throws {
         let scene = try Scene(Plans.open("server_timing: on"))
         let caller = scene.call(Wire.get())

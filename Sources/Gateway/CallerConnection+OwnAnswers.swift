@@ -1,0 +1,46 @@
+internal import HTTP1
+internal import Reactor
+
+/// Answers that are the gateway's own.
+extension CallerConnection {
+    func answer(_ fault: Fault) {
+        respond(status: fault.answer.status, closes: fault.answer.closes, fault: fault.kind) { closes in
+            fault.message(
+                pseudonym: data.pseudonym, route: route?.name, headOnly: method == .head, close: closes)
+        }
+    }
+
+    /// A request that may be forwarded no further is ours to answer (RFC 9110 section 7.6.2). What an OPTIONS asks for can be told; a
+    /// TRACE would show the caller what proxies before us added, so it is refused here as it is on routes with an identity.
+    /// - Returns: false when the request goes on.
+    func answeredAsLastHop() -> Bool {
+        guard data.requestHead.maxForwards(in: input.octets) == 0 else { return false }
+        if data.requestHead.knownMethod == .trace {
+            answer(Fault(.traceRefused))
+        } else {
+            respond(status: 200, closes: false, fault: nil) { closes in
+                Array(
+                    ("HTTP/1.1 200 OK\r\nAllow: \(Fault.allowedMethods)\r\nContent-Length: 0\r\n"
+                        + (closes ? "Connection: close\r\n\r\n" : "\r\n")).utf8)
+            }
+        }
+        return true
+    }
+
+    private func respond(status: Int, closes: Bool, fault: Fault.Kind?, _ message: (Bool) -> [UInt8]) {
+        guard stage != .closed, stage != .closing else { return }
+        guard !isRedirected else { return close() }
+        releaseUpstream(reusable: false)
+        data.desk.leave(self)
+        expectNothing()
+        let closes = closes || !keepsAlive || !requestIsConsumed || isLast
+        let message = message(closes)
+        record.fault = fault
+        answerStatus = status
+        keepsAlive = keepsAlive && !closes
+        guard sendMessage(message) else { return close() }
+        answerBegun = true
+        exchange.reset()
+        nextRequest()
+    }
+}
