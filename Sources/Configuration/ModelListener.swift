@@ -21,7 +21,7 @@ public struct Listener: Sendable, Equatable {
         public var ocsp: String?
     }
 
-    /// Not built yet.
+    /// The hosts whose TLS is opened, and the file with the authority's certificate and key.
     public struct Intercept: Sendable, Equatable {
         public var ca: String
         public var hosts: [Match.Host]

@@ -55,7 +55,7 @@ struct ListenerCompiler {
         }
     }
 
-    private func forward(of listener: Listener, tickets: TicketKeys) throws(GatewayFault) -> ForwardPlan {
+    func forward(of listener: Listener, tickets: TicketKeys) throws(GatewayFault) -> ForwardPlan {
         var plan = ForwardPlan()
         plan.mode =
             switch listener.mode {
@@ -123,8 +123,9 @@ public func checkCertificates(
     let now = Int64(time(nil))
     var diagnostics: [Diagnostic] = []
     for listener in configuration.listeners {
+        func warn(_ text: String) { diagnostics.append(Diagnostic(.warning, text, at: listener.mark)) }
+        do { _ = try compiler.forward(of: listener, tickets: TicketKeys()) } catch { warn("\(error)") }
         for source in compiler.sources(of: listener) {
-            func warn(_ text: String) { diagnostics.append(Diagnostic(.warning, text, at: listener.mark)) }
             do {
                 let identity = try source.identity(of: source.read(), tickets: TicketKeys(), now: now)
                 let what = "certificate \(source.files.certificate) of listener '\(listener.name)'"

@@ -6,7 +6,8 @@ import Testing
     static let directory = #filePath.split(separator: "/").dropLast(3).map { "/" + $0 }.joined() + "/config/"
 
     @Test(arguments: [
-        "webgate", "oauth2", "basic-and-static", "sidecar", "full", "recipes/oam-webgate", "recipes/docker-registry",
+        "webgate", "oauth2", "basic-and-static", "sidecar", "forward-proxy", "full", "recipes/oam-webgate",
+        "recipes/docker-registry",
         "recipes/aws-sigv4",
     ])
     func everyExampleIsClean(name: String) {
