@@ -65,7 +65,7 @@ final class Arrival: Stream {
     }
 
     /// Nothing has come of it yet.
-    private var isIdle: Bool { step == .preface && start == end }
+    private var isIdle: Bool { (step == .preface || step == .first) && start == end }
 
     /// The loop drains: one that is not used yet has a moment to be.
     func retire() {
@@ -185,13 +185,20 @@ final class Arrival: Stream {
         guard let first = input.first else { return readMore() }
         peer.destination = loop.kernel.originalDestination(descriptor)
         // Not redirected at all: it would lead back here for ever.
-        guard let destination = peer.destination, destination != listener.address else {
+        guard let destination = peer.destination, !isOurs(destination) else {
             data.noteGlitch(.notRedirected)
             close()
             return false
         }
         step = first == 22 ? .hello : .preface
+        expectFirstBytes()
         return true
+    }
+
+    /// The listener may stand at every address; with connection tracking the kernel knows an original destination for each connection.
+    private func isOurs(_ destination: SocketAddress) -> Bool {
+        destination == listener.address
+            || destination.port == listener.address.port && destination.isLocal(in: data.local)
     }
 
     /// A TLS connection of a caller that means somebody else: opened where that is wanted, passed on as it is otherwise.

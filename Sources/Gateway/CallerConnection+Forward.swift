@@ -28,6 +28,13 @@ extension CallerConnection {
         guard let range = data.requestHead.authority ?? data.requestHead.host,
             let destination = Destination(authority: input[range], defaultPort: nil)
         else { return answer(Fault(.malformedRequest)) }
+        if lane == nil {
+            // Some callers send the tunnel's bytes without waiting for our word. Where it is a refusal they must not pass for requests: what
+            // is inside of a tunnel may be somebody else's choice than the caller's.
+            keepsAlive = false
+            // Whether such bytes are a body or the tunnel's is answered differently by others on the way (RFC 9110 section 9.3.6).
+            guard requestFraming == .none else { return answer(Fault(.malformedRequest)) }
+        }
         if let interception = listener.forward.interception, interception.covers(destination.host),
             let route = data.route(forHost: destination.host, of: listener)
         {
@@ -43,9 +50,10 @@ extension CallerConnection {
         guard listener.forward.mode != .gateway, listener.forward.tunnelsUnmatched else {
             return answer(Fault(.noRoute))
         }
-        if let original = peer.destination { return serveUnmatched(Destination(original)) }
         // Of a TLS connection that we have ended, the far side would have to be TLS too, with a check that nobody configured.
-        guard peer.authority == nil, data.requestHead.targetForm == .absolute, isPlainScheme,
+        guard peer.authority == nil else { return answer(Fault(.noRoute)) }
+        if let original = peer.destination { return serveUnmatched(Destination(original)) }
+        guard data.requestHead.targetForm == .absolute, isPlainScheme,
             let range = data.requestHead.authority,
             let destination = Destination(authority: input[range], defaultPort: 80)
         else { return answer(Fault(.noRoute)) }
@@ -114,7 +122,7 @@ extension CallerConnection {
 
     /// Says that the tunnel stands, and is itself at its other end.
     private func intercept(_ destination: Destination, for route: RoutePlan) {
-        guard lane == nil, case .none = requestFraming else { return answer(Fault(.connectRefused)) }
+        guard lane == nil else { return answer(Fault(.connectRefused)) }
         let sent = Array("HTTP/1.1 200 Connection Established\r\n\r\n".utf8).withUnsafeBytes { send($0) }
         guard sent else { return close() }
         answerStatus = 200

@@ -133,11 +133,11 @@ final class DataLoop {
     }
 
     func makeGroup(_ plan: UpstreamPlan) -> UpstreamGroup {
-        let local = local
-        return UpstreamGroup(
+        UpstreamGroup(
             plan: plan, loop: loop, buffers: buffers, resolver: resolver,
             metrics: plan.index >= 0 ? metrics.upstream(plan.index) : nil,
-            admits: { !plan.isOpenOnly || $0.isOpenDestination(local) },
+            // Asked for each address anew: this machine gets and loses addresses while the group lives.
+            admits: { [unowned self] address in !plan.isOpenOnly || address.isOpenDestination(local) },
             report: { [events] reason in
                 events.warn(
                     "upstream TLS failed",

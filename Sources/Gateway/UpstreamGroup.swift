@@ -230,7 +230,10 @@ final class UpstreamGroup {
         // Put off: the user holds the connection before it hears of it.
         loop.putOffToEndOfTurn { [self] in
             guard connection.state == .connecting else { return }
-            connection.dial(book.order(at: loop.now))
+            // What was open to callers when the name was read may be this machine's own by now.
+            let places = book.order(at: loop.now).filter { admits($0.address) }
+            guard !places.isEmpty else { return connection.lose(Fault(.destinationRefused, retry: .unsent)) }
+            connection.dial(places)
         }
     }
 

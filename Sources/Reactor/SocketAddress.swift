@@ -198,7 +198,9 @@ public struct SocketAddress: Sendable {
     public var isCloudMetadata: Bool {
         let ip = ipBytes
         return ip == [169, 254, 169, 254] || ip == [100, 100, 100, 200] || ip == [168, 63, 129, 16]
-            || ip == [0xfd, 0x00, 0x0e, 0xc2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0x54]
+            || ip == [192, 0, 0, 192] || ip == [0xfd, 0x20, 0x00, 0xce, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0x54]
+            // One cloud has several services in this block.
+            || ip.count == 16 && ip.starts(with: [0xfd, 0x00, 0x0e, 0xc2])
     }
 
     /// Loopback, a unix socket, or an address of this network namespace.

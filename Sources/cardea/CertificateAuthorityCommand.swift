@@ -44,7 +44,13 @@ struct CertificateAuthorityCommand: ParsableCommand {
             }
             // The key first: a certificate whose key could not be written would be of use to nobody.
             try write(made.pair, to: "\(out).pem", mode: 0o600)
-            try write(made.certificate, to: "\(out).crt", mode: 0o644)
+            do {
+                try write(made.certificate, to: "\(out).crt", mode: 0o644)
+            } catch {
+                // Ours, made a moment ago; left behind it would stand in the way of the next attempt.
+                unlink("\(out).pem")
+                throw error
+            }
             if json {
                 print(#"{"pair":"\#(out).pem","certificate":"\#(out).crt"}"#)
             } else {
