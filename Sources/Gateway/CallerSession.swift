@@ -8,6 +8,11 @@ final class CallerSession: HTTP2Socket {
     private(set) var listener: ListenerPlan
     let peer: CallerPeer
 
+    /// We go: new streams are not wanted, and a deadline of the farewell runs.
+    private var isLeaving = false
+    /// What the caller had taken when the deadline for writing was set.
+    private var takenBefore: UInt64?
+
     private enum Deadline { static let idle: UInt8 = 1, write: UInt8 = 2, goAway: UInt8 = 3 }
 
     /// - Returns: nil without memory.
@@ -38,18 +43,29 @@ final class CallerSession: HTTP2Socket {
 
     override func sessionEnded() { data.sessionClosed(self) }
 
+    override func outputWaits() { expectByActivity() }
+
     /// No more requests; those that run are finished.
     func drain() {
+        isLeaving = true
         session.goAway()
         // What the caller sent before it heard of it is still served; a second later the last number is said.
         expect(by: loop.now + 1_000_000_000, kind: Deadline.goAway)
     }
 
-    /// A caller without a stream is idle; one that does not take what we write holds our memory.
+    /// A caller without a stream is idle; one that does not take what we write holds our memory, whatever it sends meanwhile and even when
+    /// it has said that it goes.
     private func expectByActivity() {
-        if session.isGoingAway { return }
         if hasPending {
+            guard takenBefore == nil else { return }
+            takenBefore = taken
             expect(by: loop.now + DataLoop.flushTimeout, kind: Deadline.write)
+            return
+        }
+        let waited = takenBefore != nil
+        takenBefore = nil
+        if isLeaving {
+            if waited { expect(by: loop.now + 1_000_000_000, kind: Deadline.goAway) }
         } else if session.openStreams == 0 {
             expect(by: loop.now + DataLoop.idleCallerTimeout, kind: Deadline.idle)
         } else {
@@ -57,13 +73,24 @@ final class CallerSession: HTTP2Socket {
         }
     }
 
-    override func deadlinePassed(_ kind: UInt8) {
-        switch kind {
-        case Deadline.idle, Deadline.goAway:
-            session.goAway()
-            if kind == Deadline.idle { session.goAway() }
-            if session.openStreams == 0 { session.terminate(.none) }
-        default: end(.cancel)
+    /// Bytes that the socket has taken.
+    private var taken: UInt64 { bytesOut &- UInt64(pendingCount) }
+
+    /// As with every slow reader: it goes on as long as it reads at the least rate.
+    private func checkWriting() {
+        if hasPending, let before = takenBefore {
+            let least = UInt64(max(1, data.limits.leastRate * Int(DataLoop.flushTimeout / 1_000_000_000)))
+            guard taken &- before >= least else { return end(.cancel) }
         }
+        takenBefore = nil
+        expectByActivity()
+    }
+
+    override func deadlinePassed(_ kind: UInt8) {
+        guard kind != Deadline.write else { return checkWriting() }
+        isLeaving = true
+        session.goAway()
+        if kind == Deadline.idle { session.goAway() }
+        if session.openStreams == 0 { session.terminate(.none) }
     }
 }

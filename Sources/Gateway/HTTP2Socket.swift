@@ -22,6 +22,8 @@ class HTTP2Socket: Stream, HTTP2SessionHost {
 
     /// Streams have changed; new ones may have come.
     func sessionChanged() {}
+    /// The socket takes no more for now, or what it did not take before.
+    func outputWaits() {}
     /// The connection has ended; every stream was told.
     func sessionEnded() {}
 
@@ -92,7 +94,7 @@ class HTTP2Socket: Stream, HTTP2SessionHost {
             guard send(UnsafeRawBufferPointer(rebasing: buffers.session[..<count])) else { return end(.cancel) }
         }
         // Streams whose output went out may have more.
-        if session.hasNews { tell() }
+        if session.hasNews { tell() } else if hasPending { outputWaits() }
         if session.isOver, !hasPending { end(.none) }
     }
 

@@ -127,7 +127,8 @@ extension HTTP2Session {
     }
 
     private func queue(_ assembly: HeadAssembly, on stream: HTTP2Stream) -> Bool {
-        guard assembly.lines.withUnsafeBytes({ stream.input.append($0) }) else {
+        // Heads have no window: interim ones without end would fill our memory before their reader has its turn.
+        guard stream.headBytes <= limits.headerSize, assembly.lines.withUnsafeBytes({ stream.input.append($0) }) else {
             submitReset(stream, .enhanceYourCalm)
             return false
         }
@@ -147,14 +148,18 @@ extension HTTP2Session {
             return finishHead(of: stream)
         case NGHTTP2_DATA.rawValue:
             if let stream, ends {
+                bytesOfFrame = 0
                 stream.inputEnded = true
                 mark(stream)
                 return Self.accepted
             }
-            return cardea_frame_length(frame) == 0 ? admitFrame() : Self.accepted
+            // By what it brought and not by its length: padding counts for that, and moves nothing.
+            let isEmpty = bytesOfFrame == 0
+            bytesOfFrame = 0
+            return isEmpty ? admitFrame() : Self.accepted
         case NGHTTP2_GOAWAY.rawValue:
             isGoingAway = true
-            return Self.accepted
+            return admitFrame()
         case NGHTTP2_PING.rawValue:
             if cardea_frame_flags(frame) & UInt8(NGHTTP2_FLAG_ACK.rawValue) != 0 { lastPong = now }
             return admitFrame()
@@ -167,6 +172,7 @@ extension HTTP2Session {
 
     private func dataCame(_ id: Int32, _ bytes: UnsafeRawBufferPointer) -> Int32 {
         gauge.moved(bytes.count)
+        bytesOfFrame += bytes.count
         // The connection's credit comes back at once where its streams belong to different callers: one that does not read must not
         // hold up the others. A caller's own connection is its own matter.
         if role == .client { consumeConnection(bytes.count) }

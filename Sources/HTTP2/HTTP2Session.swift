@@ -24,6 +24,8 @@ public final class HTTP2Session {
     var marked: [HTTP2Stream] = []
     var gauge = FloodGauge()
     var now: UInt64 = 0
+    /// Of the DATA frame that is being read, what is no padding.
+    var bytesOfFrame = 0
     /// Set by `send` for as long as it runs.
     var out = UnsafeMutableRawBufferPointer(start: nil, count: 0)
     var outCount = 0

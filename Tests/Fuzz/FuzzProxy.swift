@@ -1,0 +1,23 @@
+internal import Reactor
+
+// Any bytes as a PROXY header: more bytes never change what fewer have said, and what is complete lies inside of what was given.
+
+@_cdecl("LLVMFuzzerTestOneInput")
+public func fuzzProxy(_ start: UnsafePointer<UInt8>, _ count: Int) -> CInt {
+    let bytes = Array(UnsafeBufferPointer(start: start, count: count))
+    for versions in [[1], [2], [1, 2]] as [Set<Int>] {
+        let whole = bytes.withUnsafeBytes { ProxyHeader.read($0, versions: versions) }
+        let cut = bytes.isEmpty ? 0 : bytes.reduce(0) { ($0 &* 31 &+ Int($1)) & 0xffff } % bytes.count
+        let part = bytes[..<cut].withUnsafeBytes { ProxyHeader.read($0, versions: versions) }
+        precondition(part == .incomplete || part == whole)
+        precondition(whole != .incomplete || count < ProxyHeader.longestBinary + 16)
+        guard case .complete(let header) = whole else { continue }
+        precondition(header.length > 0 && header.length <= count)
+        let exact = bytes[..<header.length].withUnsafeBytes { ProxyHeader.read($0, versions: versions) }
+        precondition(exact == whole)
+        if case .caller(let address) = header.origin {
+            precondition(address.family != .unix && [4, 16].contains(address.ipBytes.count))
+        }
+    }
+    return 0
+}
