@@ -60,3 +60,31 @@ int cardea_notify(const void *path, size_t path_length, const void *text, size_t
     close(descriptor);
     return result;
 }
+
+static int landlock(long result) { return result < 0 ? -errno : (int)result; }
+
+int cardea_landlock_version(void) { return landlock(syscall(444, NULL, 0, 1)); }
+
+int cardea_landlock_ruleset(uint64_t file_rights, uint64_t scopes) {
+    // An older kernel takes a longer structure, as long as what it does not know is zero.
+    struct { uint64_t file_rights, net_rights, scopes; } attributes = { file_rights, 0, scopes };
+    return landlock(syscall(444, &attributes, sizeof attributes, 0));
+}
+
+int cardea_landlock_allow(int ruleset, const char *path, uint64_t rights, uint64_t of_files) {
+    struct __attribute__((packed)) { uint64_t rights; int32_t parent; } rule;
+    rule.parent = open(path, O_PATH | O_CLOEXEC);
+    if (rule.parent < 0) return -errno;
+    struct stat status;
+    if (fstat(rule.parent, &status) != 0) {
+        int result = -errno;
+        close(rule.parent);
+        return result;
+    }
+    rule.rights = S_ISDIR(status.st_mode) ? rights : rights & of_files;
+    int result = rule.rights == 0 ? 0 : landlock(syscall(445, ruleset, 1, &rule, 0));
+    close(rule.parent);
+    return result;
+}
+
+int cardea_landlock_enforce(int ruleset) { return landlock(syscall(446, ruleset, 0)); }

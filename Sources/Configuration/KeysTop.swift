@@ -20,7 +20,11 @@ enum Keys {
             KeySpec("log", .block(log), "Events on standard error, access records on standard output."),
             KeySpec("shutdown", .block(shutdown), "The two stages of an end."),
             KeySpec("threads", .integer(1...256), "Data loops; the CPU limit, at most 4, where it is not given."),
-            KeySpec("sandbox", .onOff, "Whether the process gives up what it does not need."),
+            KeySpec(
+                "sandbox", .onOff,
+                "Whether the process gives up every file that the configuration does not name (Landlock). Folders are allowed, "
+                    + "so that renewed files are read; what a program of exec: reads beside must be among its arguments."
+            ),
             KeySpec(
                 "secret_files", .words(SecretFilePolicy.self),
                 "What a secret file that others can read leads to: a warning, or a refusal."),

@@ -14,7 +14,6 @@ enum NotSupportedYet {
         "callers.token",
 
         "store.shared",
-        "configuration.sandbox=on",
     ]
 
     static func refuses(block: String, key: String) -> Bool { entries.contains("\(block).\(key)") }

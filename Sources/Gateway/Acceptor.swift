@@ -170,7 +170,7 @@ struct ListeningSocket {
     }
 
     /// A socket file that nobody listens on is what a killed process leaves behind; one that answers belongs to somebody.
-    private static func removeStaleSocket(_ address: SocketAddress) {
+    static func removeStaleSocket(_ address: SocketAddress) {
         guard let path = address.unixPath, !path.isEmpty else { return }
         // A mistyped path may name a file of somebody's; only a socket can be a leftover of ours.
         var status = stat()

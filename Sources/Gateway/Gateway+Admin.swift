@@ -61,6 +61,11 @@ extension Gateway {
     /// Nanoseconds since the gateway was made.
     public var age: UInt64 { keeperLoop.kernel.now() - startedAt }
 
+    /// What a killed process left at `path`; a socket that answers, and what is no socket, stays.
+    public static func removeStaleSocket(_ path: String) {
+        if let address = SocketAddress(parsing: "unix:\(path)") { ListeningSocket.removeStaleSocket(address) }
+    }
+
     /// Binds the admin addresses. Before `start`.
     public func openAdmin(_ admin: Admin, responder: any AdminResponder) throws(GatewayFault) {
         let server = AdminServer(loop: keeperLoop, responder: responder, hosts: admin.hosts)

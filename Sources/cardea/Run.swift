@@ -35,6 +35,7 @@ struct Run: ParsableCommand {
         SystemdNotice.forget()
         InheritedSockets.forget()
         let events = try EventLog(level: LogLevel(configuration.log.level))
+        let sandbox = Sandbox.enter(loaded, command: command, events: events)
         let log = LogThread(events: events, format: configuration.log.format == .json ? .json : .text)
         try log.start()
         for warning in warnings { events.warn("configuration", [LogField("warning", .name("\(warning)"))]) }
@@ -63,7 +64,8 @@ struct Run: ParsableCommand {
             events.warn("inherited socket is no listener's", [LogField("address", .name(address))])
         }
         var service = Service(
-            gateway: gateway, vigil: vigil, argument: common.config, loaded: loaded, command: command, systemd: systemd)
+            gateway: gateway, vigil: vigil, argument: common.config, loaded: loaded, command: command, systemd: systemd,
+            sandbox: sandbox)
         service.serve()
         service.end()
         gateway.close()

@@ -22,6 +22,7 @@ struct Service {
     private var child: ChildProcess?
     private var isReady = false
     private let systemd: SystemdNotice?
+    private let sandbox: Sandbox?
     private var nextSign: UInt64?
     /// The end was asked for, and the program has until then.
     private var childDeadline: UInt64?
@@ -37,8 +38,9 @@ struct Service {
 
     init(
         gateway: Gateway, vigil: Vigil, argument: String?, loaded: LoadedConfiguration, command: [String],
-        systemd: SystemdNotice?
+        systemd: SystemdNotice?, sandbox: Sandbox?
     ) {
+        self.sandbox = sandbox
         self.command = command
         self.systemd = systemd
         nextSign = systemd?.watchdogInterval.map { Vigil.now + $0 }
@@ -158,6 +160,11 @@ struct Service {
             files = loaded.files
             watch()
             for warning in warnings { events.warn("configuration", [LogField("warning", .name("\(warning)"))]) }
+            let excess = sandbox?.excess(of: loaded) ?? []
+            guard excess.isEmpty else {
+                throw ConfigurationFault(
+                    reasons: ["restart needed: outside the sandbox: \(excess.joined(separator: ", "))"], files: files)
+            }
             let done = try apply(loaded.configuration)
             configuration = loaded.configuration
             events.level = LogLevel(configuration.log.level)

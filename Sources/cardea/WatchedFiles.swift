@@ -16,6 +16,8 @@ struct WatchedFiles: Equatable {
 
     init(_ paths: [String]) { looks = paths.map(Self.look) }
 
+    var paths: [String] { looks.map(\.path) }
+
     /// The same files as they look now.
     var now: WatchedFiles { WatchedFiles(looks.map(\.path)) }
 

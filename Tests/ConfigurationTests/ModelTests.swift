@@ -22,7 +22,7 @@ import Testing
                     token: nil))
         #expect(configuration.name == nil)
         #expect(configuration.threads == nil)
-        #expect(!configuration.sandbox)
+        #expect(configuration.sandbox)
         #expect(configuration.secretFiles == .warn)
 
         let identity = try #require(configuration.identity(named: "a"))

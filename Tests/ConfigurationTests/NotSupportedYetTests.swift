@@ -37,7 +37,6 @@ import Testing
             .route("callers.token", "callers: {token: env:T}"),
             Case("route.token_stub", "routes: [{listen: \"127.0.0.1:1\", token_stub: {}}]"),
             Case("store.shared", Trial.around(top: "store: {shared: \"rediss://r\", key: env:K}")),
-            Case("configuration.sandbox=on", Trial.around(top: "sandbox: on")),
         ]
 
     @Test(arguments: cases)

@@ -181,6 +181,9 @@ class Cardea:
             "log": {"level": "info", "format": "json", "access": "all"},
             "shutdown": {"linger": "0s", "timeout": "10s"},
         }
+        # Any promise can be tried inside as well: CARDEA_SANDBOX=on.
+        if "CARDEA_SANDBOX" in os.environ:
+            base["sandbox"] = os.environ["CARDEA_SANDBOX"]
         return merge(base, changes)
 
     def webgate(self, identity=None, token=None, route=None, changes=None, password=None):

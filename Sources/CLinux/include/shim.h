@@ -147,6 +147,15 @@ static inline int cardea_exclude_from_dumps(void *start, size_t length) {
     return madvise(start, length, MADV_DONTDUMP) == 0 ? 0 : -errno;
 }
 
+// landlock(7) by its numbers: Debian 12's headers end with the second version of the interface. Each returns -errno on failure.
+int cardea_landlock_version(void);
+// A descriptor of an empty set of rules. What the kernel does not know must not be asked for.
+int cardea_landlock_ruleset(uint64_t file_rights, uint64_t scopes);
+// Of `rights`, a path that is no folder gets those in `of_files`; the kernel refuses the others there.
+int cardea_landlock_allow(int ruleset, const char *path, uint64_t rights, uint64_t of_files);
+// For this thread and whatever it starts. Needs no_new_privs.
+int cardea_landlock_enforce(int ruleset);
+
 // EAI_NODATA, an extension of glibc.
 int cardea_eai_nodata(void);
 
