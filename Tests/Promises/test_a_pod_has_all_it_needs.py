@@ -1,0 +1,216 @@
+"""Promise: deploy/kubernetes-sidecar.yaml fits the gateway: it serves as that user, without a capability, on a root file system that is
+read-only, with secrets and configuration as a kubelet mounts them and renews them, and the probes are answered.
+
+No cluster is needed: a mount namespace has what the manifest describes. It is made by root, as in a container of the tests.
+"""
+
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+
+import pytest
+import yaml
+
+from harness import call, eventually, free_port
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+DEPLOY = ROOT / "deploy"
+
+# $1 the future root; then what runs in it. /usr and what belongs to it are the machine's, read-only, everything else is made.
+POD = """
+set -euo pipefail
+root=$1 user=$2 libraries=$3
+shift 3
+mount --make-rprivate /
+mount -t tmpfs -o mode=0755 tmpfs "$root"
+for folder in /usr /bin /sbin /lib /lib64 $libraries; do
+    if [ -L "$folder" ]; then
+        cp -a "$folder" "$root$folder"
+    else
+        mkdir -p "$root$folder"
+        mount --rbind "$folder" "$root$folder"
+        mount -o remount,bind,ro "$root$folder"
+    fi
+done
+mkdir -p "$root"/{proc,dev,run/secrets/cardea,etc/cardea,var/lib/cardea,image}
+cp /etc/hosts /etc/nsswitch.conf "$root/etc/"
+touch "$root/etc/resolv.conf" "$root"/dev/{null,urandom}
+for device in null urandom; do mount --bind "/dev/$device" "$root/dev/$device"; done
+mount -t proc proc "$root/proc"
+cp "$CARDEA" "$root/image/cardea"
+for volume in run/secrets/cardea etc/cardea; do
+    mount -t tmpfs -o mode=0755 tmpfs "$root/$volume"
+    cp -a "$VOLUMES/$volume/." "$root/$volume/"
+done
+# An emptyDir is the group's (fsGroup).
+mount -t tmpfs -o mode=2770,gid="$user" tmpfs "$root/var/lib/cardea"
+mount -o remount,ro "$root/run/secrets/cardea"
+mount -o remount,ro "$root/etc/cardea"
+mount -o remount,ro "$root"
+exec chroot "$root" /usr/bin/setpriv --reuid "$user" --regid "$user" --clear-groups --no-new-privs --bounding-set=-all \
+    --inh-caps=-all /usr/bin/env -i PATH=/usr/bin "$@"
+"""
+
+
+def manifest():
+    return {entry["kind"]: entry for entry in yaml.safe_load_all((DEPLOY / "kubernetes-sidecar.yaml").read_text())}
+
+
+def project(folder, files, version):
+    """The kubelet's way: files in a folder of this version, a link to it, links to the files; the middle one is swapped at once."""
+    data = folder / f"..{version}"
+    data.mkdir(parents=True)
+    for name, (content, mode, group) in files.items():
+        (data / name).write_text(content)
+        os.chown(data / name, 0, group)
+        (data / name).chmod(mode)
+        if not (folder / name).is_symlink():
+            (folder / name).symlink_to(f"..data/{name}")
+    (folder / "..data_tmp").symlink_to(data.name)
+    os.rename(folder / "..data_tmp", folder / "..data")
+
+
+class Pod:
+    def __init__(self, gateway):
+        objects = manifest()
+        self.spec = objects["Deployment"]["spec"]["template"]["spec"]
+        (self.container,) = self.spec["initContainers"]
+        self.user = self.container["securityContext"]["runAsUser"]
+        (secrets,) = [volume["secret"] for volume in self.spec["volumes"] if "secret" in volume]
+        self.mode = secrets["defaultMode"]
+        self.gateway, self.folder = gateway, gateway.folder
+        config = yaml.safe_load(objects["ConfigMap"]["data"]["cardea.yaml"])
+        lab = gateway.lab
+        # What is the reader's to change, and ports of our own.
+        config["identities"]["hr"]["oam_webgate"].update(
+            service=lab.service, user_agent_prefix=lab.user_agent_prefix, client_id=lab.client_id, username=lab.user
+        )
+        config["routes"][0].update(to=f"http://{lab.listen}", listen=gateway.listen)
+        self.probes = f"127.0.0.1:{free_port()}"
+        config["admin"] = {"listen": gateway.admin, "probes": self.probes}
+        config["shutdown"] = {"linger": "0s"}
+        project(self.folder / "etc/cardea", {"cardea.yaml": (yaml.safe_dump(config), 0o644, 0)}, 1)
+        self.renew_secrets(self.folder / "run/secrets/cardea", "a password of yesterday", 1)
+
+    def renew_secrets(self, folder, password, version):
+        key = "c3RvcmUta2V5LWZvci10ZXN0cy0zMi1vY3RldHMhISE="
+        group = self.spec["securityContext"]["fsGroup"]
+        files = {"hr-password": (password, self.mode, group), "store-key": (key, self.mode, group)}
+        project(folder, files, version)
+
+    def start(self):
+        (self.folder / "root").mkdir()
+        binary = shutil.which(self.gateway.binary) or str(ROOT / self.gateway.binary)
+        linked = subprocess.run(["ldd", binary], capture_output=True, text=True, check=True).stdout
+        paths = {os.path.dirname(word) for word in linked.split() if word.startswith("/")}
+        outside = sorted(path for path in paths if not path.startswith(("/lib", "/usr/")))
+        self.process = subprocess.Popen(
+            ["unshare", "--mount", "--pid", "--fork", "bash", "-c", POD, "pod", str(self.folder / "root")]
+            + [str(self.user), " ".join(outside), "/image/cardea", *self.container["args"]],
+            env={**os.environ, "CARDEA": binary, "VOLUMES": str(self.folder)},
+            stdout=open(self.folder / "stdout.1", "wb"),
+            stderr=open(self.folder / "stderr.1", "wb"),
+        )
+        eventually(lambda: self.answers(self.container["startupProbe"]), within=20, what="the startup probe")
+
+    def answers(self, probe):
+        assert self.process.poll() is None, self.gateway.text()
+        get = probe["httpGet"]
+        assert get["port"] == self.container["ports"][0]["name"]
+        try:
+            return call(self.probes, path=get["path"], timeout=5).status == 200
+        except OSError:
+            return False
+
+    def inside(self):
+        """The process in its namespaces, seen from outside."""
+        (child,) = pathlib.Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
+        return pathlib.Path(f"/proc/{child}")
+
+    def status(self):
+        lines = (self.inside() / "status").read_text().splitlines()
+        return {name: value.split() for name, value in (line.split(":", 1) for line in lines)}
+
+
+@pytest.fixture
+def pod(gateway):
+    pod = Pod(gateway)
+    try:
+        pod.start()
+        yield pod
+    finally:
+        # The child first: to change the user takes back that it dies with its parent.
+        if pod.process.poll() is None:
+            os.kill(int(pod.inside().name), signal.SIGKILL)
+        pod.process.wait()
+    gateway.tells_no_secret(gateway.text())
+
+
+def test_it_serves_as_the_manifest_has_it(pod):
+    gateway, container = pod.gateway, pod.container
+    assert pod.answers(container["readinessProbe"]) and pod.answers(container["livenessProbe"])
+    status = pod.status()
+    assert status["Uid"] == status["Gid"] == [str(pod.user)] * 4
+    assert int(status["CapEff"][0], 16) == int(status["CapBnd"][0], 16) == 0
+    assert status["NoNewPrivs"] == ["1"]
+    # Root inside could not write there either.
+    with pytest.raises(OSError):
+        (pod.inside() / "root/etc/another").write_text("")
+    assert gateway.get().status == 503
+    # The kubelet swaps a link; it does so past the read-only mount of the container.
+    secrets = pod.inside() / "root/run/secrets/cardea"
+    subprocess.run(
+        ["nsenter", "--mount", f"--target={pod.inside().name}", "mount", "-o", "remount,rw"]
+        + [str(gateway.folder / "root/run/secrets/cardea")],
+        check=True,
+    )
+    pod.renew_secrets(secrets, gateway.lab.password, 2)
+    eventually(lambda: gateway.get().status == 200, what="the new password to be used")
+    assert (pod.inside() / "root/var/lib/cardea/tokens.db").stat().st_uid == pod.user
+    assert "sandbox entered" in gateway.text()
+
+
+def test_it_ends_in_the_time_that_it_is_given(pod):
+    os.kill(int(pod.inside().name), signal.SIGTERM)
+    assert pod.process.wait(20) == 0
+    assert pod.spec["terminationGracePeriodSeconds"] > 25
+
+
+def test_what_the_manifest_names_is_there():
+    """What a schema cannot say: names that must agree with each other."""
+    objects = manifest()
+    spec = objects["Deployment"]["spec"]["template"]["spec"]
+    (container,) = spec["initContainers"]
+    mounts = {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]}
+    volumes = {volume["name"]: volume for volume in spec["volumes"]}
+    assert set(mounts) == set(volumes)
+    assert volumes["secrets"]["secret"]["secretName"] == objects["Secret"]["metadata"]["name"]
+    assert volumes["config"]["configMap"]["name"] == objects["ConfigMap"]["metadata"]["name"]
+    config = objects["ConfigMap"]["data"]["cardea.yaml"]
+    for name in objects["Secret"]["stringData"]:
+        assert f"file:{mounts['secrets']}/{name}" in config
+    settings = yaml.safe_load(config)
+    assert settings["store"]["path"].startswith(mounts["state"] + "/")
+    assert container["args"] == ["run", "--config", f"{mounts['config']}/cardea.yaml"]
+    (port,) = container["ports"]
+    assert settings["admin"]["probes"].endswith(f":{port['containerPort']}")
+    assert container["restartPolicy"] == "Always"
+    (selector,) = [objects["Deployment"]["spec"]["selector"]["matchLabels"]]
+    assert selector.items() <= objects["Deployment"]["spec"]["template"]["metadata"]["labels"].items()
+
+
+def test_the_image_has_the_libraries_that_the_program_loads(gateway):
+    """Built packages are named in the container file by hand; a new library is easily forgotten there."""
+    linked = subprocess.run(["ldd", gateway.binary], capture_output=True, text=True, check=True).stdout
+    packages = {"libnghttp2": "libnghttp2-14", "libssl": "libssl3", "libsqlite3": "libsqlite3-0", "libyaml": "libyaml-0-2"}
+    text = (DEPLOY / "Dockerfile").read_text().split("FROM debian:12-slim")[1]
+    system = {"libc", "libm", "libgcc_s", "ld-linux-x86-64", "ld-linux-aarch64", "libcrypto", "libstdc++", "linux-vdso"}
+    for line in linked.splitlines():
+        name, _, place = line.strip().partition(" => ")
+        library = os.path.basename(name.split()[0]).split(".so")[0].split("-0")[0]
+        if library in system or "/swift/" in place:
+            continue
+        assert packages.get(library), f"{library} has no package here"
+        assert packages[library] in text
