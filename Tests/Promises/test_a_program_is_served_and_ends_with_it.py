@@ -10,22 +10,24 @@ import time
 import pytest
 
 ASK = """
-import http.client, signal, sys, time
+import http.client, os, signal, sys, time
 ended = []
+# At once, whatever the buffering: the access log is written to the same pipe.
+say = lambda line: os.write(1, f"{line}\\n".encode())
 signal.signal(signal.SIGTERM, lambda *_: ended.append(1))
-signal.signal(signal.SIGUSR1, lambda *_: print("usr1", flush=True))
+signal.signal(signal.SIGUSR1, lambda *_: say("usr1"))
 connection = http.client.HTTPConnection(*sys.argv[1].split(":"))
 def ask():
     connection.request("GET", "/hr/rest/employees/1")
     answer = connection.getresponse()
     answer.read()
     return answer.status
-print("first", ask(), flush=True)
+say(f"first {ask()}")
 if len(sys.argv) > 2:
     sys.exit(int(sys.argv[2]))
 while not ended:
     time.sleep(0.02)
-print("last", ask(), flush=True)
+say(f"last {ask()}")
 sys.exit(7)
 """
 
