@@ -50,7 +50,8 @@ extension CallerConnection {
 
     private func framing(of lane: HTTP2Stream) -> RequestFraming {
         if let length = lane.contentLength { return .length(length) }
-        return lane.isDrained ? .none : .chunked
+        // A short body may have come in one read with the head, its end and its trailers too.
+        return lane.isDrained && end == headLength && lane.trailers.isEmpty ? .none : .chunked
     }
 
     private func methodOfHead() -> Method {

@@ -31,6 +31,9 @@ extension HTTP2Session {
         nghttp2_session_callbacks_set_send_data_callback(callbacks) { _, frame, head, count, _, user in
             HTTP2Session.of(user).putData(frame!, head!, count)
         }
+        nghttp2_session_callbacks_set_on_frame_send_callback(callbacks) { _, frame, user in
+            HTTP2Session.of(user).frameWent(frame!)
+        }
         nghttp2_session_callbacks_set_on_invalid_frame_recv_callback(callbacks) { _, _, _, user in
             // nghttp2 answers each of these; without a count they would be free.
             HTTP2Session.of(user).admitFrame()
@@ -227,6 +230,18 @@ extension HTTP2Session {
         return Self.accepted
     }
 
+    /// Only a frame that has left ends a stream: a reset drops those that wait, a head without a body or trailers among them.
+    private func frameWent(_ frame: UnsafePointer<nghttp2_frame>) -> Int32 {
+        let type = UInt32(cardea_frame_type(frame))
+        guard type == NGHTTP2_HEADERS.rawValue || type == NGHTTP2_DATA.rawValue,
+            cardea_frame_flags(frame) & UInt8(NGHTTP2_FLAG_END_STREAM.rawValue) != 0,
+            let stream = streams[cardea_frame_stream(frame)]
+        else { return Self.accepted }
+        stream.endSent = true
+        mark(stream)
+        return Self.accepted
+    }
+
     /// Where nghttp2 asks for body bytes. They are copied once, from the queue behind the frame's head.
     func makeProvider() -> nghttp2_data_provider {
         nghttp2_data_provider(source: nghttp2_data_source()) { session, id, _, room, flags, _, user in
@@ -249,8 +264,6 @@ extension HTTP2Session {
         if !stream.outputTrailers.isEmpty, submitTrailers(of: stream) {
             flags.pointee |= NGHTTP2_DATA_FLAG_NO_END_STREAM.rawValue
         }
-        stream.endSent = true
-        mark(stream)
         return count
     }
 }

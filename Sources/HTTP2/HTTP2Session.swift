@@ -167,7 +167,6 @@ extension HTTP2Session {
         guard id > 0 else { return nil }
         let stream = HTTP2Stream(id: id, session: self)
         stream.outputEnded = ended
-        stream.endSent = ended
         streams[id] = stream
         noteOutput()
         return stream
@@ -181,10 +180,7 @@ extension HTTP2Session {
             return nghttp2_submit_response(session, stream.id, pairs, count, &provider)
         }
         guard result == 0 else { return false }
-        if ended {
-            stream.outputEnded = true
-            stream.endSent = true
-        }
+        if ended { stream.outputEnded = true }
         noteOutput()
         return true
     }
@@ -228,6 +224,9 @@ extension HTTP2Session {
     func cancel(_ stream: HTTP2Stream, _ code: HTTP2ErrorCode) {
         guard let session else { return }
         stream.user = nil
+        guard !stream.endSent || !stream.inputEnded else { return }
+        // A complete answer stands, whatever of its request is still to come (RFC 9113 §8.1).
+        let code = role == .server && stream.endSent ? .none : code
         if code == .none, stream.outputEnded {
             guard !stream.inputEnded else { return }
             if stream.endSent, stream.output.count == 0 {
