@@ -37,8 +37,10 @@ extension Stream {
         if let lane {
             let head = UnsafeMutableRawBufferPointer(rebasing: scratch[..<cursor.count])
             bytesOut &+= UInt64(cursor.count)
-            guard lane.send(response: head, ended: !hasBody) else { return false }
-            return !hasBody || sendLaneBody(raw, piece, dropping: dropping)
+            // The end on the head itself where it stood there: gRPC reads its status from such a head alone.
+            let isBare = !hasBody || piece.ended && piece.data.isEmpty && piece.trailers.isEmpty
+            guard lane.send(response: head, ended: isBare) else { return false }
+            return isBare || sendLaneBody(raw, piece, dropping: dropping)
         }
         var suffix = OutputCursor(buffers.suffix)
         if framing == .chunked {

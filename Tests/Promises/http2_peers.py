@@ -12,6 +12,7 @@ import h2.connection
 import h2.events
 import h2.exceptions
 import h2.settings
+import hyperframe.frame
 
 from wire import address
 
@@ -180,6 +181,11 @@ class Connection:
                 stream.code = event.error_code
             case h2.events.ConnectionTerminated():
                 self.went_away = event.error_code
+
+    def go_away(self, last):
+        """Past h2, which would not send anything after it."""
+        with self.changed:
+            self.socket.sendall(hyperframe.frame.GoAwayFrame(0, last_stream_id=last).serialize())
 
     def close(self):
         with contextlib.suppress(OSError):

@@ -1,0 +1,202 @@
+"""Promise: a WebSocket passes, whatever version of HTTP is on either side; its handshake carries a credential that the caller does not
+have, and a handshake that is refused is repeated with a better one."""
+
+import asyncio
+import contextlib
+import http
+import subprocess
+import sys
+import textwrap
+import threading
+
+import pytest
+import websockets
+
+from harness import eventually, free_port, together
+from origins import SECRET, forward
+
+
+class WebSocketServer:
+    """On `websockets`, in a thread: gives back what it gets. `admits` decides from the credential."""
+
+    def __init__(self, admits=lambda credential: True):
+        self.admits, self.credentials, self.codes = admits, [], []
+        self.ready, self.over = threading.Event(), None
+        self.thread = threading.Thread(target=lambda: asyncio.run(self.run()), daemon=True)
+        self.thread.start()
+        assert self.ready.wait(10)
+
+    async def run(self):
+        self.loop, self.over = asyncio.get_running_loop(), asyncio.Event()
+        async with websockets.serve(
+            self.serve, "127.0.0.1", 0, process_request=self.check, max_size=4 << 20, subprotocols=["chat"]
+        ) as server:
+            self.address = "127.0.0.1:%d" % server.sockets[0].getsockname()[1]
+            self.ready.set()
+            await self.over.wait()
+
+    async def check(self, path, headers):
+        self.credentials.append(headers.get("Authorization"))
+        if not self.admits(self.credentials[-1]):
+            return http.HTTPStatus.UNAUTHORIZED, [("WWW-Authenticate", 'Bearer error="invalid_token"')], b"no\n"
+
+    async def serve(self, socket):
+        if socket.path == "/bye":
+            return await socket.close(4001, "enough")
+        with contextlib.suppress(websockets.ConnectionClosed):
+            async for message in socket:
+                await socket.send(message)
+        self.codes.append((socket.close_code, socket.close_reason))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.loop.call_soon_threadsafe(self.over.set)
+        self.thread.join(10)
+
+
+def talk(gateway, conversation, path="/chat"):
+    async def run():
+        async with websockets.connect(
+            f"ws://{gateway.listen}{path}", max_size=4 << 20, subprotocols=["chat"], open_timeout=20
+        ) as socket:
+            return await asyncio.wait_for(conversation(socket), 20)
+
+    return asyncio.run(run())
+
+
+async def exchange(socket):
+    """Messages of every kind and size, pings both ways, and the close of the caller."""
+    assert socket.subprotocol == "chat"
+    large = bytes(range(256)) * 4096
+    for message in ("hello", "", "é" * 1000, b"\0\1", large, large + b"odd"):
+        await socket.send(message)
+        assert await socket.recv() == message
+    await asyncio.wait_for(await socket.ping(), 10)
+    await socket.close(4000, "done")
+    assert (socket.close_code, socket.close_reason) == (4000, "done")
+
+
+def test_messages_and_the_close_handshake(gateway):
+    with WebSocketServer() as server:
+        forward(gateway, server.address, 1).start()
+        talk(gateway, exchange)
+        eventually(lambda: server.codes == [(4000, "done")], what="the close at the server")
+        assert server.credentials == [f"Bearer {SECRET}"]
+
+
+def test_the_server_closes(gateway):
+    async def listen(socket):
+        with pytest.raises(websockets.ConnectionClosed):
+            await socket.recv()
+        return socket.close_code, socket.close_reason
+
+    with WebSocketServer() as server:
+        forward(gateway, server.address, 1).start()
+        assert talk(gateway, listen, "/bye") == (4001, "enough")
+
+
+def test_many_at_once_beside_requests(gateway):
+    async def once(socket):
+        await socket.send("one")
+        return await socket.recv()
+
+    with WebSocketServer() as server:
+        forward(gateway, server.address, 1).start()
+        assert together(20, lambda _: talk(gateway, once)) == ["one"] * 20
+
+
+def test_a_refused_handshake_is_repeated_with_a_fresh_token(gateway, provider):
+    """The first token is refused; the caller sees one handshake, which succeeds."""
+    refused = set()
+
+    def admits(credential):
+        if credential and not refused:
+            refused.add(credential)
+        return credential is not None and credential not in refused
+
+    provider.client("socket", secret="socket-secret", auth="client_secret_basic", grants=["client_credentials"])
+    with WebSocketServer(admits) as server:
+        gateway.config = gateway.frame(
+            {
+                "identities": {
+                    "api": {
+                        "oauth2": {
+                            "token_url": f"{provider.issuer}/token",
+                            "client_id": "socket",
+                            "client_secret": gateway.secret("socket", "socket-secret"),
+                        }
+                    }
+                },
+                "routes": [gateway.route("api", server.address)],
+            }
+        )
+        gateway.start()
+        talk(gateway, exchange)
+        first, second = server.credentials
+        assert first.startswith("Bearer ") and second.startswith("Bearer ") and first != second
+
+
+HYPERCORN = """
+import asyncio, sys
+from hypercorn.asyncio import serve
+from hypercorn.config import Config
+
+async def app(scope, receive, send):
+    if scope["type"] == "lifespan":
+        return
+    if scope["type"] == "http":
+        await send({"type": "http.response.start", "status": 204, "headers": []})
+        return await send({"type": "http.response.body", "body": b""})
+    fields = {name.decode(): value.decode() for name, value in scope["headers"]}
+    await receive()
+    await send({"type": "websocket.accept", "subprotocol": "chat"})
+    while True:
+        event = await receive()
+        if event["type"] == "websocket.disconnect":
+            return
+        if event.get("text") == "credential":
+            await send({"type": "websocket.send", "text": f"{fields.get('authorization')} over {scope['http_version']}"})
+        else:
+            known = {key: event[key] for key in ("text", "bytes") if event.get(key) is not None}
+            await send({"type": "websocket.send", **known})
+
+config = Config()
+config.bind = [sys.argv[1]]
+config.websocket_max_message_size = 4 << 20
+config.accesslog = None
+asyncio.run(serve(app, config))
+"""
+
+
+@pytest.fixture
+def hypercorn(tmp_path):
+    """An ASGI server that serves WebSockets over either version of HTTP: its address."""
+    program = tmp_path / "app.py"
+    program.write_text(textwrap.dedent(HYPERCORN))
+    to = f"127.0.0.1:{free_port()}"
+    with open(tmp_path / "hypercorn.log", "wb") as log:
+        process = subprocess.Popen([sys.executable, program, to], stdout=log, stderr=log)
+    eventually(lambda: "Running" in (tmp_path / "hypercorn.log").read_text(), within=20, what="hypercorn listening")
+    yield to
+    process.terminate()
+    process.wait(20)
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_an_upstream_of_either_version(gateway, hypercorn, version):
+    """Over HTTP/2 by extended CONNECT (RFC 8441), to a caller that knows nothing of it."""
+
+    async def conversation(socket):
+        await socket.send("credential")
+        assert await socket.recv() == f"Bearer {SECRET} over {'1.1' if version == 1 else '2'}"
+        await exchange(socket)
+
+    forward(gateway, hypercorn, version)
+    gateway.config["threads"] = 1
+    gateway.start()
+    # Whether an upstream serves WebSockets over HTTP/2 is known only from a connection that stands; before, HTTP/1.1 is taken.
+    assert gateway.get("/").status == 204
+    talk(gateway, conversation)
+    talk(gateway, conversation)
