@@ -96,7 +96,9 @@ class Connection:
             h2.config.H2Configuration(client_side=client, header_encoding="utf-8", validate_inbound_headers=False)
         )
         if extended_connect:
-            self.h2.local_settings[h2.settings.SettingCodes.ENABLE_CONNECT_PROTOCOL] = 1
+            # As initial values: what is set later waits for an acknowledgement of the first SETTINGS.
+            values = {**self.h2.local_settings, h2.settings.SettingCodes.ENABLE_CONNECT_PROTOCOL: 1}
+            self.h2.local_settings = h2.settings.Settings(client=False, initial_values=values)
         self.changed = threading.Condition(threading.RLock())
         self.streams = {}
         self.is_over, self.went_away = False, None

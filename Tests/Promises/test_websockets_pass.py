@@ -11,7 +11,9 @@ import threading
 
 import pytest
 import websockets
+import wsproto
 
+import http2_peers
 from harness import eventually, free_port, together
 from origins import SECRET, forward
 
@@ -56,10 +58,10 @@ class WebSocketServer:
         self.thread.join(10)
 
 
-def talk(gateway, conversation, path="/chat"):
+def talk(gateway, conversation, path="/chat", **more):
     async def run():
         async with websockets.connect(
-            f"ws://{gateway.listen}{path}", max_size=4 << 20, subprotocols=["chat"], open_timeout=20
+            f"ws://{gateway.listen}{path}", max_size=4 << 20, subprotocols=["chat"], open_timeout=20, **more
         ) as socket:
             return await asyncio.wait_for(conversation(socket), 20)
 
@@ -198,5 +200,35 @@ def test_an_upstream_of_either_version(gateway, hypercorn, version):
     gateway.start()
     # Whether an upstream serves WebSockets over HTTP/2 is known only from a connection that stands; before, HTTP/1.1 is taken.
     assert gateway.get("/").status == 204
-    talk(gateway, conversation)
-    talk(gateway, conversation)
+    # Over HTTP/2 hypercorn leaves the stream open after the last frame: it is for the caller to end the connection.
+    talk(gateway, conversation, close_timeout=0.5)
+
+
+def test_sockets_and_requests_share_a_connection_over_http2(gateway):
+    """An upstream on h2 and wsproto that ends its streams: nobody waits for anything at the close."""
+
+    def script(stream):
+        if stream.method != "CONNECT":
+            return stream.send_head([(":status", "204")], ended=True)
+        assert stream.field(":protocol") == "websocket"
+        assert stream.field("authorization") == f"Bearer {SECRET}"
+        assert stream.field("sec-websocket-key") is None, "RFC 8441 §5.1"
+        stream.send_head([(":status", "200"), ("sec-websocket-protocol", "chat")])
+        frames = wsproto.connection.Connection(wsproto.ConnectionType.SERVER)
+        while data := stream.read():
+            frames.receive_data(data)
+            for event in frames.events():
+                if isinstance(event, (wsproto.events.Ping, wsproto.events.CloseConnection)):
+                    event = event.response()
+                stream.write(frames.send(event))
+                if isinstance(event, wsproto.events.CloseConnection):
+                    return stream.end()
+
+    with http2_peers.Server(script, extended_connect=True) as server:
+        forward(gateway, server.address, 2)
+        gateway.config["threads"] = 1
+        gateway.start()
+        assert gateway.get("/").status == 204
+        together(5, lambda _: talk(gateway, exchange))
+        assert gateway.get("/").status == 204
+        assert len(server.connections) == 1 and len(server.streams) == 7
