@@ -21,7 +21,7 @@ public struct Listener: Sendable, Equatable {
         public var ocsp: String?
     }
 
-    /// The hosts whose TLS is opened, and the file with the authority's certificate and key.
+    /// Hosts whose TLS is ended here, with leaves of the authority in the file `ca`.
     public struct Intercept: Sendable, Equatable {
         public var ca: String
         public var hosts: [Match.Host]

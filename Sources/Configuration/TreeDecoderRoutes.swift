@@ -38,6 +38,7 @@ extension TreeDecoder {
             listener.intercept = .init(
                 ca: inside.path("ca") ?? "", hosts: inside.list("hosts", AddressParser.hostPattern) ?? [])
         }
+        checkRedirection(listener, reader, place)
         if reader.has("proxy_protocol") {
             let inside = reader.inside("proxy_protocol", Keys.proxyProtocol)
             require(inside, "'proxy_protocol' of \(place)")
@@ -46,6 +47,24 @@ extension TreeDecoder {
                 versions: versions ?? [1, 2], from: inside.list("from", AddressParser.network) ?? [])
         }
         listeners.append(listener)
+    }
+
+    /// What a mode has no use for, or cannot do.
+    private mutating func checkRedirection(_ listener: Listener, _ reader: BlockReader, _ place: String) {
+        if listener.intercept != nil, listener.mode == .gateway {
+            error(
+                "'intercept' of \(place) is used only in forward_proxy and transparent mode", reader.mark("intercept"))
+        }
+        guard !listener.tls.isEmpty else { return }
+        if listener.mode == .transparent {
+            error(
+                "'tls' of \(place) is not used in transparent mode: callers expect the certificates of the hosts that they mean; use 'intercept'",
+                reader.mark("tls"))
+        } else if listener.intercept != nil, listener.mode == .forwardProxy {
+            error(
+                "'tls' and 'intercept' of \(place) together are not supported yet: TLS inside of TLS; remove one of them",
+                reader.mark("tls"))
+        }
     }
 
     mutating func decodeRoutes() {

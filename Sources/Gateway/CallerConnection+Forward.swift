@@ -122,7 +122,8 @@ extension CallerConnection {
 
     /// Says that the tunnel stands, and is itself at its other end.
     private func intercept(_ destination: Destination, for route: RoutePlan) {
-        guard lane == nil else { return answer(Fault(.connectRefused)) }
+        // Inside of a stream of HTTP/2, or of another TLS connection, ours would need a wire of its own.
+        guard lane == nil, tls == nil else { return answer(Fault(.connectRefused)) }
         let sent = Array("HTTP/1.1 200 Connection Established\r\n\r\n".utf8).withUnsafeBytes { send($0) }
         guard sent else { return close() }
         answerStatus = 200
