@@ -65,4 +65,20 @@ import Testing
         needed.add("/none/a/c", .write)
         #expect(needed.exceeding(granted) == ["/none/a/c", "/none/ab"])
     }
+
+    /// A key that names a file is of no use in a sandbox until `fileNeeds` knows it; then it belongs here.
+    @Test func everyKeyThatNamesAFileIsKnown() {
+        var keys: Set<String> = []
+        for (block, spec) in Keys.configuration.everyKey {
+            var type = spec.type
+            if case .either(let alternatives) = type, let first = alternatives.first { type = first }
+            if case .text(.path) = type { keys.insert("\(block.name).\(spec.name)") }
+        }
+        let known: Set = [
+            "configuration.include", "store.path", "admin.socket", "intercept.ca", "listener_tls.certificate",
+            "listener_tls.client_ca", "listener_tls.ocsp", "tls.certificate", "signing.certificate",
+            "client_certificate.certificate",
+        ]
+        #expect(keys == known)
+    }
 }
