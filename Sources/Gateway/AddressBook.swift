@@ -62,7 +62,10 @@ final class UpstreamAddress {
     /// After an ejection one connection at a time, until an answer has come.
     fileprivate var isOnTrial: Bool { ejections > 0 && inFlight > 0 }
 
-    func isAvailable(at now: UInt64) -> Bool { isHealthy && now >= ejectedUntil && !isOnTrial }
+    /// Left alone for what it did, or for what the checks say of it.
+    func isAvoided(at now: UInt64) -> Bool { !isHealthy || now < ejectedUntil }
+
+    func isAvailable(at now: UInt64) -> Bool { !isAvoided(at: now) && !isOnTrial }
 }
 
 extension AddressBook {
@@ -102,10 +105,14 @@ extension AddressBook {
     // MARK: - Choice
 
     /// Where the next request goes best. Nil when no address is known.
-    func choose(at now: UInt64) -> UpstreamAddress? {
-        guard var best = addresses.first else { return nil }
-        for entry in addresses.dropFirst() where Self.goesBefore(entry, best, at: now) { best = entry }
-        return best
+    /// - Parameter avoided: is chosen only when there is no other.
+    func choose(at now: UInt64, avoiding avoided: UpstreamAddress? = nil) -> UpstreamAddress? {
+        var best: UpstreamAddress?
+        for entry in addresses where entry !== avoided {
+            if let found = best, !Self.goesBefore(entry, found, at: now) { continue }
+            best = entry
+        }
+        return best ?? addresses.first
     }
 
     /// It was taken: among equals the others come first now.
@@ -115,8 +122,8 @@ extension AddressBook {
     }
 
     /// Every address, in the order in which a connection is to be tried; the first counts as chosen.
-    mutating func order(at now: UInt64) -> [UpstreamAddress] {
-        guard let first = choose(at: now) else { return [] }
+    mutating func order(at now: UInt64, avoiding avoided: UpstreamAddress? = nil) -> [UpstreamAddress] {
+        guard let first = choose(at: now, avoiding: avoided) else { return [] }
         chosen(first)
         let others = addresses.filter { $0 !== first }.sorted { Self.goesBefore($0, $1, at: now) }
         let usable = others.filter { $0.isAvailable(at: now) }

@@ -59,7 +59,7 @@ extension CallerConnection {
                 head, route: route, acceptsTrailers: upstream.session != nil && acceptsTrailers, connects: upgrades,
                 ended: caution.isProbe || requestComplete && !upgrades)
         else {
-            return upstream.lose(Fault(.upstreamClosed, retry: upstream.session == nil ? .ifPooled : .unsent))
+            return upstream.lose(Fault(.upstreamClosed, retry: upstream.session == nil ? .ifRepeatable : .unsent))
         }
         pumpRequestBody()
         // An answer may be there already: a pooled connection tells of it by an edge that came before this request had a reader.

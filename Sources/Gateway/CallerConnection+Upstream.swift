@@ -22,7 +22,9 @@ extension CallerConnection: UpstreamUser {
         rewindBody()
         // Once an interim answer has been passed on, the request was seen, and its caller knows.
         let seen = interimAnswers > 0 ? Fault(fault.kind, retry: .never) : fault
-        perform(exchange.on(.lost(seen, pooled: connection.isPooled)))
+        lostAt = connection.place
+        let elsewhere = connection.group.hasAnother(than: connection.place)
+        perform(exchange.on(.lost(seen, pooled: connection.isPooled, elsewhere: elsewhere)))
         continueIfReading()
     }
 

@@ -70,6 +70,8 @@ final class CallerConnection: Stream, HTTP2StreamUser {
     var usesJustGranted = false
     /// A credential that the keeper handed to this request alone.
     var carried: Secret?
+    /// Where a connection was lost under this request: it is not sent there again while there is another place.
+    var lostAt: UpstreamAddress?
     var answerHeadLength = 0
     var answerHeadFraming = ResponseFraming.none
     var interimAnswers = 0
@@ -290,7 +292,7 @@ final class CallerConnection: Stream, HTTP2StreamUser {
         var fresh = fresh
         if case .carried = exchange.credential { fresh = true }
         let connection = (wanders ?? data.group(route.upstream)).take(
-            for: self, fresh: fresh || opensTunnel, upgrades: upgrades)
+            for: self, fresh: fresh || opensTunnel, upgrades: upgrades, avoiding: lostAt)
         upstream = connection
         upstreamAddress = connection.place?.address.logAddress
         expectNothing()
@@ -374,6 +376,7 @@ final class CallerConnection: Stream, HTTP2StreamUser {
         answerStatus = 0
         usesJustGranted = false
         carried = nil
+        lostAt = nil
         interimAnswers = 0
         upgrades = false
         opensTunnel = false

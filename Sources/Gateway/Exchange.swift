@@ -17,6 +17,8 @@ struct Exchange: ~Copyable {
     private(set) var replayed = false
     /// The one retry on a fresh connection has been used.
     private(set) var retried = false
+    /// The one retry at another address has been used, for this request and its replay together.
+    private(set) var moved = false
     private var withdrawn = false
 
     var replay = ReplayPolicy.never
@@ -69,7 +71,8 @@ struct Exchange: ~Copyable {
         /// The keeper's word on a challenge that was reported.
         case verdict(Verdict)
         /// The upstream's connection failed before the answer's head was complete.
-        case lost(Fault, pooled: Bool)
+        /// - elsewhere: another address of the upstream may be had.
+        case lost(Fault, pooled: Bool, elsewhere: Bool = false)
         /// What was sent in the request's place has shown what it could; the request itself goes out.
         case probed
         case completed
@@ -152,21 +155,21 @@ struct Exchange: ~Copyable {
             phase = .waiting
             return .askToken(slot: slot)
 
-        case (.connecting, .lost(let fault, _)):
+        case (.connecting, .lost(let fault, _, _)):
             return end(with: fault)
 
         case (.asking, .answered(let judgement)):
             return answered(judgement)
 
-        case (.asking, .lost(let fault, let pooled)):
+        case (.asking, .lost(let fault, let pooled, let elsewhere)):
             // A pooled connection that dies without a byte was, most often, closed by the server while it was idle: the request was
-            // not seen. Most often is not surely, so only what may be repeated is repeated.
-            if pooled, !retried, body != .lost, fault.retry != .never, idempotent || fault.retry == .unsent {
-                retried = true
-                phase = .connecting
-                return .connect(fresh: true)
-            }
-            return end(with: fault)
+            // not seen. A new one that dies so took the request, and its server is likely gone: at the same address that says enough,
+            // at another one the request may still be served, once, so that one which kills servers does not meet them all.
+            guard !retried, pooled || elsewhere && !moved, mayRepeat(after: fault) else { return end(with: fault) }
+            retried = true
+            if !pooled { moved = true }
+            phase = .connecting
+            return .connect(fresh: true)
 
         case (.parked, .verdict(let verdict)):
             switch verdict {
@@ -211,10 +214,24 @@ struct Exchange: ~Copyable {
         credential = .none
         replayed = false
         retried = false
+        moved = false
         withdrawn = false
         replay = .never
         body = .none
         idempotent = false
+    }
+
+    /// Most often unseen is not surely unseen: of what may have been seen only idempotent requests are sent again (RFC 9110 §9.2.2), and
+    /// none with a credential on trial, which may have been judged.
+    private func mayRepeat(after fault: Fault) -> Bool {
+        guard body != .lost else { return false }
+        switch fault.retry {
+        case .never: return false
+        case .unsent: return true
+        case .ifRepeatable:
+            if case .carried = credential { return false }
+            return idempotent
+        }
     }
 
     private mutating func routed(_ lookup: Lookup) -> Action {

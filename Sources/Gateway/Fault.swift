@@ -28,8 +28,8 @@ public struct Fault: Error, Sendable, Equatable {
         case never
         /// The request provably did not reach the server: sending it again is safe whatever its method.
         case unsent
-        /// The connection came from the pool and died before an answer: safe for requests that may be repeated.
-        case ifPooled
+        /// The connection died without a byte of an answer: safe for requests that may be repeated (RFC 9110 §9.2.2).
+        case ifRepeatable
     }
 
     public enum Kind: String, Sendable, CaseIterable {

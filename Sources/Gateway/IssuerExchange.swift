@@ -58,7 +58,7 @@ final class IssuerExchange: UpstreamUser {
         var message = requestMessage()
         let sent = message.withUnsafeBytes { connection.send($0) }
         wipe(&message)
-        guard sent else { return connection.lose(Fault(.upstreamClosed, retry: .ifPooled)) }
+        guard sent else { return connection.lose(Fault(.upstreamClosed, retry: .ifRepeatable)) }
         if connection.canRead { upstreamReady(connection) }
     }
 

@@ -43,6 +43,8 @@ final class UpstreamConnection: Stream, HTTP2StreamUser {
     private let begunAt: UInt64
     /// Places that are left to try when this one cannot do TLS.
     private var others: [UpstreamAddress] = []
+    /// Where its request was lost before.
+    var avoided: UpstreamAddress?
 
     /// While it asks a proxy for a way through.
     private var tunnel: ProxyTunnelBox?
@@ -133,6 +135,7 @@ final class UpstreamConnection: Stream, HTTP2StreamUser {
     /// No place took the connection.
     func dialingFailed(_ fault: Fault) {
         dialer = nil
+        if group.rescue(self) { return }
         lose(fault)
     }
 
@@ -245,7 +248,7 @@ final class UpstreamConnection: Stream, HTTP2StreamUser {
             // RFC 9113 §8.7: not processed. Of other resets only those that came with the connection's end may be a matter of chance.
             if stream.resetCode == HTTP2ErrorCode.http11Required.rawValue { group.insistOnHTTP1() }
             if stream.wasNotProcessed { return lose(Fault(.upstreamClosed, retry: .unsent)) }
-            if !stream.hasHead { return lose(Fault(.upstreamClosed, retry: session.isOver ? .ifPooled : .never)) }
+            if !stream.hasHead { return lose(Fault(.upstreamClosed, retry: session.isOver ? .ifRepeatable : .never)) }
         }
         user?.upstreamReady(self)
     }
@@ -290,7 +293,7 @@ final class UpstreamConnection: Stream, HTTP2StreamUser {
             group.noteTLSFailure("\(failure)")
             return Fault(.upstreamTLS)
         }
-        return Fault(.upstreamClosed, retry: nothing ? .ifPooled : .never)
+        return Fault(.upstreamClosed, retry: nothing ? .ifRepeatable : .never)
     }
 
     /// The head of a final answer has come.

@@ -69,8 +69,12 @@ final class UpstreamGroup {
     // MARK: - Taking and giving back
 
     /// An idle connection, or a new one that calls its user when it is ready or lost.
-    /// - Parameter upgrades: the request wants to leave HTTP: over HTTP/2 only by extended CONNECT (RFC 8441), otherwise over HTTP/1.1.
-    func take(for user: any UpstreamUser, fresh: Bool, upgrades: Bool = false) -> UpstreamConnection {
+    /// - Parameters:
+    ///   - upgrades: the request wants to leave HTTP: over HTTP/2 only by extended CONNECT (RFC 8441), otherwise over HTTP/1.1.
+    ///   - avoided: where the request has just been lost.
+    func take(
+        for user: any UpstreamUser, fresh: Bool, upgrades: Bool = false, avoiding avoided: UpstreamAddress? = nil
+    ) -> UpstreamConnection {
         // Here and not only where a connection is made: a pool that is always warm must notice that its name has moved.
         if loop.now >= schedule.nextDue { askForNames() }
         if let keys = plan.clientKeys, keys.version != keyVersion { renewKeys(keys) }
@@ -83,15 +87,16 @@ final class UpstreamGroup {
             return connection
         }
         let connection = UpstreamConnection(group: self, user: user)
+        connection.avoided = avoided
         open += 1
         if mayShare, upgrades {
-            if let session = usableSession(), session.session.servesExtendedConnect {
+            if let session = lightestSession(), session.session.servesExtendedConnect {
                 connection.assign(session)
                 return connection
             }
             connection.insistsOnHTTP1 = true
         } else if mayShare {
-            if let session = usableSession() {
+            if let session = usableSession(avoiding: avoided) {
                 connection.assign(session)
                 return connection
             }
@@ -113,14 +118,41 @@ final class UpstreamGroup {
         }
     }
 
-    /// The one with the fewest requests on it.
-    private func usableSession() -> UpstreamSession? {
+    /// The session for one more request, where the address book would have it; nil when a connection is to be made first.
+    private func usableSession(avoiding avoided: UpstreamAddress? = nil) -> UpstreamSession? {
+        guard book.addresses.count > 1, let best = book.choose(at: loop.now, avoiding: avoided) else {
+            return lightestSession()
+        }
+        if let session = lightestSession(at: best) {
+            book.chosen(best)
+            return session
+        }
+        // Nothing leads there yet: one connection goes and makes a way. The others do not wait for it while there is another.
+        guard scout != nil || !best.isAvailable(at: loop.now) else { return nil }
+        return lightestSession()
+    }
+
+    /// The one with the fewest requests on it; of an address that is avoided only when there is none else.
+    private func lightestSession(at place: UpstreamAddress? = nil) -> UpstreamSession? {
         var best: UpstreamSession?
-        for session in sessions where session.isUsable {
-            if let found = best, found.session.openStreams <= session.session.openStreams { continue }
-            best = session
+        var bestIsAvoided = false
+        for session in sessions where session.isUsable && (place == nil || session.place === place) {
+            let isAvoided = session.place?.isAvoided(at: loop.now) == true
+            if let found = best {
+                guard bestIsAvoided == isAvoided else {
+                    if bestIsAvoided { (best, bestIsAvoided) = (session, false) }
+                    continue
+                }
+                if found.session.openStreams <= session.session.openStreams { continue }
+            }
+            (best, bestIsAvoided) = (session, isAvoided)
         }
         return best
+    }
+
+    /// Whether a request that was lost at `place` may find another address; one that was ejected a while ago may be back.
+    func hasAnother(than place: UpstreamAddress?) -> Bool {
+        place != nil && book.addresses.contains { $0 !== place }
     }
 
     private func takeIdle() -> UpstreamConnection? {
@@ -169,8 +201,26 @@ final class UpstreamGroup {
         sessions.append(session)
         speaksHTTP2 = true
         if scout === connection { scout = nil }
+        // Made because another address was wanted and could not be had: one session an address is enough while it has room.
+        for other in sessions where other !== session && other.place === session.place && other.isUsable {
+            other.retire()
+        }
         connection.share(session)
         decide()
+    }
+
+    /// No address took a connection that was to become a session; what is there may carry its request all the same.
+    func rescue(_ connection: UpstreamConnection) -> Bool {
+        guard mayShare, !connection.insistsOnHTTP1, let session = lightestSession() else { return false }
+        if scout === connection { scout = nil }
+        connection.use(session)
+        decide()
+        return true
+    }
+
+    /// Sessions to an address that is left alone take no more requests and end with those that they carry.
+    private func retireSessions(at place: UpstreamAddress) {
+        for session in sessions where session.place === place { session.retire() }
     }
 
     /// A new connection speaks HTTP/1.1.
@@ -202,7 +252,7 @@ final class UpstreamGroup {
         let waiting = undecided
         undecided.removeAll()
         for connection in waiting where connection.state == .connecting {
-            if mayShare, let session = usableSession() {
+            if mayShare, let session = usableSession(avoiding: connection.avoided) {
                 connection.use(session)
             } else if mayShare, scout != nil {
                 undecided.append(connection)
@@ -231,7 +281,7 @@ final class UpstreamGroup {
         loop.putOffToEndOfTurn { [self] in
             guard connection.state == .connecting else { return }
             // What was open to callers when the name was read may be this machine's own by now.
-            let places = book.order(at: loop.now).filter { admits($0.address) }
+            let places = book.order(at: loop.now, avoiding: connection.avoided).filter { admits($0.address) }
             guard !places.isEmpty else { return connection.lose(Fault(.destinationRefused, retry: .unsent)) }
             connection.dial(places)
         }
@@ -239,7 +289,10 @@ final class UpstreamGroup {
 
     /// An attempt at this place failed, or a fresh connection there was lost before its answer.
     func failed(_ place: UpstreamAddress, _ failure: AddressBook.Failure) {
-        if book.failed(place, failure, at: loop.now) { metrics?.ejected() }
+        if book.failed(place, failure, at: loop.now) {
+            metrics?.ejected()
+            retireSessions(at: place)
+        }
         if failure == .connect { schedule.suspect(endpoint: place.endpoint, at: loop.now) }
     }
 
@@ -265,6 +318,7 @@ final class UpstreamGroup {
             let gone = book.list(addresses, endpoint: endpoint)
             if !gone.isEmpty {
                 for connection in idle where connection.place?.isListed == false { discard(connection) }
+                for place in gone { retireSessions(at: place) }
             }
         }
         schedule.answered(

@@ -7,7 +7,7 @@ private let cache = HotCache(readers: 1, slots: 8, byteLimit: 4096)
 private let slot = cache.allocateSlot() ?? .nowhere
 private let other = cache.allocateSlot() ?? .nowhere
 private let token = Exchange.Credential.token(slot: slot, generation: 7)
-private let closed = Fault(.upstreamClosed, retry: .ifPooled)
+private let closed = Fault(.upstreamClosed, retry: .ifRepeatable)
 private let refused = Fault(.upstreamRefused, retry: .unsent)
 private let timeout = Fault(.tokenTimeout)
 
@@ -126,6 +126,7 @@ private struct Row: Sendable, CustomTestStringConvertible {
 
     struct Loss: Sendable {
         var pooled = true
+        var elsewhere = false
         var idempotent = true
         var body = Exchange.RequestBody.none
         var fault = closed
@@ -138,6 +139,12 @@ private struct Row: Sendable, CustomTestStringConvertible {
         Loss(body: .retained, retried: true),
         Loss(body: .lost, retried: false),
         Loss(pooled: false, retried: false),
+        // A new connection's server took the request and is gone: only another address may still serve it.
+        Loss(pooled: false, elsewhere: true, retried: true),
+        Loss(pooled: false, elsewhere: true, body: .retained, retried: true),
+        Loss(pooled: false, elsewhere: true, body: .lost, retried: false),
+        Loss(pooled: false, elsewhere: true, idempotent: false, retried: false),
+        Loss(pooled: false, elsewhere: true, fault: Fault(.upstreamClosed), retried: false),
         Loss(idempotent: false, retried: false),
         Loss(idempotent: false, body: .retained, retried: false),
         Loss(idempotent: false, fault: refused, retried: true),
@@ -147,13 +154,35 @@ private struct Row: Sendable, CustomTestStringConvertible {
     ])
     func retriesOnAFreshConnection(_ loss: Loss) {
         var exchange = Story.asking.with(idempotent: loss.idempotent).with(body: loss.body).machine()
-        let action = exchange.on(.lost(loss.fault, pooled: loss.pooled))
+        let action = exchange.on(.lost(loss.fault, pooled: loss.pooled, elsewhere: loss.elsewhere))
         #expect(action == (loss.retried ? .connect(fresh: true) : .fault(loss.fault)))
         #expect(exchange.phase == (loss.retried ? .connecting : .relaying))
         #expect(exchange.retried == loss.retried)
         guard loss.retried else { return }
         #expect(exchange.on(.connected) == .send)
-        #expect(exchange.on(.lost(closed, pooled: true)) == .fault(closed), "the retry was the only one")
+        #expect(
+            exchange.on(.lost(closed, pooled: true, elsewhere: true)) == .fault(closed), "the retry was the only one")
+    }
+
+    /// A server that ends when it sees the request would otherwise be met by the replay and its retry too.
+    @Test func movesElsewhereOnceInAll() {
+        var exchange = Story.asking.machine()
+        #expect(exchange.on(.lost(closed, pooled: false, elsewhere: true)) == .connect(fresh: true))
+        _ = exchange.on(.connected)
+        #expect(exchange.on(.answered(.challenge)) == .reportAndPark)
+        #expect(exchange.on(.verdict(.replay(token))) == .connect(fresh: false))
+        _ = exchange.on(.connected)
+        #expect(exchange.on(.lost(closed, pooled: false, elsewhere: true)) == .fault(closed))
+    }
+
+    /// A secret on trial may have been judged.
+    @Test(arguments: [true, false])
+    func neverSendsASecretOnTrialAgain(pooled: Bool) {
+        var exchange = Story.idle.with(idempotent: true).machine()
+        _ = exchange.on(.routed(.missing(slot: slot)))
+        _ = exchange.on(.granted(.carried(slot: slot, generation: 7)))
+        _ = exchange.on(.connected)
+        #expect(exchange.on(.lost(closed, pooled: pooled, elsewhere: true)) == .fault(closed))
     }
 
     /// The retry belongs to the sending, the replay to the request: a replay may meet a stale connection too.

@@ -7,6 +7,7 @@ import subprocess
 import pytest
 
 from harness import eventually, executable
+from load import Load
 from peers import free_ports, haproxy, nginx
 
 HOSTS = ["127.0.0.11", "127.0.0.12", "127.0.0.13"]
@@ -113,3 +114,18 @@ def test_a_name_with_several_addresses_and_a_dead_one(gateway, sites, tmp_path):
     sites.programs[0].die()
     sites.programs[1].die()
     eventually(lambda: set(counts(gateway, 10)) == {HOSTS[2]}, within=20, what="the new address alone")
+
+
+def test_callers_do_not_notice_servers_that_are_killed_in_turn(gateway, sites):
+    """Requests that a killed server took with it are sent once more, to another address."""
+    serve(gateway, sites)
+    with Load(gateway.listen, "/x", kept=4, fresh=2, pause=0.002) as load:
+        for round in range(9):
+            target = load.done + 60
+            eventually(lambda: load.done >= target, within=30, what="requests")
+            program = sites.programs[round % 3]
+            program.die()
+            target = load.done + 60
+            eventually(lambda: load.done >= target, within=30, what="requests")
+            program.start()
+    assert not load.failures, load.failures[:5]
