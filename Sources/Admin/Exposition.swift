@@ -75,6 +75,7 @@ private struct Scrape {
                     [("listener", certificate.listener), ("file", certificate.file)], Double(certificate.notAfter))
             }
         }
+        writeHealth(of: facts.status.upstreams)
         if begins("cardea_store_state", "1 for the state that the store is in.", .gauge) {
             for state in StoreState.allCases {
                 text.sample([("state", state.rawValue)], state == facts.status.storeState ? 1 : 0)
@@ -93,6 +94,29 @@ private struct Scrape {
         }
         if begins("cardea_build_info", "1, with the version as label.", .gauge) {
             text.sample([("version", facts.version)], 1)
+        }
+    }
+
+    private mutating func writeHealth(of upstreams: [UpstreamHealthStatus]) {
+        guard !upstreams.isEmpty else { return }
+        // Two routes may have one upstream checked in different ways.
+        func each(_ body: ([(String, String)], UpstreamHealthStatus.Address) -> Void) {
+            for upstream in upstreams {
+                for address in upstream.addresses {
+                    body(
+                        [("upstream", upstream.upstream), ("path", upstream.path), ("address", address.address)],
+                        address)
+                }
+            }
+        }
+        if begins("cardea_upstream_healthy", "1 for an address that active checks find fit, 0 for another.", .gauge) {
+            each { text.sample($0, $1.isHealthy ? 1 : 0) }
+        }
+        if begins("cardea_upstream_checks_total", "Active checks of an address, by outcome.", .counter) {
+            each { labels, address in
+                text.sample(labels + [("result", "good")], address.checks - address.failures)
+                text.sample(labels + [("result", "bad")], address.failures)
+            }
         }
     }
 

@@ -19,6 +19,8 @@ public struct StatusDocument: Codable, Sendable, Equatable {
     /// How many more there are.
     public var tokensLeftOut: Int
     public var routes: [Route]
+    /// Those whose addresses are checked.
+    public var upstreams: [Upstream]
     /// Requests that found no route, by status.
     public var unrouted: [String: UInt64]
     public var callerConnections: Int
@@ -79,6 +81,22 @@ public struct StatusDocument: Codable, Sendable, Equatable {
         public var replaysRefused: UInt64
     }
 
+    public struct Upstream: Codable, Sendable, Equatable {
+        public var upstream: String
+        /// What the checks ask for.
+        public var path: String
+        public var addresses: [Address]
+    }
+
+    public struct Address: Codable, Sendable, Equatable {
+        public var address: String
+        public var healthy: Bool
+        public var checks: UInt64
+        public var failures: UInt64
+        /// Why the last check was bad.
+        public var lastFailure: String?
+    }
+
     public static let maximumTokens = 1000
 
     /// Of the JSON text of an answer.
@@ -109,6 +127,7 @@ extension StatusDocument {
         tokensLeftOut = status.tokens.count - tokens.count
         let placed = Dictionary(status.routes.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
         routes = zip(facts.traffic.routes, facts.trends).map { Route($0, trend: $1, placed: placed[$0.name]) }
+        upstreams = status.upstreams.map { Upstream($0) }
         unrouted = Self.table(facts.traffic.unrouted)
         callerConnections = facts.traffic.callers
         tokenLookups = Self.table(facts.traffic.lookups)
@@ -160,6 +179,18 @@ extension StatusDocument.Token {
         grants = status.grants
         waiting = status.waiting
         lastFailure = status.lastFailure.map { shortened($0) }
+    }
+}
+
+extension StatusDocument.Upstream {
+    init(_ status: UpstreamHealthStatus) {
+        upstream = shortened(status.upstream)
+        path = shortened(status.path)
+        addresses = status.addresses.map {
+            .init(
+                address: shortened($0.address), healthy: $0.isHealthy, checks: $0.checks, failures: $0.failures,
+                lastFailure: $0.lastFailure.map { shortened($0) })
+        }
     }
 }
 

@@ -44,7 +44,10 @@ extension Keys {
                 default: "false"),
             KeySpec(
                 "proxy", proxyValue, "An HTTP proxy on the way to the upstream; off takes back the one under defaults."),
-            KeySpec("health", .unchecked, "Checks of the upstream."),
+            KeySpec(
+                "health", .either([.words(["off"]), .block(health)]),
+                "Requests that find out which of the upstream's addresses are fit to be used; off takes back those under defaults.",
+                default: "off"),
             KeySpec("callers", .either([.words(["local"]), .block(callers)]), "Who is admitted.", default: "local"),
             KeySpec(
                 "token_stub", .unchecked,
@@ -141,6 +144,23 @@ extension Keys {
             KeySpec(
                 "idle", .duration(atLeast: .milliseconds(1)), "Between two bytes, and for kept connections.",
                 default: "60s"),
+        ])
+
+    static let health = Block(
+        name: "health",
+        description: "A GET without a credential to each address of the upstream, once for the whole process.",
+        keys: [
+            KeySpec(
+                "path", .text(.absolutePath), "What is asked for; the path of 'to' does not come before it.",
+                required: true),
+            KeySpec(
+                "interval", .duration(atLeast: .milliseconds(100)),
+                "From the beginning of one check to that of the next, give or take a tenth.", default: "10s"),
+            KeySpec("timeout", .duration(atLeast: .milliseconds(1)), "For one whole check.", default: "2s"),
+            KeySpec("healthy", .integer(1...100), "Good checks in a row that bring an address back.", default: "2"),
+            KeySpec("unhealthy", .integer(1...100), "Bad checks in a row that take an address out.", default: "3"),
+            KeySpec(
+                "statuses", .list(.integer(200...599)), "Answers that are good; 200 to 299 where it is not given."),
         ])
 
     static let callers = Block(

@@ -51,6 +51,19 @@ public struct Route: Sendable, Equatable {
     /// What shared caches before us are told of answers to requests that got a credential here.
     public enum CacheControl: String, Sendable, CaseIterable { case `private`, pass }
 
+    /// Active checks of the upstream's addresses.
+    public struct Health: Sendable, Equatable {
+        public var path: String
+        public var interval: Duration
+        /// For one whole check.
+        public var timeout: Duration
+        /// Good checks in a row that bring an address back, and bad ones that take it out.
+        public var healthy: Int
+        public var unhealthy: Int
+        /// nil: 200 to 299.
+        public var statuses: [Int]?
+    }
+
     public struct Timeouts: Sendable, Equatable {
         public var connect: Duration
         /// From the end of the request to the response's head.
@@ -91,6 +104,8 @@ public struct Route: Sendable, Equatable {
     public var http: HTTPVersion
     public var allowCleartext: Bool
     public var proxy: OutgoingProxy?
+    /// nil: off.
+    public var health: Health?
     public var callers: Callers
     /// Not built yet.
     public var tokenStub: Bool

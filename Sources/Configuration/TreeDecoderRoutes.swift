@@ -116,6 +116,7 @@ extension TreeDecoder {
                 "'addresses' of \(place) has no meaning behind a 'proxy', which does the connecting",
                 reader.mark("proxy"))
         }
+        route.health = health(reader, place: place)
         route.tokenStub = isStub
         checkRoute(route, reader, place: place)
         routes.append(route)
@@ -320,6 +321,24 @@ extension TreeDecoder {
             connect: reader.duration("connect"), response: reader.duration("response"), idle: reader.duration("idle"))
     }
 
+    private mutating func health(_ route: BlockReader, place: String) -> Route.Health? {
+        guard route.entry("health")?.value.map != nil else { return nil }
+        let reader = route.inside("health", Keys.health)
+        require(reader, "'health' of \(place)")
+        guard let path = reader.text("path") else { return nil }
+        let interval = reader.duration("interval")
+        let timeout = reader.duration("timeout")
+        if timeout > interval {
+            error(
+                "'timeout' in 'health' of \(place) must not be longer than its 'interval'",
+                reader.mark(reader.has("timeout") ? "timeout" : "interval"))
+        }
+        return .init(
+            path: path, interval: interval, timeout: timeout, healthy: reader.integer("healthy") ?? 2,
+            unhealthy: reader.integer("unhealthy") ?? 3,
+            statuses: reader.list("statuses") { text throws(TextFault) in try Units.integer(text, in: 200...599) })
+    }
+
     private func callers(_ route: BlockReader, place: String) -> Callers {
         let reader = route.inside("callers", Keys.callers)
         var callers = Callers(
@@ -361,6 +380,6 @@ extension Route {
             resource: nil, realm: nil, subject: nil, inject: inject, headers: headers, host: .upstream, rewrite: nil,
             forwarded: nil, cacheControl: .private, serverTiming: false,
             paths: .strict, onRejected: onRejected, timeouts: timeouts, tls: tls, http: .auto, allowCleartext: false,
-            proxy: nil, callers: callers, tokenStub: false)
+            proxy: nil, health: nil, callers: callers, tokenStub: false)
     }
 }

@@ -132,6 +132,12 @@ final class DataLoop {
         return group
     }
 
+    /// What active checks found of an upstream. News of a plan that no longer runs is of no use to anybody.
+    func noteUnhealthy(_ unhealthy: Set<SocketAddress>, of upstream: UpstreamPlan) {
+        guard plan.upstreams.contains(where: { $0 === upstream }) else { return }
+        group(upstream).noteUnhealthy(unhealthy)
+    }
+
     func makeGroup(_ plan: UpstreamPlan) -> UpstreamGroup {
         UpstreamGroup(
             plan: plan, loop: loop, buffers: buffers, resolver: resolver,

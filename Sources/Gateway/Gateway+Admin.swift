@@ -26,6 +26,7 @@ extension Gateway {
         for (index, cell) in plan.metrics.waiters.enumerated() where index < status.identities.count {
             status.identities[index].waiting = max(0, Int(Int64(bitPattern: counts.value(cell))))
         }
+        status.upstreams = healthWatch.value.status
         status.certificates = plan.listeners.flatMap { listener in
             guard let tls = listener.tls else { return [CertificateStatus]() }
             return zip(tls.sources, tls.identities).map { source, identity in

@@ -162,6 +162,7 @@ extension Gateway {
                 events.error("a loop is late with the reload", [LogField("loop", .count(Int64(index)))])
             }
         }
+        watchHealth(of: next.plan)
         for socket in opened { events.info("listening", [LogField("address", .name(socket.plan.text))]) }
         return running.withLock { running in
             running.configuration = configuration

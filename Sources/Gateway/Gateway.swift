@@ -34,9 +34,10 @@ public final class Gateway: Sendable {
     private let seeds: Mutex<KeeperSeeds>
     let startedAt: UInt64
     let waitUntil: UInt64
-    /// All three are touched on the keeper's loop, once it runs.
+    /// All four are touched on the keeper's loop, once it runs.
     private let secretWatch = Mutex<LoopBound<FolderWatch>?>(nil)
     private let keyWatch: Mutex<ClientKeyWatch>
+    let healthWatch: LoopBound<HealthWatch>
     private let certificateWatch = Mutex<LoopBound<CertificateWatch>?>(nil)
     let readied = Atomic<Bool>(false)
     let heartbeat = Heartbeat()
@@ -115,6 +116,14 @@ public final class Gateway: Sendable {
             } catch { throw GatewayFault("\(error)") }
         }
         self.loops = loops
+        healthWatch = LoopBound(
+            HealthWatch(
+                loop: keeperLoop, resolver: resolver, events: log.events
+            ) { upstream, unhealthy in
+                loops.reduce(true) { all, loop in
+                    loop.value.loop.post { loop.value.noteUnhealthy(unhealthy, of: upstream) } && all
+                }
+            })
         for listener in plan.listeners {
             let socket: ListeningSocket
             do {
@@ -165,6 +174,7 @@ public final class Gateway: Sendable {
         watchSecrets(FolderWatch.folders(of: startedWith, environment: environment))
         watchAddresses()
         watchCertificates(of: plan.listeners)
+        watchHealth(of: plan)
         do {
             let keeperLoop = self.keeperLoop
             _ = try WorkerThread(name: "keeper") { keeperLoop.run() }
@@ -212,6 +222,12 @@ public final class Gateway: Sendable {
         }
         last?.value.end()
         next.start()
+    }
+
+    /// The loops have the plan: news of it finds them prepared.
+    func watchHealth(of plan: GatewayPlan) {
+        let watch = healthWatch
+        _ = keeperLoop.post { watch.value.take(plan.upstreams) }
     }
 
     /// On the keeper's loop: the certificates of another configuration, of which some may have changed while it was read.

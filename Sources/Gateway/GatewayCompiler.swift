@@ -211,7 +211,7 @@ struct GatewayCompiler {
             minimumVersion: route.tls.minVersion == .tls13 ? .v1_3 : .v1_2, legacyTLS: route.tls.legacy,
             clientKeys: clientKeys(of: route),
             connectTimeout: UInt64(clamping: route.timeouts.connect.wholeNanoseconds),
-            idleTimeout: UInt64(clamping: route.timeouts.idle.wholeNanoseconds))
+            idleTimeout: UInt64(clamping: route.timeouts.idle.wholeNanoseconds), health: health(of: route, to))
         if let same = upstreams.first(where: { $0.reaches(sameAs: plan) }) { return same }
         // Of the running plan, so that its connections go on.
         let chosen = predecessor.upstreams.first { $0.reaches(sameAs: plan) } ?? plan
@@ -234,6 +234,16 @@ struct GatewayCompiler {
         case .http1: .http1
         case .http2: .http2
         }
+    }
+
+    private func health(of route: ConfiguredRoute, _ to: Upstream) -> HealthPlan? {
+        guard let health = route.health else { return nil }
+        var host = to.origin.authority
+        if case .name(let name) = route.host { host = name }
+        return HealthPlan(
+            path: health.path, host: host, interval: UInt64(clamping: health.interval.wholeNanoseconds),
+            timeout: UInt64(clamping: health.timeout.wholeNanoseconds), healthy: health.healthy,
+            unhealthy: health.unhealthy, statuses: health.statuses)
     }
 
     private func clientKeys(of route: ConfiguredRoute) -> ClientKeys? {

@@ -7,6 +7,8 @@ public struct GatewayStatus: Sendable {
     public var restoredTokens: Int
     public var routes: [RouteStatus]
     public var certificates: [CertificateStatus] = []
+    /// Those whose addresses are checked.
+    public var upstreams: [UpstreamHealthStatus] = []
     public var configuration = ConfigurationStatus()
 }
 
@@ -16,6 +18,36 @@ public struct CertificateStatus: Sendable {
     public var file: String
     /// Seconds since 1970.
     public var notAfter: Int64
+}
+
+/// What active checks say of an upstream's addresses.
+public struct UpstreamHealthStatus: Sendable {
+    public var upstream: String
+    public var path: String
+    public var addresses: [Address]
+
+    public struct Address: Sendable {
+        public var address: String
+        public var isHealthy: Bool
+        public var checks: UInt64
+        public var failures: UInt64
+        /// Why the last check was bad; nil after a good one.
+        public var lastFailure: String?
+
+        public init(address: String, isHealthy: Bool, checks: UInt64, failures: UInt64, lastFailure: String?) {
+            self.address = address
+            self.isHealthy = isHealthy
+            self.checks = checks
+            self.failures = failures
+            self.lastFailure = lastFailure
+        }
+    }
+
+    public init(upstream: String, path: String, addresses: [Address]) {
+        self.upstream = upstream
+        self.path = path
+        self.addresses = addresses
+    }
 }
 
 /// Which configuration runs, and whether it is the one that was last asked for.

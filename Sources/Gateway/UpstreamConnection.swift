@@ -230,10 +230,27 @@ final class UpstreamConnection: Stream, HTTP2StreamUser {
         _ head: UnsafeMutableRawBufferPointer, route: RoutePlan, acceptsTrailers: Bool, connects: Bool, ended: Bool
     ) -> Bool {
         guard let session else { return send(UnsafeRawBufferPointer(head)) }
+        return open(
+            head, on: session, secretName: route.secretName, secretTarget: route.edits.place == .query,
+            acceptsTrailers: acceptsTrailers, connects: connects, ended: ended)
+    }
+
+    /// Sends a request of ours, without a body.
+    func sendHead(ownRequest head: UnsafeMutableRawBufferPointer) -> Bool {
+        guard let session else { return send(UnsafeRawBufferPointer(head)) }
+        return open(
+            head, on: session, secretName: [], secretTarget: false, acceptsTrailers: false, connects: false, ended: true
+        )
+    }
+
+    private func open(
+        _ head: UnsafeMutableRawBufferPointer, on session: UpstreamSession, secretName: [UInt8], secretTarget: Bool,
+        acceptsTrailers: Bool, connects: Bool, ended: Bool
+    ) -> Bool {
         guard
             let stream = session.open(
-                head, secretName: route.secretName, secretTarget: route.edits.place == .query,
-                acceptsTrailers: acceptsTrailers, connects: connects, ended: ended)
+                head, secretName: secretName, secretTarget: secretTarget, acceptsTrailers: acceptsTrailers,
+                connects: connects, ended: ended)
         else { return false }
         bytesOut &+= UInt64(head.count)
         stream.user = self

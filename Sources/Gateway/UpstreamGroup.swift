@@ -15,6 +15,8 @@ final class UpstreamGroup {
     /// Nothing of it is left.
     var isUnused: Bool { open == 0 && sessions.isEmpty }
     private(set) var book = AddressBook()
+    /// As active checks last said, also of addresses that are not listed yet.
+    private var unhealthy: Set<SocketAddress> = []
     private var schedule: NameSchedule
     private let resolver: Resolver
     /// Whether an address may be connected to.
@@ -296,6 +298,15 @@ final class UpstreamGroup {
         if failure == .connect { schedule.suspect(endpoint: place.endpoint, at: loop.now) }
     }
 
+    /// What active checks found. Connections to addresses that are avoided now end with their exchanges, as long as another is left.
+    func noteUnhealthy(_ found: Set<SocketAddress>) {
+        unhealthy = found
+        book.noteUnhealthy(found)
+        guard book.addresses.contains(where: \.isHealthy) else { return }
+        for place in book.addresses where !place.isHealthy { retireSessions(at: place) }
+        for connection in idle where connection.place?.isHealthy == false { discard(connection) }
+    }
+
     // MARK: - Names
 
     private func askForNames() {
@@ -316,6 +327,7 @@ final class UpstreamGroup {
         if addresses.count < found.count { hasRefused = true }
         if !addresses.isEmpty {
             let gone = book.list(addresses, endpoint: endpoint)
+            book.noteUnhealthy(unhealthy)
             if !gone.isEmpty {
                 for connection in idle where connection.place?.isListed == false { discard(connection) }
                 for place in gone { retireSessions(at: place) }

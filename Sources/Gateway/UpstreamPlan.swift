@@ -26,6 +26,8 @@ final class UpstreamPlan: Sendable {
     /// Nanoseconds. The first bounds everything from the name's resolution to the end of the TLS handshake.
     let connectTimeout: UInt64
     let idleTimeout: UInt64
+    /// Active checks of its addresses; nil: none.
+    let health: HealthPlan?
     /// Answers that one connection carries before it is replaced: it bounds what a leak in a peer can grow to.
     let requestsPerConnection = 100_000
     let idleConnections = 256
@@ -41,13 +43,16 @@ final class UpstreamPlan: Sendable {
         case either
     }
 
-    /// - Parameter endpoints: empty: the origin's own host and port.
+    /// - Parameters:
+    ///   - endpoints: empty: the origin's own host and port.
+    ///   - place: the one address to connect to, whatever else is said.
     init(
         index: Int, origin: String, host: String, port: UInt16, usesTLS: Bool, protocols: Protocols = .http1,
         isOpenOnly: Bool = false, serverName: String, proxy: ProxyPlan? = nil,
         endpoints: [UpstreamEndpoint],
         authorities: [CertificateAuthority], minimumVersion: TLSVersion, legacyTLS: Bool,
-        clientKeys: ClientKeys?, connectTimeout: UInt64, idleTimeout: UInt64
+        clientKeys: ClientKeys?, connectTimeout: UInt64, idleTimeout: UInt64, health: HealthPlan? = nil,
+        at place: SocketAddress? = nil
     ) {
         self.index = index
         self.origin = origin
@@ -59,7 +64,9 @@ final class UpstreamPlan: Sendable {
         self.protocols = proxy != nil && !usesTLS ? .http1 : protocols
         self.serverName = serverName
         self.proxy = proxy
-        if let proxy {
+        if let place {
+            self.endpoints = [.address(place)]
+        } else if let proxy {
             self.endpoints = [proxy.endpoint]
         } else {
             self.endpoints = endpoints.isEmpty ? [UpstreamEndpoint(host: host, port: port)] : endpoints
@@ -70,6 +77,16 @@ final class UpstreamPlan: Sendable {
         self.clientKeys = clientKeys
         self.connectTimeout = connectTimeout
         self.idleTimeout = idleTimeout
+        self.health = health
+    }
+
+    /// The same upstream with one address, for its checks.
+    func checking(_ place: SocketAddress, within timeout: UInt64) -> UpstreamPlan {
+        UpstreamPlan(
+            index: -1, origin: origin, host: host, port: port, usesTLS: usesTLS, protocols: protocols,
+            serverName: serverName, proxy: proxy, endpoints: endpoints, authorities: authorities,
+            minimumVersion: minimumVersion, legacyTLS: legacyTLS, clientKeys: clientKeys,
+            connectTimeout: min(connectTimeout, timeout), idleTimeout: idleTimeout, at: place)
     }
 }
 
@@ -92,6 +109,6 @@ extension UpstreamPlan {
             && endpoints == other.endpoints
             && authorities == other.authorities && minimumVersion == other.minimumVersion
             && legacyTLS == other.legacyTLS && clientKeys === other.clientKeys
-            && connectTimeout == other.connectTimeout && idleTimeout == other.idleTimeout
+            && connectTimeout == other.connectTimeout && idleTimeout == other.idleTimeout && health == other.health
     }
 }

@@ -1,0 +1,127 @@
+internal import HTTP1
+internal import Reactor
+
+/// One check of one address: a GET on a connection of its own, of whose answer only the status counts. No identity has a part in it, so
+/// it carries no credential beyond what TLS and the proxy on the way are configured to show.
+final class HealthProbe: UpstreamUser {
+    private let plan: HealthPlan
+    private let group: UpstreamGroup
+    private let deadline: UInt64
+    private var completion: ((String?) -> Void)?
+    private var connection: UpstreamConnection?
+    private var head: ResponseHead
+    private var interim = 0
+    /// Keeps itself alive until the outcome: the connection knows its user only weakly.
+    private var itself: HealthProbe?
+
+    /// Bytes of an answer's head at most.
+    private static let limits = HeadLimits()
+
+    /// - Parameter completion: gets why the address is not fit, nil if it is.
+    init(_ plan: HealthPlan, group: UpstreamGroup, completion: @escaping (String?) -> Void) {
+        self.plan = plan
+        self.group = group
+        self.completion = completion
+        deadline = group.loop.now + plan.timeout
+        head = ResponseHead(maxFields: Self.limits.fields)
+    }
+
+    func start() {
+        itself = self
+        let connection = group.take(for: self, fresh: true)
+        self.connection = connection
+        if connection.state == .busy { upstreamConnected(connection) }
+    }
+
+    func cancel() {
+        completion = nil
+        close()
+    }
+
+    // MARK: - The connection's events
+
+    func upstreamConnected(_ connection: UpstreamConnection) {
+        connection.expect(by: deadline, kind: UpstreamConnection.Deadline.user)
+        connection.requests += 1
+        var message = request()
+        guard message.withUnsafeMutableBytes({ connection.sendHead(ownRequest: $0) }) else { return end("closed") }
+        if connection.canRead { upstreamReady(connection) }
+    }
+
+    func upstreamReady(_ connection: UpstreamConnection) {
+        while completion != nil, self.connection === connection {
+            if connection.end > connection.start {
+                do throws(HeadFault) {
+                    head.reset()
+                    if let length = try head.parse(connection.input.octets, limits: Self.limits) {
+                        if judged(length, connection) { return }
+                        continue
+                    }
+                } catch { return end("not an HTTP answer") }
+            }
+            switch connection.fill() {
+            case .bytes: continue
+            case .notNow: return
+            case .blockFull
+            where connection.end < Self.limits.headSize
+                && connection.growBlock(to: min(connection.end * 4, Self.limits.headSize)):
+                continue
+            case .blockFull, .noBuffer: return end("the answer's head is too large")
+            case .ended, .truncated, .failed: return end("closed without an answer")
+            }
+        }
+    }
+
+    func upstreamLost(_ connection: UpstreamConnection, _ fault: Fault) {
+        self.connection = nil
+        let reason =
+            switch fault.kind {
+            case .upstreamRefused: "connection refused"
+            case .upstreamConnectTimeout: "not connected in time"
+            case .upstreamUnresolvable: "the name does not resolve"
+            case .upstreamTLS, .secretUnreadable, .proxyRefused: group.lastTLSFailure ?? "TLS failed"
+            default: "closed without an answer"
+            }
+        end(reason)
+    }
+
+    func upstreamTimedOut(_ connection: UpstreamConnection) { end("no answer in time") }
+
+    /// - Returns: whether the check is over.
+    private func judged(_ length: Int, _ connection: UpstreamConnection) -> Bool {
+        if head.status < 200 {
+            interim += 1
+            guard interim < 16, head.status != 101 else {
+                end("not an HTTP answer")
+                return true
+            }
+            connection.start += length
+            return false
+        }
+        end(plan.isGood(head.status) ? nil : "status \(head.status)")
+        return true
+    }
+
+    private func end(_ failure: String?) {
+        let completion = completion
+        self.completion = nil
+        close()
+        completion?(failure)
+    }
+
+    /// The body is not read: the connection is worth nothing after this.
+    private func close() {
+        connection?.close()
+        connection = nil
+        // Also of a session over HTTP/2, which would otherwise serve the next check: that one is to connect anew.
+        group.retire()
+        itself = nil
+    }
+
+    private func request() -> [UInt8] {
+        let isProxied = group.plan.proxy != nil && !group.plan.usesTLS
+        let target = isProxied ? group.plan.origin + plan.path : plan.path
+        let text = "GET \(target) HTTP/1.1\r\nHost: \(plan.host)\r\nUser-Agent: cardea-health\r\nAccept: */*\r\n"
+        return Array(text.utf8) + (isProxied ? group.proxyLine : []) + [13, 10]
+    }
+}
