@@ -48,6 +48,7 @@ extension Keys {
                 "health", .either([.words(["off"]), .block(health)]),
                 "Requests that find out which of the upstream's addresses are fit to be used; off takes back those under defaults.",
                 default: "off"),
+            KeySpec("limits", .block(routeLimits), "How much of the upstream is taken at most."),
             KeySpec("callers", .either([.words(["local"]), .block(callers)]), "Who is admitted.", default: "local"),
             KeySpec(
                 "token_stub", .unchecked,
@@ -161,6 +162,19 @@ extension Keys {
             KeySpec("unhealthy", .integer(1...100), "Bad checks in a row that take an address out.", default: "3"),
             KeySpec(
                 "statuses", .list(.integer(200...599)), "Answers that are good; 200 to 299 where it is not given."),
+        ])
+
+    static let routeLimits = Block(
+        name: "route_limits", description: "How much of the upstream is taken at most, over all loops.",
+        keys: [
+            KeySpec(
+                "connections", .integer(atLeastOne),
+                "Connections to the upstream, idle ones too; no limit where it is not given. Each loop has its share, at least one."
+            ),
+            KeySpec(
+                "waiters", .integer(0...1_000_000),
+                "Requests that wait for a connection, for as long as timeouts.connect; more are answered with 503.",
+                default: "1000"),
         ])
 
     static let callers = Block(

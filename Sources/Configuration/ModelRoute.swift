@@ -51,6 +51,13 @@ public struct Route: Sendable, Equatable {
     /// What shared caches before us are told of answers to requests that got a credential here.
     public enum CacheControl: String, Sendable, CaseIterable { case `private`, pass }
 
+    /// How much of the upstream is taken at most, over all loops.
+    public struct Limits: Sendable, Equatable {
+        /// nil: no limit.
+        public var connections: Int?
+        public var waiters: Int
+    }
+
     /// Active checks of the upstream's addresses.
     public struct Health: Sendable, Equatable {
         public var path: String
@@ -106,6 +113,7 @@ public struct Route: Sendable, Equatable {
     public var proxy: OutgoingProxy?
     /// nil: off.
     public var health: Health?
+    public var limits: Limits
     public var callers: Callers
     /// Not built yet.
     public var tokenStub: Bool

@@ -117,6 +117,8 @@ extension TreeDecoder {
                 reader.mark("proxy"))
         }
         route.health = health(reader, place: place)
+        let limits = reader.inside("limits", Keys.routeLimits)
+        route.limits = .init(connections: limits.integer("connections"), waiters: limits.integer("waiters") ?? 1000)
         route.tokenStub = isStub
         checkRoute(route, reader, place: place)
         routes.append(route)
@@ -380,6 +382,6 @@ extension Route {
             resource: nil, realm: nil, subject: nil, inject: inject, headers: headers, host: .upstream, rewrite: nil,
             forwarded: nil, cacheControl: .private, serverTiming: false,
             paths: .strict, onRejected: onRejected, timeouts: timeouts, tls: tls, http: .auto, allowCleartext: false,
-            proxy: nil, health: nil, callers: callers, tokenStub: false)
+            proxy: nil, health: nil, limits: .init(connections: nil, waiters: 1000), callers: callers, tokenStub: false)
     }
 }

@@ -138,10 +138,15 @@ final class DataLoop {
         group(upstream).noteUnhealthy(unhealthy)
     }
 
+    /// By position in the plan of now: numbers of upstreams outlive a plan, positions of its cells do not.
+    private func metrics(of upstream: UpstreamPlan) -> UpstreamMetrics? {
+        plan.upstreams.firstIndex { $0 === upstream }.flatMap { metrics.upstream($0) }
+    }
+
     func makeGroup(_ plan: UpstreamPlan) -> UpstreamGroup {
         UpstreamGroup(
             plan: plan, loop: loop, buffers: buffers, resolver: resolver,
-            metrics: plan.index >= 0 ? metrics.upstream(plan.index) : nil,
+            metrics: metrics(of: plan),
             // Asked for each address anew: this machine gets and loses addresses while the group lives.
             admits: { [unowned self] address in !plan.isOpenOnly || address.isOpenDestination(local) },
             report: { [events] reason in
@@ -305,6 +310,10 @@ final class DataLoop {
     private func takeUpstreams() {
         let staying = plan.edition.upstreamNumbers
         for (number, group) in groups.enumerated() where group != nil && !staying.contains(number) { group?.retire() }
+        for group in groups {
+            guard let group, staying.contains(group.plan.index) else { continue }
+            group.count(in: metrics(of: group.plan))
+        }
         while groups.count < plan.upstreamRoom { groups.append(nil) }
     }
 

@@ -141,6 +141,10 @@ extension Fault {
             .init(
                 503, "Service Unavailable", "too-many-waiters", "Too many requests wait for a token",
                 "connection_limit_reached")
+        case .upstreamBusy:
+            .init(
+                503, "Service Unavailable", "upstream-busy", "Too many requests wait for the upstream",
+                "connection_limit_reached")
         case .tooManyConnections:
             .init(
                 503, "Service Unavailable", "too-many-connections", "Too many connections", "connection_limit_reached",

@@ -35,6 +35,11 @@ final class UpstreamConnection: Stream, HTTP2StreamUser {
     private var hasAnswered = false
     /// It will leave HTTP, which only HTTP/1.1 can do on a connection of its own.
     var insistsOnHTTP1 = false
+    /// Its request must not go out on a connection that has carried another one.
+    var insistsOnNew = false
+    /// It counts against the upstream's limit, or waits because of it.
+    var holdsSocket = false
+    var isWaiting = false
     /// The connection that carries it over HTTP/2.
     private(set) var session: UpstreamSession?
     /// Of the client keys that it was made with.
@@ -294,6 +299,7 @@ final class UpstreamConnection: Stream, HTTP2StreamUser {
     override func deadlinePassed(_ kind: UInt8) {
         switch kind {
         case Deadline.connect:
+            if isWaiting { return lose(UpstreamGroup.busy) }
             dialer?.end(timedOut: true)
             dialer = nil
             if let place { group.failed(place, .connect) }
@@ -323,7 +329,7 @@ final class UpstreamConnection: Stream, HTTP2StreamUser {
     func lose(_ fault: Fault) {
         guard state != .closed else { return }
         let user = self.user
-        if state != .busy { group.metrics?.failed() }
+        if state != .busy, !isWaiting { group.metrics?.failed() }
         // On a pooled connection the server may just have been tired of waiting; on a fresh one it took a request and was gone.
         if state == .busy, lane == nil, requests > 0, !hasAnswered, let place { group.failed(place, .reset) }
         close()
@@ -388,6 +394,28 @@ final class UpstreamConnection: Stream, HTTP2StreamUser {
         place?.inFlight -= 1
         releaseEmptyBlock()
         expect(by: deadline, kind: Deadline.idle)
+    }
+
+    /// Takes the place of an idle connection, with its socket and everything that is known of it.
+    func goOn(with other: UpstreamConnection) {
+        tls = other.tls
+        other.tls = nil
+        place = other.place
+        place?.inFlight += 1
+        keyVersion = other.keyVersion
+        requests = other.requests
+        hasAnswered = other.hasAnswered
+        holdsSocket = true
+        other.holdsSocket = false
+        let isOurs = loop.handOver(other, to: self)
+        loop.adopt(other)
+        other.close()
+        guard isOurs else { return lose(Fault(.outOfMemory, retry: .unsent)) }
+        isPooled = true
+        state = .busy
+        canWrite = true
+        expectNothing()
+        user?.upstreamConnected(self)
     }
 
     func takeUp(_ user: any UpstreamUser) {

@@ -12,6 +12,10 @@ final class UpstreamGroup {
     /// Connections that exist, idle ones too.
     var open = 0
     private(set) var idle: [UpstreamConnection] = []
+    /// Sockets that are open or being opened, those of sessions too.
+    var sockets = 0
+    /// Requests for which the limit leaves no connection, in the order in which they came.
+    var waiting: [UpstreamConnection] = []
     /// Nothing of it is left.
     var isUnused: Bool { open == 0 && sessions.isEmpty }
     private(set) var book = AddressBook()
@@ -24,7 +28,9 @@ final class UpstreamGroup {
     private var hasRefused = false
     private let report: (String) -> Void
     /// Nil for issuers, whose calls the keeper counts.
-    let metrics: UpstreamMetrics?
+    private(set) var metrics: UpstreamMetrics?
+    /// What the gauges say.
+    private var told = (open: 0, idle: 0, waiting: 0)
 
     private(set) var sessions: [UpstreamSession] = []
     /// What the last connection turned out to speak; nil before there was one.
@@ -79,6 +85,7 @@ final class UpstreamGroup {
     ) -> UpstreamConnection {
         // Here and not only where a connection is made: a pool that is always warm must notice that its name has moved.
         if loop.now >= schedule.nextDue { askForNames() }
+        defer { recount() }
         if let keys = plan.clientKeys, keys.version != keyVersion { renewKeys(keys) }
         if let credential = plan.proxy?.credential, credential.version != proxyVersion {
             proxyVersion = credential.version
@@ -90,6 +97,7 @@ final class UpstreamGroup {
         }
         let connection = UpstreamConnection(group: self, user: user)
         connection.avoided = avoided
+        connection.insistsOnNew = fresh
         open += 1
         if mayShare, upgrades {
             if let session = lightestSession(), session.session.servesExtendedConnect {
@@ -130,7 +138,7 @@ final class UpstreamGroup {
             return session
         }
         // Nothing leads there yet: one connection goes and makes a way. The others do not wait for it while there is another.
-        guard scout != nil || !best.isAvailable(at: loop.now) else { return nil }
+        guard scout != nil || isFull || !best.isAvailable(at: loop.now) else { return nil }
         return lightestSession()
     }
 
@@ -180,16 +188,51 @@ final class UpstreamGroup {
         if idle.count >= plan.idleConnections { idle.removeFirst().close() }
         connection.becomeIdle(until: loop.now + plan.idleTimeout)
         idle.append(connection)
+        serveWaitingSoon()
+        recount()
+    }
+
+    /// An idle connection goes on under a request that has waited for it.
+    func handOver(_ free: UpstreamConnection, to waiter: UpstreamConnection) {
+        idle.removeAll { $0 === free }
+        waiter.goOn(with: free)
+        recount()
+    }
+
+    /// What a request that waits may share, if the upstream speaks HTTP/2.
+    func sharedSession(for connection: UpstreamConnection) -> UpstreamSession? {
+        guard mayShare, !connection.insistsOnHTTP1, let session = lightestSession() else { return nil }
+        if scout === connection { scout = nil }
+        return session
+    }
+
+    /// Makes the gauges true again. Once a change, on this loop's own cells.
+    func recount() {
+        guard let metrics else { return }
+        let now = (open: sockets - idle.count, idle: idle.count, waiting: waiting.count)
+        guard now != told else { return }
+        metrics.count(open: now.open - told.open, idle: now.idle - told.idle, waiting: now.waiting - told.waiting)
+        told = now
+    }
+
+    /// Counts in another edition's cells from now on; those of the last one may be folded away.
+    func count(in next: UpstreamMetrics?) {
+        metrics?.count(open: -told.open, idle: -told.idle, waiting: -told.waiting)
+        told = (0, 0, 0)
+        metrics = next
+        recount()
     }
 
     func discard(_ connection: UpstreamConnection) {
         if let position = idle.lastIndex(where: { $0 === connection }) { idle.remove(at: position) }
         connection.close()
+        recount()
     }
 
     func closeIdle() {
         for connection in idle { connection.close() }
         idle.removeAll()
+        recount()
         for session in sessions where session.session.openStreams == 0 { session.retire() }
     }
 
@@ -201,6 +244,8 @@ final class UpstreamGroup {
             return connection.lose(Fault(.outOfMemory, retry: .unsent))
         }
         sessions.append(session)
+        // The socket stays, under another owner.
+        releaseSocket(of: connection, closed: false)
         speaksHTTP2 = true
         if scout === connection { scout = nil }
         // Made because another address was wanted and could not be had: one session an address is enough while it has room.
@@ -215,8 +260,10 @@ final class UpstreamGroup {
     func rescue(_ connection: UpstreamConnection) -> Bool {
         guard mayShare, !connection.insistsOnHTTP1, let session = lightestSession() else { return false }
         if scout === connection { scout = nil }
+        releaseSocket(of: connection, closed: true)
         connection.use(session)
         decide()
+        recount()
         return true
     }
 
@@ -241,9 +288,17 @@ final class UpstreamGroup {
         for session in sessions { session.session.goAway() }
     }
 
-    func sessionEnded(_ session: UpstreamSession) { sessions.removeAll { $0 === session } }
+    func sessionEnded(_ session: UpstreamSession) {
+        guard let position = sessions.firstIndex(where: { $0 === session }) else { return }
+        sessions.remove(at: position)
+        socketClosed()
+        recount()
+    }
 
     func closed(_ connection: UpstreamConnection) {
+        releaseSocket(of: connection, closed: true)
+        stopWaiting(connection)
+        recount()
         guard scout === connection else { return }
         scout = nil
         decide()
@@ -267,7 +322,8 @@ final class UpstreamGroup {
 
     // MARK: - Connecting
 
-    private func start(_ connection: UpstreamConnection) {
+    func start(_ connection: UpstreamConnection) {
+        guard admit(connection) else { return }
         guard book.addresses.isEmpty else { return begin(connection) }
         if schedule.isAsking {
             unresolved.removeAll { $0.state == .closed }

@@ -5,6 +5,10 @@ struct UpstreamCells: Sendable {
     let connected: MetricCell
     let failed: MetricCell
     let ejections: MetricCell
+    /// Now: connections that carry requests or are being made, idle ones, requests that wait for one.
+    let open: MetricCell
+    let idle: MetricCell
+    let waiting: MetricCell
     let connectTime: MetricHistogram
 
     /// - Parameter names: origins, one for each upstream; equal ones get a number, for two routes may reach one origin in different ways.
@@ -15,6 +19,12 @@ struct UpstreamCells: Sendable {
         let ejections = try schema.family(
             "cardea_upstream_ejections_total", help: "Times that an address was left alone after failures.",
             kind: .counter, labels: ["upstream"])
+        let connections = try schema.family(
+            "cardea_upstream_connections", help: "Connections to upstreams now, those that are being made too.",
+            kind: .gauge, labels: ["upstream", "state"])
+        let waiters = try schema.family(
+            "cardea_upstream_waiters", help: "Requests that wait for a connection now.", kind: .gauge,
+            labels: ["upstream"])
         let times = try schema.family(
             "cardea_upstream_connect_seconds", help: "Time until a connection could take a request, TLS included.",
             kind: .histogram, labels: ["upstream"])
@@ -29,6 +39,9 @@ struct UpstreamCells: Sendable {
                     connected: try schema.series(connects, [label, "connected"]),
                     failed: try schema.series(connects, [label, "failed"]),
                     ejections: try schema.series(ejections, [label]),
+                    open: try schema.series(connections, [label, "open"]),
+                    idle: try schema.series(connections, [label, "idle"]),
+                    waiting: try schema.series(waiters, [label]),
                     connectTime: try schema.histogram(times, [label])))
         }
         return cells
@@ -46,5 +59,11 @@ struct UpstreamMetrics {
     }
 
     func failed() { block.add(cells.failed) }
+    /// What changed of the connections' and waiting requests' numbers.
+    func count(open: Int, idle: Int, waiting: Int) {
+        block.add(cells.open, UInt64(bitPattern: Int64(open)))
+        block.add(cells.idle, UInt64(bitPattern: Int64(idle)))
+        block.add(cells.waiting, UInt64(bitPattern: Int64(waiting)))
+    }
     func ejected() { block.add(cells.ejections) }
 }

@@ -28,6 +28,9 @@ final class UpstreamPlan: Sendable {
     let idleTimeout: UInt64
     /// Active checks of its addresses; nil: none.
     let health: HealthPlan?
+    /// Connections that one loop may have, idle ones too, and requests that may wait there for one.
+    let connectionLimit: Int
+    let waiterLimit: Int
     /// Answers that one connection carries before it is replaced: it bounds what a leak in a peer can grow to.
     let requestsPerConnection = 100_000
     let idleConnections = 256
@@ -52,7 +55,7 @@ final class UpstreamPlan: Sendable {
         endpoints: [UpstreamEndpoint],
         authorities: [CertificateAuthority], minimumVersion: TLSVersion, legacyTLS: Bool,
         clientKeys: ClientKeys?, connectTimeout: UInt64, idleTimeout: UInt64, health: HealthPlan? = nil,
-        at place: SocketAddress? = nil
+        connectionLimit: Int = .max, waiterLimit: Int = 0, at place: SocketAddress? = nil
     ) {
         self.index = index
         self.origin = origin
@@ -78,6 +81,8 @@ final class UpstreamPlan: Sendable {
         self.connectTimeout = connectTimeout
         self.idleTimeout = idleTimeout
         self.health = health
+        self.connectionLimit = connectionLimit
+        self.waiterLimit = waiterLimit
     }
 
     /// The same upstream with one address, for its checks.
@@ -110,5 +115,6 @@ extension UpstreamPlan {
             && authorities == other.authorities && minimumVersion == other.minimumVersion
             && legacyTLS == other.legacyTLS && clientKeys === other.clientKeys
             && connectTimeout == other.connectTimeout && idleTimeout == other.idleTimeout && health == other.health
+            && connectionLimit == other.connectionLimit && waiterLimit == other.waiterLimit
     }
 }

@@ -60,6 +60,7 @@ final class UpstreamSession: HTTP2Socket {
     }
 
     override func sessionChanged() {
+        if !group.waiting.isEmpty { group.serveWaitingSoon() }
         guard session.openStreams == 0, !isOver else { return }
         if session.isGoingAway || place?.isListed == false { return end(.none) }
         watchTime()

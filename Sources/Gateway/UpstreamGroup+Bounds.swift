@@ -1,0 +1,70 @@
+internal import Reactor
+
+/// How many connections a loop has to an upstream at most (`limits` of a route), and who waits for one. Without a limit nobody waits.
+extension UpstreamGroup {
+    var isFull: Bool { sockets >= plan.connectionLimit }
+
+    /// Makes room for one more connection, or lets it wait, or refuses it.
+    /// - Returns: whether it may be made now.
+    func admit(_ connection: UpstreamConnection) -> Bool {
+        // An idle one leads elsewhere, or its use was refused: this one is wanted now.
+        if isFull, !idle.isEmpty { discard(idle[0]) }
+        guard isFull else {
+            connection.holdsSocket = true
+            sockets += 1
+            return true
+        }
+        if waiting.count < plan.waiterLimit {
+            connection.isWaiting = true
+            waiting.append(connection)
+        } else {
+            // Put off: the user holds the connection before it hears of it.
+            loop.putOffToEndOfTurn { connection.lose(UpstreamGroup.busy) }
+        }
+        return false
+    }
+
+    static var busy: Fault { Fault(.upstreamBusy, retry: .unsent, retryAfter: 1) }
+
+    /// A socket is no longer this connection's: it is closed, or a session of many.
+    func releaseSocket(of connection: UpstreamConnection, closed: Bool) {
+        guard connection.holdsSocket else { return }
+        connection.holdsSocket = false
+        if closed { socketClosed() }
+    }
+
+    func socketClosed() {
+        sockets -= 1
+        serveWaitingSoon()
+    }
+
+    func stopWaiting(_ connection: UpstreamConnection) {
+        guard connection.isWaiting else { return }
+        connection.isWaiting = false
+        waiting.removeAll { $0 === connection }
+    }
+
+    /// Something became free. Put off: whoever gave it is in the middle of its own exchange.
+    func serveWaitingSoon() {
+        guard !waiting.isEmpty else { return }
+        loop.putOffToEndOfTurn { [self] in serveWaiting() }
+    }
+
+    /// First come, first served.
+    private func serveWaiting() {
+        while let first = waiting.first {
+            if let session = sharedSession(for: first) {
+                stopWaiting(first)
+                first.use(session)
+            } else if !first.insistsOnNew, let free = idle.last {
+                stopWaiting(first)
+                handOver(free, to: first)
+            } else if !isFull || !idle.isEmpty {
+                stopWaiting(first)
+                start(first)
+            } else {
+                return
+            }
+        }
+    }
+}
