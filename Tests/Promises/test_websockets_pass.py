@@ -37,13 +37,22 @@ class WebSocketServer:
             self.ready.set()
             await self.over.wait()
 
-    async def check(self, path, headers):
-        self.credentials.append(headers.get("Authorization"))
-        if not self.admits(self.credentials[-1]):
-            return http.HTTPStatus.UNAUTHORIZED, [("WWW-Authenticate", 'Bearer error="invalid_token"')], b"no\n"
+    async def check(self, connection, request):
+        """Before release 13 of the library it is given the path and the fields, and answers with a tuple."""
+        fields = getattr(request, "headers", request)
+        self.credentials.append(fields.get("Authorization"))
+        if self.admits(self.credentials[-1]):
+            return None
+        challenge = ("WWW-Authenticate", 'Bearer error="invalid_token"')
+        if isinstance(connection, str):
+            return http.HTTPStatus.UNAUTHORIZED, [challenge], b"no\n"
+        answer = connection.respond(http.HTTPStatus.UNAUTHORIZED, "no\n")
+        answer.headers[challenge[0]] = challenge[1]
+        return answer
 
     async def serve(self, socket):
-        if socket.path == "/bye":
+        path = socket.request.path if hasattr(socket, "request") else socket.path
+        if path == "/bye":
             return await socket.close(4001, "enough")
         with contextlib.suppress(websockets.ConnectionClosed):
             async for message in socket:
