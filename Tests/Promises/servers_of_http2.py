@@ -60,7 +60,6 @@ class Files:
     ssl_certificate {certificate}; ssl_certificate_key {key};
     root {self.root}; client_max_body_size 2g; sendfile on;
     dav_methods PUT;
-    location /discard {{ client_body_in_file_only off; proxy_pass http://127.0.0.1:{self.plain[1]}/nothing; }}
     add_header X-Protocol $server_protocol;
   }}"""
         temporary = "\n".join(

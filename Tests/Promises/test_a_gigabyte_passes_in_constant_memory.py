@@ -1,4 +1,4 @@
-"""Promise: what passes is never gathered: a gigabyte each way costs no more memory than a page."""
+"""Promise: what passes is never gathered: a gigabyte each way costs a few blocks of memory."""
 
 import pathlib
 import re
