@@ -79,10 +79,16 @@ import TokenStore
         let store = try open(try ring(1))
         await fill(store, 1000)
         let refused = Mutex<StoreFault?>(nil)
+        // The store's thread waits here until both are queued: the first must not be over when the second comes.
+        let bothQueued = Mutex(false)
+        store.put(row(2, "last", "1")) { _ in
+            for _ in 0..<5000 where !bothQueued.withLock({ $0 }) { usleep(1000) }
+        }
         store.start(.verify(thorough: false)) { _ in }
         store.start(.compact) { outcome in
             if case .failure(let fault) = outcome { refused.withLock { $0 = fault } }
         }
+        bothQueued.withLock { $0 = true }
         #expect(await store.flush() == nil)
         #expect(refused.withLock { $0 }?.kind == .busy)
     }
