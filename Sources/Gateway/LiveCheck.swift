@@ -118,6 +118,8 @@ extension Keeper {
     private func tryUpstream(_ plan: UpstreamPlan) async -> LiveFinding {
         let begun = now
         let group = UpstreamGroup(plan: plan, loop: loop, buffers: buffers, resolver: resolver) { _ in }
+        // A session over HTTP/2 outlives the request that made it, and points at its group without holding it.
+        defer { group.closeIdle() }
         let fault: Fault? = await withCheckedContinuation { continuation in
             let trial = ConnectionTrial { continuation.resume(returning: $0) }
             trial.begin(group)

@@ -196,7 +196,10 @@ extension HTTP2Session {
         guard let stream = streams.removeValue(forKey: id) else { return Self.accepted }
         if code != HTTP2ErrorCode.none.rawValue || !stream.inputEnded {
             stream.resetCode = code
-            if role == .server, !stream.endSent, !gauge.admitReset(now: now) { return Self.refused }
+            // A stream that we gave up ourselves, because its upstream failed, is not the caller's doing.
+            if role == .server, !stream.endSent, !stream.isAbandoned, !gauge.admitReset(now: now) {
+                return Self.refused
+            }
         }
         // What nobody will read gives its credit back: the connection's window would shrink for good.
         let unread = max(0, stream.input.count - stream.headBytes)

@@ -101,6 +101,19 @@ import Testing
         #expect(!pair.client.hasRoom)
     }
 
+    @Test func streamsThatWeGiveUpAreNotThePeersDoing() throws {
+        let pair = Pair()
+        pair.exchange()
+        for _ in 0..<400 {
+            let asked = try #require(pair.open("GET / HTTP/1.1\r\nHost: a\r\n\r\n", ended: true))
+            pair.exchange()
+            try #require(pair.server.takeOpened().first).cancel(.internalError)
+            pair.exchange()
+            #expect(asked.resetCode == HTTP2ErrorCode.internalError.rawValue)
+        }
+        #expect(pair.client.hasRoom)
+    }
+
     @Test func rapidResetsEndTheConnection() throws {
         let pair = Pair()
         pair.exchange()
