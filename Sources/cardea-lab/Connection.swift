@@ -295,7 +295,7 @@ extension Connection {
         return head + "\r\n"
     }
 
-    /// - Parameter excess: octets that leave in one write with a body of octets: what comes later may reach a gateway that has already
+    /// - Parameter excess: octets behind the answer; they leave in one write with a body of octets: what comes later may reach a gateway that has already
     ///   sent its next request, and nobody can tell whose answer that is.
     func send(_ response: Response, to request: Request?, keepAlive: Bool, excess: String = "") throws(WireFault) {
         let head = Array(head(of: response, to: request, keepAlive: keepAlive).utf8)
@@ -308,6 +308,7 @@ extension Connection {
         case .pattern(let count, let chunked):
             try send(head)
             try sendPattern(count, chunked: chunked && request?.minorVersion == 1)
+            if !excess.isEmpty { try send(excess) }
         }
     }
 
