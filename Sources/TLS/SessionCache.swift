@@ -7,7 +7,7 @@ internal import COpenSSL
 struct SessionCache: ~Copyable {
     struct Entry {
         let session: OpaquePointer
-        /// When the chain behind this session was last really verified, in seconds of the caller's clock. Resumption skips that,
+        /// When the server's chain was last verified in full, in seconds of the caller's clock. Resumption skips that,
         /// and a ticket got by resumption carries the date of its parent, so that no chain of tickets outlives a revocation.
         let verifiedAt: UInt64
     }

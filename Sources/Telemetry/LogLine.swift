@@ -2,7 +2,7 @@
 ///
 /// Escaping is strict, because names and paths come from outside: a line of ours is always one line, valid UTF-8, and moves
 /// no terminal's cursor. Control characters, DEL, C1 controls, line and paragraph separators and the marks that reverse
-/// reading direction become `\uXXXX`; a byte that is no UTF-8 becomes `\u00XX`, its Latin-1 reading.
+/// reading direction become `\u` and four digits; a byte that is no UTF-8 becomes `\u00XX`, its Latin-1 reading.
 struct LogLine {
     private(set) var bytes: [UInt8] = []
 

@@ -9,7 +9,7 @@ public struct SessionMachine: Sendable {
         public var generation: UInt64
         public var stopServingAt: Instant
         public var hasRefreshToken: Bool
-        /// A refresh token was replaced: committed before anything is made from this session (rule 4).
+        /// A refresh token was replaced: committed before an access token is made from it (rule 4).
         public var rotated: Bool
         /// A person's login brought it: its refresh token outlives a purge.
         public var isHuman: Bool

@@ -9,6 +9,7 @@ struct Certificates: Sendable {
     /// A CA, leaves of it for `good.test` (with 127.0.0.1 and ::1), `other.test`, an expired one, one whose name is only in the
     /// subject, a client's; and another CA with a leaf.
     init() throws {
+        // mkdtemp(3) puts a free name in the place of the six.
         var template = Array("/tmp/cardea-tls-XXXXXX".utf8CString)
         guard mkdtemp(&template) != nil else { throw Programs.Failure(command: "mkdtemp") }
         directory = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
