@@ -9,7 +9,6 @@ public struct HTTP2ErrorCode: RawRepresentable, Equatable, Sendable {
     public static let none = HTTP2ErrorCode(rawValue: 0x0)
     public static let protocolError = HTTP2ErrorCode(rawValue: 0x1)
     public static let internalError = HTTP2ErrorCode(rawValue: 0x2)
-    public static let flowControl = HTTP2ErrorCode(rawValue: 0x3)
     /// Nothing of the request was processed: it may be sent again (RFC 9113 §8.7).
     public static let refusedStream = HTTP2ErrorCode(rawValue: 0x7)
     public static let cancel = HTTP2ErrorCode(rawValue: 0x8)
@@ -26,8 +25,6 @@ public struct HTTP2Limits: Sendable {
     public var connectionWindow = 1 << 20
     /// Bytes of a head.
     public var headerSize = 64 * 1024
-    /// Extended CONNECT is served (RFC 8441).
-    public var extendedConnect = false
 
     public init() {}
 }

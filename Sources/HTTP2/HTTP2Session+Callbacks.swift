@@ -110,7 +110,6 @@ extension HTTP2Session {
             stream.trailers = assembly.lines
         case .request:
             guard stream.refusal == nil else { break }
-            stream.protocolName = assembly.protocolName
             stream.acceptsTrailers = assembly.acceptsTrailers
             guard queue(assembly, on: stream) else { return Self.accepted }
         case .answer:
@@ -164,7 +163,6 @@ extension HTTP2Session {
             isGoingAway = true
             return admitFrame()
         case NGHTTP2_PING.rawValue:
-            if cardea_frame_flags(frame) & UInt8(NGHTTP2_FLAG_ACK.rawValue) != 0 { lastPong = now }
             return admitFrame()
         default:
             return admitFrame()

@@ -14,8 +14,6 @@ public final class HTTP2Session {
     public weak var host: (any HTTP2SessionHost)?
     /// The peer takes no more streams, or we do not.
     public internal(set) var isGoingAway = false
-    /// Nanoseconds of the loop's clock, when the last answer to a PING came.
-    public internal(set) var lastPong: UInt64 = 0
 
     let blocks: any BlockSource
     let limits: HTTP2Limits
@@ -326,11 +324,6 @@ extension HTTP2Session {
                 nghttp2_settings_entry(
                     settings_id: Int32(NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS.rawValue), value: UInt32(limits.streams))
             )
-            if limits.extendedConnect {
-                settings.append(
-                    nghttp2_settings_entry(
-                        settings_id: Int32(NGHTTP2_SETTINGS_ENABLE_CONNECT_PROTOCOL.rawValue), value: 1))
-            }
         case .client:
             settings.append(
                 nghttp2_settings_entry(settings_id: Int32(NGHTTP2_SETTINGS_ENABLE_PUSH.rawValue), value: 0))

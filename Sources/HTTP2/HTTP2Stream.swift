@@ -28,8 +28,6 @@ public final class HTTP2Stream {
     public internal(set) var contentLength: UInt64?
     /// The peer's `te: trailers`.
     public internal(set) var acceptsTrailers = false
-    /// `:protocol` of an extended CONNECT (RFC 8441); empty otherwise.
-    public internal(set) var protocolName: [UInt8] = []
     /// END_STREAM has come; bytes may still wait.
     public internal(set) var inputEnded = false
     /// Field lines behind the body, each with CRLF; complete with `inputEnded`.

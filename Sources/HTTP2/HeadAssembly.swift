@@ -16,7 +16,6 @@ struct HeadAssembly {
     private var method: [UInt8] = []
     private var path: [UInt8] = []
     private var authority: [UInt8] = []
-    private(set) var protocolName: [UInt8] = []
     private var cookies: [UInt8] = []
     private var host: [UInt8]?
     private var hasFirstLine = false
@@ -85,9 +84,6 @@ extension HeadAssembly {
             let named = authority.isEmpty ? host ?? [] : authority
             lines += Array("host: ".utf8) + named + [0x0d, 0x0a]
             if !cookies.isEmpty { lines += Array("cookie: ".utf8) + cookies + [0x0d, 0x0a] }
-            if !protocolName.isEmpty {
-                lines += Array("connection: upgrade\r\nupgrade: ".utf8) + protocolName + [0x0d, 0x0a]
-            }
         }
         lines += [0x0d, 0x0a]
     }
@@ -99,8 +95,6 @@ extension HeadAssembly {
             path = Array(value)
         } else if name.spells(":authority") {
             authority = Array(value)
-        } else if name.spells(":protocol") {
-            protocolName = Array(value)
         } else if name.spells(":status") {
             status = Int(decimal(value) ?? 0)
         }
@@ -112,13 +106,7 @@ extension HeadAssembly {
         lines.reserveCapacity(512)
         switch kind {
         case .request:
-            let connects = method.elementsEqual("CONNECT".utf8)
-            if connects, !protocolName.isEmpty {
-                // Extended CONNECT (RFC 8441 §5) is, seen from HTTP/1.1, a GET with an Upgrade.
-                lines += Array("GET ".utf8) + path
-            } else {
-                lines += method + [0x20] + (connects ? authority : path)
-            }
+            lines += method + [0x20] + (method.elementsEqual("CONNECT".utf8) ? authority : path)
             lines += Array(" HTTP/1.1\r\n".utf8)
             // A space in a target would part the line; nghttp2 refuses it, and so does this.
             if path.contains(where: { $0 <= 0x20 || $0 == 0x7f }) || method.contains(0x20) { flaw = .malformed }

@@ -12,8 +12,6 @@ final class RecipeRun {
     var values: RecipeValues
     var trace: RunTrace
     /// What the access steps said of the token's life.
-    var accessStart: UInt64?
-    var accessLifetime: UInt64?
 
     var recipe: Recipe { handshake.recipe }
     static let part: DurablePart = "recipe"
