@@ -1,5 +1,5 @@
 internal import FoundationEssentials
-internal import Gateway
+public import Gateway
 
 /// The body of `/readyz` for those who may read names.
 struct ReadinessDocument: Codable, Equatable {
@@ -47,21 +47,24 @@ struct ResetDocument: Codable, Equatable {
     func encoded() -> String { json(self) }
 }
 
-/// A task on the store: how far it is, or what came of it.
-struct StoreDocument: Codable, Equatable {
-    var number: UInt64
-    var task: String
-    var rows: Int
-    var total: Int
-    var resealed: Int
-    var damaged: Int
-    var finding: String?
-    var bytes: Int
-    var key: String
-    var isDone: Bool
-    var failure: String?
+/// A task on the store, how far it is or what came of it, as the admin socket tells it and the command line reads it.
+public struct StoreDocument: Codable, Equatable, Sendable {
+    public var number: UInt64
+    public var task: String
+    public var rows: Int
+    public var total: Int
+    public var resealed: Int
+    public var damaged: Int
+    public var finding: String?
+    public var bytes: Int
+    public var key: String
+    public var isDone: Bool
+    public var failure: String?
 
-    init(_ work: StoreWork) {
+    /// Nothing more comes.
+    public var isOver: Bool { isDone || failure != nil }
+
+    public init(_ work: StoreWork) {
         number = work.number
         task = work.task.rawValue
         rows = work.rows
@@ -75,7 +78,16 @@ struct StoreDocument: Codable, Equatable {
         failure = work.failure
     }
 
-    func encoded() -> String { json(self) }
+    /// - Parameter text: as `encoded` writes it; nil for anything else.
+    public init?(_ text: String) {
+        let decoder = JSONDecoder()
+        decoder.keyDecodingStrategy = .convertFromSnakeCase
+        guard let document = try? decoder.decode(StoreDocument.self, from: Data(text.utf8)) else { return nil }
+        self = document
+    }
+
+    /// JSON with a line's end.
+    public func encoded() -> String { json(self) }
 }
 
 /// In snake_case and with a line end, for terminals.

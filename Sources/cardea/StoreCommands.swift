@@ -1,6 +1,6 @@
+import Admin
 import ArgumentParser
 import Configuration
-import FoundationEssentials
 import Gateway
 import Glibc
 
@@ -50,7 +50,7 @@ private struct StoreRun {
     func run() throws {
         let configuration = try ConfigurationAccess.loaded(common.config)
         let client = AdminClient(configuration)
-        let told: Told
+        let told: StoreDocument
         if let answer = client.request("POST", "/store/\(task.rawValue)") {
             told = try follow(answer, client)
         } else {
@@ -58,7 +58,7 @@ private struct StoreRun {
                 let work = try Gateway.work(task, on: configuration, environment: ConfigurationAccess.environment) {
                     show($0.rows, $0.total)
                 }
-                told = Told(work)
+                told = StoreDocument(work)
             } catch {
                 let advice =
                     error.isInUse
@@ -73,8 +73,8 @@ private struct StoreRun {
     }
 
     /// Asks the gateway until its task is over.
-    private func follow(_ answer: AdminClient.Answer, _ client: AdminClient) throws -> Told {
-        guard var told = Told(answer.body), answer.status == 202 else {
+    private func follow(_ answer: AdminClient.Answer, _ client: AdminClient) throws -> StoreDocument {
+        guard var told = StoreDocument(answer.body), answer.status == 202 else {
             ConfigurationAccess.complain("cardea: the gateway refused: \(answer.status) \(answer.body)")
             throw ExitCode(ExitStatus.unavailable)
         }
@@ -82,7 +82,8 @@ private struct StoreRun {
         while !told.isOver {
             show(told.rows, told.total)
             usleep(100_000)
-            guard let answer = client.request("GET", "/store"), answer.status == 200, let next = Told(answer.body),
+            guard let answer = client.request("GET", "/store"), answer.status == 200,
+                let next = StoreDocument(answer.body),
                 next.number == number
             else {
                 ConfigurationAccess.complain("cardea: the gateway no longer answers; its log says what came of it")
@@ -98,9 +99,9 @@ private struct StoreRun {
         ConfigurationAccess.write("\r\(task.rawValue): \(rows) of \(total) rows")
     }
 
-    private func tell(_ told: Told) throws {
+    private func tell(_ told: StoreDocument) throws {
         if common.json {
-            print(told.json)
+            print(told.encoded(), terminator: "")
         } else if let failure = told.failure {
             ConfigurationAccess.complain("cardea: \(failure)")
         } else {
@@ -115,51 +116,5 @@ private struct StoreRun {
         }
         if told.failure != nil { throw ExitCode(ExitStatus.unavailable) }
         if told.damaged > 0 || told.finding != nil { throw ExitCode(1) }
-    }
-}
-
-/// A task as the gateway, or this process, tells of it.
-private struct Told: Codable {
-    var number: UInt64
-    var task: String
-    var rows: Int
-    var total: Int
-    var resealed: Int
-    var damaged: Int
-    var finding: String?
-    var bytes: Int
-    var key: String
-    var isDone: Bool
-    var failure: String?
-
-    var isOver: Bool { isDone || failure != nil }
-
-    init(_ work: StoreWork) {
-        number = work.number
-        task = work.task.rawValue
-        rows = work.rows
-        total = work.total
-        resealed = work.resealed
-        damaged = work.damaged
-        finding = work.finding
-        bytes = work.bytes
-        key = work.key
-        isDone = work.isDone
-        failure = work.failure
-    }
-
-    init?(_ body: String) {
-        let decoder = JSONDecoder()
-        decoder.keyDecodingStrategy = .convertFromSnakeCase
-        guard let told = try? decoder.decode(Told.self, from: Data(body.utf8)) else { return nil }
-        self = told
-    }
-
-    var json: String {
-        let encoder = JSONEncoder()
-        encoder.keyEncodingStrategy = .convertToSnakeCase
-        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        guard let data = try? encoder.encode(self) else { return "{}" }
-        return String(decoding: data, as: UTF8.self)
     }
 }
