@@ -2,7 +2,7 @@ import contextlib
 
 import pytest
 
-from harness import Cardea, Lab, Nginx, Provider
+from harness import Cardea, Lab, Nginx, Provider, held
 
 
 @pytest.fixture(scope="session")
@@ -34,22 +34,7 @@ def provider(provider_process):
 
 @pytest.fixture
 def gateways(lab, tmp_path):
-    """Makes gateways; each is held to the promises of every test when the test has passed."""
-    made = []
-
-    def make(name="gateway"):
-        folder = tmp_path / f"{name}-{len(made)}"
-        folder.mkdir()
-        made.append(Cardea(lab, folder))
-        return made[-1]
-
-    yield make
-    try:
-        for gateway in made:
-            gateway.finish()
-    finally:
-        for gateway in made:
-            gateway.abandon()
+    yield from held(Cardea, lab, tmp_path)
 
 
 @pytest.fixture

@@ -559,3 +559,22 @@ http {{
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
+
+
+def held(kind, lab, tmp_path):
+    """For a fixture: makes gateways of a kind; each is held to the promises of every test when the test has passed."""
+    made = []
+
+    def make(name="gateway"):
+        folder = tmp_path / f"{name}-{len(made)}"
+        folder.mkdir()
+        made.append(kind(lab, folder))
+        return made[-1]
+
+    yield make
+    try:
+        for gateway in made:
+            gateway.finish()
+    finally:
+        for gateway in made:
+            gateway.abandon()

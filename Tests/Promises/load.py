@@ -4,6 +4,7 @@ import socket
 import threading
 import time
 
+from harness import eventually
 from wire import address
 
 
@@ -40,6 +41,19 @@ class Load:
     def done(self):
         with self.lock:
             return sum(self.statuses.values())
+
+    def kill_in_turn(self, programs, rounds):
+        """Kills one server after the other under the requests, and starts it again."""
+        for round in range(rounds):
+            self._go_on(60)
+            program = programs[round % len(programs)]
+            program.die()
+            self._go_on(60)
+            program.start()
+
+    def _go_on(self, requests):
+        target = self.done + requests
+        eventually(lambda: self.done >= target, within=30, what="requests")
 
     # One caller.
 

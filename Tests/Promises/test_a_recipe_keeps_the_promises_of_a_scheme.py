@@ -15,26 +15,13 @@ import test_an_issuer_in_trouble_does_not_hang_callers as trouble
 import test_an_unchanged_caller_reaches_a_protected_api as unchanged
 import test_many_cold_callers_share_one_grant as cold
 import test_tokens_survive_a_crash_and_an_outage as survive
+from harness import held
 from recipes import RecipeCardea
 
 
 @pytest.fixture
 def gateways(lab, tmp_path):
-    made = []
-
-    def make(name="gateway"):
-        folder = tmp_path / f"{name}-{len(made)}"
-        folder.mkdir()
-        made.append(RecipeCardea(lab, folder))
-        return made[-1]
-
-    yield make
-    try:
-        for gateway in made:
-            gateway.finish()
-    finally:
-        for gateway in made:
-            gateway.abandon()
+    yield from held(RecipeCardea, lab, tmp_path)
 
 
 test_a_quarantine_survives_a_restart_and_ends_by_command = password.test_a_quarantine_survives_a_restart_and_ends_by_command

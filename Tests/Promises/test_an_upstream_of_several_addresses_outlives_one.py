@@ -120,12 +120,5 @@ def test_callers_do_not_notice_servers_that_are_killed_in_turn(gateway, sites):
     """Requests that a killed server took with it are sent once more, to another address."""
     serve(gateway, sites)
     with Load(gateway.listen, "/x", kept=4, fresh=2, pause=0.002) as load:
-        for round in range(9):
-            target = load.done + 60
-            eventually(lambda: load.done >= target, within=30, what="requests")
-            program = sites.programs[round % 3]
-            program.die()
-            target = load.done + 60
-            eventually(lambda: load.done >= target, within=30, what="requests")
-            program.start()
+        load.kill_in_turn(sites.programs, rounds=9)
     assert not load.failures, load.failures[:5]

@@ -78,12 +78,5 @@ def test_one_that_dies_is_not_noticed_and_comes_back(gateway, sites):
 def test_callers_do_not_notice_servers_that_are_killed_in_turn(gateway, sites):
     serve(gateway, sites)
     with Load(gateway.listen, "/x", kept=4, fresh=2, pause=0.002) as load:
-        for round in range(6):
-            target = load.done + 60
-            eventually(lambda: load.done >= target, within=30, what="requests")
-            program = sites.programs[round % 2]
-            program.die()
-            target = load.done + 60
-            eventually(lambda: load.done >= target, within=30, what="requests")
-            program.start()
+        load.kill_in_turn(sites.programs, rounds=6)
     assert not load.failures, load.failures[:5]
