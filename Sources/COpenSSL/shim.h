@@ -124,26 +124,12 @@ static inline int cardea_use_identity(SSL *connection, X509 *leaf, EVP_PKEY *key
     return good;
 }
 
-// Seconds since 1970; -1 when the time cannot be read.
-static inline long long cardea_seconds(const ASN1_TIME *time) {
-    struct tm parts;
-    return ASN1_TIME_to_tm(time, &parts) == 1 ? (long long)timegm(&parts) : -1;
-}
-
 static inline const char *cardea_cipher_name(const SSL *connection) { return SSL_get_cipher_name(connection); }
 
 static inline int cardea_key_pair(void) { return EVP_PKEY_KEYPAIR; }
 
 static inline int cardea_error_library(unsigned long code) { return ERR_GET_LIB(code); }
 static inline int cardea_error_reason(unsigned long code) { return ERR_GET_REASON(code); }
-
-// A password callback that has none: without it OpenSSL would ask the terminal.
-static inline int cardea_give_no_password(char *buffer, int size, int writing, void *data) {
-    (void)buffer, (void)size, (void)writing, (void)data;
-    return -1;
-}
-
-static inline pem_password_cb *cardea_no_password(void) { return cardea_give_no_password; }
 
 // EVP_EC_gen is a macro.
 static inline EVP_PKEY *cardea_make_p256_key(void) { return EVP_PKEY_Q_keygen(NULL, NULL, "EC", "P-256"); }

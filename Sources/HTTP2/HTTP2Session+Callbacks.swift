@@ -162,8 +162,6 @@ extension HTTP2Session {
         case NGHTTP2_GOAWAY.rawValue:
             isGoingAway = true
             return admitFrame()
-        case NGHTTP2_PING.rawValue:
-            return admitFrame()
         default:
             return admitFrame()
         }

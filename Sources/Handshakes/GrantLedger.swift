@@ -103,8 +103,6 @@ public struct DurablePart: Hashable, Sendable, ExpressibleByStringLiteral {
 
     /// What a registration brought: a handle, a client id with its secret, a signed certificate.
     public static let registration: DurablePart = "registration"
-    /// A private key that was made here.
-    public static let keyPair: DurablePart = "key pair"
     /// An identifier of this installation that is kept for ever.
     public static let device: DurablePart = "device"
 }

@@ -57,7 +57,7 @@ extension OAuth2Handshake {
                 throw .configuration(reason: "signing: a thumbprint is wanted and there is no certificate")
             }
             switch settings.signing.thumbprint {
-            case .sha1: header.member("x5t", Base64.encodeURL(certificateSHA1(der)))
+            case .sha1: header.member("x5t", Base64.encodeURL(sha1(der)))
             case .sha256: header.member("x5t#S256", Base64.encodeURL(sha256(der)))
             case .none: break
             }
@@ -80,7 +80,7 @@ extension OAuth2Handshake {
         if let id = settings.signing.keyID { header.member("kid", id) }
         return Secret(
             JWS.compact(header: header.finish(), payload: payload(claims)) { input in
-                secret.withBytes { hs256(key: $0, input) }
+                secret.withBytes { keyedHash(key: $0, input) }
             })
     }
 

@@ -69,3 +69,11 @@ extension Array<UInt8> {
         return text
     }
 }
+
+// MARK: - Hexadecimal
+
+/// Made once: an encoder on a data loop must not make a table for every byte.
+enum HexDigits {
+    static let upper = Array("0123456789ABCDEF".utf8)
+    static let lower = Array("0123456789abcdef".utf8)
+}

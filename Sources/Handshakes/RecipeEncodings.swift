@@ -3,23 +3,21 @@ internal import TLS
 
 // Encodings of a recipe's places and pipes, on bytes.
 extension Array<UInt8> {
-    private static var upperHex: [UInt8] { Array("0123456789ABCDEF".utf8) }
-    private static var lowerHex: [UInt8] { Array("0123456789abcdef".utf8) }
-
     var hex: [UInt8] {
-        let digits = Self.lowerHex
+        let digits = HexDigits.lower
         return flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 0x0F)]] }
     }
 
     /// All but unreserved characters (RFC 3986 §2.3), so that a value is one segment or one query value whatever it holds.
     mutating func appendPercentEncoded(_ byte: UInt8) {
         if byte.isLetterOrDigit || "-._~".utf8.contains(byte) { return append(byte) }
-        let digits = Self.upperHex
-        self += [UInt8(ascii: "%"), digits[Int(byte >> 4)], digits[Int(byte & 0x0F)]]
+        append(UInt8(ascii: "%"))
+        append(HexDigits.upper[Int(byte >> 4)])
+        append(HexDigits.upper[Int(byte & 0x0F)])
     }
 
     mutating func appendJSONEscaped(_ text: [UInt8]) {
-        let digits = Self.lowerHex
+        let digits = HexDigits.lower
         for byte in text {
             switch byte {
             case UInt8(ascii: "\""), UInt8(ascii: "\\"): self += [UInt8(ascii: "\\"), byte]
@@ -78,12 +76,11 @@ enum RecipeJWS {
         payload: [UInt8], key: [UInt8], _ algorithm: RecipeTemplate.JWSAlgorithm
     ) throws(RecipeValues.Fault) -> [UInt8] {
         let header = #"{"alg":"\#(algorithm.rawValue)","typ":"JWT"}"#
-        let signed = Base64.encodeURL(Array(header.utf8)) + "." + Base64.encodeURL(payload)
         switch algorithm {
         case .hs256:
             // A shorter key makes the signature weaker than its hash (RFC 7518 §3.2).
             guard key.count >= 32 else { throw .init("HS256 needs a key of at least 32 bytes") }
-            return Array((signed + "." + Base64.encodeURL(keyedHash(key: key, Array(signed.utf8)))).utf8)
+            return Array(JWS.compact(header: Array(header.utf8), payload: payload) { keyedHash(key: key, $0) }.utf8)
         }
     }
 }

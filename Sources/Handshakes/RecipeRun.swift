@@ -11,7 +11,6 @@ final class RecipeRun {
     let issuer: any IssuerClient
     var values: RecipeValues
     var trace: RunTrace
-    /// What the access steps said of the token's life.
 
     var recipe: Recipe { handshake.recipe }
     static let part: DurablePart = "recipe"

@@ -87,22 +87,28 @@ extension RecipeValues {
     private func bytes(of expression: RecipeTemplate.Expression) throws(Fault) -> [UInt8] {
         var value: [UInt8] = []
         for term in expression.terms {
-            switch term {
-            case .text(let text): value += Array(text.utf8)
-            case .name(let name): value += try bytes(of: name)
-            case .inner(let inner): value += try bytes(of: inner)
-            }
+            var piece: [UInt8] =
+                switch term {
+                case .text(let text): Array(text.utf8)
+                case .name(let name): try bytes(of: name)
+                case .inner(let inner): try bytes(of: inner)
+                }
+            value += piece
+            piece.wipe()
         }
         for pipe in expression.pipes {
             guard value.count <= Recipe.Bound.body else { throw Fault("longer than 64 KiB") }
-            value = try through(pipe, value)
+            // Each stage may be a secret; what it leaves behind is wiped with it.
+            let next = try through(pipe, value)
+            value.wipe()
+            value = next
         }
         return value
     }
 
     private func through(_ pipe: RecipeTemplate.Pipe, _ value: [UInt8]) throws(Fault) -> [UInt8] {
         switch pipe {
-        case .base64: return Array(Base64.encode(value).utf8)
+        case .base64: return value.base64
         case .base64url: return Array(Base64.encodeURL(value).utf8)
         case .hex: return value.hex
         case .sha256: return sha256(value)

@@ -51,8 +51,8 @@ struct JSONBody: ~Copyable {
                 bytes.append(byte)
             case 0..<0x20, 0x7F:
                 bytes.append(contentsOf: "\\u00".utf8)
-                bytes.append(Self.hex[Int(byte >> 4)])
-                bytes.append(Self.hex[Int(byte & 0x0F)])
+                bytes.append(HexDigits.lower[Int(byte >> 4)])
+                bytes.append(HexDigits.lower[Int(byte & 0x0F)])
             default:
                 bytes.append(byte)
             }
@@ -60,7 +60,6 @@ struct JSONBody: ~Copyable {
         bytes.append(UInt8(ascii: "\""))
     }
 
-    private static let hex = Array("0123456789abcdef".utf8)
 }
 
 /// `application/x-www-form-urlencoded` (RFC 6749 appendix B), written straight into bytes for the same reasons.
@@ -95,7 +94,7 @@ extension Array<UInt8> {
         } else if byte == 0x20 {
             space.withUTF8Buffer { append(contentsOf: $0) }
         } else {
-            let hex = Array("0123456789ABCDEF".utf8)
+            let hex = HexDigits.upper
             append(UInt8(ascii: "%"))
             append(hex[Int(byte >> 4)])
             append(hex[Int(byte & 0x0F)])

@@ -20,10 +20,10 @@ public final class CertificateMint: @unchecked Sendable {
     /// - Throws: `.configuration` when it holds no usable pair.
     public init(pem: [UInt8]) throws(TLSFault) {
         ErrorQueue.clear()
-        guard let certificate = Self.read(pem, { PEM_read_bio_X509($0, nil, nil, nil) }) else {
+        guard let certificate = ClientCertificate.certificates(in: pem, limit: 1).first else {
             throw ErrorQueue.configurationFault("no certificate of an authority in PEM")
         }
-        guard let key = Self.read(pem, { PEM_read_bio_PrivateKey($0, nil, cardea_no_password(), nil) }) else {
+        guard let key = ClientCertificate.privateKey(in: pem, password: []) else {
             X509_free(certificate)
             throw ErrorQueue.configurationFault("no private key of the authority in PEM")
         }
@@ -34,8 +34,7 @@ public final class CertificateMint: @unchecked Sendable {
             EVP_PKEY_free(key)
             throw ErrorQueue.configurationFault("the certificate is no authority's, or the key is not its own")
         }
-        var parts = tm()
-        notAfter = ASN1_TIME_to_tm(X509_get0_notAfter(certificate), &parts) == 1 ? Int64(timegm(&parts)) : 0
+        notAfter = seconds(X509_get0_notAfter(certificate)) ?? 0
         self.certificate = certificate
         self.key = key
         self.leafKey = leafKey
@@ -160,14 +159,6 @@ extension CertificateMint {
             throw ErrorQueue.configurationFault("a certificate could not be made")
         }
         return made
-    }
-
-    private static func read(_ pem: [UInt8], _ body: (OpaquePointer) -> OpaquePointer?) -> OpaquePointer? {
-        pem.withUnsafeBytes { bytes in
-            guard let input = BIO_new_mem_buf(bytes.baseAddress, Int32(clamping: bytes.count)) else { return nil }
-            defer { BIO_free(input) }
-            return body(input)
-        }
     }
 
     private static func text(_ body: (OpaquePointer) -> Bool) throws(TLSFault) -> [UInt8] {

@@ -98,7 +98,7 @@ public final class ClientCertificate: @unchecked Sendable, CustomStringConvertib
 
     /// The first and the last second in which it is good, since 1970. The last may stand before the first: it was never good.
     public var validity: (first: Int64, last: Int64) {
-        (cardea_seconds(X509_get0_notBefore(leaf)), cardea_seconds(X509_get0_notAfter(leaf)))
+        (seconds(X509_get0_notBefore(leaf)) ?? -1, seconds(X509_get0_notAfter(leaf)) ?? -1)
     }
 
     // MARK: -

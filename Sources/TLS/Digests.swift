@@ -8,7 +8,7 @@ public func sha256(_ bytes: [UInt8]) -> [UInt8] {
     return digest
 }
 
-/// SHA-1 (FIPS 180-4): 20 bytes. For protocols that fixed it long ago and need no collision resistance, as WebSocket's handshake.
+/// SHA-1 (FIPS 180-4): 20 bytes. For protocols that fixed it long ago and need no collision resistance, as WebSocket's handshake and JWS' `x5t`.
 public func sha1(_ bytes: [UInt8]) -> [UInt8] {
     var digest = [UInt8](repeating: 0, count: 20)
     SHA1(bytes, bytes.count, &digest)
@@ -20,7 +20,8 @@ public func keyedHash(key: [UInt8], _ bytes: [UInt8]) -> [UInt8] {
     key.withUnsafeBytes { keyedHash(key: $0, bytes) }
 }
 
-func keyedHash(key: UnsafeRawBufferPointer, _ bytes: [UInt8]) -> [UInt8] {
+/// The same, of a key that is not copied; HS256 of JWS (RFC 7518 section 3.2).
+public func keyedHash(key: UnsafeRawBufferPointer, _ bytes: [UInt8]) -> [UInt8] {
     var code = [UInt8](repeating: 0, count: 32)
     var count: UInt32 = 32
     // OpenSSL reads a null key as "the one set before", so an empty key needs an address.

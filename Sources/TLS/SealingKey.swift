@@ -32,22 +32,17 @@ public final class SealingKey: @unchecked Sendable, CustomStringConvertible {
     /// Tells keys apart without telling anything about them: the first eight bytes of a keyed hash.
     public let id: UInt64
     /// The cipher's key, then the key of `tag`.
-    private let page: UnsafeMutableRawPointer
-    private static let pageSize = 4096
+    private let page: KeyPage
 
     /// - Throws: `.badKey` unless `bytes` are 32 and not all alike (an unwritten or zeroed file).
     public init(bytes: [UInt8]) throws(SealingFault) {
         guard bytes.count == Self.size, bytes.contains(where: { $0 != bytes[0] }) else { throw .badKey }
-        let map = mmap(nil, Self.pageSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
-        guard let map, map != MAP_FAILED else { throw .unavailable }
-        page = map
-        // Both may be refused by limits; the key is then as safe as the rest of the process.
-        mlock(map, Self.pageSize)
-        madvise(map, Self.pageSize, MADV_DONTDUMP)
+        guard let page = KeyPage() else { throw .unavailable }
+        self.page = page
         // One key for one purpose: neither the id nor a tag helps against the cipher.
         var derived =
             keyedHash(key: bytes, Array("cardea seal 1".utf8)) + keyedHash(key: bytes, Array("cardea tag 1".utf8))
-        map.copyMemory(from: derived, byteCount: 2 * Self.size)
+        page.start.copyMemory(from: derived, byteCount: 2 * Self.size)
         wipe(&derived)
         id = keyedHash(key: bytes, Array("cardea id 1".utf8)).prefix(8).reduce(0) { $0 << 8 | UInt64($1) }
     }
@@ -73,11 +68,6 @@ public final class SealingKey: @unchecked Sendable, CustomStringConvertible {
         try self.init(bytes: bytes)
     }
 
-    deinit {
-        explicit_bzero(page, Self.pageSize)
-        munmap(page, Self.pageSize)
-    }
-
     public var description: String { "SealingKey(\(Self.name(of: id)))" }
 
     /// An id as an operator sees it: 16 hexadecimal digits.
@@ -88,11 +78,11 @@ public final class SealingKey: @unchecked Sendable, CustomStringConvertible {
 
     // MARK: -
 
-    var cipherKey: UnsafePointer<UInt8> { UnsafePointer(page.assumingMemoryBound(to: UInt8.self)) }
+    var cipherKey: UnsafePointer<UInt8> { UnsafePointer(page.start.assumingMemoryBound(to: UInt8.self)) }
 
     /// A name for `bytes` that only holders of the key can compute: 32 bytes.
     public func tag(_ bytes: [UInt8]) -> [UInt8] {
-        keyedHash(key: UnsafeRawBufferPointer(start: page + Self.size, count: Self.size), bytes)
+        keyedHash(key: UnsafeRawBufferPointer(start: page.start + Self.size, count: Self.size), bytes)
     }
 
     private static func hexadecimal(_ text: [UInt8]) -> [UInt8]? {

@@ -68,15 +68,10 @@ public final class ServerIdentity: Sendable {
             sessionContext: sha256(Array(context.utf8)),
             tickets: material.callerAuthorities == nil ? tickets : nil, staple: staple)
         names = AlternativeNames(of: pair.leaf)
-        notBefore = try Self.seconds(X509_get0_notBefore(pair.leaf))
-        notAfter = try Self.seconds(X509_get0_notAfter(pair.leaf))
+        guard let first = seconds(X509_get0_notBefore(pair.leaf)), let last = seconds(X509_get0_notAfter(pair.leaf))
+        else { throw TLSFault(.configuration, "certificate: its dates cannot be read") }
+        notBefore = first
+        notAfter = last
     }
 
-    private static func seconds(_ time: UnsafePointer<ASN1_TIME>?) throws(TLSFault) -> Int64 {
-        var parts = tm()
-        guard let time, ASN1_TIME_to_tm(time, &parts) == 1 else {
-            throw TLSFault(.configuration, "certificate: its dates cannot be read")
-        }
-        return Int64(timegm(&parts))
-    }
 }

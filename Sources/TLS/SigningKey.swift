@@ -213,13 +213,3 @@ public func certificateDER(inPEM pem: [UInt8]) -> [UInt8]? {
     defer { for certificate in found { X509_free(certificate) } }
     return found.first.flatMap(SigningKey.encoding)
 }
-
-/// HMAC-SHA-256 as JWS has it (RFC 7518 section 3.2).
-public func hs256(key: UnsafeRawBufferPointer, _ bytes: [UInt8]) -> [UInt8] { keyedHash(key: key, bytes) }
-
-/// SHA-1, for `x5t` (RFC 7515 section 4.1.7) alone, where it only names a certificate.
-public func certificateSHA1(_ der: [UInt8]) -> [UInt8] {
-    var digest = [UInt8](repeating: 0, count: 20)
-    var count: UInt32 = 20
-    return EVP_Digest(der, der.count, &digest, &count, EVP_sha1(), nil) == 1 ? digest : []
-}

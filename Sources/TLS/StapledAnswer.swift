@@ -43,8 +43,8 @@ struct StapledAnswer: Sendable {
             throw Self.fault(
                 status == V_OCSP_CERTSTATUS_REVOKED ? "the certificate is revoked" : "the status is unknown")
         }
-        guard let from = Self.seconds(made) else { throw Self.fault("it has no date") }
-        validUntil = Self.seconds(ends) ?? from + Self.openEnd
+        guard let from = seconds(made) else { throw Self.fault("it has no date") }
+        validUntil = seconds(ends) ?? from + Self.openEnd
         guard from <= now + 300 else { throw Self.fault("it is not valid yet") }
         guard validUntil > now else { throw Self.fault("it has expired") }
         self.bytes = bytes
@@ -88,11 +88,6 @@ struct StapledAnswer: Sendable {
         return OCSP_basic_verify(basic, helpers, store, 0) == 1
     }
 
-    private static func seconds(_ time: UnsafeMutablePointer<ASN1_GENERALIZEDTIME>?) -> Int64? {
-        var parts = tm()
-        guard let time, ASN1_TIME_to_tm(time, &parts) == 1 else { return nil }
-        return Int64(timegm(&parts))
-    }
 }
 
 extension StapledAnswer {

@@ -86,31 +86,21 @@ public final class TicketKeys: Sendable {
 /// One key. Immutable, so it may be used by a loop that has it while another forgets it; the last one wipes it.
 private final class TicketKey: @unchecked Sendable {
     static let nameSize = 16
-    private static let pageSize = 4096
     private static let keySize = 32
 
     /// Says in a ticket which key it is; random, and tells nothing of the rest.
     let name: [UInt8]
     /// The cipher's key, then the code's.
-    private let page: UnsafeMutableRawPointer
+    private let page: KeyPage
 
     init() throws(TLSFault) {
-        let map = mmap(nil, Self.pageSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
-        guard let map, map != MAP_FAILED else { throw .system(errno) }
-        // Both may be refused by limits; the key is then as safe as the rest of the process.
-        mlock(map, Self.pageSize)
-        madvise(map, Self.pageSize, MADV_DONTDUMP)
-        fillRandom(UnsafeMutableRawBufferPointer(start: map, count: 2 * Self.keySize))
-        page = map
+        guard let page = KeyPage() else { throw .system(errno) }
+        fillRandom(UnsafeMutableRawBufferPointer(start: page.start, count: 2 * Self.keySize))
+        self.page = page
         name = randomBytes(Self.nameSize)
     }
 
-    deinit {
-        explicit_bzero(page, Self.pageSize)
-        munmap(page, Self.pageSize)
-    }
-
-    private var cipherKey: UnsafePointer<UInt8> { UnsafePointer(page.assumingMemoryBound(to: UInt8.self)) }
+    private var cipherKey: UnsafePointer<UInt8> { UnsafePointer(page.start.assumingMemoryBound(to: UInt8.self)) }
     private var codeKey: UnsafePointer<UInt8> { cipherKey + Self.keySize }
 
     /// In the convention of OpenSSL's callback: 1 is good, anything else is none.
