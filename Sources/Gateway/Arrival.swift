@@ -12,6 +12,8 @@ final class Arrival: Stream {
     let listener: ListenerPlan
     private(set) var peer: CallerPeer
     private var step: Step
+    /// Not closed since it was queued for its handshake.
+    var awaitsTurn: Bool { step == .turn }
     /// The caller's own hello, once it is read: before a certificate is chosen.
     private(set) var hello: ClientHello?
     private var identity: ServerIdentity?

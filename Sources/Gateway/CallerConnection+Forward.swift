@@ -97,6 +97,8 @@ extension CallerConnection {
         perform(exchange.on(.routed(.unneeded)))
     }
 
+    private static let established = Array("HTTP/1.1 200 Connection Established\r\n\r\n".utf8)
+
     /// Connected to where a CONNECT wanted to go: from here on nothing is HTTP's.
     func openTunnel() {
         record.sentAt = loop.now
@@ -107,7 +109,7 @@ extension CallerConnection {
             return beginTunnel()
         }
         let sent: Bool
-        var head = Array("HTTP/1.1 200 Connection Established\r\n\r\n".utf8)
+        var head = Self.established
         if let lane {
             sent = head.withUnsafeMutableBytes { lane.send(response: $0, ended: false) }
         } else {
@@ -124,7 +126,7 @@ extension CallerConnection {
     private func intercept(_ destination: Destination, for route: RoutePlan) {
         // Inside of a stream of HTTP/2, or of another TLS connection, ours would need a wire of its own.
         guard lane == nil, tls == nil else { return answer(Fault(.connectRefused)) }
-        let sent = Array("HTTP/1.1 200 Connection Established\r\n\r\n".utf8).withUnsafeBytes { send($0) }
+        let sent = Self.established.withUnsafeBytes { send($0) }
         guard sent else { return close() }
         answerStatus = 200
         data.account(self)
@@ -144,7 +146,6 @@ extension DataLoop {
         if let known = wanderers[destination] { return known }
         if wanderers.count >= Self.destinationLimit {
             guard let unused = wanderers.first(where: { $0.value.group.isUnused }) else { return nil }
-            unused.value.group.closeIdle()
             wanderers[unused.key] = nil
         }
         let upstream = UpstreamPlan(

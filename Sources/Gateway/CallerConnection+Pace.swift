@@ -77,13 +77,13 @@ extension CallerConnection {
 
     func expectFlush() {
         isFlushing = true
-        leftToFlush = lane?.pendingCount ?? pendingCount
+        leftToFlush = pendingCount
         expect(by: loop.now + DataLoop.flushTimeout, kind: Deadline.close)
     }
 
     /// Whether enough of what waits was taken since the last look; then there is another one.
     func readsOn() -> Bool {
-        let left = lane?.pendingCount ?? pendingCount
+        let left = pendingCount
         let least = max(1, data.limits.leastRate * Int(DataLoop.flushTimeout / 1_000_000_000))
         guard leftToFlush - left >= least else { return false }
         expectFlush()
@@ -94,7 +94,7 @@ extension CallerConnection {
 extension Stream {
     /// What has gone to and come from this peer so far.
     fileprivate var side: TransferPace.Side {
-        let waiting = lane?.pendingCount ?? pendingCount
+        let waiting = pendingCount
         return TransferPace.Side(received: bytesIn, taken: bytesOut &- UInt64(waiting), waiting: waiting)
     }
 }

@@ -12,6 +12,8 @@ extension CallerConnection {
         /// A side has been told that the other sends no more.
         var callerToldEnd = false
         var upstreamToldEnd = false
+        /// Another turn is arranged, for both directions.
+        var goesOnLater = false
     }
 
     /// The caller asks to leave HTTP (RFC 9110 §7.8), for something that we carry.
@@ -70,7 +72,14 @@ extension CallerConnection {
             case .blockFull, .noBuffer, .truncated, .failed: return false
             }
         }
-        loop.putOffToEndOfTurn { [weak self] in self?.pumpTunnel() }
+        // Once: two busy directions that each asked for a turn of both would double their turns without end.
+        if tunnel?.goesOnLater == false {
+            tunnel?.goesOnLater = true
+            loop.putOffToEndOfTurn { [weak self] in
+                self?.tunnel?.goesOnLater = false
+                self?.pumpTunnel()
+            }
+        }
         return true
     }
 

@@ -256,17 +256,17 @@ final class CallerConnection: Stream, HTTP2StreamUser {
         case .none: break
         case .askToken(let slot):
             record.cache = .wait
-            expect(by: loop.now + (route?.identity?.acquireTimeout ?? 0) + DataLoop.tokenGrace, kind: Deadline.token)
+            expectToken()
             data.desk.wait(self, slot: slot)
         case .parkCold:
             record.cache = .grant
-            expect(by: loop.now + (route?.identity?.acquireTimeout ?? 0) + DataLoop.tokenGrace, kind: Deadline.token)
+            expectToken()
             data.desk.parkCold(self)
         case .connect(let fresh): connect(fresh: fresh)
         case .send: sendRequest()
         case .relay: relayAnswer()
         case .reportAndPark:
-            expect(by: loop.now + (route?.identity?.acquireTimeout ?? 0) + DataLoop.tokenGrace, kind: Deadline.token)
+            expectToken()
             data.desk.report(self, parks: true)
         case .reportAndRelay:
             data.desk.report(self, parks: false)
@@ -297,6 +297,10 @@ final class CallerConnection: Stream, HTTP2StreamUser {
         upstreamAddress = connection.place?.address.logAddress
         expectNothing()
         if connection.state == .busy { perform(exchange.on(.connected)) }
+    }
+
+    private func expectToken() {
+        expect(by: loop.now + (route?.identity?.acquireTimeout ?? 0) + DataLoop.tokenGrace, kind: Deadline.token)
     }
 
     private func refuseFinally() {

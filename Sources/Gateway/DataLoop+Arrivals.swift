@@ -41,8 +41,7 @@ extension DataLoop {
         if listener.needsArrival {
             let arrival = Arrival(data: self, listener: listener, peer: peer)
             guard enter(arrival, descriptor, peer) else { return }
-            if arrivals.count >= Self.arrivalLimit { dropOldestArrival() }
-            arrivals[ObjectIdentifier(arrival)] = arrival
+            addArrival(arrival)
             arrival.begin()
         } else {
             let caller = CallerConnection(data: self, listener: listener, peer: peer)
@@ -104,7 +103,7 @@ extension DataLoop {
     func intercept(_ caller: CallerConnection, destination: Destination, route: RoutePlan) {
         let arrival = Arrival(data: self, listener: caller.listener, peer: caller.peer)
         caller.handOver(to: arrival)
-        arrivals[ObjectIdentifier(arrival)] = arrival
+        addArrival(arrival)
         arrival.begin(intercepting: destination, for: route)
     }
 
@@ -142,6 +141,11 @@ extension DataLoop {
         finishDrain()
     }
 
+    private func addArrival(_ arrival: Arrival) {
+        if arrivals.count >= Self.arrivalLimit { dropOldestArrival() }
+        arrivals[ObjectIdentifier(arrival)] = arrival
+    }
+
     private func dropOldestArrival() {
         metrics.glitch(.arrivalLimit)
         arrivals.values.min { $0.startedAt < $1.startedAt }?.close()
@@ -154,6 +158,8 @@ extension DataLoop {
     }
 
     private func beginHandshakes() {
+        // Those that have gone meanwhile take nobody's turn, and are not kept: a flood of hellos that are taken back would grow the queue.
+        handshakes.removeAll { !$0.awaitsTurn }
         let count = min(handshakes.count, Self.handshakesPerTurn)
         let batch = handshakes.prefix(count)
         for arrival in batch { arrival.beginHandshake() }

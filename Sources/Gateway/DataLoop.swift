@@ -294,6 +294,10 @@ final class DataLoop {
         pseudonym = next.plan.pseudonym
         viaMark = Array(next.plan.pseudonym.utf8)
         if access == nil { access = next.access.isEmpty ? nil : next.access[index] }
+        // Places of callers' choice belong to the plan of before; exchanges on their way there hold what they need. Retired first: idle
+        // connections point at their group without holding it.
+        for wanderer in wanderers.values { wanderer.group.retire() }
+        wanderers.removeAll()
         takeUpstreams()
         takeListeners(sockets)
         if listenersBefore.contains(where: { listener(succeeding: $0) == nil }) {

@@ -8,6 +8,7 @@ class HTTP2Socket: Stream, HTTP2SessionHost {
     final let session: HTTP2Session
     final private(set) var isOver = false
     private var isScheduled = false
+    private var readsLater = false
     /// Made once: scheduling a write is part of every exchange.
     private var writeAtEndOfTurn: () -> Void = {}
 
@@ -70,13 +71,22 @@ class HTTP2Socket: Stream, HTTP2SessionHost {
             guard !isOver else { return }
             // Bounded, so that one busy connection cannot starve the loop's others.
             rounds += 1
-            if rounds > 64, canRead { return loop.putOffToEndOfTurn { [weak self] in self?.readInput() } }
+            if rounds > 64, canRead { return readLater() }
             switch fill() {
             case .bytes: continue
             case .notNow: return releaseEmptyBlock()
             case .noBuffer: return end(.enhanceYourCalm)
             case .ended, .truncated, .failed, .blockFull: return end(.cancel)
             }
+        }
+    }
+
+    private func readLater() {
+        guard !readsLater else { return }
+        readsLater = true
+        loop.putOffToEndOfTurn { [weak self] in
+            self?.readsLater = false
+            self?.readInput()
         }
     }
 

@@ -151,8 +151,12 @@ extension Keeper {
             token.line = (generations.next(), Secret(line))
             token.lastFailure = nil
             token.secretFault = nil
-            if token.probation == nil || token.probation?.state == .proven { publishFixed(token) }
-            if token.probation?.state == .unproven, attemptsRefused(token.identity) {
+            // Given up while it was read, its slot may be another's by now.
+            let isOurs = tokens[token.key] === token
+            if isOurs, token.probation == nil || token.probation?.state == .proven { publishFixed(token) }
+            if !isOurs {
+                // Those who wait are told below.
+            } else if token.probation?.state == .unproven, attemptsRefused(token.identity) {
                 // Refused before a restart: a process that starts again and again would lock the account.
                 let refused = token.probation?.quarantined() ?? []
                 perform(refused, on: token)
@@ -168,7 +172,7 @@ extension Keeper {
                 [LogField("identity", .name(token.identity.plan.name)), LogField("reason", .name("\(error)"))])
             // Nothing can be served: callers learn why, and a later request tries the secret again.
             token.line = nil
-            cache.clear(slot: token.slot)
+            if tokens[token.key] === token { cache.clear(slot: token.slot) }
         }
         token.isLoading = false
         let waiting = token.onLoaded
@@ -226,7 +230,7 @@ extension Keeper {
     }
 
     private func send(_ call: IssuerCall, network: IssuerNetwork) async throws(IssuerFault) -> IssuerAnswer {
-        let group = issuerGroup(call.url, network)
+        let group = try issuerGroup(call.url, network)
         guard group.open < 64 || !group.idle.isEmpty else { throw IssuerFault(.overloaded, provablyUnsent: true) }
         let result = await withCheckedContinuation { continuation in
             let exchange = IssuerExchange(
@@ -237,14 +241,26 @@ extension Keeper {
         return try result.get()
     }
 
-    private func issuerGroup(_ url: IssuerURL, _ network: IssuerNetwork) -> UpstreamGroup {
+    /// Ways to reach issuers that are kept, connections and all; reloads and discovery bring new ones.
+    private static let issuerLimit = 256
+
+    private func issuerGroup(_ url: IssuerURL, _ network: IssuerNetwork) throws(IssuerFault) -> UpstreamGroup {
+        var network = network
+        // What does not serve this host is no part of the key: nothing would hold it, and its place in memory may become another's.
+        network.proxy = network.proxy.flatMap { $0.serves(url.host) ? $0 : nil }
         let key = IssuerKey(origin: url.origin, network: network)
         if let group = issuers[key] { return group }
+        if issuers.count >= Self.issuerLimit {
+            guard let unused = issuers.first(where: { $0.value.isUnused }) else {
+                throw IssuerFault(.overloaded, provablyUnsent: true)
+            }
+            issuers[unused.key] = nil
+        }
         let plan = UpstreamPlan(
-            index: issuers.count, origin: url.origin, host: url.host, port: UInt16(clamping: url.port),
+            index: -1, origin: url.origin, host: url.host, port: UInt16(clamping: url.port),
             usesTLS: url.isTLS,
             serverName: network.serverName ?? url.host,
-            proxy: network.proxy.flatMap { $0.serves(url.host) ? $0 : nil },
+            proxy: network.proxy,
             endpoints: key.endpoints(of: url, network),
             authorities: network.authorities, minimumVersion: network.minimumVersion, legacyTLS: network.legacyTLS,
             clientKeys: network.clientKeys,

@@ -64,8 +64,12 @@ extension Keeper {
 
     /// Probes until the upstream has challenged once, so that the route knows its realm before anybody asks.
     private func learn(_ route: KeptRoute, from path: String, _ identity: KeptIdentity) async {
+        // A reload may have taken the route away, before and while it was probed.
+        guard routesByNumber[route.number] === route else { return }
         do throws(Handshakes.GrantFailure) {
-            guard let challenge = try await probe(path, on: route, identity) else { return }
+            guard let challenge = try await probe(path, on: route, identity),
+                routesByNumber[route.number] === route
+            else { return }
             let realm = route.realm ?? Realm(ByteString(challenge.realm))
             let entry = LearnedEntry(path: Array(path.utf8), method: Array("GET".utf8))
             if route.table.learnChallenge(of: realm, at: entry) == .learned { publishTable(of: route) }
@@ -78,7 +82,7 @@ extension Keeper {
                 "probe failed",
                 [LogField("identity", .name(identity.plan.name)), LogField("reason", .name("\(error)"))])
             let alarm = Alarm(loop: loop)
-            alarm.action = { [unowned self, alarm] in
+            alarm.action = { [unowned self, unowned alarm] in
                 self.loop.close(alarm)
                 self.assumeIsolated { keeper in _ = keeper.start { await $0.learn(route, from: path, identity) } }
             }

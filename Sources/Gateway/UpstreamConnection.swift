@@ -199,7 +199,10 @@ final class UpstreamConnection: Stream, HTTP2StreamUser {
     func share(_ session: UpstreamSession) {
         session.tls = tls
         tls = nil
-        guard loop.handOver(self, to: session) else { return lose(Fault(.outOfMemory, retry: .unsent)) }
+        guard loop.handOver(self, to: session) else {
+            session.end(.cancel)
+            return lose(Fault(.outOfMemory, retry: .unsent))
+        }
         loop.adopt(self)
         session.begin()
         use(session)

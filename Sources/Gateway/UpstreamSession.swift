@@ -3,8 +3,9 @@ internal import Reactor
 
 /// An HTTP/2 connection to an upstream. The requests of many callers of this loop share it, each on a stream of its own.
 final class UpstreamSession: HTTP2Socket {
-    // As in `UpstreamConnection`: groups live as long as their loop.
-    private unowned(unsafe) let group: UpstreamGroup
+    // Held, other than by `UpstreamConnection`: what a reload takes out of use, a session may outlive by the time of its last streams.
+    // `sessionEnded` ends the cycle.
+    private let group: UpstreamGroup
     let place: UpstreamAddress?
     private(set) var requests = 0
     private var bytesAtCheck: UInt64 = 0

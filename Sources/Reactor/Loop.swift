@@ -21,6 +21,8 @@ public final class Loop: @unchecked Sendable {
     private var freeEntries: [Int] = []
     private var timers: TimerWheel
     private var putOff: [() -> Void] = []
+    /// What was put off to the end of the turn that ends now.
+    private var due: [() -> Void] = []
     private let mail: Mailbox<Letter>
     let jobs: JobQueue
     private var running = false
@@ -233,9 +235,10 @@ public final class Loop: @unchecked Sendable {
         }
         jobs.run()
         if !putOff.isEmpty {
-            let work = putOff
-            putOff.removeAll(keepingCapacity: true)
-            for step in work { step() }
+            // Exchanged, so that neither array gives its memory up: a copy would cost an allocation a turn.
+            swap(&putOff, &due)
+            for index in due.indices { due[index]() }
+            due.removeAll(keepingCapacity: true)
         }
     }
 
