@@ -9,7 +9,6 @@ internal import Tokens
 /// The configuration that runs, and what a reload has to know of it.
 struct Running: Sendable {
     var plan: GatewayPlan
-    var configuration: Configuration
     /// With the catalogs of what it has read.
     var identityCompiler: IdentityCompiler
     var editions: LivingEditions
@@ -165,7 +164,6 @@ extension Gateway {
         watchHealth(of: next.plan)
         for socket in opened { events.info("listening", [LogField("address", .name(socket.plan.text))]) }
         return running.withLock { running in
-            running.configuration = configuration
             running.census = census
             running.access = access
             running.edition = next.plan.edition.number

@@ -1,6 +1,7 @@
 internal import CLinux
 internal import Configuration
 internal import Glibc
+internal import Reactor
 internal import TLS
 internal import Telemetry
 internal import TokenStore
@@ -37,7 +38,7 @@ extension Gateway {
         let store = TokenStore(path: path, keys: ring, options: options)
         let workshop = StoreWorkshop(store, keys)
         let place = LogField("path", .name(path))
-        switch store.open(now: wallNow()) {
+        switch store.open(now: Kernel().wallMilliseconds()) {
         case .owner(let census):
             events.info(
                 "store opened",
@@ -80,12 +81,6 @@ extension Gateway {
     {
         events.error("store not used", [place, LogField("reason", .name(reason))])
         return OpenedStore(store: nil, state: .refused(reason), markKey: try MarkKey())
-    }
-
-    private static func wallNow() -> Int64 {
-        var now = timespec()
-        clock_gettime(CLOCK_REALTIME, &now)
-        return Int64(now.tv_sec) * 1000 + Int64(now.tv_nsec) / 1_000_000
     }
 }
 

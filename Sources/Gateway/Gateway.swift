@@ -144,7 +144,7 @@ public final class Gateway: Sendable {
         editions.add(plan.edition)
         running = Mutex(
             Running(
-                plan: plan, configuration: configuration, identityCompiler: identityCompiler, editions: editions,
+                plan: plan, identityCompiler: identityCompiler, editions: editions,
                 nextRoute: compiler.numbers.next,
                 census: census, access: rings))
         startedAt = keeperLoop.kernel.now()

@@ -36,9 +36,6 @@ public struct SystemdNotice: Sendable {
     }
 
     public func stopping() { send("STOPPING=1\nSTATUS=draining") }
-    public func status(_ text: String) { send("STATUS=\(Self.line(text))") }
-    /// The service goes on in another process.
-    public func mainProcess(is process: Int32) { send("MAINPID=\(process)") }
     public func signOfLife() { send("WATCHDOG=1") }
 
     private static func line(_ text: String) -> String {
