@@ -11,6 +11,11 @@ extension Gateway {
     struct OpenedStore {
         var store: TokenStore?
         var state: Keeper.StoreState
+        /// Set where another process has the store: asks for it once more.
+        var heir: (@Sendable () -> StoreOpening)? {
+            guard case .locked = state, let store else { return nil }
+            return { store.open(now: Kernel().wallMilliseconds()) }
+        }
         var rows: [StoredRow] = []
         var markKey: MarkKey
         var marksUnreadable = false
@@ -59,8 +64,11 @@ extension Gateway {
             return OpenedStore(
                 store: store, state: .degraded(reason), rows: rows, markKey: try MarkKey(in: rows), workshop: workshop)
         case .lockedByAnother:
+            // Kept, not yet ours: the owner may end while we serve.
             var opened = try refused("another process owns \(path)", place, events)
             opened.state = .locked("another process owns \(path)")
+            opened.store = store
+            opened.workshop = workshop
             return opened
         case .unknownKey(let ids):
             let names = ids.map { SealingKey.name(of: $0) }.joined(separator: ", ")

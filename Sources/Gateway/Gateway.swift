@@ -155,7 +155,7 @@ public final class Gateway: Sendable {
             KeeperSeeds(
                 rows: opened.rows,
                 keys: compiler.fixedKeys.map { ($0.key, $0.value.slot, $0.value.identity, $0.value.wanted) },
-                marksUnreadable: opened.marksUnreadable))
+                marksUnreadable: opened.marksUnreadable, reopen: opened.heir))
     }
 
     // MARK: - Running

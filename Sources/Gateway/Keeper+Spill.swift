@@ -50,7 +50,6 @@ extension Keeper {
         guard token.recall?.number == number else { return }
         switch result {
         case .success(let row):
-            token.mayBeStored = false
             takeBack(row, for: token)
             endRecall(of: token, nil)
         case .failure(let fault) where fault.kind == .queueFull:
@@ -62,6 +61,8 @@ extension Keeper {
     }
 
     private func takeBack(_ row: StoredRow?, for token: KeptToken) {
+        // Also where nothing could be read: whoever waits asks again, and would be sent to the same store for ever.
+        token.mayBeStored = false
         guard let held = token.machine.heldGrant else {
             if let row { _ = restoreAccess(row) }
             return

@@ -13,6 +13,8 @@ struct KeeperSeeds: @unchecked Sendable {
     var keys: [(key: AccessKey, slot: Slot, identity: KeptIdentity, wanted: Wanted)] = []
     /// The store has login marks that cannot be opened.
     var marksUnreadable = false
+    /// Asks once more for a store that another process had; blocks for as long as an opening may.
+    var reopen: (@Sendable () -> StoreOpening)?
 }
 
 /// The keeper's first turn: what is known already, then what nobody has to ask for.
@@ -26,6 +28,7 @@ extension Keeper {
         sweep(seeds.rows)
         dropForeignRows(after: seeds.rows)
         if store != nil { expireRows() }
+        if let reopen = seeds.reopen { awaitOwnership(reopen) }
         warmUp()
     }
 

@@ -31,6 +31,8 @@ extension Keeper {
         guard let store, let landing = token.landing, landing.generation == generation,
             let grant = token.machine.landingGrant
         else { return settleCommit(of: token, generation, succeeded: storeState == .none) }
+        // Said once, at the start.
+        guard !isWithoutStore else { return settleCommit(of: token, generation, succeeded: true) }
         let left = Int64(clamping: (grant.lifetime.expiresAt - min(now, grant.lifetime.expiresAt)) / 1_000_000)
         let row = AccessRow(
             line: landing.bytes, wallExpiry: wall + left, original: grant.lifetime.original, level: grant.level,

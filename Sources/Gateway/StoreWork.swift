@@ -136,7 +136,7 @@ extension Gateway {
 
     /// Must be called on the keeper's loop. The work itself is done on the store's thread, between the gateway's own changes and lookups.
     public func start(_ task: StoreTask) -> StoreStart {
-        guard let workshop else {
+        guard let workshop, !keeper.assumeIsolated({ $0.isWithoutStore }) else {
             return .noStore(
                 keeper.assumeIsolated { keeper in "the gateway runs without a store: \(keeper.status().store)" })
         }

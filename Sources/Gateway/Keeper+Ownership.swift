@@ -1,0 +1,68 @@
+internal import Reactor
+internal import TLS
+internal import Telemetry
+internal import TokenStore
+internal import Tokens
+
+/// One process owns a store for life. One that came second serves from memory without a step that could lock an account or spend a
+/// refresh token, and becomes the owner when the first has ended, however it ended: the kernel gives up a dead process's lock.
+extension Keeper {
+    /// How often the lock is asked for. Nanoseconds.
+    private static let ownershipInterval: UInt64 = 1_000_000_000
+
+    /// Another process has it.
+    var isWithoutStore: Bool { if case .locked = storeState { true } else { false } }
+
+    /// - Parameter reopen: asks for the store; runs on the blocking thread.
+    func awaitOwnership(_ reopen: @escaping @Sendable () -> StoreOpening) {
+        let alarm = Alarm(loop: loop)
+        alarm.action = { [unowned self, unowned alarm] in
+            self.loop.close(alarm)
+            self.assumeIsolated { keeper in _ = keeper.start { await $0.askForStore(reopen) } }
+        }
+        alarm.set(at: now + Self.ownershipInterval)
+    }
+
+    private func askForStore(_ reopen: @escaping @Sendable () -> StoreOpening) async {
+        let opening: StoreOpening = await withCheckedContinuation { continuation in
+            let accepted = blocking.run { continuation.resume(returning: reopen()) }
+            if !accepted { continuation.resume(returning: .lockedByAnother) }
+        }
+        switch opening {
+        case .owner: own(store?.restore() ?? [])
+        case .setAside(let aside):
+            events.warn("store was damaged and set aside", [LogField("aside", .name(aside))])
+            own([])
+        case .lockedByAnother, .degraded: awaitOwnership(reopen)
+        case .unknownKey(let ids):
+            let names = ids.map { SealingKey.name(of: $0) }.joined(separator: ", ")
+            disown("it is sealed with a key that store.key does not name: \(names)")
+        case .notOurs(let reason): disown("the file is not a token store: \(reason)")
+        case .newer(let version): disown("a newer version wrote it (format \(version))")
+        }
+    }
+
+    private func own(_ rows: [StoredRow]) {
+        storeState = .serving
+        events.info("store taken over", [LogField("rows", .count(Int64(rows.count)))])
+        restore(rows)
+        sweep(rows)
+        dropForeignRows(after: rows)
+        // What the owner before has left is looked up when it is missed: a lookup of everything would hold up the loop.
+        for token in tokens.values where token.identity.policy.access.persist && token.machine.heldGrant == nil {
+            token.mayBeStored = true
+        }
+        // What was refused for want of a store may be asked for again.
+        for token in tokens.values {
+            apply(token.machine.settingsChanged(to: token.identity.policy.access, at: now), to: token)
+        }
+        flushOrders()
+    }
+
+    /// The lock is free, and the file is of no use to us: its marks cannot be seen, so no password is sent until somebody looks.
+    private func disown(_ reason: String) {
+        storeState = .locked(reason)
+        attempts.restoreUnreadable()
+        events.error("store not used", [LogField("reason", .name(reason))])
+    }
+}
