@@ -107,5 +107,9 @@ enum Keys {
         keys: [
             KeySpec("linger", .duration(atLeast: .zero), "Not ready, still accepting.", default: "5s"),
             KeySpec("timeout", .duration(atLeast: .zero), "From the signal to the hard stop.", default: "25s"),
+            KeySpec(
+                "takeover", .duration(atLeast: .zero),
+                "What the new process of an upgrade (SIGUSR2) has until it is ready; then the old one goes on.",
+                default: "60s"),
         ])
 }

@@ -74,6 +74,8 @@ public struct Shutdown: Sendable, Equatable {
     public var linger: Duration
     /// From the signal to the hard stop.
     public var timeout: Duration
+    /// What a process that takes over in place has until it is ready.
+    public var takeover: Duration = .seconds(60)
 }
 
 /// `store`: where tokens outlive the process.

@@ -75,7 +75,9 @@ struct TreeDecoder {
 
     private mutating func shutdown() -> Shutdown {
         let reader = root.inside("shutdown", Keys.shutdown)
-        let shutdown = Shutdown(linger: reader.duration("linger"), timeout: reader.duration("timeout"))
+        let shutdown = Shutdown(
+            linger: reader.duration("linger"), timeout: reader.duration("timeout"),
+            takeover: reader.duration("takeover"))
         if shutdown.timeout < shutdown.linger, reader.isReadable("timeout") {
             error("'timeout' of 'shutdown' must be at least its 'linger'", reader.mark("timeout"))
         }

@@ -8,7 +8,7 @@ final class Acceptor: Watched {
     var plan: ListenerPlan
     private unowned let data: DataLoop
     /// Other loops accept from the same socket.
-    private let isShared: Bool
+    let isShared: Bool
     private var isPaused = false
 
     init(plan: ListenerPlan, data: DataLoop, isShared: Bool) {
@@ -28,11 +28,15 @@ final class Acceptor: Watched {
         acceptBatch()
     }
 
-    /// Before the socket is closed: whoever is in its queue is connected already, as far as they know. Bounded by the queue.
-    func acceptWhatWaits() {
-        for _ in 0..<Self.backlog / 256 {
-            guard acceptBatch() else { return }
+    /// Closes the socket. Whoever is in its queue is connected already, as far as they know: they are taken first, bounded by the queue.
+    /// - Parameter leavesQueue: another process has the same socket, and takes them.
+    func close(leavesQueue: Bool = false) {
+        if !leavesQueue {
+            for _ in 0..<Self.backlog / 256 { guard acceptBatch() else { break } }
         }
+        // By name: epoll forgets a socket when the last process closes it, and we may not be the last.
+        loop.pause(self)
+        loop.close(self)
     }
 
     /// - Returns: whether more may be waiting.
@@ -75,21 +79,48 @@ final class Acceptor: Watched {
 /// Opens the sockets of a listener, once in the process, before any loop runs.
 struct ListeningSocket {
     let plan: ListenerPlan
-    /// One for each loop.
-    let descriptors: [Int32]
+    /// By loop. An earlier process with more loops may have left more than one; one with fewer, and a port that we may not bind, leave
+    /// loops without.
+    let descriptors: [[Int32]]
     /// They are copies of one, so that every loop watches the same queue.
     let isShared: Bool
 
-    /// - Parameter inherited: a socket that somebody bound to this address for us, if there is one.
+    /// - Parameter inherited: sockets that somebody bound to this address for us. All of them are kept: connections wait in their
+    ///   queues, and would be reset with them.
     static func open(
-        _ plan: ListenerPlan, loops: Int, inherited: Int32? = nil
+        _ plan: ListenerPlan, loops: Int, inherited: [Int32] = []
     ) throws(ListenFault) -> ListeningSocket {
-        if let inherited { return try share(inherited, plan, loops: loops) }
+        if let first = inherited.first {
+            if inherited.count < loops, let socket = fill(inherited, plan, loops: loops) { return socket }
+            if inherited.count == 1 { return try share(first, plan, loops: loops) }
+            return ListeningSocket(plan: plan, descriptors: dealt(inherited, loops), isShared: false)
+        }
         if plan.isUnix { return try share(try bind(plan, to: plan.address), plan, loops: loops) }
-        var descriptors: [Int32] = []
-        var address = plan.address
         try refuseSecondInstance(plan)
-        for _ in 0..<loops {
+        let descriptors = try bindAll(plan, to: plan.address, count: loops)
+        return ListeningSocket(plan: plan, descriptors: dealt(descriptors, loops), isShared: false)
+    }
+
+    private static func dealt(_ descriptors: [Int32], _ loops: Int) -> [[Int32]] {
+        (0..<loops).map { loop in stride(from: loop, to: descriptors.count, by: loops).map { descriptors[$0] } }
+    }
+
+    /// Inherited sockets of a process with fewer loops, and one more for each loop that would have none.
+    /// - Returns: nil where the address takes no more sockets, as where a service manager bound the one.
+    private static func fill(_ inherited: [Int32], _ plan: ListenerPlan, loops: Int) -> ListeningSocket? {
+        guard !plan.isUnix, inherited.allSatisfy({ cardea_get_option($0, SOL_SOCKET, SO_REUSEPORT) == 1 }),
+            let bound = boundAddress(inherited[0])
+        else { return nil }
+        guard let more = try? bindAll(plan, to: bound, count: loops - inherited.count) else { return nil }
+        return ListeningSocket(plan: plan, descriptors: dealt(inherited + more, loops), isShared: false)
+    }
+
+    private static func bindAll(
+        _ plan: ListenerPlan, to address: SocketAddress, count: Int
+    ) throws(ListenFault) -> [Int32] {
+        var descriptors: [Int32] = []
+        var address = address
+        for _ in 0..<count {
             do throws(ListenFault) {
                 let descriptor = try bind(plan, to: address)
                 descriptors.append(descriptor)
@@ -100,7 +131,7 @@ struct ListeningSocket {
                 throw error
             }
         }
-        return ListeningSocket(plan: plan, descriptors: descriptors, isShared: false)
+        return descriptors
     }
 
     /// One descriptor a loop also where the socket is one: each loop closes its own.
@@ -117,7 +148,7 @@ struct ListeningSocket {
             }
             descriptors.append(copy)
         }
-        return ListeningSocket(plan: plan, descriptors: descriptors, isShared: true)
+        return ListeningSocket(plan: plan, descriptors: descriptors.map { [$0] }, isShared: true)
     }
 
     /// `SO_REUSEPORT` would let a second process of ours share the port and its callers unseen; a bind without it finds the first one.
@@ -203,7 +234,8 @@ public struct ListenFault: Error, Sendable, CustomStringConvertible {
     public var description: String {
         let advice =
             switch errno {
-            case EADDRINUSE where meetsFile: "; what stands there is no socket: remove it, or choose another path"
+            case EADDRINUSE where meetsFile:
+                "; a file that is no socket stands there: remove it, or choose another path"
             case EADDRINUSE: "; another process listens there"
             case EACCES: "; ports below 1024 and this folder need more rights"
             case EADDRNOTAVAIL: "; this machine has no such address"

@@ -50,6 +50,8 @@ final class AdminServer: @unchecked Sendable {
     let hosts: [[UInt8]]
     private var connections: [ObjectIdentifier: AdminConnection] = [:]
     private var doors: [AdminDoor] = []
+    private var held: [(door: AdminDoor, descriptor: Int32)] = []
+    fileprivate var isLeaving = false
 
     static let connectionLimit = 64
 
@@ -59,15 +61,33 @@ final class AdminServer: @unchecked Sendable {
         self.hosts = (["localhost"] + hosts).map { Array($0.lowercased().utf8) }
     }
 
-    func open(_ descriptor: Int32, entrance: AdminRequest.Entrance) -> Bool {
-        let door = AdminDoor(server: self, entrance: entrance)
-        doors.append(door)
-        return loop.watch(door, descriptor: descriptor)
+    /// Before `open`: whoever connects waits.
+    func hold(_ descriptor: Int32, of address: SocketAddress, entrance: AdminRequest.Entrance) {
+        held.append((AdminDoor(server: self, address: address, entrance: entrance), descriptor))
     }
 
-    func close() {
-        for door in doors { loop.close(door) }
-        doors.removeAll()
+    /// From now on operators and monitors are answered.
+    /// - Returns: false when the kernel refuses to watch one of the sockets.
+    func open() -> Bool {
+        defer { held = [] }
+        return held.reduce(true) { all, next in
+            doors.append(next.door)
+            return loop.watch(next.door, descriptor: next.descriptor) && all
+        }
+    }
+
+    var addresses: [SocketAddress] { doors.map(\.address) + held.map(\.door.address) }
+
+    var sockets: [(address: SocketAddress, descriptor: Int32)] { doors.map { ($0.address, $0.descriptor) } }
+
+    /// Another process has these sockets and answers from now on; who is connected is sent there with the next answer.
+    func leave(_ addresses: Set<SocketAddress>) {
+        isLeaving = true
+        for door in doors where addresses.contains(door.address) {
+            loop.pause(door)
+            loop.close(door)
+        }
+        doors.removeAll { addresses.contains($0.address) }
     }
 
     fileprivate func admit(_ descriptor: Int32, entrance: AdminRequest.Entrance) {
@@ -95,10 +115,12 @@ final class AdminServer: @unchecked Sendable {
 
 private final class AdminDoor: Watched {
     private unowned let server: AdminServer
+    let address: SocketAddress
     private let entrance: AdminRequest.Entrance
 
-    init(server: AdminServer, entrance: AdminRequest.Entrance) {
+    init(server: AdminServer, address: SocketAddress, entrance: AdminRequest.Entrance) {
         self.server = server
+        self.address = address
         self.entrance = entrance
         super.init(loop: server.loop)
     }
@@ -176,7 +198,7 @@ private final class AdminConnection: Stream {
     }
 
     private func respond(_ length: Int) {
-        let closing = head.framing != .none || !head.keepAlive
+        let closing = head.framing != .none || !head.keepAlive || server.isLeaving
         let answer = checked() ?? server.responder.answer(request())
         let isHead = head.knownMethod == .head
         start += length

@@ -71,7 +71,7 @@ final class Arrival: Stream {
 
     /// The loop drains: one that is not used yet has a moment to be.
     func retire() {
-        if isIdle { expect(by: loop.now + DataLoop.farewell, kind: Deadline.idle) }
+        if isIdle { expect(by: loop.now + data.farewell, kind: Deadline.idle) }
     }
 
     // MARK: - Events

@@ -12,7 +12,7 @@ extension CallerConnection {
 
     func expectRequest() {
         isFlushing = false
-        expect(by: loop.now + (isLast ? DataLoop.farewell : DataLoop.idleCallerTimeout), kind: Deadline.idle)
+        expect(by: loop.now + (isLast ? data.farewell : DataLoop.idleCallerTimeout), kind: Deadline.idle)
     }
 
     /// After a reload: the next request is for whatever now stands at the address that it came to. Of an address that is gone it is served by

@@ -49,8 +49,8 @@ final class CallerSession: HTTP2Socket {
     func drain() {
         isLeaving = true
         session.goAway()
-        // What the caller sent before it heard of it is still served; a second later the last number is said.
-        expect(by: loop.now + 1_000_000_000, kind: Deadline.goAway)
+        // What the caller sent before it heard of it is still served; later the last number is said.
+        expect(by: loop.now + (data.isDraining ? data.farewell : DataLoop.farewell), kind: Deadline.goAway)
     }
 
     /// A caller without a stream is idle; one that does not take what we write holds our memory, whatever it sends meanwhile and even when

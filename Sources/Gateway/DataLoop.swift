@@ -38,6 +38,7 @@ final class DataLoop {
     /// Places of callers' choice, with their connections.
     var wanderers: [Destination: Wanderer] = [:]
     private(set) var isDraining = false
+    private(set) var farewell = DataLoop.farewell
     /// Replaced when an address comes or goes.
     var local: LocalAddresses
     private(set) var census: AddressCensus?
@@ -88,10 +89,12 @@ final class DataLoop {
 
     // MARK: - Callers
 
-    func listen(_ plan: ListenerPlan, descriptor: Int32, isShared: Bool) -> Bool {
-        let acceptor = Acceptor(plan: plan, data: self, isShared: isShared)
-        guard acceptor.start(descriptor) else { return false }
-        acceptors.append(acceptor)
+    func listen(_ plan: ListenerPlan, descriptors: [Int32], isShared: Bool) -> Bool {
+        for descriptor in descriptors {
+            let acceptor = Acceptor(plan: plan, data: self, isShared: isShared)
+            guard acceptor.start(descriptor) else { return false }
+            acceptors.append(acceptor)
+        }
         return true
     }
 
@@ -286,7 +289,7 @@ final class DataLoop {
     /// Takes up the next plan. Exchanges that have begun keep theirs, by their route; connections of callers go on and find the new routes
     /// with their next request.
     /// - Parameter sockets: one for each listener that is new, by address.
-    func take(_ next: NextPlan, sockets: [SocketAddress: (descriptor: Int32, isShared: Bool)]) {
+    func take(_ next: NextPlan, sockets: [SocketAddress: (descriptors: [Int32], isShared: Bool)]) {
         let listenersBefore = plan.listeners
         plan = next.plan
         limits = next.plan.limits
@@ -321,20 +324,16 @@ final class DataLoop {
         while groups.count < plan.upstreamRoom { groups.append(nil) }
     }
 
-    private func takeListeners(_ sockets: [SocketAddress: (descriptor: Int32, isShared: Bool)]) {
+    private func takeListeners(_ sockets: [SocketAddress: (descriptors: [Int32], isShared: Bool)]) {
         for listener in plan.listeners {
-            if let acceptor = acceptors.first(where: { $0.plan.address == listener.address }) {
-                acceptor.plan = listener
-            } else if let (descriptor, isShared) = sockets[listener.address],
-                !listen(listener, descriptor: descriptor, isShared: isShared)
+            for acceptor in acceptors where acceptor.plan.address == listener.address { acceptor.plan = listener }
+            if let (descriptors, isShared) = sockets[listener.address],
+                !listen(listener, descriptors: descriptors, isShared: isShared)
             {
                 events.error("cannot watch a new listener", [LogField("address", .name(listener.text))])
             }
         }
-        for acceptor in acceptors where acceptor.plan.edition !== plan.edition {
-            acceptor.acceptWhatWaits()
-            loop.close(acceptor)
-        }
+        for acceptor in acceptors where acceptor.plan.edition !== plan.edition { acceptor.close() }
         acceptors.removeAll { $0.plan.edition !== plan.edition }
     }
 
@@ -347,15 +346,23 @@ final class DataLoop {
 
     private var drained: (() -> Void)?
 
+    var listeningSockets: [(address: SocketAddress, descriptor: Int32, isShared: Bool)] {
+        acceptors.map { ($0.plan.address, $0.descriptor, $0.isShared) }
+    }
+
+    /// Another process has these sockets and takes their callers from now on.
+    func leave(_ addresses: Set<SocketAddress>) {
+        for acceptor in acceptors where addresses.contains(acceptor.plan.address) { acceptor.close(leavesQueue: true) }
+        acceptors.removeAll { addresses.contains($0.plan.address) }
+    }
+
     /// Takes no new callers, tells those that it has to leave, and calls `completion` when the last one has.
-    func drain(completion: @escaping () -> Void) {
-        for acceptor in acceptors {
-            // Their callers are connected as far as they know; closing would reset them.
-            acceptor.acceptWhatWaits()
-            loop.close(acceptor)
-        }
+    /// - Parameter farewell: nanoseconds that an idle caller has left to send its last request.
+    func drain(farewell: UInt64 = DataLoop.farewell, completion: @escaping () -> Void) {
+        for acceptor in acceptors { acceptor.close() }
         acceptors.removeAll()
         isDraining = true
+        self.farewell = farewell
         for caller in Array(callers.values) { caller.retire() }
         for arrival in Array(arrivals.values) { arrival.retire() }
         for session in Array(sessions.values) { session.drain() }

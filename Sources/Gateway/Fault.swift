@@ -47,7 +47,7 @@ public struct Fault: Error, Sendable, Equatable {
         case upstreamGarbage, upstreamBigHead, upstreamTimeout, upstreamRefusedCredential, upstreamRedirectedToLogin
         case loopDetected
         // Us.
-        case tooManyWaiters, tooManyConnections, upstreamBusy, draining, outOfMemory, internalFault
+        case tooManyWaiters, tooManyConnections, upstreamBusy, draining, upgrading, outOfMemory, internalFault
     }
 
     public var side: Side {
@@ -64,7 +64,8 @@ public struct Fault: Error, Sendable, Equatable {
             .proxyRefused, .upstreamGarbage, .upstreamBigHead, .upstreamTimeout, .upstreamRefusedCredential,
             .upstreamRedirectedToLogin, .loopDetected:
             .upstream
-        case .tooManyWaiters, .tooManyConnections, .upstreamBusy, .draining, .outOfMemory, .internalFault:
+        case .tooManyWaiters, .tooManyConnections, .upstreamBusy, .draining, .upgrading, .outOfMemory,
+            .internalFault:
             .gateway
         }
     }

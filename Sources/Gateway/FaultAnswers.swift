@@ -153,6 +153,10 @@ extension Fault {
             .init(
                 503, "Service Unavailable", "draining", "The gateway is shutting down", "proxy_internal_response",
                 closes: true)
+        case .upgrading:
+            .init(
+                503, "Service Unavailable", "upgrading", "Another process of the gateway takes over",
+                "proxy_internal_response")
         case .outOfMemory:
             .init(
                 503, "Service Unavailable", "out-of-buffers", "The gateway has no buffer left",

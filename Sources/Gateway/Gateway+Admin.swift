@@ -89,10 +89,8 @@ extension Gateway {
         let before = umask(0o177)
         defer { umask(before) }
         do throws(ListenFault) {
-            let socket = try ListeningSocket.open(plan, loops: 1, inherited: inherited.take(address).first)
-            guard server.open(socket.descriptors[0], entrance: entrance) else {
-                throw ListenFault(address: text, call: "epoll_ctl", errno: errno)
-            }
+            let socket = try ListeningSocket.open(plan, loops: 1, inherited: inherited.take(address))
+            for descriptor in socket.descriptors[0] { server.hold(descriptor, of: address, entrance: entrance) }
         } catch { throw GatewayFault("admin: \(error)") }
         events.info("admin listening", [LogField("address", .name(text))])
     }

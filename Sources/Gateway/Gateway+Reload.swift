@@ -110,14 +110,20 @@ extension Gateway {
     /// Opens what is new. Addresses that stay keep their sockets, and with them whoever waits to be accepted.
     private func openSockets(of plan: GatewayPlan) throws(GatewayFault) -> [ListeningSocket] {
         let kept = Set(self.plan.listeners.map(\.address))
+        return try Self.openSockets(of: plan, except: kept, loops: loops.count, inherited: inherited)
+    }
+
+    /// All of them or none.
+    static func openSockets(
+        of plan: GatewayPlan, except kept: Set<SocketAddress> = [], loops: Int, inherited: InheritedSockets
+    ) throws(GatewayFault) -> [ListeningSocket] {
         var opened: [ListeningSocket] = []
         for listener in plan.listeners where !kept.contains(listener.address) {
             do throws(ListenFault) {
                 opened.append(
-                    try ListeningSocket.open(
-                        listener, loops: loops.count, inherited: inherited.take(listener.address).first))
+                    try ListeningSocket.open(listener, loops: loops, inherited: inherited.take(listener.address)))
             } catch {
-                for socket in opened { for descriptor in socket.descriptors { Glibc.close(descriptor) } }
+                for socket in opened { for descriptor in socket.descriptors.joined() { Glibc.close(descriptor) } }
                 throw GatewayFault("\(error)")
             }
         }
@@ -154,7 +160,7 @@ extension Gateway {
         for (index, loop) in loops.enumerated() {
             let sockets = Dictionary(
                 uniqueKeysWithValues: opened.map {
-                    ($0.plan.address, (descriptor: $0.descriptors[index], isShared: $0.isShared))
+                    ($0.plan.address, (descriptors: $0.descriptors[index], isShared: $0.isShared))
                 })
             // A loop that is too busy now still has the letter.
             if loop.value.loop.ask({ loop.value.take(taken, sockets: sockets) }) == nil {

@@ -52,9 +52,10 @@ public final class Gateway: Sendable {
     ///   - environment: for `env:` secrets.
     ///   - log: gets access records; its threads are started by the caller.
     ///   - inherited: sockets that were opened for us; where one is bound to an address of ours, it is used.
+    ///   - beforeStore: called when everything stands but what needs the store: another process may have it until this returns.
     public init(
         _ configuration: Configuration, environment: @escaping @Sendable (String) -> String?, log: LogThread,
-        inherited: InheritedSockets
+        inherited: InheritedSockets, beforeStore: () -> Void = {}
     ) throws(GatewayFault) {
         self.inherited = inherited
         events = log.events
@@ -78,6 +79,8 @@ public final class Gateway: Sendable {
             loops: loopCount, routeNames: log.routes, faultNames: log.faults)
         let plan = try compiler.compile()
 
+        let sockets = try Self.openSockets(of: plan, loops: loopCount, inherited: inherited)
+        beforeStore()
         let opened = try Self.openStore(configuration, environment: environment, events: log.events)
         store = opened.store
         workshop = opened.workshop
@@ -124,21 +127,16 @@ public final class Gateway: Sendable {
                     loop.value.loop.post { loop.value.noteUnhealthy(unhealthy, of: upstream) } && all
                 }
             })
-        for listener in plan.listeners {
-            let socket: ListeningSocket
-            do {
-                socket = try ListeningSocket.open(
-                    listener, loops: loopCount, inherited: inherited.take(listener.address).first)
-            } catch {
-                throw GatewayFault("\(error)")
-            }
+        for socket in sockets {
             for (index, loop) in loops.enumerated() {
-                guard loop.value.listen(listener, descriptor: socket.descriptors[index], isShared: socket.isShared)
+                guard
+                    loop.value.listen(
+                        socket.plan, descriptors: socket.descriptors[index], isShared: socket.isShared)
                 else {
-                    throw GatewayFault("cannot watch \(listener.text)")
+                    throw GatewayFault("cannot watch \(socket.plan.text)")
                 }
             }
-            log.events.info("listening", [LogField("address", .name(listener.text))])
+            log.events.info("listening", [LogField("address", .name(socket.plan.text))])
         }
         var editions = LivingEditions()
         editions.add(plan.edition)
@@ -161,6 +159,12 @@ public final class Gateway: Sendable {
     // MARK: - Running
 
     public func start() throws(GatewayFault) {
+        try prepare()
+        try serve()
+    }
+
+    /// Lets the keeper run: tokens are restored and, where the configuration says so, fetched. Nobody is served yet.
+    public func prepare() throws(GatewayFault) {
         let keeper = self.keeper
         let seeds = self.seeds.withLock { seeds in
             defer { seeds = KeeperSeeds() }
@@ -178,12 +182,22 @@ public final class Gateway: Sendable {
         do {
             let keeperLoop = self.keeperLoop
             _ = try WorkerThread(name: "keeper") { keeperLoop.run() }
+        } catch { throw GatewayFault("\(error)") }
+    }
+
+    /// After `prepare`: callers and operators are served from now on.
+    public func serve() throws(GatewayFault) {
+        do {
             for loop in loops {
                 let running = loop.value.loop
                 _ = try WorkerThread(name: running.name) { running.run() }
             }
         } catch { throw GatewayFault("\(error)") }
         phase.store(Phase.serving, ordering: .releasing)
+        let servers = adminServers.withLock { $0 }
+        guard keeperLoop.ask({ servers.reduce(true) { $1.open() && $0 } }) == true else {
+            throw GatewayFault("admin: cannot watch its sockets")
+        }
     }
 
     /// A changed secret takes effect at once, without a request that meets the old one. Best effort: without inotify the next request that
@@ -259,12 +273,15 @@ public final class Gateway: Sendable {
     }
 
     /// Takes no new callers and ends when the last exchange has.
-    /// - Parameter completion: called once, on some loop's thread.
-    public func drain(completion: @escaping @Sendable () -> Void) {
+    /// - Parameters:
+    ///   - farewell: nanoseconds that idle callers have left to send a last request; nil: a moment.
+    ///   - completion: called once, on some loop's thread.
+    public func drain(farewell: UInt64? = nil, completion: @escaping @Sendable () -> Void) {
+        let farewell = farewell ?? DataLoop.farewell
         phase.store(Phase.draining, ordering: .releasing)
         let left = DrainCount(loops.count, completion)
         for loop in loops {
-            if !loop.value.loop.post({ loop.value.drain { left.oneLess() } }) { left.oneLess() }
+            if !loop.value.loop.post({ loop.value.drain(farewell: farewell) { left.oneLess() } }) { left.oneLess() }
         }
     }
 

@@ -3,8 +3,8 @@ internal import Glibc
 internal import Reactor
 internal import Synchronization
 
-/// Listening sockets that somebody opened for us: systemd by socket activation. They are found by the address that they are bound to, so
-/// that the configuration says the same with and without them.
+/// Listening sockets that somebody opened for us: systemd by socket activation, or the process that we take over from. They are found by
+/// address, so that the configuration says the same with and without them.
 public final class InheritedSockets: Sendable {
     /// Not yet taken.
     private let waiting: Mutex<[(address: SocketAddress, descriptor: Int32)]>
@@ -29,6 +29,27 @@ public final class InheritedSockets: Sendable {
             }
         }
         waiting = Mutex(found)
+    }
+
+    /// Sockets of an earlier process, by the addresses that its configuration gave them: with port 0 the kernel's choice goes on.
+    public init(handed: [HandedSocket]) {
+        waiting = Mutex(
+            handed.compactMap { socket in
+                SocketAddress(parsing: socket.address).map { ($0, socket.descriptor) }
+            })
+    }
+
+    /// Closes what nobody took: the process that had it before is then the last that can serve who waits there.
+    public func closeRest() {
+        waiting.withLock { waiting in
+            for socket in waiting { Glibc.close(socket.descriptor) }
+            waiting = []
+        }
+    }
+
+    /// What nobody took, for the next process.
+    var rest: [HandedSocket] {
+        waiting.withLock { $0.map { HandedSocket(address: "\($0.address)", descriptor: $0.descriptor) } }
     }
 
     /// Programs that we start must not take the sockets for theirs.

@@ -286,6 +286,10 @@ extension Keeper {
         for action in actions {
             switch action {
             case .dispatch(let ticket):
+                guard handOver.mayGrant else {
+                    refuseWhileHandingOver(ticket, token)
+                    continue
+                }
                 guard let line = token.line else {
                     if token.isLoading {
                         // By then it may be known that this very secret was refused before.

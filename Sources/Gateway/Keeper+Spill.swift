@@ -23,6 +23,8 @@ extension Keeper {
 
     /// Looks the token up and calls `work` when it is there again, or known to be lost; with a fault where neither can be said.
     func recall(_ token: KeptToken, then work: @escaping Recalled) {
+        // What stands there is another process's to say now; nothing is given up for it.
+        guard handOver.mayGrant else { return work(self, Self.upgrading) }
         guard token.recall == nil else {
             token.recall?.waiting.append(work)
             return

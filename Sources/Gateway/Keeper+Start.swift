@@ -68,7 +68,7 @@ extension Keeper {
     /// Probes until the upstream has challenged once, so that the route knows its realm before anybody asks.
     private func learn(_ route: KeptRoute, from path: String, _ identity: KeptIdentity) async {
         // A reload may have taken the route away, before and while it was probed.
-        guard routesByNumber[route.number] === route else { return }
+        guard handOver.mayGrant, routesByNumber[route.number] === route else { return }
         do throws(Handshakes.GrantFailure) {
             guard let challenge = try await probe(path, on: route, identity),
                 routesByNumber[route.number] === route

@@ -57,6 +57,8 @@ actor Keeper: KeeperInbox {
     var restoredTokens = 0
     var lastRecall: UInt64 = 0
 
+    var handOver = KeeperHandOver()
+
     private var loops: [LoopBound<DataLoop>] = []
     private var outbox: [[KeeperOrder]] = []
     private var flushPending = false
@@ -111,6 +113,7 @@ actor Keeper: KeeperInbox {
         case .accepted(let slot, let generation): accepted(slot, generation)
         }
         flushOrders()
+        checkQuiet()
     }
 
     var now: UInt64 { executor.loop.kernel.now() }
@@ -126,7 +129,14 @@ actor Keeper: KeeperInbox {
     /// Runs work of the keeper that waits for something, on the keeper's loop from its first step to its last.
     @discardableResult
     func start(_ work: @escaping @Sendable (isolated Keeper) async -> Void) -> Task<Void, Never> {
-        Task(executorPreference: executor) { await work(self) }
+        handOver.works += 1
+        return Task(executorPreference: executor) { await self.run(work) }
+    }
+
+    private func run(_ work: @escaping @Sendable (isolated Keeper) async -> Void) async {
+        await work(self)
+        handOver.works -= 1
+        checkQuiet()
     }
 
     // MARK: - Mail out
@@ -247,6 +257,7 @@ actor Keeper: KeeperInbox {
         }
         // The machine waits as it does for an issuer; who must act is the operator.
         if fault.kind == .issuerUnavailable, let secret = token.secretFault { fault.kind = secret }
+        if !handOver.mayGrant, failure == .notPermitted(retryAfter: .seconds(1)) { return Self.upgrading }
         return fault
     }
 
@@ -278,6 +289,7 @@ actor Keeper: KeeperInbox {
             policy: identity.policy.access, standing: identity.standing,
             seed: seed ^ UInt64(slot.index) &* 0x9E37_79B9_7F4A_7C15)
         let token = KeptToken(key: key, slot: slot, identity: identity, machine: machine, wanted: wanted)
+        if !handOver.mayGrant { _ = token.machine.suspended(at: now) }
         if identity.policy.kind == .basic { token.probation = BasicProbation() }
         token.mayBeStored = store != nil && identity.policy.access.persist
         tokens[key] = token

@@ -26,7 +26,11 @@ public struct SystemdNotice: Sendable {
 
     // MARK: - What there is to say
 
-    public func ready(_ status: String) { send("READY=1\nSTATUS=\(Self.line(status))\nMAINPID=\(getpid())") }
+    /// - Parameter process: the one that serves from now on. With `NotifyAccess=main` only the main process is listened to, so the old one
+    ///   says who is the next.
+    public func ready(_ status: String, process: Int32? = nil) {
+        send("READY=1\nSTATUS=\(Self.line(status))\nMAINPID=\(process ?? getpid())")
+    }
 
     /// Followed by `ready`. The moment lets systemd tell this reload from an earlier one.
     public func reloading() {

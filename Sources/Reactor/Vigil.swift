@@ -11,6 +11,8 @@ public final class Vigil: Sendable {
         case signal(Int32)
         /// Somebody called `wake`.
         case woken
+        /// A descriptor that is attended to can be read, or its other end is closed.
+        case readable
         /// Something in a watched folder changed.
         case changed
         case timePassed
@@ -19,6 +21,7 @@ public final class Vigil: Sendable {
     private let signals: Int32
     private let bell: Int32
     private let folders: Mutex<Int32>
+    private let attended = Mutex<[Int32]>([])
 
     private static let folderLimit = 64
 
@@ -52,39 +55,42 @@ public final class Vigil: Sendable {
         }
     }
 
+    /// Waits for this descriptor too, until `leave`. It stays the caller's.
+    public func attend(_ descriptor: Int32) { attended.withLock { $0.append(descriptor) } }
+
+    public func leave(_ descriptor: Int32) { attended.withLock { $0.removeAll { $0 == descriptor } } }
+
     /// The waiting thread returns with `.woken`, now or with its next wait.
     public func wake() {
         var one: UInt64 = 1
         _ = Glibc.write(bell, &one, 8)
     }
 
-    /// Waits for the first of all this; signals come before calls, calls before files.
+    /// Waits for the first of all this; signals come before calls, calls before descriptors, these before files.
     /// - Parameter deadline: nanoseconds of `CLOCK_BOOTTIME`; nil: none.
     public func wait(until deadline: UInt64? = nil) -> Event {
         while true {
-            var watched = (
-                pollfd(fd: signals, events: Int16(POLLIN), revents: 0),
-                pollfd(fd: bell, events: Int16(POLLIN), revents: 0),
-                pollfd(fd: folders.withLock { $0 }, events: Int16(POLLIN), revents: 0)
-            )
+            let others = attended.withLock { $0 }
+            var watched = ([signals, bell, folders.withLock { $0 }] + others).map {
+                pollfd(fd: $0, events: Int16(POLLIN), revents: 0)
+            }
             let now = cardea_boottime()
             if let deadline, now >= deadline { return .timePassed }
             let patience = deadline.map { Int32(clamping: ($0 - now + 999_999) / 1_000_000) } ?? -1
-            withUnsafeMutablePointer(to: &watched) { tuple in
-                _ = tuple.withMemoryRebound(to: pollfd.self, capacity: 3) { poll($0, 3, patience) }
-            }
-            if watched.0.revents != 0 {
+            _ = poll(&watched, nfds_t(watched.count), patience)
+            if watched[0].revents != 0 {
                 let signal = cardea_next_signal(signals)
                 if signal != 0 { return .signal(signal) }
             }
-            if watched.1.revents != 0 {
+            if watched[1].revents != 0 {
                 var count: UInt64 = 0
                 if Glibc.read(bell, &count, 8) == 8 { return .woken }
             }
-            if watched.2.revents != 0 {
+            if watched[3...].contains(where: { $0.revents != 0 }) { return .readable }
+            if watched[2].revents != 0 {
                 // What exactly changed is found out by looking at the files.
                 var drain = [UInt8](repeating: 0, count: 4096)
-                while Glibc.read(watched.2.fd, &drain, drain.count) > 0 {}
+                while Glibc.read(watched[2].fd, &drain, drain.count) > 0 {}
                 return .changed
             }
         }

@@ -8,6 +8,8 @@ struct Operation: Sendable {
         case fetch(kind: UInt8, key: [UInt8], @Sendable (Result<StoredRow?, StoreFault>) -> Void)
         case job(StoreJob, @Sendable (Result<StoreReport, StoreFault>) -> Void)
         case flush
+        /// As `close`, but the thread stays and may be told to open again.
+        case release
         case close
     }
 
@@ -36,7 +38,7 @@ final class OperationQueue: @unchecked Sendable {
         defer { monitor.unlock() }
         if closed { return .closed }
         switch operation.work {
-        case .open: break
+        case .open, .release: break
         case .close: closed = true
         default: if waiting.count >= limit { return .full }
         }

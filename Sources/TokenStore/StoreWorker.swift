@@ -67,7 +67,7 @@ final class StoreWorker: @unchecked Sendable {
                 commits = []
                 if case .close = operation.work {
                     endJob(StoreFault(.closed, "the store was closed"))
-                    close()
+                    close(StoreFault(.closed, "the store was closed"))
                     operation.completion(.success(()))
                     return
                 }
@@ -94,6 +94,12 @@ extension StoreWorker {
             if self.job != nil { return completion(.failure(StoreFault(.busy, "another job is under way"))) }
             if let refusal = refusal() { return completion(.failure(refusal)) }
             self.job = JobState(job, completion)
+        case .release:
+            endJob(StoreFault(.notOwner, "the store was handed over"))
+            close(StoreFault(.notOwner, "the store was handed over"))
+            // Whoever had it meanwhile may have written: the next opening's rows are news.
+            loaded = false
+            operation.completion(.success(()))
         case .commit, .close:
             break
         }
@@ -356,9 +362,9 @@ extension StoreWorker {
         return target
     }
 
-    private func close() {
+    private func close(_ refusal: StoreFault) {
         if case .owner(let table) = state { table.checkpoint() }
-        state = .barred(StoreFault(.closed, "the store was closed"))
+        state = .barred(refusal)
         // Last: the next owner must find the log already in the database, and nobody writing.
         lock = nil
         shared.withLock {

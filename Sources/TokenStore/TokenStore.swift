@@ -153,6 +153,14 @@ extension TokenStore {
         return refusal == .closed || reply.wait(milliseconds: options.closeTimeout) != nil
     }
 
+    /// Writes what is queued, closes the file and gives up the lock, for another process to take. Until `open` is called again everything
+    /// is refused; what that opening reads, `restore` gives anew.
+    /// - Parameter completion: runs once, on the store's thread, when another may open; at once where nothing was opened.
+    public func release(completion: @escaping @Sendable () -> Void) {
+        guard started.withLock({ $0 }) else { return completion() }
+        if worker.queue.append(Operation(work: .release, completion: { _ in completion() })) != nil { completion() }
+    }
+
     public var condition: StoreCondition {
         var condition = worker.shared.withLock { $0.condition }
         condition.queued = worker.queue.count

@@ -27,6 +27,7 @@ extension AccessTokenMachine {
         guard held?.grant.generation == generation else { return settle([], at: now) }
         // A loop asks once a generation: a wish that meets a pause is kept for its end.
         pause?.isWanted = true
+        if isSuspended { missedRenewal = true }
         guard mayRenew(at: now) else { return settle([], at: now) }
         return settle(start(.refreshAhead, at: now), at: now)
     }
@@ -180,6 +181,23 @@ extension AccessTokenMachine {
     public mutating func secretChanged(to version: UInt64, at now: Instant) -> [Action] {
         standing.secretVersion = version
         return settle(clearRefusals(at: now), at: now)
+    }
+
+    /// No flight starts from now on, whatever asks; one that is under way ends as it would. What is held is served.
+    public mutating func suspended(at now: Instant) -> [Action] {
+        isSuspended = true
+        return settle([], at: now)
+    }
+
+    /// Flights may start again. What was due meanwhile is taken up.
+    public mutating func resumed(at now: Instant) -> [Action] {
+        guard isSuspended else { return settle([], at: now) }
+        isSuspended = false
+        defer { missedRenewal = false }
+        guard missedRenewal, mayRenew(at: now), held.map({ $0.grant.lifetime.refreshAt <= now }) ?? false else {
+            return settle([], at: now)
+        }
+        return settle(start(.refreshAhead, at: now), at: now)
     }
 
     /// A changed `token:` or `network:` setting lifts quarantine and negative; it purges nothing.

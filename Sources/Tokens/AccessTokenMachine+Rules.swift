@@ -32,6 +32,7 @@ extension AccessTokenMachine {
         if policy.connectivity == .offline || !policy.canRegrant {
             return .failed(.notPermitted(retryAfter: nil), retryAfter: nil)
         }
+        if isSuspended { return .failed(.notPermitted(retryAfter: .seconds(1)), retryAfter: .seconds(1)) }
         guard let pause, now < pause.until else { return nil }
         self.pause?.isWanted = true
         return .failed(pause.failure, retryAfter: pause.until - now)
@@ -39,7 +40,7 @@ extension AccessTokenMachine {
 
     /// As `refusal`, without counting as a caller's wish.
     func mayGrant(at now: Instant) -> Bool {
-        !isBusy && blocked == nil && policy.connectivity != .offline && policy.canRegrant
+        !isBusy && !isSuspended && blocked == nil && policy.connectivity != .offline && policy.canRegrant
             && (pause.map { $0.until <= now } ?? true)
     }
 
@@ -55,7 +56,9 @@ extension AccessTokenMachine {
 
     /// When the keeper acts by itself.
     var nextAttempt: Instant? {
-        guard !isBusy, blocked == nil, policy.connectivity != .offline, policy.canRegrant, !policy.needsChallenge else {
+        guard !isBusy, !isSuspended, blocked == nil, policy.connectivity != .offline, policy.canRegrant,
+            !policy.needsChallenge
+        else {
             return nil
         }
         if let pause { return pause.isWanted || policy.renewsByTimer ? pause.until : nil }

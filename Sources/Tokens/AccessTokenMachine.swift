@@ -22,6 +22,10 @@ public struct AccessTokenMachine: Sendable {
     var backoff: Backoff
     var lastFlight: UInt64 = 0
     var timer: Instant?
+    /// Another process of ours grants, as while the store is handed over in an upgrade.
+    var isSuspended = false
+    /// A renewal was asked for meanwhile: a loop asks once a generation.
+    var missedRenewal = false
     /// Outcomes of epochs before it came out of a logout: their refresh tokens are revoked, not kept.
     var logoutEpoch: UInt64 = 0
 

@@ -29,6 +29,9 @@ public struct BasicProbation: Sendable {
 
     public init() {}
 
+    /// The secret is on its one try.
+    public var isTrying: Bool { scout != nil }
+
     /// Whether a success tells anything new.
     public var wantsSuccesses: Bool { state == .unproven || !refusedPaths.isEmpty }
 

@@ -12,6 +12,7 @@ struct Run: ParsableCommand {
         discussion: """
             SIGTERM: not ready at once, still accepting for shutdown.linger, then finishing what runs for at most shutdown.timeout.
             SIGHUP or a changed file: reloads; no request is dropped, and a configuration that is not good changes nothing.
+            SIGUSR2: upgrades in place: the program at the same path takes over sockets and store; if it fails, this process goes on.
             -- COMMAND: starts it when ready, passes SIGTERM, SIGINT, SIGQUIT, SIGUSR1 and SIGWINCH on, and ends with its status.
             Under systemd: sockets by activation, readiness, reloads, end and watchdog by notification.
             """
@@ -23,6 +24,16 @@ struct Run: ParsableCommand {
     var command: [String] = []
 
     func run() throws {
+        // First of all: the launcher keeps what there is now, which is no secret, no thread and no sandbox.
+        let succession = Succession()
+        let launcher = Service.obstacle(command) == nil ? Launcher() : nil
+        do { try run(succession, launcher) } catch {
+            succession?.fail("its configuration is not good; standard error says where")
+            throw error
+        }
+    }
+
+    private func run(_ succession: Succession?, _ launcher: Launcher?) throws {
         var warnings: [Diagnostic] = []
         let loaded = try ConfigurationAccess.loadedWithFiles(common.config) { warnings.append($0) }
         let configuration = loaded.configuration
@@ -30,7 +41,9 @@ struct Run: ParsableCommand {
         let refusals = Hardening.apply()
         let vigil = try Vigil(signals: Service.signals)
         let systemd = SystemdNotice(environment: ConfigurationAccess.environment)
-        let inherited = InheritedSockets(environment: ConfigurationAccess.environment)
+        let inherited =
+            succession.map { InheritedSockets(handed: $0.sockets) }
+            ?? InheritedSockets(environment: ConfigurationAccess.environment)
         // Whatever we start is not meant by these.
         SystemdNotice.forget()
         InheritedSockets.forget()
@@ -47,15 +60,21 @@ struct Run: ParsableCommand {
         let gateway: Gateway
         do {
             gateway = try Gateway(
-                configuration, environment: ConfigurationAccess.environment, log: log, inherited: inherited)
+                configuration, environment: ConfigurationAccess.environment, log: log, inherited: inherited,
+                beforeStore: { succession?.awaitStore() })
             let site = AdminSite(
                 gateway: gateway, version: Cardea.version, configurationPath: common.config ?? "",
                 token: adminToken(configuration),
                 logDropped: { log.dropped })
             try openAdmin(gateway, configuration, site, events)
-            try gateway.start()
+            // Before the old process closes its own: whoever waits there is then its to serve.
+            if succession != nil { inherited.closeRest() }
+            try gateway.prepare()
+            succession?.takeOver(gateway)
+            try gateway.serve()
         } catch {
             log.stop()
+            succession?.fail("\(error)")
             ConfigurationAccess.complain("cardea: \(error)")
             throw ExitCode(ExitStatus.configuration)
         }
@@ -65,7 +84,7 @@ struct Run: ParsableCommand {
         }
         var service = Service(
             gateway: gateway, vigil: vigil, argument: common.config, loaded: loaded, command: command, systemd: systemd,
-            sandbox: sandbox)
+            sandbox: sandbox, launcher: launcher)
         service.serve()
         service.end()
         gateway.close()

@@ -2,7 +2,6 @@ import Configuration
 import Gateway
 import Glibc
 import Reactor
-import Synchronization
 import Telemetry
 
 /// The main thread of `cardea run`, once the gateway serves: it waits for signals and changed files, reloads, looks after the program that
@@ -23,6 +22,9 @@ struct Service {
     private var isReady = false
     private let systemd: SystemdNotice?
     private let sandbox: Sandbox?
+    private var upgrade: Upgrade
+    /// A reload was asked for while an upgrade was under way.
+    private var isReloadOwed = false
     private var nextSign: UInt64?
     /// The end was asked for, and the program has until then.
     private var childDeadline: UInt64?
@@ -34,12 +36,15 @@ struct Service {
     /// Nanoseconds for which changes may gather: writing or swapping a file is several events.
     private static let gathering: UInt64 = 100_000_000
 
-    static let signals = [SIGTERM, SIGINT, SIGHUP, SIGCHLD] + ChildProcess.forwarded
+    static let signals = [SIGTERM, SIGINT, SIGHUP, SIGCHLD, SIGUSR2] + ChildProcess.forwarded
 
     init(
         gateway: Gateway, vigil: Vigil, argument: String?, loaded: LoadedConfiguration, command: [String],
-        systemd: SystemdNotice?, sandbox: Sandbox?
+        systemd: SystemdNotice?, sandbox: Sandbox?, launcher: Launcher?
     ) {
+        upgrade = Upgrade(
+            gateway: gateway, vigil: vigil, launcher: launcher, obstacle: Self.obstacle(command) ?? "no launcher",
+            patience: UInt64(max(0, loaded.configuration.shutdown.takeover.wholeNanoseconds)))
         self.sandbox = sandbox
         self.command = command
         self.systemd = systemd
@@ -54,6 +59,14 @@ struct Service {
 
     private var events: EventLog { gateway.events }
 
+    /// Why this process cannot be upgraded in place; nil when it can.
+    static func obstacle(_ command: [String]) -> String? {
+        if !command.isEmpty { return "the program behind -- belongs to this process; start both anew" }
+        // What it leaves behind is killed with it.
+        if getpid() == 1 { return "the first process of a container ends with it; replace the container" }
+        return nil
+    }
+
     // MARK: - Serving
 
     /// Until a signal says that the end has come.
@@ -61,19 +74,22 @@ struct Service {
         while true {
             switch vigil.wait(until: nextMoment) {
             case .signal(SIGHUP): reload()
+            case .signal(SIGUSR2): upgrade.ask()
             case .signal(SIGCHLD): if reap() { return }
             case .signal(let signal) where ChildProcess.forwarded.contains(signal): child?.send(signal)
             case .signal(let signal): if mayEnd(after: signal) { return }
             case .changed: changedAt = changedAt ?? Vigil.now
             case .timePassed: if timePassed() { return }
-            case .woken: break
+            case .woken, .readable: upgrade.look()
             }
+            if upgrade.successor != nil { return }
+            if isReloadOwed, !upgrade.isBusy { reload() }
         }
     }
 
     private var nextMoment: UInt64? {
         [
-            changedAt.map { $0 + Self.gathering }, nextSign, childDeadline,
+            changedAt.map { $0 + Self.gathering }, nextSign, childDeadline, upgrade.deadline,
             isReady || (systemd == nil && command.isEmpty) ? nil : Vigil.now + Self.impatience,
         ].compactMap { $0 }.min()
     }
@@ -81,6 +97,7 @@ struct Service {
     /// - Returns: whether the program had its time.
     private mutating func timePassed() -> Bool {
         let now = Vigil.now
+        upgrade.timePassed(now)
         if let changedAt, now >= changedAt + Self.gathering {
             self.changedAt = nil
             if files.now != files { reload() }
@@ -149,6 +166,9 @@ struct Service {
     // MARK: - Reload
 
     private mutating func reload() {
+        // The new process has the sockets of the configuration of now, and reads the file by itself.
+        isReloadOwed = upgrade.isBusy
+        guard !isReloadOwed else { return }
         systemd?.reloading()
         // Also after a refusal: the service goes on as it was.
         defer { if isReady { systemd?.ready("serving \(gateway.addresses.joined(separator: ", "))") } }
@@ -167,6 +187,7 @@ struct Service {
             }
             let done = try apply(loaded.configuration)
             configuration = loaded.configuration
+            upgrade.patience = UInt64(max(0, configuration.shutdown.takeover.wholeNanoseconds))
             events.level = LogLevel(configuration.log.level)
             if !done.needsRestart.isEmpty {
                 events.warn(
@@ -202,19 +223,31 @@ struct Service {
     // MARK: - The end
 
     /// Not ready at once and still accepting, then draining, each for its time. A second signal means now.
-    func end() {
+    mutating func end() {
         let shutdown = configuration.shutdown
-        systemd?.stopping()
-        gateway.linger()
         let start = Vigil.now
-        // With a program, nobody is left who would come here from elsewhere.
-        if command.isEmpty, isToldAgain(until: start + UInt64(max(0, shutdown.linger.wholeNanoseconds))) { return }
-        let flag = Flag()
-        gateway.drain { [vigil] in
+        let timeout = UInt64(max(0, shutdown.timeout.wholeNanoseconds))
+        upgrade.ending()
+        if let successor = upgrade.successor {
+            // It is the service from here on: nothing of this end is the service manager's to hear.
+            systemd?.ready("serving \(gateway.addresses.joined(separator: ", "))", process: successor)
+            events.info("upgrade done", [LogField("process", .count(Int64(successor)))])
+            gateway.linger()
+        } else {
+            systemd?.stopping()
+            gateway.linger()
+            // With a program, nobody is left who would come here from elsewhere.
+            if command.isEmpty, isToldAgain(until: start + UInt64(max(0, shutdown.linger.wholeNanoseconds))) { return }
+        }
+        let flag = Latch()
+        // Nobody waits for the end of an old process, and an idle caller that does not retry must not lose its next request: it has all
+        // the time there is. The last moment is for those that use it up.
+        let farewell = upgrade.successor == nil ? nil : timeout - min(timeout / 10, 1_000_000_000)
+        gateway.drain(farewell: farewell) { [vigil] in
             flag.set()
             vigil.wake()
         }
-        _ = isToldAgain(until: start + UInt64(max(0, shutdown.timeout.wholeNanoseconds))) { flag.isSet }
+        _ = isToldAgain(until: start + timeout) { flag.isSet }
     }
 
     private func isToldAgain(until deadline: UInt64, orUntil isDone: () -> Bool = { false }) -> Bool {
@@ -222,19 +255,12 @@ struct Service {
             switch vigil.wait(until: deadline) {
             case .timePassed: return false
             // Log rotation sends it too; and a program that was told to end does.
-            case .signal(SIGHUP), .signal(SIGCHLD): break
+            case .signal(SIGHUP), .signal(SIGCHLD), .signal(SIGUSR2): break
             case .signal(let signal) where ChildProcess.forwarded.contains(signal): break
             case .signal: return true
-            case .changed, .woken: break
+            case .changed, .woken, .readable: break
             }
         }
         return false
     }
-}
-
-/// Set on one thread, seen by another.
-private final class Flag: Sendable {
-    private let value = Atomic<Bool>(false)
-    func set() { value.store(true, ordering: .releasing) }
-    var isSet: Bool { value.load(ordering: .acquiring) }
 }

@@ -182,7 +182,7 @@ import Testing
     @Test func acceptsWhatItCan() throws {
         let scene = try Scene(Plans.open())
         let listener = scene.kernel.listen()
-        #expect(scene.data.listen(scene.plan.listeners[0], descriptor: listener, isShared: false))
+        #expect(scene.data.listen(scene.plan.listeners[0], descriptors: [listener], isShared: false))
         scene.kernel.failAccepts(listener, [EINTR, ECONNABORTED, 0, EMFILE])
         let first = try #require(scene.kernel.call(listener))
         let second = try #require(scene.kernel.call(listener))
@@ -205,7 +205,7 @@ import Testing
     @Test func aFloodOfCallersIsAcceptedInBatches() throws {
         let scene = try Scene(Plans.open())
         let listener = scene.kernel.listen()
-        #expect(scene.data.listen(scene.plan.listeners[0], descriptor: listener, isShared: false))
+        #expect(scene.data.listen(scene.plan.listeners[0], descriptors: [listener], isShared: false))
         let callers = (0..<600).compactMap { _ in scene.kernel.call(listener) }
         scene.loop.turnOnce()
         #expect((256...512).contains(scene.data.callers.count))

@@ -1,0 +1,84 @@
+internal import Handshakes
+internal import HotCache
+internal import Telemetry
+internal import TokenStore
+internal import Tokens
+
+/// How far the keeper is with giving its part to another process.
+struct KeeperHandOver {
+    /// False while another process grants: no flight starts, no secret is tried, nothing is looked up in the store.
+    var mayGrant = true
+    /// Tasks that have begun and not ended: flights, readings of secrets, marks on their way to the disk.
+    var works = 0
+    /// Whom to tell when none is left.
+    var whenQuiet: (@Sendable () -> Void)?
+    /// What the store's state was before it was given away.
+    var stateBefore: Keeper.StoreState?
+}
+
+/// An upgrade, as the keeper of the old process lives through it. Two processes that grant at a time would send a password twice and use a
+/// refresh token twice; so this one stops, ends what it has begun, gives the store away, and goes on only when the other one is dead.
+extension Keeper {
+    static let upgrading = Fault(.upgrading, retryAfter: 1)
+
+    /// What is held is served, what is under way ends; whatever needs a grant or the store is told to come again.
+    /// - Parameter completion: called once on the keeper's loop, when the last outcome is on its way to the disk. Not called after
+    ///   `grantAgain`.
+    func stopGranting(_ completion: @escaping @Sendable () -> Void) {
+        handOver.mayGrant = false
+        handOver.whenQuiet = completion
+        for token in tokens.values { apply(token.machine.suspended(at: now), to: token) }
+        flushOrders()
+        checkQuiet()
+    }
+
+    /// After anything that may have ended something.
+    func checkQuiet() {
+        guard handOver.works == 0, let completion = handOver.whenQuiet else { return }
+        // The one try of a secret is with a loop: its outcome decides over a mark.
+        guard !tokens.values.contains(where: { $0.probation?.isTrying == true }) else { return }
+        handOver.whenQuiet = nil
+        if store != nil {
+            handOver.stateBefore = storeState
+            // As where another process owns it from the start: no step that only its owner may make.
+            storeState = .locked("handed over to another process")
+        }
+        completion()
+    }
+
+    /// The other process is dead. What it has written is younger than what is here.
+    func grantAgain(_ rows: [StoredRow], _ state: StoreState?) {
+        handOver.mayGrant = true
+        handOver.whenQuiet = nil
+        if handOver.stateBefore != nil, let state { storeState = state }
+        handOver.stateBefore = nil
+        for row in rows {
+            switch row.kind {
+            case RowKind.attempt: attempts.restore(row.value)
+            case RowKind.durable:
+                guard let key = try? KeyCodec.durableKey(row.key) else { continue }
+                durables[key] = nil
+                restoreDurable(row)
+            case RowKind.session:
+                guard let key = try? KeyCodec.sessionKey(row.key) else { continue }
+                sessions[key] = nil
+                restoreSession(row)
+            default: break
+            }
+        }
+        for token in tokens.values {
+            if store != nil, token.identity.policy.access.persist, token.machine.heldGrant == nil {
+                token.mayBeStored = true
+            }
+            apply(token.machine.resumed(at: now), to: token)
+        }
+        warmUp([], routes)
+        flushOrders()
+    }
+
+    /// A secret that has not succeeded yet is the other process's to try.
+    func refuseWhileHandingOver(_ ticket: BasicProbation.Ticket, _ token: KeptToken) {
+        answer(Ticket(loop: ticket.loop, number: ticket.number), .fault(Self.upgrading))
+        perform(token.probation?.left(ticket) ?? [], on: token)
+    }
+}

@@ -1,0 +1,132 @@
+/// An upgrade in place, as the old process decides over it: whose the store is, when the new process may serve, and what becomes of one
+/// that fails. Events in, actions out; it knows neither processes nor clocks.
+///
+///     asked ── starting ── quieting ── away ── over
+///                  └──────────┴─────────┴── failing ── (as before)
+///
+/// Up to `away` the old process is the one that accepts callers; from `serve` on it is the new one. There is no moment with two, and none
+/// in which a failure of the new one costs a caller more than a 503 for a token that nobody holds.
+public struct UpgradeMachine: Sendable {
+    public enum State: Equatable, Sendable {
+        case none
+        /// The new process reads its configuration and takes up the sockets.
+        case starting
+        /// It asked for the store; flights end here.
+        case quieting
+        /// The store is with it.
+        case away
+        /// It has to be dead before anything is taken back.
+        case failing(String, gaveStore: Bool)
+        /// It serves.
+        case over
+    }
+
+    public enum Event: Equatable, Sendable {
+        /// The operator's signal.
+        case asked
+        case cannotStart(String)
+        case storeWanted
+        case storeReleased
+        /// It could serve now, on these addresses.
+        case prepared([String])
+        /// What the new process says of its failure.
+        case failed(String)
+        /// It closed its end of the channel.
+        case hungUp
+        /// It is dead, with these words on how.
+        case ended(String)
+        case launcherGone
+        case timePassed
+        /// This process is to end.
+        case ending
+    }
+
+    public enum Action: Equatable, Sendable {
+        case refuse(String)
+        case launch
+        case releaseStore
+        case giveStore
+        /// Leave these addresses, then let it serve.
+        case serve([String])
+        case kill
+        /// Open the store and grant again.
+        case takeBack
+        case report(String)
+        /// A time after which nothing more is waited for: the whole of it, or the end of a process that was killed.
+        case wait(Wait)
+        case stopWaiting
+    }
+
+    public enum Wait: Equatable, Sendable { case untilReady, untilDead }
+
+    public private(set) var state = State.none
+    /// What the new process said before it ended.
+    private var lastWords: String?
+
+    public init() {}
+
+    /// One is under way: the configuration must stay as it was handed over.
+    public var isBusy: Bool { state != .none }
+
+    public mutating func on(_ event: Event) -> [Action] {
+        switch (state, event) {
+        case (.none, .asked):
+            state = .starting
+            lastWords = nil
+            return [.launch, .wait(.untilReady)]
+        case (_, .asked): return [.refuse("an upgrade is under way")]
+        case (.none, _), (.over, _): return []
+        case (.failing(let reason, let gaveStore), .ended), (.failing(let reason, let gaveStore), .timePassed):
+            return end(reason, gaveStore)
+        // Whoever started it is dead: its hanging up has to do.
+        case (.failing(let reason, let gaveStore), .hungUp) where isOrphan: return end(reason, gaveStore)
+        case (.failing, .ending): return leave()
+        case (.failing, .launcherGone):
+            isOrphan = true
+            return []
+        case (.failing, _): return []
+        case (_, .cannotStart(let reason)): return end(reason, gaveStore)
+        case (.starting, .storeWanted):
+            state = .quieting
+            return [.releaseStore]
+        case (.quieting, .storeReleased):
+            state = .away
+            return [.giveStore]
+        case (.away, .prepared(let addresses)):
+            state = .over
+            return [.stopWaiting, .serve(addresses)]
+        case (_, .failed(let reason)):
+            lastWords = reason
+            return []
+        case (_, .ended(let how)): return end(lastWords ?? how, gaveStore)
+        // Its end is seen by its parent, which says how.
+        case (_, .hungUp): return fail(lastWords ?? "the new process hung up")
+        case (_, .launcherGone):
+            isOrphan = true
+            return fail("the launcher was killed")
+        case (_, .timePassed): return fail("the new process was not ready in time")
+        case (_, .ending): return leave()
+        case (_, .storeWanted), (_, .storeReleased), (_, .prepared): return []
+        }
+    }
+
+    private var isOrphan = false
+
+    private var gaveStore: Bool { state == .quieting || state == .away }
+
+    private mutating func fail(_ reason: String) -> [Action] {
+        state = .failing(reason, gaveStore: gaveStore)
+        return [.kill, .wait(.untilDead)]
+    }
+
+    private mutating func end(_ reason: String, _ gaveStore: Bool) -> [Action] {
+        state = .none
+        isOrphan = false
+        return [.stopWaiting] + (gaveStore ? [.takeBack] : []) + [.report(lastWords ?? reason)]
+    }
+
+    private mutating func leave() -> [Action] {
+        state = .none
+        return [.stopWaiting, .kill, .report("this process was told to end")]
+    }
+}
