@@ -11,6 +11,21 @@ int cardea_stream_socket(int family) {
     return socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 }
 
+int cardea_pipe(int *outlet, int *inlet, int capacity) {
+    int ends[2];
+    if (pipe2(ends, O_NONBLOCK | O_CLOEXEC) != 0) return -1;
+    *outlet = ends[0];
+    *inlet = ends[1];
+    int granted = fcntl(ends[1], F_SETPIPE_SZ, capacity);
+    // Beyond what a user may have it stays as it is: 16 pages, and 2 where he has very many.
+    return granted > 0 ? granted : 4096;
+}
+
+ssize_t cardea_splice(int from, int to, size_t count) {
+    // No SPLICE_F_MORE: whether more follows at once is the sender's affair, and what it has sent must not wait for it.
+    return splice(from, NULL, to, NULL, count, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+}
+
 long cardea_peer_user(int descriptor) {
     struct ucred credentials;
     socklen_t length = sizeof credentials;

@@ -45,6 +45,20 @@ enum BodyReader {
         }
     }
 
+    /// Bytes that may pass without being looked at, since nothing in them says where the body ends.
+    var opaque: UInt64 {
+        switch self {
+        case .length(let left): left
+        case .untilClose: .max
+        case .none, .chunked: 0
+        }
+    }
+
+    /// `count` bytes have passed without being looked at.
+    mutating func passed(_ count: Int) {
+        if case .length(let left) = self { self = .length(left - UInt64(count)) }
+    }
+
     /// The next piece of the body in `bytes`. Nothing consumed and not ended means that more bytes are needed.
     mutating func next(_ bytes: UnsafeRawBufferPointer) throws(ChunkFault) -> Step {
         switch self {

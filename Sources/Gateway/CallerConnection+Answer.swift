@@ -244,22 +244,57 @@ extension CallerConnection {
         } else {
             upstream.start = 0
             upstream.end = 0
+            if answerFraming != .chunked,
+                mayPass(from: upstream, left: answerBody.opaque, isAnnounced: answerFraming != .untilClose),
+                let goesOn = passAnswer(from: upstream)
+            {
+                return goesOn
+            }
         }
         switch upstream.fill() {
         case .bytes:
+            // As much as fits: where no length was announced, that is the sign that more follows.
+            if answerFraming == .untilClose { upstream.isFlowing = upstream.end == upstream.block?.count }
             expectProgress()
             return true
         case .notNow: return false
         case .ended:
-            if case .untilClose = answerBody, endAnswerBody(from: upstream) {
-                completeAnswer()
-            } else {
-                close()
-            }
+            answerEnded(by: upstream)
             return false
         case .truncated, .failed, .blockFull, .noBuffer:
             close()
             return false
+        }
+    }
+
+    /// Lets the kernel move the next piece.
+    /// - Returns: whether the body goes on now; nil when this piece has to be copied.
+    private func passAnswer(from upstream: UpstreamConnection) -> Bool? {
+        switch pass(from: upstream, atMost: answerBody.opaque) {
+        case .moved(let count):
+            answerBody.passed(count)
+            if answerBody.isComplete {
+                completeAnswer()
+                return false
+            }
+            expectProgress()
+            return true
+        case .notNow: return false
+        case .ended:
+            answerEnded(by: upstream)
+            return false
+        case .sourceFailed, .targetFailed:
+            close()
+            return false
+        case .unavailable: return nil
+        }
+    }
+
+    private func answerEnded(by upstream: UpstreamConnection) {
+        if case .untilClose = answerBody, endAnswerBody(from: upstream) {
+            completeAnswer()
+        } else {
+            close()
         }
     }
 

@@ -142,6 +142,12 @@ extension CallerConnection {
             if !retainsBody {
                 end = headLength
                 bodyAt = headLength
+                if upstream.mayPass(from: self, left: requestBody.opaque, isAnnounced: true),
+                    let goesOn = passRequestBody(to: upstream)
+                {
+                    if goesOn { continue }
+                    return
+                }
             }
             switch fill() {
             case .bytes: expectProgress()
@@ -155,6 +161,36 @@ extension CallerConnection {
                 // A body shorter than promised: the upstream must not take it for a whole one.
                 return fail(Fault(.incompleteBody))
             }
+        }
+    }
+
+    /// Lets the kernel move the next piece.
+    /// - Returns: whether the body goes on now; nil when this piece has to be copied.
+    private func passRequestBody(to upstream: UpstreamConnection) -> Bool? {
+        let passage = upstream.pass(from: self, atMost: requestBody.opaque)
+        switch passage {
+        case .moved(let count):
+            exchange.body = .lost
+            bodyBytes &+= UInt64(count)
+            requestBody.passed(count)
+            if requestBody.isComplete {
+                requestComplete = true
+                expectAnswer()
+            } else {
+                expectProgress()
+            }
+            return true
+        case .notNow:
+            expectProgress()
+            return false
+        case .ended, .sourceFailed:
+            fail(Fault(.incompleteBody))
+            return false
+        case .targetFailed:
+            exchange.body = .lost
+            upstream.abandonOutput()
+            return false
+        case .unavailable: return nil
         }
     }
 

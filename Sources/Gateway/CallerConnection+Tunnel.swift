@@ -64,8 +64,19 @@ extension CallerConnection {
             }
             if source.inputEnded { return true }
             (source.start, source.end) = (0, 0)
+            if target.mayPass(from: source, left: .max, isAnnounced: false) {
+                switch target.pass(from: source, atMost: .max) {
+                case .moved, .ended: continue
+                case .notNow: return true
+                case .sourceFailed, .targetFailed: return false
+                case .unavailable: break
+                }
+            }
             switch source.fill() {
-            case .bytes, .ended: continue
+            case .bytes:
+                // As much as fits: more is to be expected.
+                source.isFlowing = source.end == source.block?.count
+            case .ended: continue
             case .notNow:
                 source.releaseEmptyBlock()
                 return true

@@ -374,6 +374,7 @@ final class CallerConnection: Stream, HTTP2StreamUser {
         requestBody = .none
         bodyAt = 0
         requestComplete = false
+        isFlowing = false
         retainsBody = false
         method = .other
         answerBegun = false

@@ -78,7 +78,7 @@ final class DataLoop {
         viaMark = Array(plan.pseudonym.utf8)
         buffers = LoopBuffers(
             blocks: plan.limits.connections * 2 + 64, largeLimit: plan.limits.largeBytes,
-            scratchSize: plan.limits.headerSize * 2 + 16 * 1024)
+            scratchSize: plan.limits.headerSize * 2 + 16 * 1024, pipes: PipePool(kernel: loop.kernel))
         requestHead = RequestHead(maxFields: plan.limits.heads.fields)
         responseHead = ResponseHead(maxFields: plan.limits.heads.fields)
         groups = Array(repeating: nil, count: plan.upstreamRoom)

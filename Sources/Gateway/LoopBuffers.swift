@@ -20,11 +20,14 @@ final class LoopBuffers: BlockSource {
     let prefix: UnsafeMutableRawBufferPointer
     let suffix: UnsafeMutableRawBufferPointer
     let pool: BufferPool
+    /// For bodies that pass without being looked at; nil where none do.
+    let pipes: PipePool?
     private(set) var inputBytes = 0
     private(set) var outputBytes = 0
     private let largeLimit: Int
 
-    init(blocks: Int, largeLimit: Int, scratchSize: Int) {
+    init(blocks: Int, largeLimit: Int, scratchSize: Int, pipes: PipePool? = nil) {
+        self.pipes = pipes
         pool = BufferPool(blockSize: 16 * 1024, capacity: blocks)
         self.largeLimit = largeLimit
         scratch = .allocate(byteCount: scratchSize, alignment: 16)
@@ -79,6 +82,7 @@ final class LoopBuffers: BlockSource {
 
     /// Gives memory back that a burst has left, keeping what `connections` are likely to use.
     func trim(for connections: Int) {
+        pipes?.trim(keeping: connections)
         let kept = 64 + 2 * connections
         if pool.bytes / blockSize - pool.taken > 2 * kept { pool.trim(keeping: kept) }
     }

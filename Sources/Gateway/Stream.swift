@@ -36,6 +36,12 @@ class Stream: Watched, TLSWire {
     private var pendingStart = 0
     private var pendingEnd = 0
 
+    /// Behind it, bytes that lie in a pipe: only while they are on their way (`Stream+Splice.swift`).
+    final var pipe: PipePair?
+    final var pipeCount = 0
+    /// The kernel moved the last piece of the input, so it is worth trying again.
+    final var isFlowing = false
+
     /// The one deadline of this stream, in nanoseconds; zero for none. The wheel's timer may fire early: then it is set again.
     private final var deadline: UInt64 = 0
     private final var deadlineKind: UInt8 = 0
@@ -169,13 +175,13 @@ class Stream: Watched, TLSWire {
     final var hasPending: Bool { pendingCount > 0 }
     final var pendingCount: Int {
         if let lane { return lane.pendingCount }
-        return pendingEnd - pendingStart
+        return pendingEnd - pendingStart + pipeCount
     }
 
     /// More must not be written now. A session sends what its streams have at the end of a turn, so a stream of one collects a little.
     final var isCongested: Bool {
         if let lane { return lane.pendingCount >= Self.laneLimit }
-        return pendingEnd > pendingStart
+        return pendingEnd > pendingStart || pipeCount > 0
     }
 
     private static let laneLimit = 48 * 1024
@@ -192,6 +198,8 @@ class Stream: Watched, TLSWire {
             bytesOut &+= UInt64(total)
             return lane.write(first) && lane.write(second) && lane.write(third)
         }
+        // Nobody writes to a congested stream, and what was written now would overtake what lies in the pipe.
+        guard pipeCount == 0 else { return false }
         var taken = 0
         if pendingEnd == pendingStart, canWrite {
             taken = write(first, second, third, total: total)
@@ -290,7 +298,8 @@ class Stream: Watched, TLSWire {
     /// Writes what waits.
     /// - Returns: false when the connection is lost.
     final func flush() -> Bool {
-        guard let pending, hasPending, canWrite else { return true }
+        guard let pending else { return drainPipe() }
+        guard canWrite else { return true }
         let bytes = UnsafeRawBufferPointer(rebasing: pending[pendingStart..<pendingEnd])
         let taken: Int
         if let tls {
@@ -300,8 +309,9 @@ class Stream: Watched, TLSWire {
         }
         if taken < 0 { return false }
         pendingStart += taken
-        if !hasPending { dropPending() }
-        return true
+        guard pendingStart == pendingEnd else { return true }
+        dropPending()
+        return drainPipe()
     }
 
     /// The peer takes no more. What it said before, often why, can still be read; the read that finds nothing ends the connection.
@@ -309,6 +319,7 @@ class Stream: Watched, TLSWire {
         outputLost = true
         canRead = true
         dropPending()
+        dropPipe()
     }
 
     private func reserve(_ count: Int) -> Bool {
@@ -362,6 +373,13 @@ class Stream: Watched, TLSWire {
 
     final func expectNothing() { deadline = 0 }
 
+    /// Before the loop gives this stream another place: a timer points at the old one, and would be nobody's.
+    final func dropTimer() {
+        if let timer { loop.disarm(timer) }
+        timer = nil
+        deadline = 0
+    }
+
     final override func timerFired(_ kind: UInt8) {
         timer = nil
         guard deadline != 0 else { return }
@@ -382,9 +400,7 @@ class Stream: Watched, TLSWire {
     /// Gives `heir` the socket with everything that belongs to it: TLS state, received bytes, output that waits, and what is known of
     /// its readiness. `heir` is new on this loop; this stream is over, without deadline and without descriptor.
     final func handOver(to heir: Stream) {
-        if let timer { loop.disarm(timer) }
-        timer = nil
-        deadline = 0
+        dropTimer()
         heir.tls = tls
         tls?.wire = heir
         tls = nil
@@ -394,6 +410,8 @@ class Stream: Watched, TLSWire {
         (pending, pendingStart, pendingEnd) = (nil, 0, 0)
         (heir.inputEnded, heir.inputEndSeen, heir.outputLost) = (inputEnded, inputEndSeen, outputLost)
         (heir.canRead, heir.canWrite) = (canRead, canWrite)
+        (heir.pipe, heir.pipeCount) = (pipe, pipeCount)
+        (pipe, pipeCount) = (nil, 0)
         // What came before the protocol is none of its requests' account.
         heir.bytesIn = UInt64(heir.end - heir.start)
         loop.replace(self, by: heir)
@@ -413,14 +431,13 @@ class Stream: Watched, TLSWire {
         // A half-sent message must not look whole; what is complete stays as it is.
         lane?.cancel()
         lane = nil
-        if let timer { loop.disarm(timer) }
-        timer = nil
-        deadline = 0
+        dropTimer()
         if let block { buffers.give(block) }
         block = nil
         start = 0
         end = 0
         dropPending()
+        dropPipe()
         loop.close(self)
     }
 

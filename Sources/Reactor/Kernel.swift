@@ -39,6 +39,22 @@ open class Kernel {
         return count >= 0 ? count : Int(-errno)
     }
 
+    /// A non-blocking pipe, as large as `capacity` if the kernel allows that.
+    open func makePipe(capacity: Int) -> PipePair? {
+        systemCalls &+= 2
+        var ends: (Int32, Int32) = (-1, -1)
+        let granted = cardea_pipe(&ends.0, &ends.1, Int32(clamping: capacity))
+        return granted > 0 ? PipePair(outlet: ends.0, inlet: ends.1, capacity: Int(granted)) : nil
+    }
+
+    /// Moves at most `count` bytes from one descriptor to the other, of which one is a pipe, without waiting and without copying.
+    /// - Returns: 0 at the end of input.
+    open func splice(_ from: Int32, to target: Int32, count: Int) -> Int {
+        systemCalls &+= 1
+        let moved = cardea_splice(from, target, count)
+        return moved >= 0 ? moved : Int(-errno)
+    }
+
     /// A non-blocking stream socket.
     open func socket(family: Int32) -> Int32 {
         systemCalls &+= 1

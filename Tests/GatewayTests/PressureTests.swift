@@ -19,6 +19,7 @@ import Testing
 
     @Test func aSlowUpstreamSlowsItsCaller() throws {
         let scene = try Scene(Plans.open())
+        scene.kernel.pipesLeft = 0
         let body = Self.body(1 << 20)
         let caller = scene.call("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: \(body.utf8.count)\r\n\r\n")
         let upstream = try #require(scene.upstreams.first)
@@ -48,6 +49,7 @@ import Testing
 
     @Test func aSlowCallerSlowsItsUpstream() throws {
         let scene = try Scene(Plans.open())
+        scene.kernel.pipesLeft = 0
         let body = Self.body(1 << 20)
         let caller = scene.call(Wire.get())
         caller.window = 0

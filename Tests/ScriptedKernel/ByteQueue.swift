@@ -16,6 +16,14 @@ struct ByteQueue: ~Copyable {
         end += bytes.count
     }
 
+    /// Copies at most `target.count` bytes from the front, which stay.
+    func copy(into target: UnsafeMutableRawBufferPointer) -> Int {
+        let count = min(target.count, self.count)
+        UnsafeMutableRawBufferPointer(rebasing: target[..<count])
+            .copyMemory(from: UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(memory)[start..<start + count]))
+        return count
+    }
+
     /// Moves at most `target.count` bytes out.
     mutating func take(into target: UnsafeMutableRawBufferPointer) -> Int {
         let count = min(target.count, self.count)

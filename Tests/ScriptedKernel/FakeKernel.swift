@@ -29,12 +29,23 @@ public final class FakeKernel: Kernel {
     /// Errors for the next waits.
     public var waitErrors: [Int32] = []
 
+    /// Pipes that may yet be made, and how large they are at most.
+    public var pipesLeft = Int.max
+    public var pipeCapacity = 1 << 20
+    /// Errors for the next calls of `splice`; zero lets one through.
+    public var spliceErrors: [Int32] = []
+    /// Bytes that went into pipes so far.
+    public private(set) var spliced: UInt64 = 0
+
+    private var pipes: [FakePipe] = []
     private var sockets: [FakeSocket?] = []
     private var queue: [FakeSocket] = []
     private var listeners: [FakeSocket] = []
 
     private static let epoll: Int32 = 999
     private static let first: Int32 = 1000
+    /// Of pipes; the inlet's number is one more.
+    private static let firstPipe: Int32 = 1_000_000
 
     public override init() {
         super.init()
@@ -45,6 +56,8 @@ public final class FakeKernel: Kernel {
 
     /// Descriptors that are open.
     public var openDescriptors: Int { sockets.count { $0 != nil } }
+    /// Ends of pipes that are open.
+    public var openPipeEnds: Int { pipes.reduce(0) { $0 + ($1.outletIsOpen ? 1 : 0) + ($1.inletIsOpen ? 1 : 0) } }
     /// No edge waits to be reported.
     public var isQuiet: Bool { queue.isEmpty }
 
@@ -190,6 +203,61 @@ public final class FakeKernel: Kernel {
         return room
     }
 
+    // MARK: - Pipes
+
+    public override func makePipe(capacity: Int) -> PipePair? {
+        systemCalls &+= 2
+        guard pipesLeft > 0 else { return nil }
+        pipesLeft -= 1
+        let outlet = Self.firstPipe + Int32(pipes.count * 2)
+        pipes.append(FakePipe(capacity: min(capacity, pipeCapacity)))
+        return PipePair(outlet: outlet, inlet: outlet + 1, capacity: min(capacity, pipeCapacity))
+    }
+
+    private func pipe(_ descriptor: Int32) -> FakePipe? {
+        let index = Int(descriptor - Self.firstPipe) / 2
+        return descriptor >= Self.firstPipe && index < pipes.count ? pipes[index] : nil
+    }
+
+    private func closePipe(_ descriptor: Int32) {
+        guard let pipe = pipe(descriptor), isInlet(descriptor) ? pipe.inletIsOpen : pipe.outletIsOpen else {
+            return complain("close of pipe \(descriptor), which is not open")
+        }
+        if isInlet(descriptor) { pipe.inletIsOpen = false } else { pipe.outletIsOpen = false }
+    }
+
+    private func isInlet(_ descriptor: Int32) -> Bool { (descriptor - Self.firstPipe) % 2 == 1 }
+
+    /// From a socket into a pipe, or from a pipe into a socket, as `read` and `write` would.
+    public override func splice(_ from: Int32, to target: Int32, count: Int) -> Int {
+        if !spliceErrors.isEmpty {
+            let error = spliceErrors.removeFirst()
+            systemCalls &+= error == 0 ? 0 : 1
+            if error != 0 { return Int(-error) }
+        }
+        return withUnsafeTemporaryAllocation(byteCount: count, alignment: 16) { buffer in
+            if let pipe = pipe(target), pipe.inletIsOpen, isInlet(target) {
+                guard pipe.room > 0 else { return Int(-EAGAIN) }
+                let most = UnsafeMutableRawBufferPointer(rebasing: buffer[..<min(count, pipe.room)])
+                let got = read(from, into: most)
+                if got > 0 {
+                    pipe.bytes.append(UnsafeRawBufferPointer(rebasing: buffer[..<got]))
+                    spliced &+= UInt64(got)
+                }
+                return got
+            }
+            guard let pipe = pipe(from), pipe.outletIsOpen, !isInlet(from) else {
+                complain("splice between \(from) and \(target)")
+                return Int(-EINVAL)
+            }
+            guard !pipe.bytes.isEmpty else { return Int(-EAGAIN) }
+            let front = pipe.bytes.copy(into: buffer)
+            let put = write(target, UnsafeRawBufferPointer(rebasing: buffer[..<front]))
+            if put > 0 { pipe.bytes.drop(put) }
+            return put
+        }
+    }
+
     private func room(in socket: FakeSocket, for count: Int) -> Int {
         if !socket.writeErrors.isEmpty {
             let error = socket.writeErrors.removeFirst()
@@ -280,6 +348,7 @@ public final class FakeKernel: Kernel {
     public override func close(_ descriptor: Int32) {
         systemCalls &+= 1
         if descriptor == Self.epoll { return }
+        if descriptor >= Self.firstPipe { return closePipe(descriptor) }
         guard let socket = open(descriptor, "close") else { return }
         socket.isClosed = true
         forget(socket)

@@ -52,6 +52,12 @@ int cardea_accept(int descriptor, struct sockaddr_storage *address, socklen_t *l
 // A stream socket with SOCK_NONBLOCK and SOCK_CLOEXEC.
 int cardea_stream_socket(int family);
 
+// A pipe with O_NONBLOCK and O_CLOEXEC. Bytes that it holds, or -1.
+int cardea_pipe(int *outlet, int *inlet, int capacity);
+
+// splice(2) without waiting.
+ssize_t cardea_splice(int from, int to, size_t count);
+
 static inline int cardea_connect(int descriptor, const struct sockaddr_storage *address, socklen_t length) {
     return connect(descriptor, (const struct sockaddr *)address, length);
 }
