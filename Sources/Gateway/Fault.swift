@@ -45,7 +45,7 @@ public struct Fault: Error, Sendable, Equatable {
         case upstreamUnresolvable, upstreamRefused, upstreamConnectTimeout, upstreamTLS, upstreamClosed
         case proxyRefused
         case upstreamGarbage, upstreamBigHead, upstreamTimeout, upstreamRefusedCredential, upstreamRedirectedToLogin
-        case loopDetected
+        case upstreamOffersNoUpgrade, loopDetected
         // Us.
         case tooManyWaiters, tooManyConnections, upstreamBusy, draining, upgrading, outOfMemory, internalFault
     }
@@ -62,7 +62,7 @@ public struct Fault: Error, Sendable, Equatable {
             .issuer
         case .upstreamUnresolvable, .upstreamRefused, .upstreamConnectTimeout, .upstreamTLS, .upstreamClosed,
             .proxyRefused, .upstreamGarbage, .upstreamBigHead, .upstreamTimeout, .upstreamRefusedCredential,
-            .upstreamRedirectedToLogin, .loopDetected:
+            .upstreamRedirectedToLogin, .upstreamOffersNoUpgrade, .loopDetected:
             .upstream
         case .tooManyWaiters, .tooManyConnections, .upstreamBusy, .draining, .upgrading, .outOfMemory,
             .internalFault:

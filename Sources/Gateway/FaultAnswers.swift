@@ -116,6 +116,10 @@ extension Fault {
             .init(
                 502, "Bad Gateway", "upstream-garbage", "The upstream's answer is not valid HTTP", "http_protocol_error"
             )
+        case .upstreamOffersNoUpgrade:
+            .init(
+                502, "Bad Gateway", "upstream-offers-no-upgrade", "The upstream does not offer this upgrade",
+                "http_upgrade_failed")
         case .upstreamBigHead:
             .init(
                 502, "Bad Gateway", "upstream-big-head", "The upstream's head is too large",

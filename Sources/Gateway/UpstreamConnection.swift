@@ -35,6 +35,8 @@ final class UpstreamConnection: Stream, HTTP2StreamUser {
     private var hasAnswered = false
     /// It will leave HTTP, which only HTTP/1.1 can do on a connection of its own.
     var insistsOnHTTP1 = false
+    /// Its request wants to leave HTTP.
+    var leavesHTTP = false
     /// Its request must not go out on a connection that has carried another one.
     var insistsOnNew = false
     /// It counts against the upstream's limit, or waits because of it.
@@ -199,13 +201,28 @@ final class UpstreamConnection: Stream, HTTP2StreamUser {
     func share(_ session: UpstreamSession) {
         session.tls = tls
         tls = nil
+        dropTimer()
         guard loop.handOver(self, to: session) else {
             session.end(.cancel)
             return lose(Fault(.outOfMemory, retry: .unsent))
         }
         loop.adopt(self)
         session.begin()
-        use(session)
+        guard leavesHTTP else { return use(session) }
+        guard !session.isOver else { return lose(Fault(.upstreamClosed, retry: .unsent)) }
+        state = .connecting
+        expect(by: begunAt + group.plan.connectTimeout, kind: Deadline.connect)
+        group.take(session, for: self)
+    }
+
+    /// The session that it began is the others': it makes a connection of its own.
+    func beginAnew() {
+        place?.inFlight -= 1
+        place = nil
+        canRead = false
+        canWrite = false
+        inputEndSeen = false
+        state = .connecting
     }
 
     /// A session has room for this request, which has waited for it.
@@ -396,6 +413,7 @@ final class UpstreamConnection: Stream, HTTP2StreamUser {
         user = nil
         place?.inFlight -= 1
         releaseEmptyBlock()
+        isFlowing = false
         expect(by: deadline, kind: Deadline.idle)
     }
 

@@ -55,7 +55,7 @@ extension UpstreamGroup {
         while let first = waiting.first {
             if let session = sharedSession(for: first) {
                 stopWaiting(first)
-                first.use(session)
+                take(session, for: first)
             } else if !first.insistsOnNew, let free = idle.last {
                 stopWaiting(first)
                 handOver(free, to: first)

@@ -40,6 +40,8 @@ final class UpstreamGroup {
     private var scout: UpstreamConnection?
     private var undecided: [UpstreamConnection] = []
     private var insistsOnHTTP1 = false
+    /// They want to leave HTTP, which an upstream that speaks HTTP/2 offers in its first SETTINGS or not at all.
+    var offersAwaited: [UpstreamConnection] = []
 
     private var tls: TLSClientConfiguration?
     /// Of the client keys that `tls` was made with.
@@ -99,12 +101,17 @@ final class UpstreamGroup {
         connection.avoided = avoided
         connection.insistsOnNew = fresh
         open += 1
-        if mayShare, upgrades {
-            if let session = lightestSession(), session.session.servesExtendedConnect {
+        connection.leavesHTTP = upgrades
+        if mayShare, upgrades, let session = lightestSession() {
+            if session.session.servesExtendedConnect {
                 connection.assign(session)
                 return connection
             }
-            connection.insistsOnHTTP1 = true
+            if !session.session.knowsPeer {
+                offersAwaited.append(connection)
+                return connection
+            }
+            guard acceptsHTTP1(for: connection) else { return connection }
         } else if mayShare {
             if let session = usableSession(avoiding: avoided) {
                 connection.assign(session)
@@ -143,7 +150,7 @@ final class UpstreamGroup {
     }
 
     /// The one with the fewest requests on it; of an address that is avoided only when there is none else.
-    private func lightestSession(at place: UpstreamAddress? = nil) -> UpstreamSession? {
+    func lightestSession(at place: UpstreamAddress? = nil) -> UpstreamSession? {
         var best: UpstreamSession?
         var bestIsAvoided = false
         for session in sessions where session.isUsable && (place == nil || session.place === place) {
@@ -261,7 +268,7 @@ final class UpstreamGroup {
         guard mayShare, !connection.insistsOnHTTP1, let session = lightestSession() else { return false }
         if scout === connection { scout = nil }
         releaseSocket(of: connection, closed: true)
-        connection.use(session)
+        take(session, for: connection)
         decide()
         recount()
         return true
@@ -291,6 +298,7 @@ final class UpstreamGroup {
     func sessionEnded(_ session: UpstreamSession) {
         guard let position = sessions.firstIndex(where: { $0 === session }) else { return }
         sessions.remove(at: position)
+        judgeOffers()
         socketClosed()
         recount()
     }
@@ -298,6 +306,7 @@ final class UpstreamGroup {
     func closed(_ connection: UpstreamConnection) {
         releaseSocket(of: connection, closed: true)
         stopWaiting(connection)
+        if connection.leavesHTTP { offersAwaited.removeAll { $0 === connection } }
         recount()
         guard scout === connection else { return }
         scout = nil
@@ -310,7 +319,7 @@ final class UpstreamGroup {
         undecided.removeAll()
         for connection in waiting where connection.state == .connecting {
             if mayShare, let session = usableSession(avoiding: connection.avoided) {
-                connection.use(session)
+                take(session, for: connection)
             } else if mayShare, scout != nil {
                 undecided.append(connection)
             } else {

@@ -62,6 +62,7 @@ final class UpstreamSession: HTTP2Socket {
 
     override func sessionChanged() {
         if !group.waiting.isEmpty { group.serveWaitingSoon() }
+        if session.knowsPeer { group.judgeOffers() }
         guard session.openStreams == 0, !isOver else { return }
         if session.isGoingAway || place?.isListed == false { return end(.none) }
         watchTime()

@@ -159,6 +159,9 @@ extension HTTP2Session {
             let isEmpty = bytesOfFrame == 0
             bytesOfFrame = 0
             return isEmpty ? admitFrame() : Self.accepted
+        case NGHTTP2_SETTINGS.rawValue where cardea_frame_flags(frame) & UInt8(NGHTTP2_FLAG_ACK.rawValue) == 0:
+            knowsPeer = true
+            return admitFrame()
         case NGHTTP2_GOAWAY.rawValue:
             isGoingAway = true
             return admitFrame()

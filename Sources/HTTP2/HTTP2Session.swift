@@ -15,6 +15,9 @@ public final class HTTP2Session {
     /// The peer takes no more streams, or we do not.
     public internal(set) var isGoingAway = false
 
+    /// The peer's first SETTINGS have come: what it offers is known.
+    public internal(set) var knowsPeer = false
+
     let blocks: any BlockSource
     let limits: HTTP2Limits
     var streams: [Int32: HTTP2Stream] = [:]

@@ -4,18 +4,21 @@ have, and a handshake that is refused is repeated with a better one."""
 import asyncio
 import contextlib
 import http
+import socket
 import subprocess
 import sys
 import textwrap
 import threading
+import time
 
 import pytest
 import websockets
 import wsproto
 
 import http2_peers
-from harness import eventually, free_port, together
+from harness import eventually, executable, free_port, together
 from origins import SECRET, forward
+from peers import Authority
 
 
 class WebSocketServer:
@@ -207,8 +210,6 @@ def test_an_upstream_of_either_version(gateway, hypercorn, version):
     forward(gateway, hypercorn, version)
     gateway.config["threads"] = 1
     gateway.start()
-    # Whether an upstream serves WebSockets over HTTP/2 is known only from a connection that stands; before, HTTP/1.1 is taken.
-    assert gateway.get("/").status == 204
     # Over HTTP/2 hypercorn leaves the stream open after the last frame: it is for the caller to end the connection.
     talk(gateway, conversation, close_timeout=0.5)
 
@@ -237,7 +238,99 @@ def test_sockets_and_requests_share_a_connection_over_http2(gateway):
         forward(gateway, server.address, 2)
         gateway.config["threads"] = 1
         gateway.start()
-        assert gateway.get("/").status == 204
+        # Nothing stands yet: they wait together for what the first connection offers.
         together(5, lambda _: talk(gateway, exchange))
         assert gateway.get("/").status == 204
+        talk(gateway, exchange)
         assert len(server.connections) == 1 and len(server.streams) == 7
+
+
+def refused(gateway):
+    """The answer to a WebSocket's handshake."""
+    key = ("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ==")
+    fields = [("Connection", "Upgrade"), ("Upgrade", "websocket"), ("Sec-WebSocket-Version", "13"), key]
+    return gateway.get("/chat", headers=fields)
+
+
+def test_an_upstream_that_offers_no_websockets_over_http2(gateway):
+    """Where the route allows HTTP/2 alone, the answer says what is missing, from the first request on."""
+
+    def script(stream):
+        assert stream.method == "GET" and stream.field("upgrade") is None
+        stream.send_head([(":status", "204")], ended=True)
+
+    with http2_peers.Server(script) as server:
+        forward(gateway, server.address, 2)
+        gateway.config["threads"] = 1
+        gateway.start()
+        for _ in range(2):
+            answer = refused(gateway)
+            assert answer.status == 502 and answer.json["type"].endswith("/upstream-offers-no-upgrade")
+            assert "RFC 8441" in answer.json["detail"]
+            assert "http_upgrade_failed" in answer.field("Proxy-Status")
+        assert gateway.get("/").status == 204
+        assert len(server.connections) == 1
+
+
+def test_an_upstream_that_never_says_what_it_offers(gateway):
+    """The wait ends with the connect timeout."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        to = "127.0.0.1:%d" % silent.getsockname()[1]
+        forward(gateway, to, 2, {"timeouts": {"connect": "1s"}}).start()
+        begun = time.monotonic()
+        assert refused(gateway).status == 504
+        assert 0.8 < time.monotonic() - begun < 5
+
+
+@pytest.fixture
+def nginx(tmp_path):
+    """nginx with TLS and both versions, which knows WebSockets over HTTP/1.1 alone, before a server: its port."""
+    authority = Authority(tmp_path / "pki")
+    certificate, key = authority.issue("server", "localhost")
+    with WebSocketServer() as server:
+        port = free_port()
+        folder = tmp_path / "nginx"
+        folder.mkdir()
+        (folder / "nginx.conf").write_text(
+            f"""daemon off; master_process off; pid {folder}/pid; error_log {folder}/error.log;
+user root; events {{ worker_connections 128; }}
+http {{
+  access_log off; client_body_temp_path {folder}/1; proxy_temp_path {folder}/2; fastcgi_temp_path {folder}/3;
+  uwsgi_temp_path {folder}/4; scgi_temp_path {folder}/5;
+  server {{
+    listen 127.0.0.1:{port} ssl http2;
+    ssl_certificate {certificate}; ssl_certificate_key {key};
+    location = / {{ return 200 "$server_protocol"; }}
+    location / {{
+      proxy_pass http://{server.address}; proxy_http_version 1.1;
+      proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection upgrade;
+    }}
+  }}
+}}
+"""
+        )
+        binary = executable("CARDEA_NGINX", "nginx", "apt-get install nginx")
+        process = subprocess.Popen([binary, "-p", folder, "-e", folder / "error.log", "-c", folder / "nginx.conf"])
+        eventually(lambda: is_listening(port), what="nginx listening")
+        yield {"to": f"https://localhost:{port}", "tls": {"ca": str(authority.file)}, "http": "auto"}, server
+        process.terminate()
+        process.wait(20)
+
+
+def is_listening(port):
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port)):
+        return True
+
+
+@pytest.mark.parametrize("warm", [False, True], ids=["nothing stands", "a session stands"])
+def test_where_http2_offers_none_http1_is_taken(gateway, nginx, warm):
+    """With `http: auto`."""
+    route, server = nginx
+    forward(gateway, "unused", 1, route)
+    gateway.config["threads"] = 1
+    gateway.start()
+    if warm:
+        assert gateway.get("/").body == b"HTTP/2.0"
+    together(5, lambda _: talk(gateway, exchange))
+    assert gateway.get("/").body == b"HTTP/2.0"
+    assert server.credentials == [f"Bearer {SECRET}"] * 5
