@@ -28,16 +28,20 @@ public final class HotCache: @unchecked Sendable {
     private let claimed = Atomic<UInt64>(0)
 
     // Writer only.
-    private var versions: [UInt32] = []
+    var versions: [UInt32] = []
     private var inUse: [Bool] = []
     private var vacant: [UInt32] = []
     private var queue: EvictionQueue
+    var keys: KeyTable
+    /// Over the slots that keys lead to.
+    var keyQueue: EvictionQueue
 
     /// - Parameters:
     ///   - readers: data loops, 1 to 64.
     ///   - slots: most slots ever in use at once, 1 to 2^24.
     ///   - byteLimit: memory of all live records.
-    public init(readers: Int, slots capacity: Int, byteLimit: Int) {
+    ///   - keys: about how many keys will lead to slots.
+    public init(readers: Int, slots capacity: Int, byteLimit: Int, keys: Int = 0) {
         precondition((1...(1 << 24)).contains(capacity), "1 to 2^24 slots")
         epochs = EpochDomain(readers: readers)
         self.capacity = capacity
@@ -45,6 +49,8 @@ public final class HotCache: @unchecked Sendable {
         slots = Self.zeroed(capacity)
         marks = (0..<readers).map { _ in Self.zeroed(capacity) }
         queue = EvictionQueue(capacity: capacity, marks: marks, era: epochs.era)
+        self.keys = KeyTable(keys: keys)
+        keyQueue = EvictionQueue(capacity: capacity, marks: marks, era: epochs.era)
         asked = (0..<readers).map { _ in Self.zeroed(capacity) }
     }
 
@@ -57,6 +63,8 @@ public final class HotCache: @unchecked Sendable {
         }
         free(slots)
         queue.deallocate()
+        keyQueue.deallocate()
+        keys.deallocate()
         for table in marks { free(table) }
         for table in asked { free(table) }
     }
@@ -105,7 +113,7 @@ public final class HotCache: @unchecked Sendable {
         vacant.append(slot.index)
     }
 
-    private func isCurrent(_ slot: Slot) -> Bool {
+    func isCurrent(_ slot: Slot) -> Bool {
         let index = Int(slot.index)
         return index < versions.count && inUse[index] && versions[index] == slot.version
     }

@@ -27,6 +27,8 @@ public struct Reader: ~Copyable, @unchecked Sendable {
     @usableFromInline let era: UnsafeMutablePointer<UInt8>
     @usableFromInline let marks: UnsafeMutablePointer<Atomic<UInt8>>
     @usableFromInline let asked: UnsafeMutablePointer<UInt64>
+    let keyBuckets: UnsafeMutablePointer<Atomic<UnsafeMutableRawPointer?>>
+    let keyMask: UInt64
 
     init(_ cache: HotCache, index: Int) {
         self.cache = cache
@@ -40,6 +42,8 @@ public struct Reader: ~Copyable, @unchecked Sendable {
         era.initialize(to: 1)
         marks = cache.marks(of: index)
         asked = cache.asked(of: index)
+        keyBuckets = cache.keys.buckets
+        keyMask = cache.keys.mask
     }
 
     deinit { announcement.pointee.store(EpochDomain.offline, ordering: .sequentiallyConsistent) }
