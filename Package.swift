@@ -92,7 +92,7 @@ let package = Package(
         .target(name: "CMallocCount", path: "Tests/Budgets/CMallocCount"),
         .testTarget(
             name: "Budgets",
-            dependencies: ["CMallocCount", "Gateway", "GatewayTests", "HotCache", "Reactor", "ScriptedKernel"],
+            dependencies: ["CMallocCount", "Gateway", "GatewayTests", "HotCache", "Reactor", "ScriptedKernel", "TLS"],
             path: "Tests/Budgets", exclude: ["CMallocCount"], swiftSettings: settings),
     ]
 )

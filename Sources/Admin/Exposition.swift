@@ -45,6 +45,15 @@ private struct Scrape {
                 }
             }
         }
+        if begins("cardea_narrower_grants_total", "Grants with fewer scopes than were asked for.", .counter) {
+            for identity in identities {
+                text.sample([("identity", identity.status.name)], identity.status.narrowerGrants)
+            }
+        }
+        if begins("cardea_wider_tokens_used_total", "Keys that a token with more scopes has served.", .counter) {
+            for identity in identities { text.sample([("identity", identity.status.name)], identity.status.borrowings) }
+        }
+        writeSubjects(facts.status.subjects)
         if begins("cardea_token_age_seconds", "Age of the identity's oldest token.", .gauge) {
             for identity in identities {
                 if let age = identity.age { text.sample([("identity", identity.status.name)], seconds(age)) }
@@ -94,6 +103,18 @@ private struct Scrape {
         }
         if begins("cardea_build_info", "1, with the version as label.", .gauge) {
             text.sample([("version", facts.version)], 1)
+        }
+    }
+
+    private mutating func writeSubjects(_ subjects: SubjectsStatus) {
+        if begins("cardea_subjects", "End users with tokens of their own in memory.", .gauge) {
+            text.sample([], subjects.inMemory)
+        }
+        if begins("cardea_subjects_refused_total", "New end users that were turned away.", .counter) {
+            text.sample([], subjects.refused)
+        }
+        if begins("cardea_subjects_evicted_total", "End users that memory gave up for others.", .counter) {
+            text.sample([], subjects.evicted)
         }
     }
 

@@ -18,6 +18,7 @@ public struct StatusDocument: Codable, Sendable, Equatable {
     public var tokens: [Token]
     /// How many more there are.
     public var tokensLeftOut: Int
+    public var subjects: Subjects
     public var routes: [Route]
     /// Those whose addresses are checked.
     public var upstreams: [Upstream]
@@ -65,6 +66,18 @@ public struct StatusDocument: Codable, Sendable, Equatable {
         public var grants: UInt64
         public var waiting: Int
         public var lastFailure: String?
+        /// What was granted, where that is not what was asked for.
+        public var granted: String?
+        /// End users with a token of this key in memory; nil where the token is everybody's.
+        public var subjects: Int?
+    }
+
+    /// End users with tokens of their own; names never.
+    public struct Subjects: Codable, Sendable, Equatable {
+        public var inMemory: Int
+        public var limit: Int
+        public var refused: UInt64
+        public var evicted: UInt64
     }
 
     public struct Route: Codable, Sendable, Equatable {
@@ -125,6 +138,9 @@ extension StatusDocument {
         identities = status.identityFacts.map { Identity($0) }
         tokens = mostTelling(status.tokens, limit: Self.maximumTokens).map { Token($0) }
         tokensLeftOut = status.tokens.count - tokens.count
+        subjects = Subjects(
+            inMemory: status.subjects.inMemory, limit: status.subjects.limit, refused: status.subjects.refused,
+            evicted: status.subjects.evicted)
         let placed = Dictionary(status.routes.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
         routes = zip(facts.traffic.routes, facts.trends).map { Route($0, trend: $1, placed: placed[$0.name]) }
         upstreams = status.upstreams.map { Upstream($0) }
@@ -179,6 +195,8 @@ extension StatusDocument.Token {
         grants = status.grants
         waiting = status.waiting
         lastFailure = status.lastFailure.map { shortened($0) }
+        granted = status.granted.map { shortened($0) }
+        subjects = status.subjects
     }
 }
 

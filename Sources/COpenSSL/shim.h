@@ -24,6 +24,18 @@
 #include <sys/random.h>
 #include <time.h>
 
+/// SHA256() of OpenSSL 3 fetches its algorithm anew and allocates; these do not.
+static inline void cardea_sha256(const void *bytes, size_t count, unsigned char *digest) {
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+    SHA256_CTX context;
+    SHA256_Init(&context);
+    SHA256_Update(&context, bytes, count);
+    SHA256_Final(digest, &context);
+    OPENSSL_cleanse(&context, sizeof context);
+#pragma GCC diagnostic pop
+}
+
 static inline int cardea_ctx_set_minimum_version(SSL_CTX *context, int version) {
     return (int)SSL_CTX_set_min_proto_version(context, version);
 }

@@ -57,7 +57,7 @@ extension Keys {
             KeySpec("signing", .block(signing), "How assertions are signed."),
             KeySpec(
                 "claims", .named(.line, .text(.anyLine)),
-                "Claims of the assertion that jwt_bearer makes with key; iss and sub are the client unless they stand here."
+                "Claims of the assertion that jwt_bearer makes with key; iss and sub are the client unless they stand here. {subject} is the route's subject, which is also sub where no claim names it."
             ),
             KeySpec(
                 "assertion", .secret,
@@ -69,7 +69,8 @@ extension Keys {
                 "The first refresh token of grant refresh_token; those that replace it go to the store."),
             KeySpec(
                 "subject_token", .either([.secret, .block(subjectToken)]),
-                "The token to exchange: a secret, or that of another identity."),
+                "The token to exchange: a secret, or that of another identity; left out: the caller's own, on routes with subject: from_caller_token."
+            ),
             KeySpec(
                 "subject_token_type", .text(.line),
                 "Its type: access_token, refresh_token, id_token, saml1, saml2, jwt, or a URI.", default: "access_token"
@@ -79,7 +80,9 @@ extension Keys {
             KeySpec(
                 "requested_token_type", .text(.line),
                 "The type to ask for, as subject_token_type; without it the issuer decides."),
-            KeySpec("extra", .named(.line, .text(.anyLine)), "Further members of the token request."),
+            KeySpec(
+                "extra", .named(.line, .text(.anyLine)),
+                "Further members of the token request; {subject} is the route's subject."),
             KeySpec("headers", .named(.headerName, .text(.headerValue)), "Further headers of the token request."),
             KeySpec("allowed_scopes", .list(.text(.scope)), "The only scopes that routes may ask for."),
             KeySpec(

@@ -17,7 +17,8 @@ extension Keys {
             KeySpec("realm", .text(.line), "The realm the token belongs to."),
             KeySpec(
                 "subject", .either([.words(["from_client_certificate", "from_caller_token"]), .block(subject)]),
-                "A token per end user."),
+                "A token per end user, named by a header, by the caller's certificate, or by the caller's own token, which is then exchanged; needs callers."
+            ),
             KeySpec("inject", .block(inject), "Where the credential goes; by scheme where it is not given."),
             KeySpec("headers", .block(headers), "Edits toward the upstream."),
             KeySpec(
@@ -72,7 +73,8 @@ extension Keys {
         name: "subject", description: "Where the end user's name comes from.",
         keys: [
             KeySpec(
-                "from_header", .text(.headerName), "The header with the name; removed before forwarding.",
+                "from_header", .text(.headerName),
+                "The header with the name: exactly one value of at most 256 bytes, else 403; removed before forwarding.",
                 required: true)
         ])
 

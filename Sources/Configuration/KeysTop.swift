@@ -90,8 +90,13 @@ enum Keys {
             KeySpec("waiters", .integer(atLeastOne), "Requests that wait for a token.", default: "10000"),
             KeySpec("replay_memory", .size, "Request bodies kept for a replay.", default: "64MiB"),
             KeySpec("hot_cache", .size, "Tokens in memory.", default: "64MiB"),
-            KeySpec("subjects", .integer(atLeastOne), "Distinct subjects with tokens of their own.", default: "10000"),
-            KeySpec("new_subjects_per_second", .integer(atLeastOne), "Subjects not seen before.", default: "10"),
+            KeySpec(
+                "subjects", .integer(atLeastOne),
+                "Subjects with tokens of their own in memory; more take the place of those that were used least, which come back from the store.",
+                default: "10000"),
+            KeySpec(
+                "new_subjects_per_second", .integer(atLeastOne),
+                "Subjects that neither memory nor the store has seen; more get 503 with Retry-After.", default: "10"),
         ])
 
     static let log = Block(

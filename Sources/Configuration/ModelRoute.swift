@@ -92,7 +92,7 @@ public struct Route: Sendable, Equatable {
     public var audience: String?
     public var resource: String?
     public var realm: String?
-    /// Not built yet.
+    /// nil: one token for everybody.
     public var subject: Subject?
     public var inject: Injection
     public var headers: HeaderEdits

@@ -10,7 +10,7 @@ enum NotSupportedYet {
         "oauth2.dpop=true",
         "oauth2.grant=authorization_code", "oauth2.grant=device_code",
 
-        "route.subject", "route.token_stub",
+        "route.token_stub",
         "callers.token",
 
         "store.shared",

@@ -146,8 +146,9 @@ extension TreeDecoder {
         case .refreshToken: needs = ["refresh_token"]
         case .jwtBearer, .saml2Bearer: needs = ["assertion"]
         case .tokenExchange:
-            needs = ["subject_token"]
-            takes = ["subject_token_type", "actor_token", "actor_token_type", "requested_token_type"]
+            // Without `subject_token` it is the caller's own token; whether the routes take one is looked at with them.
+            needs = []
+            takes = ["subject_token", "subject_token_type", "actor_token", "actor_token_type", "requested_token_type"]
         }
         let grant = oauth2.grant.rawValue
         let all = [

@@ -7,11 +7,7 @@ extension TreeDecoder {
         if let identity = identity(of: route) {
             checkScopes(reader.texts("scopes") ?? [], of: identity, at: reader.mark("scopes"), place: place)
         }
-        if route.subject != nil, !reader.has("callers") {
-            error(
-                "'subject' of \(place) needs 'callers': whoever may name a subject gets its token",
-                reader.mark("subject"))
-        }
+        checkSubject(route, reader, place: place)
         if let upstream = route.to { checkLoop(upstream, route, reader, place: place) }
         checkReachable(route, place: place)
     }
@@ -174,6 +170,7 @@ extension TreeDecoder {
     }
 
     mutating func checkWhole(_ configuration: Configuration) {
+        checkSubjectsOfIdentities()
         if root.lacks("routes") {
             error("the file needs 'routes'", root.mark)
         } else if root.entry("routes")?.value.list?.isEmpty == true {

@@ -66,6 +66,8 @@ final class CallerConnection: Stream, HTTP2StreamUser {
     var countedAt: Int?
     /// The slot whose token this request waits for.
     var waitsFor: Slot?
+    /// Where the request says for whom it is, on routes with a token for each; of a caller's token, the token itself.
+    var subjectAt = ByteRange(0..<0)
     /// The token in use was granted because of this request's challenge.
     var usesJustGranted = false
     /// A credential that the keeper handed to this request alone.
@@ -380,6 +382,7 @@ final class CallerConnection: Stream, HTTP2StreamUser {
         answerBegun = false
         answerStatus = 0
         usesJustGranted = false
+        subjectAt = ByteRange(0..<0)
         carried = nil
         lostAt = nil
         interimAnswers = 0

@@ -26,6 +26,8 @@ extension CallerConnection {
         if case .length(let length) = requestFraming, length > data.limits.bodySize { return answer(Fault(.bigBody)) }
         // What must not meet a credential is refused before one is looked up.
         if let fault = guardCredential(of: route) { return answer(fault) }
+        // For whom, before anything is asked in anybody's name.
+        if let fault = findSubject(on: route) { return answer(fault) }
         // Behind admission and the search for a loop: that is what somebody who counts hops is looking for.
         if answeredAsLastHop() { return }
         prepareReplay(on: route)
@@ -181,6 +183,7 @@ extension CallerConnection {
 
     private func lookUpToken(for route: RoutePlan) -> Exchange.Lookup {
         guard let identity = route.identity, !identity.isTokenless else { return .unneeded }
+        if route.subject != nil { return lookUpSubject(on: route, identity: identity) }
         if let slot = route.slot { return data.desk.lookUp(slot, identity: identity, caller: self) }
         return data.desk.lookUpLearned(route, path: requestPath, method: input[data.requestHead.method], caller: self)
     }

@@ -121,6 +121,13 @@ extension Explanation {
         if !kept.scopes.isEmpty { key.append(("scopes", kept.scopes.description)) }
         if let audience = kept.audience { key.append(("audience", audience.description)) }
         if let resource = kept.resource { key.append(("resource", resource.description)) }
+        switch route.subject?.source {
+        case .header?:
+            key.append(("subject", "by header " + String(decoding: route.subject?.field ?? [], as: UTF8.self)))
+        case .certificate?: key.append(("subject", "by the caller's certificate"))
+        case .callerToken?: key.append(("subject", "by the digest of the caller's token"))
+        case nil: break
+        }
     }
 }
 

@@ -38,6 +38,7 @@ public struct Fault: Error, Sendable, Equatable {
             bigBody
         case unsafePath, traceRefused, noRoute, callerRefused, misdirected, crossSite, connectRefused, incompleteBody
         case originFormRefused, destinationRefused
+        case subjectMissing, subjectRefused
         // The token.
         case issuerUnavailable, issuerAnswerInvalid, quarantined, secretUnreadable, secretUnusable
         case interactionRequired, tokenTimeout, policyDenied, identityMisconfigured
@@ -47,7 +48,8 @@ public struct Fault: Error, Sendable, Equatable {
         case upstreamGarbage, upstreamBigHead, upstreamTimeout, upstreamRefusedCredential, upstreamRedirectedToLogin
         case upstreamOffersNoUpgrade, loopDetected
         // Us.
-        case tooManyWaiters, tooManyConnections, upstreamBusy, draining, upgrading, outOfMemory, internalFault
+        case tooManyWaiters, tooManySubjects, tooManyConnections, upstreamBusy, draining, upgrading, outOfMemory
+        case internalFault
     }
 
     public var side: Side {
@@ -55,7 +57,7 @@ public struct Fault: Error, Sendable, Equatable {
         case .malformedRequest, .unknownTransferCoding, .unsupportedVersion, .slowHead, .slowBody, .longTarget,
             .bigHead, .bigBody,
             .unsafePath, .traceRefused, .noRoute, .callerRefused, .misdirected, .crossSite, .connectRefused,
-            .incompleteBody, .originFormRefused, .destinationRefused:
+            .incompleteBody, .originFormRefused, .destinationRefused, .subjectMissing, .subjectRefused:
             .caller
         case .issuerUnavailable, .issuerAnswerInvalid, .quarantined, .secretUnreadable, .secretUnusable,
             .interactionRequired, .tokenTimeout, .policyDenied, .identityMisconfigured:
@@ -64,8 +66,8 @@ public struct Fault: Error, Sendable, Equatable {
             .proxyRefused, .upstreamGarbage, .upstreamBigHead, .upstreamTimeout, .upstreamRefusedCredential,
             .upstreamRedirectedToLogin, .upstreamOffersNoUpgrade, .loopDetected:
             .upstream
-        case .tooManyWaiters, .tooManyConnections, .upstreamBusy, .draining, .upgrading, .outOfMemory,
-            .internalFault:
+        case .tooManyWaiters, .tooManySubjects, .tooManyConnections, .upstreamBusy, .draining, .upgrading,
+            .outOfMemory, .internalFault:
             .gateway
         }
     }

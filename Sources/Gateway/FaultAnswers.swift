@@ -59,6 +59,14 @@ extension Fault {
             .init(404, "Not Found", "no-route", "No route matches", "destination_not_found")
         case .callerRefused:
             .init(403, "Forbidden", "caller-refused", "This caller is not admitted", "http_request_denied")
+        case .subjectMissing:
+            .init(
+                403, "Forbidden", "subject-missing", "The request does not say for whom it is, or says it twice",
+                "http_request_denied")
+        case .subjectRefused:
+            .init(
+                403, "Forbidden", "subject-refused", "The issuer gives no token for this subject", "http_request_denied"
+            )
         case .crossSite:
             .init(403, "Forbidden", "cross-site", "Requests of web pages are not admitted", "http_request_denied")
         case .misdirected:
@@ -144,6 +152,10 @@ extension Fault {
         case .tooManyWaiters:
             .init(
                 503, "Service Unavailable", "too-many-waiters", "Too many requests wait for a token",
+                "connection_limit_reached")
+        case .tooManySubjects:
+            .init(
+                503, "Service Unavailable", "too-many-subjects", "Too many subjects that were not seen before",
                 "connection_limit_reached")
         case .upstreamBusy:
             .init(

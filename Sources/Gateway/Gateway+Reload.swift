@@ -103,7 +103,8 @@ extension Gateway {
             plan: next,
             change: KeeperChange(
                 identities: identities, routes: compiler.keptRoutes,
-                keys: compiler.fixedKeys.map { ($0.key, $0.value.slot, $0.value.identity, $0.value.wanted) }),
+                keys: compiler.fixedKeys.map { ($0.key, $0.value.slot, $0.value.identity, $0.value.wanted) },
+                subjects: SubjectBook.Limits(configuration)),
             identityCompiler: identityCompiler, nextRoute: compiler.numbers.next)
     }
 

@@ -66,7 +66,9 @@ public final class Gateway: Sendable {
         // Untouched slots cost no memory, so there are more than a fleet of users needs.
         // A cache that cannot hold one token of the largest size would serve none.
         let cache = HotCache(
-            readers: loopCount, slots: 1 << 18, byteLimit: max(configuration.limits.hotCache, 1 << 20))
+            readers: loopCount, slots: max(1 << 18, min(1 << 24, configuration.limits.subjects + (1 << 16))),
+            byteLimit: max(configuration.limits.hotCache, 1 << 20),
+            keys: configuration.limits.subjects)
         self.cache = cache
         let identityCompiler = IdentityCompiler(
             environment: environment, secretFiles: configuration.secretFiles, persists: configuration.store.path != nil)
@@ -94,7 +96,8 @@ public final class Gateway: Sendable {
                 executor: LoopExecutor(loop: keeperLoop), cache: cache, events: log.events, resolver: resolver,
                 blocking: blocking,
                 identities: identities, routes: compiler.keptRoutes, store: opened.store, storeState: opened.state,
-                markKey: opened.markKey, seed: UInt64.random(in: 0 ... .max)))
+                markKey: opened.markKey, seed: UInt64.random(in: 0 ... .max),
+                subjects: SubjectBook.Limits(configuration)))
         let keeper = self.keeper
         keyWatch = Mutex(
             ClientKeyWatch(

@@ -32,6 +32,7 @@ extension GatewayCompiler {
             }
         }
         if let plan { try place(route, plan, in: &edits) }
+        if let subject = subject(of: route), let field = FieldName(bytes: subject.field) { edits.drop.insert(field) }
         if case .identity(let name) = route.use,
             case .oamWebgate(let webgate)? = configuration.identity(named: name)?.handshake
         {
@@ -42,6 +43,15 @@ extension GatewayCompiler {
             edits.userAgent = Array(agent.utf8)
         }
         return edits
+    }
+
+    func subject(of route: ConfiguredRoute) -> SubjectPlan? {
+        switch route.subject {
+        case nil: nil
+        case .clientCertificate?: SubjectPlan(source: .certificate, field: [])
+        case .callerToken?: SubjectPlan(source: .callerToken, field: Array("authorization".utf8))
+        case .header(let name)?: SubjectPlan(source: .header, field: Array(name.lowercased().utf8))
+        }
     }
 
     func answerEdits(of route: ConfiguredRoute, to: Upstream) -> ResponseEdits {

@@ -118,6 +118,7 @@ struct GatewayCompiler {
             else { throw GatewayFault("route \(route.name): no identity \(name)") }
             identity = found
             plan = found.plan
+            if route.subject != nil { found.isPerUser = true }
             if let statuses = route.onRejected.statuses {
                 plan = IdentityPlan(
                     index: found.plan.index, name: name,
@@ -144,6 +145,7 @@ struct GatewayCompiler {
                 edits: try edits(of: route, to: to, plan: carried, pseudonym: pseudonym),
                 answerEdits: answerEdits(of: route, to: to), identity: plan, injection: injection(of: route, carried),
                 forwarding: forwarding(of: route), answerNotes: answerNotes(of: route), slot: slot,
+                subject: identity == nil ? nil : subject(of: route),
                 learned: kept.published, bindsToURL: kept.bindsToURL, strictPaths: route.paths == .strict,
                 replay: route.onRejected.replay == .once ? .once : .never,
                 replayMethods: (route.onRejected.methods ?? []).map { Array($0.utf8) },

@@ -10,6 +10,16 @@ public struct GatewayStatus: Sendable {
     /// Those whose addresses are checked.
     public var upstreams: [UpstreamHealthStatus] = []
     public var configuration = ConfigurationStatus()
+    public var subjects = SubjectsStatus()
+}
+
+/// End users with tokens of their own, over all identities. Names never.
+public struct SubjectsStatus: Sendable {
+    public var inMemory = 0
+    public var limit = 0
+    /// New ones that were turned away, and ones that gave way to others.
+    public var refused: UInt64 = 0
+    public var evicted: UInt64 = 0
 }
 
 /// A certificate that a listener shows.
@@ -70,6 +80,10 @@ public struct IdentityStatus: Sendable {
     /// The same by their reasons, each a fixed word; those that did not happen stand here too.
     public var failureReasons: [(reason: String, count: UInt64)] = []
     public var isQuarantined: Bool
+    /// Grants with fewer scopes than were asked for.
+    public var narrowerGrants: UInt64 = 0
+    /// Keys that a wider token of another key has served.
+    public var borrowings: UInt64 = 0
     /// One safe sentence.
     public var lastFailure: String?
     /// Requests that wait for one of its tokens now, over all loops.
@@ -90,6 +104,10 @@ public struct TokenStatus: Sendable {
     public var grants: UInt64
     public var lastFailure: String?
     public var waiting: Int
+    /// What was granted, where that is not what was asked for.
+    public var granted: String?
+    /// End users with a token of this key in memory; nil where the token is everybody's.
+    public var subjects: Int?
 }
 
 public struct RouteStatus: Sendable {

@@ -54,7 +54,11 @@ extension IdentityCompiler {
         case .saml2Bearer: return .saml2Bearer
         case .tokenExchange:
             var exchange = OAuth2Settings.TokenExchange()
-            if case .identity(let name)? = configured.subjectToken { exchange.subject = .identity(name) }
+            switch configured.subjectToken {
+            case .identity(let name)?: exchange.subject = .identity(name)
+            case .secret?: exchange.subject = .secret
+            case nil: exchange.subject = .caller
+            }
             if let type = configured.subjectTokenType { exchange.subjectType = type }
             exchange.actorType = configured.actorTokenType
             exchange.requestedType = configured.requestedTokenType

@@ -9,7 +9,7 @@ extension Keeper {
 
     func needed(_ slot: Slot, from loop: Int) {
         guard let token = tokensBySlot[slot] else {
-            return order(.settled(slot: slot, .fault(Fault(.issuerUnavailable, retryAfter: 1))), to: loop)
+            return order(.settled(slot: slot, .gone), to: loop)
         }
         noticeSecrets(of: token.identity) { $0.needed(token, from: loop) }
     }
@@ -29,12 +29,18 @@ extension Keeper {
                     .fault(Fault(token.secretFault ?? .secretUnreadable, retryAfter: 1, detail: token.lastFailure))),
                 to: loop)
         }
+        // Served from the store's row it needs nobody; another grant does.
+        if lacksCallerToken(token), token.machine.servedGeneration(at: now) == nil {
+            return order(.settled(slot: slot, .gone), to: loop)
+        }
         guard needsRecall(token) else {
+            borrow(for: token)
             apply(token.machine.missed(from: loop, at: now), to: token)
             return
         }
         recall(token) { keeper, fault in
             if let fault { return keeper.order(.settled(slot: slot, .fault(fault)), to: loop) }
+            keeper.borrow(for: token)
             keeper.apply(token.machine.missed(from: loop, at: keeper.now), to: token)
         }
     }
@@ -48,6 +54,7 @@ extension Keeper {
     }
 
     private func cold(_ request: ParkedRequest, _ route: KeptRoute, _ identity: KeptIdentity) {
+        if let subject = request.subject { return arrived(request, for: subject, on: route, identity) }
         if let slot = request.slot, let token = tokensBySlot[slot], token.probation != nil {
             return arriveOnProbation(request.ticket, token)
         }
@@ -93,6 +100,7 @@ extension Keeper {
     // MARK: - Scouts
 
     func left(_ ticket: Ticket) {
+        if subjectLeft(ticket) { return }
         for route in routesByNumber.values where !route.scouts.isEmpty {
             perform(route.scouts.left(.init(loop: ticket.loop, number: ticket.number)), on: route)
         }
@@ -183,6 +191,7 @@ extension Keeper {
             refusedOnProbation(report, token)
             return
         }
+        if let own = report.subject?.token { token.subject?.token = own }
         var sentGeneration: UInt64 = 0
         if let sent = report.sent, sent.slot == token.slot { sentGeneration = sent.generation }
         let actions = token.machine.challenged(

@@ -35,6 +35,7 @@ extension Keeper {
             if wanted.challenge == nil, let route = token.route, let path = identity.probe {
                 wanted.challenge = try await probe(path, on: route, identity)
             }
+            wanted.user = try endUser(of: token)
             let grant = try await identity.plan.handshake.acquire(wanted, ledger: ledger, issuer: client)
             land(flight, token, grant, challenge: challenge)
         } catch {
@@ -54,6 +55,9 @@ extension Keeper {
         let line = grant.token.withBytes { bytes in
             Self.fieldLine(token.identity.plan.handshake.injection(for: Array(bytes)))
         }
+        let asked = token.key.scopes.union(ScopeSet((token.widened + (challenge?.scopes ?? [])).map { ByteString($0) }))
+        let granted = grant.grantedScopes.map { ScopeSet($0.map { ByteString($0) }) } ?? asked
+        noteGranted(granted, asked: asked, for: token)
         token.landing = (generation, Secret(line))
         token.widened += (challenge?.scopes ?? []).filter { !token.widened.contains($0) }
         token.lastFailure = nil
@@ -66,7 +70,7 @@ extension Keeper {
                 flight.token,
                 Grant(
                     generation: generation, lifetime: lifetime, level: grant.level ?? challenge?.level,
-                    granted: grant.grantedScopes.map { ScopeSet($0.map { ByteString($0) }) } ?? token.key.scopes),
+                    granted: granted),
                 at: now),
             to: token)
     }
@@ -74,10 +78,18 @@ extension Keeper {
     /// What the issuer said, or else the token itself. Its `exp` is a time of the issuer's clock, which is corrected by what is known of
     /// that clock; and no token lives longer than from its `iat` to its `exp`, whatever the clocks say.
     private func seconds(of grant: AccessGrant, _ identity: KeptIdentity) -> Int64? {
+        let skew = skew(of: identity)
+        let waited = Int64(clamping: (now - min(now, grant.sentAt)) / 1_000_000_000)
+        guard let end = grant.notAfter else { return secondsStated(by: grant, skew, waited) }
+        // Made from another token, and never good beyond it.
+        let most = skew.remaining(until: end, wall: wall / 1000).addingReportingOverflow(waited).partialValue
+        let own = secondsStated(by: grant, skew, waited)
+        return min(own ?? Int64(clamping: identity.policy.lifetime.defaultLifetime / 1_000_000_000), most)
+    }
+
+    private func secondsStated(by grant: AccessGrant, _ skew: ClockSkew, _ waited: Int64) -> Int64? {
         if let lifetime = grant.lifetime { return Int64(clamping: lifetime / 1_000_000_000) }
         guard let stated = grant.statedTimes else { return nil }
-        let skew = identity.issuer.flatMap { skews["\($0.host):\($0.port)"] } ?? ClockSkew()
-        let waited = Int64(clamping: (now - min(now, grant.sentAt)) / 1_000_000_000)
         let left = skew.remaining(until: stated.expires, wall: wall / 1000)
         let whole = stated.issued.map { stated.expires.subtractingReportingOverflow($0) }
         let life = whole.flatMap { $0.overflow || $0.partialValue <= 0 ? nil : $0.partialValue }

@@ -120,14 +120,16 @@ extension Keeper {
     }
 
     private func isRefused(_ identity: KeptIdentity) -> Bool {
+        // Where each user has a token, what was refused to one is no matter of the identity's secret; and there may be a great many.
         attemptsRefused(identity)
-            || tokens.values.contains { token in
-                guard token.identity === identity else { return false }
-                switch token.machine.state(at: now) {
-                case .quarantined, .loginNeeded: return true
-                default: return token.probation?.state == .quarantined
+            || !identity.isPerUser
+                && tokens.values.contains { token in
+                    guard token.identity === identity else { return false }
+                    switch token.machine.state(at: now) {
+                    case .quarantined, .loginNeeded: return true
+                    default: return token.probation?.state == .quarantined
+                    }
                 }
-            }
     }
 
     /// A folder of secrets changed.

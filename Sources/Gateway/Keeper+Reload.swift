@@ -16,6 +16,7 @@ struct KeeperChange: @unchecked Sendable {
     var identities: [KeptIdentity]
     var routes: [KeptRoute]
     var keys: [(key: AccessKey, slot: Slot, identity: KeptIdentity, wanted: Wanted)]
+    var subjects: SubjectBook.Limits
 }
 
 /// What no configuration names any more, kept for the exchanges that began when one did.
@@ -49,6 +50,7 @@ extension Keeper {
 
     func take(_ next: KeeperChange) {
         retiring.isHeld = false
+        subjects.limits = next.subjects
         let arrived = takeIdentities(next)
         let routes = takeRoutes(next, arrived)
         var fresh: [KeptToken] = []
@@ -184,6 +186,7 @@ extension Keeper {
             apply(token.machine.retired(at: now), to: token)
             token.alarm.map { loop.close($0) }
             token.alarm = nil
+            removeKey(of: token)
             tokens[token.key] = nil
             tokensBySlot[token.slot] = nil
             cache.releaseSlot(token.slot)

@@ -8,16 +8,19 @@ internal import Tokens
 extension Keeper {
     func log(_ event: AccessTokenMachine.Event, _ token: KeptToken) {
         let identity = LogField("identity", .name(token.identity.plan.name))
-        let upstream = LogField("upstream", .name(token.key.origin.description))
-        let realm = LogField("realm", .name(token.key.realm.description))
+        let place =
+            [
+                identity, LogField("upstream", .name(token.key.origin.description)),
+                LogField("realm", .name(token.key.realm.description)),
+            ] + pseudonym(of: token)
         let reason = LogField("reason", .name(token.lastFailure ?? "unknown"))
         switch event {
-        case .tokenAcquired: events.info("token acquired", [identity, upstream, realm])
-        case .tokenRefreshed: events.info("token refreshed", [identity, upstream, realm])
-        case .renewalFailed: events.warn("renewal failed", [identity, upstream, realm, reason])
-        case .acquisitionFailed: events.warn("token cannot be had", [identity, upstream, realm, reason])
-        case .challengeAnswered: events.info("challenge answered", [identity, upstream, realm])
-        case .challengeRefused: events.warn("challenge refused", [identity, upstream, realm])
+        case .tokenAcquired: events.info("token acquired", place)
+        case .tokenRefreshed: events.info("token refreshed", place)
+        case .renewalFailed: events.warn("renewal failed", place + [reason])
+        case .acquisitionFailed: events.warn("token cannot be had", place + [reason])
+        case .challengeAnswered: events.info("challenge answered", place)
+        case .challengeRefused: events.warn("challenge refused", place)
         case .credentialQuarantined:
             events.error(
                 "credential quarantined",
@@ -43,7 +46,8 @@ extension Keeper {
     func status() -> GatewayStatus {
         let now = self.now
         var tokenList: [TokenStatus] = []
-        for token in tokens.values {
+        let perUser = usersByKey()
+        for token in tokens.values where token.key.subject == nil {
             let held = token.machine.heldGrant
             tokenList.append(
                 TokenStatus(
@@ -57,7 +61,9 @@ extension Keeper {
                     expiresIn: held.flatMap {
                         $0.lifetime.expiresAt == .max ? nil : $0.lifetime.expiresAt - min(now, $0.lifetime.expiresAt)
                     },
-                    grants: token.grants, lastFailure: token.lastFailure, waiting: token.tickets.count))
+                    grants: token.grants, lastFailure: token.lastFailure, waiting: token.tickets.count,
+                    granted: held.flatMap { $0.granted == token.key.scopes ? nil : $0.granted.description },
+                    subjects: token.identity.isPerUser ? perUser[token.slot] ?? 0 : nil))
         }
         tokenList.sort {
             ($0.identity, $0.upstream, $0.realm, $0.scopes) < ($1.identity, $1.upstream, $1.realm, $1.scopes)
@@ -68,7 +74,8 @@ extension Keeper {
                 failures: identity.failures.values.reduce(0, +),
                 failureReasons: Handshakes.GrantFailure.Reason.allCases.map {
                     ($0.rawValue, identity.failures[$0] ?? 0)
-                }, isQuarantined: attemptsRefused(identity), lastFailure: identity.lastFailure
+                }, isQuarantined: attemptsRefused(identity), narrowerGrants: identity.narrowerGrants,
+                borrowings: identity.borrowings, lastFailure: identity.lastFailure
             )
         }
         let storeWord =
@@ -80,8 +87,20 @@ extension Keeper {
             }
         return GatewayStatus(
             identities: identityList, tokens: tokenList, store: storeWord, restoredTokens: restoredTokens,
-            routes: routes.map { RouteStatus(name: $0.name, identity: $0.identity?.plan.name, upstream: $0.originText) }
-        )
+            routes: routes.map {
+                RouteStatus(name: $0.name, identity: $0.identity?.plan.name, upstream: $0.originText)
+            },
+            subjects: SubjectsStatus(
+                inMemory: subjects.count, limit: subjects.limits.subjects, refused: subjects.refused,
+                evicted: subjects.evicted))
+    }
+
+    /// By the slot that stands for all of a key's users.
+    private func usersByKey() -> [Slot: Int] {
+        guard subjects.count > 0 else { return [:] }
+        return tokens.values.reduce(into: [:]) { counts, token in
+            if let subject = token.subject, subject.isAdmitted { counts[subject.space, default: 0] += 1 }
+        }
     }
 
     private func word(of token: KeptToken, at now: UInt64) -> String {

@@ -53,6 +53,11 @@ actor Keeper: KeeperInbox {
     var markKey: SealingKey
     var markKeyBytes: [UInt8]
     let seed: UInt64
+    var subjects: SubjectBook
+    /// Requests of end users that wait: a gateway may hold too many users to look through.
+    var subjectTickets: [Ticket: Weak] = [:]
+    var subjectTicketsSwept = 0
+    var subjectsRefusedAt: UInt64 = 0
     /// Tokens that were taken up from the store at boot.
     var restoredTokens = 0
     var lastRecall: UInt64 = 0
@@ -90,6 +95,7 @@ actor Keeper: KeeperInbox {
         markKey = parts.markKey.key
         markKeyBytes = parts.markKey.bytes
         seed = parts.seed
+        subjects = SubjectBook(parts.subjects)
     }
 
     // MARK: - Mail in
@@ -103,7 +109,7 @@ actor Keeper: KeeperInbox {
         switch report {
         case .needed(let slot): needed(slot, from: loop)
         case .refreshDue(let slot, let generation):
-            guard let token = tokensBySlot[slot] else { return }
+            guard let token = tokensBySlot[slot], !lacksCallerToken(token) else { return }
             apply(token.machine.refreshDue(generation: generation, at: now), to: token)
         case .cold(let request): cold(request)
         case .left(let ticket): left(ticket)
@@ -255,6 +261,8 @@ actor Keeper: KeeperInbox {
             fault.detail =
                 "identity \(token.identity.plan.name) is configured to be offline, and there is no valid token"
         }
+        // One user's trouble, which he can do something about.
+        if token.key.subject != nil, fault.kind == .policyDenied { fault.kind = .subjectRefused }
         // The machine waits as it does for an issuer; who must act is the operator.
         if fault.kind == .issuerUnavailable, let secret = token.secretFault { fault.kind = secret }
         if !handOver.mayGrant, failure == .notPermitted(retryAfter: .seconds(1)) { return Self.upgrading }
@@ -383,4 +391,5 @@ struct KeeperParts: @unchecked Sendable {
     let storeState: Keeper.StoreState
     let markKey: MarkKey
     let seed: UInt64
+    let subjects: SubjectBook.Limits
 }

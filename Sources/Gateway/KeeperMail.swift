@@ -36,6 +36,8 @@ struct ParkedRequest: Sendable {
     let isReplayable: Bool
     /// GET or HEAD.
     let isSafe: Bool
+    /// For whom, where each end user has a token.
+    let subject: RequestSubject?
 }
 
 struct ChallengeOfRequest: Sendable {
@@ -52,6 +54,7 @@ struct ChallengeOfRequest: Sendable {
     let sent: (slot: Slot, generation: UInt64)?
     let isReplay: Bool
     let justGranted: Bool
+    let subject: RequestSubject?
 }
 
 /// What the keeper tells a loop.
@@ -72,6 +75,8 @@ enum TokenAnswer: Sendable {
     case bare(scout: Bool)
     /// Ask again, as a request of its own.
     case scout
+    /// The slot is no key's any more, or its token needs what only the request has: ask again with that, where the route has it.
+    case gone
     /// The refusal stands.
     case final
     /// The caller gets the challenge as received.

@@ -37,7 +37,13 @@ final class KeptToken: @unchecked Sendable {
     /// Under which the flight claims a session.
     var claimant: SessionMachine.Claimant?
     var alarm: Alarm?
+    /// Of an end user: what it has beyond the token.
+    var subject: KeptSubject?
     var grants: UInt64 = 0
+    /// The generation of the wider token that it was last served from, under a number of its own.
+    var borrowed: UInt64 = 0
+    /// Its last grant had fewer scopes than were asked for.
+    var isNarrower = false
     /// No configured route leads to it; it serves exchanges that began when one did, and is not stored.
     var isRetired = false
     var lastFailure: String?
@@ -86,6 +92,11 @@ final class KeptIdentity: @unchecked Sendable {
     var lastRun: RunTrace?
     var lastFailure: String?
     var grants: UInt64 = 0
+    /// Grants with fewer scopes than were asked for, and tokens that another key's wider one stood in for.
+    var narrowerGrants: UInt64 = 0
+    var borrowings: UInt64 = 0
+    /// Each end user has a token of it.
+    var isPerUser = false
     private(set) var failures: [Handshakes.GrantFailure.Reason: UInt64] = [:]
 
     func note(_ failure: Handshakes.GrantFailure) {
@@ -112,6 +123,7 @@ final class KeptIdentity: @unchecked Sendable {
         plan = next.plan
         policy = next.policy
         probe = next.probe
+        isPerUser = next.isPerUser
     }
 
     var standing: Standing { Standing(digest: digest, secretVersion: secretVersion, epoch: epoch) }

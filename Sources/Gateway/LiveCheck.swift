@@ -52,8 +52,7 @@ public enum LiveCheck {
                 blocking: blocking,
                 identities: identities,
                 routes: compiler.keptRoutes, store: opened.store, storeState: opened.state, markKey: opened.markKey,
-                seed: 1
-            ))
+                seed: 1, subjects: SubjectBook.Limits(configuration)))
         let findings = Mutex<[LiveFinding]>([])
         let rows = opened.rows
         let found: @Sendable (LiveFinding) -> Void = { finding in findings.withLock { $0.append(finding) } }
@@ -91,6 +90,12 @@ extension Keeper {
             return LiveFinding(
                 subject: subject, isGood: true, milliseconds: 0, text: "a certificate; the upstreams below judge it")
         }
+        if identity.isPerUser {
+            let answers = await reachesIssuer(identity, client)
+            return LiveFinding(
+                subject: subject, isGood: answers == nil, milliseconds: since(begun),
+                text: answers ?? "the issuer answers; a token per subject needs a subject and was not tried")
+        }
         do throws(Handshakes.GrantFailure) {
             if let webgate = identity.plan.handshake as? OAMWebGateHandshake {
                 try await webgate.openSession(ledger: ledger, issuer: client)
@@ -113,6 +118,16 @@ extension Keeper {
         } catch {
             return LiveFinding(subject: subject, isGood: false, milliseconds: since(begun), text: "\(error)")
         }
+    }
+
+    /// - Returns: why it cannot be reached; nil when it answered, whatever it said.
+    private func reachesIssuer(_ identity: KeptIdentity, _ client: KeeperIssuerClient) async -> String? {
+        guard let origin = identity.issuer, let url = IssuerURL("\(origin)/") else { return "no issuer" }
+        let call = IssuerCall(step: "reach", method: "GET", url: url, headers: [], body: [], carriesPassword: false)
+        do throws(IssuerFault) {
+            _ = try await client.send(call)
+            return nil
+        } catch { return "the issuer cannot be reached: \(error.kind)" }
     }
 
     private func tryUpstream(_ plan: UpstreamPlan) async -> LiveFinding {

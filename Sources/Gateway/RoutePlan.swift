@@ -30,6 +30,8 @@ final class RoutePlan: Sendable {
     let secretName: [UInt8]
     /// The slot of a route whose access key is known from the configuration; nil for none and for challenge-driven identities.
     let slot: Slot?
+    /// Where the end user comes from, where each has a token; then `slot` is of no token and names the users' key space.
+    let subject: SubjectPlan?
     /// What was learned of a challenge-driven route: written by the keeper.
     let learned: Published<LearnedSnapshot>?
     /// Learned entries are whole paths: a token is good for one URL.
@@ -51,7 +53,7 @@ final class RoutePlan: Sendable {
         index: Int, number: Int, edition: Edition, name: String, logName: UInt16, matches: RouteMatch,
         admission: Admission, upstream: UpstreamPlan, pathPrefix: String, edits: RequestEdits,
         answerEdits: ResponseEdits, identity: IdentityPlan?, injection: Injection?, forwarding: ForwardedHop,
-        answerNotes: AnswerNotes, slot: Slot?,
+        answerNotes: AnswerNotes, slot: Slot?, subject: SubjectPlan? = nil,
         learned: Published<LearnedSnapshot>?, bindsToURL: Bool,
         strictPaths: Bool, replay: Exchange.ReplayPolicy, replayMethods: [[UInt8]], replayBody: Int,
         largeBody: BodyCaution.Way,
@@ -74,6 +76,7 @@ final class RoutePlan: Sendable {
         self.answerNotes = answerNotes
         secretName = Self.secretName(injection, identity, injection?.place ?? edits.place)
         self.slot = slot
+        self.subject = subject
         self.learned = learned
         self.bindsToURL = bindsToURL
         self.strictPaths = strictPaths

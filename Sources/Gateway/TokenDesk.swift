@@ -87,7 +87,7 @@ final class TokenDesk {
             method: Array(caller.heldMethod),
             isReplayable: caller.exchange.replay == .once
                 && (caller.exchange.body == .none || caller.retainsBody || caller.caution.way != .send),
-            isSafe: caller.method != .other)
+            isSafe: caller.method != .other, subject: caller.subject(on: route))
         if !keeper.send(.cold(request), from: loopIndex) {
             unpark(caller)
             caller.perform(caller.exchange.on(.refused(Fault(.tooManyWaiters, retryAfter: 1))))
@@ -168,7 +168,7 @@ final class TokenDesk {
             ticket: ticket, scout: scout, loop: loopIndex, route: route.number, path: Array(caller.heldPath),
             method: Array(caller.heldMethod), challenge: challenge, sent: caller.exchange.credential.sent,
             isReplay: caller.exchange.replayed,
-            justGranted: caller.usesJustGranted)
+            justGranted: caller.usesJustGranted, subject: caller.subject(on: route))
         if !keeper.send(.challenged(report), from: loopIndex), parks {
             unpark(caller)
             caller.perform(caller.exchange.on(.refused(Fault(.tooManyWaiters, retryAfter: 1))))
@@ -244,6 +244,9 @@ final class TokenDesk {
             caller.perform(caller.exchange.on(.granted(.carried(slot: slot, generation: generation))))
         case .scout:
             parkCold(caller)
+        case .gone:
+            if caller.route?.subject != nil { return parkCold(caller) }
+            caller.perform(caller.exchange.on(.refused(Fault(.issuerUnavailable, retryAfter: 1))))
         case .pass:
             caller.perform(caller.exchange.on(isParkedForVerdict ? .verdict(.pass) : .refused(Fault(.internalFault))))
         case .final:

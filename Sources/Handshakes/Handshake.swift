@@ -56,6 +56,8 @@ public struct Wanted: Sendable {
     public var challenge: Challenge?
     /// Origin of the route's `to`.
     public var upstreamOrigin: String
+    /// For whom, where each end user has a token.
+    public var user: EndUser?
 
     public init(
         scopes: [String] = [], audience: [String] = [], resource: [String] = [], challenge: Challenge? = nil,
@@ -78,6 +80,8 @@ public struct AccessGrant: Sendable {
     public var lifetime: UInt64?
     /// Where `lifetime` is nil: when the token itself says that it was issued and ends, in seconds since 1970 by the issuer's clock.
     public var statedTimes: (issued: Int64?, expires: Int64)?
+    /// When what it was given for ends, by the same clock: no token made from a caller's outlives it.
+    public var notAfter: Int64?
     /// Nanoseconds of CLOCK_BOOTTIME, before the request that brought the token was sent.
     public var sentAt: UInt64
     /// What the issuer granted, sorted; nil: what was asked for.

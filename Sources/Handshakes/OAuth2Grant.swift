@@ -7,8 +7,13 @@ extension OAuth2Handshake {
         try addTarget(wanted, to: &target)
         let client = try await client(ledger)
         let endpoints = try await endpoints(ledger, issuer)
-        let trip = Trip(target: target, client: client, endpoints: endpoints, ledger: ledger, issuer: issuer)
-        guard settings.grant.keepsRefreshToken else { return try await fullGrant(trip).grant() }
+        let trip = Trip(
+            target: target, user: wanted.user, client: client, endpoints: endpoints, ledger: ledger, issuer: issuer)
+        guard settings.grant.keepsRefreshToken else {
+            var grant = try await fullGrant(trip).grant()
+            grant.notAfter = wanted.user?.expiry
+            return grant
+        }
         return try await acquireInTurn(trip)
     }
 
@@ -16,6 +21,8 @@ extension OAuth2Handshake {
     struct Trip {
         /// The members that say what the token is for.
         let target: OAuth2Request
+        /// For whom, where each end user has a token.
+        let user: EndUser?
         let client: OAuth2Client
         let endpoints: OAuth2Endpoints
         let ledger: any GrantLedger
@@ -92,7 +99,8 @@ extension OAuth2Handshake {
         while true {
             let answer = OAuth2Answer(
                 try await send(
-                    request, to: trip.endpoints.token, as: trip.client, attempt: attempt, issuer: trip.issuer))
+                    request, to: trip.endpoints.token, as: trip.client, for: trip.user, attempt: attempt,
+                    issuer: trip.issuer))
             // The endpoint has moved, or was never there.
             if !answer.isTokenEndpoint { discovery?.forget() }
             attempt += 1
@@ -155,21 +163,32 @@ extension OAuth2Handshake {
         return answer
     }
 
+    private static let userRefused = GrantFailure.policyDenied(reason: "token: the issuer refuses this subject")
+
     private nonisolated(nonsending) func mintedGrant(
         _ claims: [NamedText], _ trip: Trip
     ) async throws(GrantFailure) -> OAuth2Answer {
         let keys = try await signingKeys(trip.ledger)
         let certificate = try await certificate(trip.ledger)
+        var others: [(name: String, value: String)] = []
+        for claim in claims { others.append((claim.name, try Self.filled(claim.value, for: trip.user))) }
+        var subject = settings.clientID
+        if case .name(let name)? = trip.user, !claims.contains(where: { $0.value.contains(EndUser.placeholder) }) {
+            subject = name
+        }
         let all = JWTClaims(
-            issuer: settings.clientID, subject: settings.clientID, audience: try audience(of: trip.endpoints.token),
-            others: claims.map { ($0.name, $0.value) })
+            issuer: settings.clientID, subject: subject, audience: try audience(of: trip.endpoints.token),
+            others: others)
         for (index, key) in keys.enumerated() {
             let proof = try assertion(all, with: key, certificate: certificate)
             let answer = try await plain(
                 "urn:ietf:params:oauth:grant-type:jwt-bearer", [("assertion", .secret(proof))], trip, isSingleUse: true)
             // As with the proofs of a client: the issuer may not know this key.
             guard answer.error == "invalid_grant" else { return answer }
-            if index == keys.count - 1 { _ = try answer.grant(rejecting: "invalid_grant") }
+            guard index == keys.count - 1 else { continue }
+            // One user of many: what the issuer refuses need not be our key, so it is no reason to give up the others.
+            if trip.user != nil { throw Self.userRefused }
+            _ = try answer.grant(rejecting: "invalid_grant")
         }
         throw .internal(reason: "no signing key")
     }
@@ -181,6 +200,11 @@ extension OAuth2Handshake {
         switch exchange.subject {
         case .secret: subject = try await textSecret("subject_token", trip.ledger)
         case .identity(let name): subject = try await trip.ledger.token(of: name)
+        case .caller:
+            guard case .token(let token)? = trip.user else {
+                throw .configuration(reason: "subject_token: the route does not take the caller's own")
+            }
+            subject = token
         }
         var members: [(name: String, value: OAuth2Request.Value)] = [
             ("subject_token", .secret(subject)), ("subject_token_type", .text(exchange.subjectType)),
@@ -191,6 +215,9 @@ extension OAuth2Handshake {
         }
         if let type = exchange.requestedType { members.append(("requested_token_type", .text(type))) }
         let answer = try await plain("urn:ietf:params:oauth:grant-type:token-exchange", members, trip)
+        if exchange.subject == .caller, ["invalid_request", "invalid_grant", "invalid_token"].contains(answer.error) {
+            throw Self.userRefused
+        }
         // RFC 8693 §2.2.2 has `invalid_request` for a token that is not valid; but so is said of everything else, and servers were
         // seen to say `invalid_grant`.
         if exchange.subject == .secret, answer.error == "invalid_grant" {

@@ -49,12 +49,13 @@ extension OAuth2SendFailure {
 extension OAuth2Handshake {
     /// - Parameter attempt: which of the client's proofs is sent.
     nonisolated(nonsending) func send(
-        _ request: OAuth2Request, to url: IssuerURL, as client: OAuth2Client, attempt: Int = 0,
+        _ request: OAuth2Request, to url: IssuerURL, as client: OAuth2Client, for user: EndUser? = nil,
+        attempt: Int = 0,
         issuer: any IssuerClient
     ) async throws(OAuth2SendFailure) -> IssuerAnswer {
         var call: IssuerCall
         do throws(GrantFailure) {
-            call = try self.call(request, to: url, as: client, attempt: attempt)
+            call = try self.call(request, to: url, as: client, for: user, attempt: attempt)
         } catch {
             throw .failure(error)
         }
@@ -67,7 +68,7 @@ extension OAuth2Handshake {
     }
 
     private func call(
-        _ request: OAuth2Request, to url: IssuerURL, as client: OAuth2Client, attempt: Int
+        _ request: OAuth2Request, to url: IssuerURL, as client: OAuth2Client, for user: EndUser?, attempt: Int
     ) throws(GrantFailure) -> IssuerCall {
         var headers = [
             (name: "Content-Type", value: "application/x-www-form-urlencoded"),
@@ -75,7 +76,7 @@ extension OAuth2Handshake {
         ]
         var all = request
         try prove(client, attempt: attempt, to: url, in: &all, &headers)
-        for (name, value) in settings.extra { all.add(name, value) }
+        for (name, value) in settings.extra { all.add(name, try Self.filled(value, for: user)) }
         var body = FormBody(capacity: 16 + all.largestSize)
         for member in all.members {
             switch member.value {

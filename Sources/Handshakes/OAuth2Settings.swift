@@ -68,6 +68,8 @@ public struct OAuth2Settings: Sendable {
             case secret
             /// A new access token of another identity, for each exchange.
             case identity(String)
+            /// The token of the caller that it is wanted for.
+            case caller
         }
 
         public var subject: Subject = .secret

@@ -8,6 +8,17 @@ public func sha256(_ bytes: [UInt8]) -> [UInt8] {
     return digest
 }
 
+/// SHA-256 into 32 bytes of the caller's, without an allocation: for the data path.
+public func sha256(_ bytes: UnsafeRawBufferPointer, into digest: UnsafeMutableRawBufferPointer) {
+    precondition(digest.count >= 32, "a digest has 32 bytes")
+    var none: UInt8 = 0
+    withUnsafePointer(to: &none) { empty in
+        cardea_sha256(
+            bytes.baseAddress ?? UnsafeRawPointer(empty), bytes.count,
+            digest.baseAddress?.assumingMemoryBound(to: UInt8.self))
+    }
+}
+
 /// SHA-1 (FIPS 180-4): 20 bytes. For protocols that fixed it long ago and need no collision resistance, as WebSocket's handshake and JWS' `x5t`.
 public func sha1(_ bytes: [UInt8]) -> [UInt8] {
     var digest = [UInt8](repeating: 0, count: 20)

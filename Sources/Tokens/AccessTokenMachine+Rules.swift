@@ -5,7 +5,8 @@ import HotCache
 extension AccessTokenMachine {
     // MARK: - Questions
 
-    var isBusy: Bool { flight != nil || landing != nil }
+    /// A flight, or a grant that waits for its commit.
+    public var isBusy: Bool { flight != nil || landing != nil }
 
     func servable(at now: Instant) -> Held? {
         guard let held, !held.isRefused, now < servedUntil(held) else { return nil }

@@ -90,6 +90,8 @@ extension ExplainReport {
         var words = [token.state]
         if !token.realm.isEmpty { words.append("realm \(token.realm)") }
         if !token.scopes.isEmpty { words.append("scopes \(token.scopes)") }
+        if let granted = token.granted { words.append("granted \(granted)") }
+        if let count = token.subjects { words.append("one per subject, \(count) in memory") }
         if let seconds = token.expiresInSeconds { words.append("\(Int(seconds)) s left") }
         words.append(token.grants == 1 ? "1 grant" : "\(token.grants) grants")
         if let failure = token.lastFailure { words.append("last failure: \(failure)") }

@@ -1,5 +1,6 @@
 import CMallocCount
 import ScriptedKernel
+import TLS
 import Testing
 
 @testable import Gateway
@@ -12,7 +13,10 @@ import Testing
 @Suite(.serialized) struct BudgetTests {
     enum Case: String, CaseIterable, Sendable {
         case noIdentity, hit, hitWithAccessLog, hitWithBodies, hitWithChunks, hitWithChunkedRequest, hitOverMinutes
-        case ownField, manyFields, query, cookie, tellsTheCaller, mapsAddresses
+        case user, callersToken, ownField, manyFields, query, cookie, tellsTheCaller, mapsAddresses
+
+        /// As long as a JWT is.
+        private static let own = String(repeating: "eyJhbGciOiJFUzI1NiJ9.", count: 40)
 
         func treadmill() throws -> Treadmill {
             let scene: Scene
@@ -22,6 +26,8 @@ import Testing
             case .ownField: scene = try Scene(Plans.fixed("inject: {header: X-Key, value: \"k {token}\"}"))
             case .query: scene = try Scene(Plans.fixed("inject: {query: key}"))
             case .cookie: scene = try Scene(Plans.fixed("inject: {cookie: key}"))
+            case .user: scene = try Scene(Plans.users("extra: {act_as: '{subject}'}", "{from_header: X-User}"))
+            case .callersToken: scene = try Scene(Plans.users("grant: token_exchange", "from_caller_token"))
             case .tellsTheCaller:
                 scene = try Scene(Plans.fixed("forwarded: {fields: both, caller: hidden}, server_timing: on"))
             case .mapsAddresses:
@@ -29,7 +35,14 @@ import Testing
                 scene = try Scene(plan.replacing("cache_control: pass", with: "cache_control: private"))
             default: scene = try Scene(Plans.fixed())
             }
-            if self != .noIdentity { try scene.publish("Bearer abcdefghijklmnopqrstuvwxyz", generation: 1) }
+            if self == .user { try scene.publish("Bearer abc", generation: 1, for: Array("anna".utf8)) }
+            if self == .callersToken {
+                try scene.publish(
+                    "Bearer abc", generation: 1, for: [SubjectPlan.digestMark] + sha256(Array(Self.own.utf8)))
+            }
+            if ![.noIdentity, .user, .callersToken].contains(self) {
+                try scene.publish("Bearer abcdefghijklmnopqrstuvwxyz", generation: 1)
+            }
             let body = String(repeating: "0123456789abcdef", count: 256)
             let fields = (0..<24).map { "X-Field-\($0): some value of a field\r\n" }.joined()
             switch self {
@@ -52,6 +65,10 @@ import Testing
                 return Treadmill(
                     scene, request: Wire.get("/a/b"),
                     answer: Wire.ok("x", "Location: http://127.0.0.1:9000/c\r\nSet-Cookie: a=b; Path=/; Secure\r\n"))
+            case .user: return Treadmill(scene, request: Wire.get("/", "X-User: anna\r\n"), answer: Wire.ok("x"))
+            case .callersToken:
+                return Treadmill(
+                    scene, request: Wire.get("/", "Authorization: Bearer \(Self.own)\r\n"), answer: Wire.ok("x"))
             case .manyFields: return Treadmill(scene, request: Wire.get("/", fields), answer: Wire.ok("x", fields))
             default: return Treadmill(scene, request: Wire.get(), answer: Wire.ok("hello"))
             }

@@ -6,7 +6,7 @@ import Testing
     static let directory = #filePath.split(separator: "/").dropLast(3).map { "/" + $0 }.joined() + "/config/"
 
     @Test(arguments: [
-        "webgate", "oauth2", "basic-and-static", "sidecar", "forward-proxy", "full", "recipes/oam-webgate",
+        "webgate", "oauth2", "basic-and-static", "sidecar", "forward-proxy", "users", "full", "recipes/oam-webgate",
         "recipes/docker-registry",
         "recipes/aws-sigv4",
     ])
@@ -23,8 +23,6 @@ import Testing
         let words = Set(text.split { !($0.isLetter || $0.isNumber || $0 == "_" || $0 == "-") }.map(String.init))
         for (block, spec) in Keys.configuration.everyKey
         where !NotSupportedYet.refuses(block: block.name, key: spec.name) {
-            // Their blocks are not supported.
-            if ["subject"].contains(block.name) { continue }
             #expect(words.contains(spec.name), "\(block.name).\(spec.name)")
         }
     }

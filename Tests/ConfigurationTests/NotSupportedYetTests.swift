@@ -32,7 +32,6 @@ import Testing
             .oauth2("dpop=true", "\(Trial.oauth2), dpop: yes"),
             Case("recipe.attempts", recipe("\(steps), attempts: {json: /left}")),
             Case("recipe_challenge.json", recipe("\(steps), challenge: {json: /error}")),
-            .route("route.subject", "callers: local, subject: {from_header: X-User}"),
             .route("callers.token", "callers: {token: env:T}"),
             Case("route.token_stub", "routes: [{listen: \"127.0.0.1:1\", token_stub: {}}]"),
             Case("store.shared", Trial.around(top: "store: {shared: \"rediss://r\", key: env:K}")),

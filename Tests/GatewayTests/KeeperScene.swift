@@ -68,7 +68,7 @@ final class KeeperScene {
                 executor: LoopExecutor(loop: keeperLoop), cache: cache, events: try Self.events.get(),
                 resolver: try Self.resolver.get(), blocking: ImmediateWork(), identities: identities,
                 routes: gateway.keptRoutes, store: store, storeState: state ?? (store == nil ? .none : .serving),
-                markKey: try MarkKey(), seed: 1))
+                markKey: try MarkKey(), seed: 1, subjects: SubjectBook.Limits(configuration)))
         let board = MetricBoard()
         let blocks = board.adopt(plan.metrics.schema, writers: count)
         var loops: [(kernel: FakeKernel, data: DataLoop)] = []

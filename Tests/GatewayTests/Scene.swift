@@ -159,6 +159,14 @@ final class Scene {
             bytes: Array("Authorization: \(token)\r\n".utf8))
     }
 
+    /// Publishes a ready line for one end user of a route.
+    func publish(_ token: String, generation: UInt64, for user: [UInt8], route: Int = 0) throws {
+        let space = try #require(plan.routes[route].slot)
+        let slot = try #require(cache.allocateSlot())
+        #expect(cache.addKey(user, in: space, slot: slot))
+        publish(token, generation: generation, in: slot)
+    }
+
     /// The keeper's word on a request.
     func answer(_ ticket: Ticket, _ answer: TokenAnswer) {
         data.desk.open(.request(ticket, answer))
@@ -254,6 +262,14 @@ enum Plans {
     static func fixed(_ route: String = "") -> String {
         "identities: {a: {static: {value: env:V}}}\n"
             + "routes:\n  - {listen: \"127.0.0.1:8080\", to: \"http://127.0.0.1:9000\", use: a, \(bare)\(comma(route))}\n"
+    }
+
+    /// A token for each end user.
+    static func users(_ settings: String, _ subject: String) -> String {
+        let oauth = "token_url: \"https://i.example.com/t\", client_id: c, client_secret: env:V, \(settings)"
+        return "identities: {o: {oauth2: {\(oauth)}}}\n"
+            + "routes:\n  - {listen: \"127.0.0.1:8080\", to: \"http://127.0.0.1:9000\", use: o, callers: local, "
+            + "subject: \(subject), \(bare)}\n"
     }
 
     /// A token that can be granted anew.

@@ -1,0 +1,202 @@
+internal import Handshakes
+internal import HotCache
+internal import Reactor
+internal import TLS
+internal import Telemetry
+internal import Tokens
+
+/// Tokens for each end user: who is let in, what is kept of whom, and who gives way.
+///
+/// A user is known who is in memory or has a row in the store; only others count as new. Each has a machine of its own, so that
+/// flights, refusals and pauses are one user's alone.
+extension Keeper {
+    /// A request for somebody that its loop knows no slot for, or whose token needs what only the request has.
+    func arrived(_ request: ParkedRequest, for subject: RequestSubject, on route: KeptRoute, _ identity: KeptIdentity) {
+        guard var key = route.key(of: route.realm ?? Realm("")), let space = tokens[key]?.slot else {
+            return answer(request.ticket, .fault(Fault(.internalFault)))
+        }
+        // What is no text cannot be told to an issuer.
+        guard subject.token != nil || String(validating: subject.key.bytes, as: UTF8.self) != nil else {
+            return answer(request.ticket, .fault(Fault(.subjectMissing)))
+        }
+        key.subject = subject.key
+        if let token = tokens[key] {
+            if let fresh = subject.token { token.subject?.token = fresh }
+            return serve(request, token)
+        }
+        guard let slot = cache.allocateSlot() else { return answer(request.ticket, .fault(tooManySubjects(1))) }
+        let token = adopt(key: key, slot: slot, identity: identity, wanted: route.wanted)
+        token.route = route
+        token.subject = KeptSubject(space: space, token: subject.token)
+        serve(request, token)
+    }
+
+    private func serve(_ request: ParkedRequest, _ token: KeptToken) {
+        // Turned away meanwhile, as one of several requests that waited for the same row.
+        guard tokens[token.key] === token else { return answer(request.ticket, .fault(tooManySubjects(1))) }
+        if needsRecall(token) {
+            return recall(token) { keeper, fault in
+                guard let fault else { return keeper.serve(request, token) }
+                keeper.answer(request.ticket, .fault(fault))
+                keeper.forgetUnadmitted(token)
+            }
+        }
+        if let fault = admit(token) {
+            answer(request.ticket, .fault(fault))
+            return forgetUnadmitted(token)
+        }
+        borrow(for: token)
+        for action in token.machine.missed(from: request.ticket.loop, at: now) {
+            if case .answer(_, let outcome) = action {
+                answer(request.ticket, tokenAnswer(outcome, of: token))
+            } else {
+                apply([action], to: token)
+            }
+        }
+        // Joined a flight: it is answered with the others.
+        if token.machine.isBusy, token.machine.servedGeneration(at: now) == nil { wait(request.ticket, for: token) }
+    }
+
+    private func wait(_ ticket: Ticket, for token: KeptToken) {
+        token.tickets.append(ticket)
+        subjectTickets[ticket] = Weak(token)
+        // Those that were answered are swept now and then instead of one by one.
+        if subjectTickets.count > 2 * subjectTicketsSwept + 1024 {
+            subjectTickets = subjectTickets.filter { $0.value.token?.tickets.contains($0.key) == true }
+            subjectTicketsSwept = subjectTickets.count
+        }
+    }
+
+    /// - Returns: whether the ticket was an end user's.
+    func subjectLeft(_ ticket: Ticket) -> Bool {
+        guard let token = subjectTickets.removeValue(forKey: ticket)?.token else { return false }
+        token.tickets.removeAll { $0 == ticket }
+        return true
+    }
+
+    // MARK: - Who is let in
+
+    /// Nil where the user is known, or becomes so.
+    private func admit(_ token: KeptToken) -> Fault? {
+        guard let subject = token.subject, let name = token.key.subject, !subject.isAdmitted else { return nil }
+        if token.machine.heldGrant == nil, let wait = subjects.admitNew(at: now) {
+            noteSubjectsRefused()
+            return tooManySubjects(Int(clamping: wait / 1_000_000_000 + 1))
+        }
+        while subjects.isFull {
+            guard evictUser() else {
+                subjects.noteRefusal()
+                noteSubjectsRefused()
+                return tooManySubjects(1)
+            }
+        }
+        guard cache.addKey(name.bytes, in: subject.space, slot: token.slot) else { return tooManySubjects(1) }
+        token.subject?.isAdmitted = true
+        subjects.added()
+        return nil
+    }
+
+    private func tooManySubjects(_ seconds: Int) -> Fault { Fault(.tooManySubjects, retryAfter: seconds) }
+
+    /// Once a second: each refusal is somebody's request, and the log is bounded by time.
+    private func noteSubjectsRefused() {
+        guard now > subjectsRefusedAt + 1_000_000_000 || subjectsRefusedAt == 0 else { return }
+        subjectsRefusedAt = now
+        events.warn(
+            "subjects refused",
+            [
+                LogField("in_memory", .count(Int64(subjects.count))),
+                LogField("refused", .count(Int64(clamping: subjects.refused))),
+            ])
+    }
+
+    /// Somebody whom no request waits for gives way; what the store has of him comes back with his next request.
+    private func evictUser() -> Bool {
+        // Bounded: whoever is at work is put back among the newest.
+        for _ in 0..<64 {
+            guard let slot = cache.keyToGo() else { return false }
+            guard let token = tokensBySlot[slot], !isAtWork(token) else {
+                cache.keepKey(of: slot)
+                continue
+            }
+            forgetUser(token)
+            subjects.noteEviction()
+            return true
+        }
+        return false
+    }
+
+    private func isAtWork(_ token: KeptToken) -> Bool {
+        token.machine.isBusy || token.recall != nil || !token.tickets.isEmpty
+    }
+
+    private func forgetUnadmitted(_ token: KeptToken) {
+        guard tokens[token.key] === token, token.subject?.isAdmitted == false, !isAtWork(token) else { return }
+        forgetUser(token)
+    }
+
+    /// Memory keeps nothing of the user. His row stays.
+    func forgetUser(_ token: KeptToken) {
+        apply(token.machine.retired(at: now), to: token)
+        token.alarm.map { loop.close($0) }
+        token.alarm = nil
+        tokens[token.key] = nil
+        tokensBySlot[token.slot] = nil
+        retiring.tokens[token.key] = nil
+        removeKey(of: token)
+        cache.releaseSlot(token.slot)
+    }
+
+    /// Before its slot is released.
+    func removeKey(of token: KeptToken) {
+        guard let subject = token.subject, subject.isAdmitted, let name = token.key.subject else { return }
+        cache.removeKey(name.bytes, in: subject.space, slot: token.slot)
+        token.subject = nil
+        subjects.removed()
+    }
+
+    // MARK: - Flights
+
+    /// Whether a flight would need the caller's token and there is none: after a restart, until the user comes again.
+    func lacksCallerToken(_ token: KeptToken) -> Bool {
+        guard let subject = token.subject, token.key.subject?.bytes.first == SubjectPlan.digestMark else {
+            return false
+        }
+        return subject.token == nil
+    }
+
+    /// For whom a flight is; nil for tokens that are everybody's.
+    func endUser(of token: KeptToken) throws(Handshakes.GrantFailure) -> EndUser? {
+        guard let key = token.key.subject else { return nil }
+        guard key.bytes.first == SubjectPlan.digestMark else {
+            return .name(String(decoding: key.bytes, as: UTF8.self))
+        }
+        guard let own = token.subject?.token else {
+            throw .issuerUnavailable(retryAfterSeconds: 1, reason: "the caller's token is needed once more")
+        }
+        let user = EndUser.token(own)
+        if let end = user.expiry, skew(of: token.identity).remaining(until: end, wall: wall / 1000) <= 0 {
+            throw .policyDenied(reason: "the caller's token has expired")
+        }
+        return user
+    }
+
+    func skew(of identity: KeptIdentity) -> ClockSkew {
+        identity.issuer.flatMap { skews["\($0.host):\($0.port)"] } ?? ClockSkew()
+    }
+
+    /// Tells users apart in logs without naming them: a short hash under a key that never leaves the process.
+    func pseudonym(of token: KeptToken) -> [LogField] {
+        guard let subject = token.key.subject else { return [] }
+        let digits = markKey.tag(Array("subject".utf8) + subject.bytes).prefix(4).map { byte in
+            (byte < 16 ? "0" : "") + String(byte, radix: 16)
+        }
+        return [LogField("subject", .name(digits.joined()))]
+    }
+}
+
+struct Weak {
+    weak var token: KeptToken?
+
+    init(_ token: KeptToken) { self.token = token }
+}

@@ -1,0 +1,63 @@
+internal import Configuration
+internal import Handshakes
+internal import HotCache
+
+/// How many end users have a token of their own in memory, and how fast new ones come: `limits.subjects` and
+/// `limits.new_subjects_per_second`. Time is a parameter.
+struct SubjectBook: Sendable {
+    var limits: Limits
+    private(set) var count = 0
+    /// New users that were turned away, and users that gave way to others.
+    private(set) var refused: UInt64 = 0
+    private(set) var evicted: UInt64 = 0
+
+    /// Time that new users have not used up yet, in nanoseconds: a second's at most.
+    private var credit: UInt64 = 0
+    private var creditAt: UInt64 = 0
+
+    struct Limits: Sendable, Equatable {
+        var subjects: Int
+        var perSecond: Int
+    }
+
+    init(_ limits: Limits) { self.limits = limits }
+
+    /// One user that neither memory nor the store has seen.
+    /// - Returns: nil, or after how many nanoseconds there is room for the next.
+    mutating func admitNew(at now: UInt64) -> UInt64? {
+        let second: UInt64 = 1_000_000_000
+        let price = second / UInt64(max(1, limits.perSecond))
+        credit = creditAt == 0 ? second : min(second, credit + min(second, now - min(now, creditAt)))
+        creditAt = max(1, now)
+        guard credit >= price else {
+            refused += 1
+            return price - credit
+        }
+        credit -= price
+        return nil
+    }
+
+    var isFull: Bool { count >= limits.subjects }
+
+    mutating func added() { count += 1 }
+    mutating func removed() { count -= 1 }
+    mutating func noteEviction() { evicted += 1 }
+    mutating func noteRefusal() { refused += 1 }
+}
+
+/// What a token for one end user has beyond the token.
+struct KeptSubject {
+    /// The slot that stands for all users of the key.
+    let space: Slot
+    /// Its key leads to its slot: loops find it, and it counts.
+    var isAdmitted = false
+    /// The caller's own token, as it came last: what is exchanged. In memory only, wiped when it goes.
+    var token: Secret?
+}
+
+extension SubjectBook.Limits {
+    init(_ configuration: Configuration) {
+        self.init(
+            subjects: configuration.limits.subjects, perSecond: configuration.limits.newSubjectsPerSecond)
+    }
+}
