@@ -211,6 +211,9 @@ extension CallerConnection {
 
     // MARK: - The body
 
+    /// Trailers that go as their fields do.
+    private var answerDrops: NameSet { route?.answerEdits.drop ?? NameSet() }
+
     /// - Returns: false when the body cannot go on now or is complete.
     private func relayBody(from upstream: UpstreamConnection) -> Bool {
         guard !isCongested else { return false }
@@ -219,7 +222,7 @@ extension CallerConnection {
             do throws(ChunkFault) {
                 let piece = try answerBody.next(raw)
                 upstream.start += piece.consumed
-                guard sendBody(raw, piece, framing: answerFraming, dropping: route?.answerEdits.drop ?? NameSet())
+                guard sendBody(raw, piece, framing: answerFraming, dropping: answerDrops)
                 else {
                     close()
                     return false
@@ -303,7 +306,7 @@ extension CallerConnection {
         let trailers = upstream.lane?.trailers ?? []
         let end = BodyReader.Step(trailers: ByteRange(0..<trailers.count), ended: true)
         return trailers.withUnsafeBytes { raw in
-            sendBody(raw, end, framing: answerFraming, dropping: route?.answerEdits.drop ?? NameSet())
+            sendBody(raw, end, framing: answerFraming, dropping: answerDrops)
         }
     }
 

@@ -46,7 +46,8 @@ extension CallerConnection {
         }
         // A tunnel has told the proxy already, and what goes through it is the upstream's.
         if let group = self.upstream?.group, group.plan.proxy != nil, !group.plan.usesTLS {
-            cursor.addFields(group.proxyLine.span)
+            let line = group.proxyLine
+            cursor.addFields(line.span)
         }
         guard !cursor.overflowed else { return answer(Fault(.bigHead)) }
         upstream.requests += 1

@@ -11,7 +11,7 @@ final class HealthProbe: UpstreamUser {
     private var connection: UpstreamConnection?
     private var head: ResponseHead
     private var interim = 0
-    /// Keeps itself alive until the outcome: the connection knows its user only weakly.
+    /// Keeps itself alive until the outcome, also while no connection holds it.
     private var itself: HealthProbe?
 
     /// Bytes of an answer's head at most.

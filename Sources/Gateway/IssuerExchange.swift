@@ -19,7 +19,7 @@ final class IssuerExchange: UpstreamUser {
     private var persistent = false
     private var retried = false
     private var interim = 0
-    /// Keeps itself alive until the outcome: the connection knows its user only weakly.
+    /// Keeps itself alive until the outcome, also while no connection holds it.
     private var itself: IssuerExchange?
 
     /// Most bytes of an answer's body.

@@ -160,7 +160,7 @@ extension Keeper {
 /// Connects once and says how it went.
 private final class ConnectionTrial: UpstreamUser {
     private var done: ((Fault?) -> Void)?
-    /// Keeps itself alive until the outcome: the connection knows its user only weakly.
+    /// Keeps itself alive until the outcome, also while no connection holds it.
     private var itself: ConnectionTrial?
 
     init(done: @escaping (Fault?) -> Void) { self.done = done }

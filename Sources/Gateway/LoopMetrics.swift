@@ -70,9 +70,16 @@ enum Glitch: String, CaseIterable, Sendable {
 }
 
 /// One loop's counters.
-struct LoopMetrics {
+///
+/// A class: as a value it would be copied out of its owner for every count, a dozen references each time.
+final class LoopMetrics: Sendable {
     let plan: MetricPlan
     let block: MetricBlock
+
+    init(plan: MetricPlan, block: MetricBlock) {
+        self.plan = plan
+        self.block = block
+    }
 
     func finished(route: Int?, status: Int, nanoseconds: UInt64, cache: AccessRecord.CacheState) {
         block.add(plan.requests[route ?? plan.requests.count - 1][StatusColumns.column(of: status)])

@@ -52,7 +52,7 @@ final class RoutePlan: Sendable {
     init(
         index: Int, number: Int, edition: Edition, name: String, logName: UInt16, matches: RouteMatch,
         admission: Admission, upstream: UpstreamPlan, pathPrefix: String, edits: RequestEdits,
-        answerEdits: ResponseEdits, identity: IdentityPlan?, injection: Injection?, forwarding: ForwardedHop,
+        answerEdits: consuming ResponseEdits, identity: IdentityPlan?, injection: Injection?, forwarding: ForwardedHop,
         answerNotes: AnswerNotes, slot: Slot?, subject: SubjectPlan? = nil,
         learned: Published<LearnedSnapshot>?, bindsToURL: Bool,
         strictPaths: Bool, replay: Exchange.ReplayPolicy, replayMethods: [[UInt8]], replayBody: Int,

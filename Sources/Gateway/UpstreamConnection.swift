@@ -25,7 +25,9 @@ final class UpstreamConnection: Stream, HTTP2StreamUser {
     // Unchecked, as in `CallerConnection`: groups live as long as their loop.
     unowned(unsafe) let group: UpstreamGroup
     private(set) var state = State.connecting
-    weak var user: (any UpstreamUser)?
+    /// Strong, so a cycle while it is set: both ends cut it, the user by giving the connection back or dropping it, the connection by
+    /// being lost. A weak one would make every reference count of the user go through a side table.
+    var user: (any UpstreamUser)?
     /// It has carried a request before: a loss before the first byte of an answer may be a stale connection.
     private(set) var isPooled = false
     var requests = 0

@@ -8,28 +8,54 @@
 func firstLineBreak(in bytes: Span<UInt8>, from: Int, limit: Int) -> Int {
     precondition(from >= 0 && limit <= bytes.count)
     return bytes.withUnsafeBytes { raw in
-        let ones: UInt64 = 0x0101_0101_0101_0101
+        let bound: UInt64 = 0x0E0E_0E0E_0E0E_0E0E
         let tops: UInt64 = 0x8080_8080_8080_8080
         var offset = from
         while offset &+ 8 <= limit {
             let word = UInt64(littleEndian: raw.loadUnaligned(fromByteOffset: offset, as: UInt64.self))
-            let carriageReturn = word ^ 0x0D0D_0D0D_0D0D_0D0D
-            let lineFeed = word ^ 0x0A0A_0A0A_0A0A_0A0A
-            // A borrow can set a false bit only above a true one, so the lowest set bit is always true.
-            let found =
-                ((word &- ones) & ~word) | ((carriageReturn &- ones) & ~carriageReturn)
-                | ((lineFeed &- ones) & ~lineFeed)
-            if found & tops != 0 {
-                return offset &+ ((found & tops).trailingZeroBitCount >> 3)
+            // Octets below 14: the three, and a few that are rare. A borrow can set a false bit only above a true one, so the
+            // lowest set bit is always true.
+            let below = (word &- bound) & ~word & tops
+            if below != 0 {
+                var candidate = offset &+ (below.trailingZeroBitCount >> 3)
+                // Behind a tab or another control character the word is read octet by octet.
+                while candidate < offset &+ 8 {
+                    if endsLine(raw[candidate]) { return candidate }
+                    candidate &+= 1
+                }
             }
             offset &+= 8
         }
         while offset < limit {
-            let octet = raw[offset]
-            if octet == 0x0D || octet == 0x0A || octet == 0 { return offset }
+            if endsLine(raw[offset]) { return offset }
             offset &+= 1
         }
         return max(offset, limit)
+    }
+}
+
+@inline(__always)
+private func endsLine(_ octet: UInt8) -> Bool {
+    octet == 0x0D || octet == 0x0A || octet == 0
+}
+
+/// The offset of the first colon in `bytes[from..<limit]`, or `limit`.
+@inline(__always)
+func firstColon(in bytes: Span<UInt8>, from: Int, limit: Int) -> Int {
+    precondition(from >= 0 && limit <= bytes.count)
+    return bytes.withUnsafeBytes { raw in
+        let ones: UInt64 = 0x0101_0101_0101_0101
+        let tops: UInt64 = 0x8080_8080_8080_8080
+        var offset = from
+        while offset &+ 8 <= limit {
+            let word =
+                UInt64(littleEndian: raw.loadUnaligned(fromByteOffset: offset, as: UInt64.self)) ^ 0x3A3A_3A3A_3A3A_3A3A
+            let found = (word &- ones) & ~word & tops
+            if found != 0 { return offset &+ (found.trailingZeroBitCount >> 3) }
+            offset &+= 8
+        }
+        while offset < limit, raw[offset] != 0x3A { offset &+= 1 }
+        return offset
     }
 }
 
@@ -39,16 +65,34 @@ extension Span where Element == UInt8 {
     /// With `lookAlike`, a received `_` counts as `-`.
     @inline(__always)
     func spells(_ literal: StaticString, at range: ByteRange, lookAlike: Bool = false) -> Bool {
-        guard Int(range.count) == literal.utf8CodeUnitCount else { return false }
+        let count = literal.utf8CodeUnitCount
+        guard Int(range.count) == count else { return false }
+        precondition(range.start >= 0 && Int(range.end) <= self.count)
+        let start = Int(range.start)
         let expected = literal.utf8Start
-        var index = Int(range.start)
-        for offset in 0..<Int(range.count) {
-            var octet = lowercased(self[index])
-            if lookAlike, octet == 0x5F { octet = 0x2D }
-            if octet != expected[offset] { return false }
-            index &+= 1
+        if lookAlike {
+            for offset in 0..<count {
+                var octet = lowercased(self[start &+ offset])
+                if octet == 0x5F { octet = 0x2D }
+                if octet != expected[offset] { return false }
+            }
+            return true
         }
-        return true
+        // The literal and its length are constants where this is inlined: a few words are compared with immediates.
+        return withUnsafeBytes { raw in
+            let literal = UnsafeRawPointer(expected)
+            var offset = 0
+            while offset &+ 8 <= count {
+                let word = raw.loadUnaligned(fromByteOffset: start &+ offset, as: UInt64.self)
+                if !isSameWord(word, literal.loadUnaligned(fromByteOffset: offset, as: UInt64.self)) { return false }
+                offset &+= 8
+            }
+            while offset < count {
+                if lowercased(raw[start &+ offset]) != expected[offset] { return false }
+                offset &+= 1
+            }
+            return true
+        }
     }
 
     /// Whether the bytes of `range` are exactly those of `literal`.
@@ -101,4 +145,23 @@ extension Span where Element == UInt8 {
 @inline(__always)
 func isLineBreak(_ octet: UInt8) -> Bool {
     octet == 0x0D || octet == 0x0A
+}
+
+/// Whether eight octets, in any case, are eight octets in lower case.
+///
+/// Setting 0x20 makes letters lower-case; it also maps some octets that are no letters onto others, so where the words agree a second
+/// look is taken at those that were changed: only upper-case letters may have been.
+@inline(__always)
+private func isSameWord(_ received: UInt64, _ lowerCase: UInt64) -> Bool {
+    let changed = received ^ lowerCase
+    if changed == 0 { return true }
+    guard changed & ~0x2020_2020_2020_2020 == 0 else { return false }
+    // Each octet that differs does so by 0x20 alone; it is a letter, or the words differ.
+    var rest = changed
+    while rest != 0 {
+        let shift = UInt64(rest.trailingZeroBitCount & ~7)
+        guard UInt8(truncatingIfNeeded: received >> shift) &- 0x41 < 26 else { return false }
+        rest &= ~(0xFF << shift)
+    }
+    return true
 }

@@ -80,12 +80,32 @@ extension FieldSection {
     ) throws(HeadFault) {
         let start = Int(line.start)
         let end = Int(line.end)
-        var cursor = start
-        var hasUnderscore = false
-        while cursor < end, OctetClass.token.contains(bytes[cursor]) {
-            if bytes[cursor] == 0x5F { hasUnderscore = true }
-            cursor &+= 1
+        let colon = firstColon(in: bytes, from: start, limit: end)
+        // A name that is known is made of token characters; the others are looked at one by one.
+        var known = KnownField.lookup(ByteRange(start..<colon), in: bytes, lookAlike: false)
+        var resembles = known
+        var name = ByteRange(start..<colon)
+        var marks: FieldMarks = []
+        if known == .other || colon == end {
+            (name, marks) = try inspect(line, bytes, tolerance)
+            known = KnownField.lookup(name, in: bytes, lookAlike: false)
+            resembles = hasUnderscore(name, bytes) ? KnownField.lookup(name, in: bytes, lookAlike: true) : known
         }
+        let field = Field(
+            name: name, value: bytes.trimmed(colon &+ 1..<end), line: ByteRange(start..<end &+ 2), known: known,
+            resembles: resembles, marks: marks)
+        guard table.count < limits.fields, table.append(field) else { throw .tooManyFields }
+        seen |= known.bit
+    }
+
+    /// The name of a field line, looked at octet by octet.
+    private func inspect(
+        _ line: ByteRange, _ bytes: Span<UInt8>, _ tolerance: HeadTolerance
+    ) throws(HeadFault) -> (ByteRange, FieldMarks) {
+        let start = Int(line.start)
+        let end = Int(line.end)
+        var cursor = start
+        while cursor < end, OctetClass.token.contains(bytes[cursor]) { cursor &+= 1 }
         let name = ByteRange(start..<cursor)
         var marks: FieldMarks = []
         if cursor < end, isBlank(bytes[cursor]) {
@@ -98,13 +118,12 @@ extension FieldSection {
         }
         guard cursor < end else { throw .colonMissing }
         guard bytes[cursor] == 0x3A, !name.isEmpty else { throw .nameInvalid }
-        let value = bytes.trimmed(cursor &+ 1..<end)
-        let known = KnownField.lookup(name, in: bytes, lookAlike: false)
-        let field = Field(
-            name: name, value: value, line: ByteRange(start..<end &+ 2), known: known,
-            resembles: hasUnderscore ? KnownField.lookup(name, in: bytes, lookAlike: true) : known, marks: marks)
-        guard table.count < limits.fields, table.append(field) else { throw .tooManyFields }
-        seen |= known.bit
+        return (name, marks)
+    }
+
+    private func hasUnderscore(_ name: ByteRange, _ bytes: Span<UInt8>) -> Bool {
+        for index in name.indices where bytes[index] == 0x5F { return true }
+        return false
     }
 
     private mutating func fold(

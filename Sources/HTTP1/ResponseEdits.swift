@@ -1,5 +1,5 @@
 /// What a route changes in a response, compiled once.
-public struct ResponseEdits: Sendable {
+public struct ResponseEdits: ~Copyable, Sendable {
     /// Fields to delete; names that differ only in `_` for `-` go with them.
     public var drop = NameSet()
     /// `Set-Cookie` lines whose cookie name starts with one of these are deleted.

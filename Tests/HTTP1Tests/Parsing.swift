@@ -76,7 +76,7 @@ func forwarded(
 
 /// The response as it goes to the caller.
 func answered(
-    _ response: String, edits: ResponseEdits = ResponseEdits(), toHEAD: Bool = false, minorVersion: UInt8 = 1,
+    _ response: String, edits: borrowing ResponseEdits = ResponseEdits(), toHEAD: Bool = false, minorVersion: UInt8 = 1,
     close: Bool = false, upgrade: Bool = false
 ) throws -> String {
     let bytes = octets(response)
