@@ -56,6 +56,16 @@ lint: ## format and warnings, both strict
 format: ## format every Swift file in place
 	$(FORMAT) --in-place --recursive --parallel $(SOURCES)
 
+.PHONY: bench
+bench: ## Cardea beside nginx, HAProxy and Envoy, one core each; table, JSON and chart in Tests/Performance/results; QUICK=1: a minute
+	@.ci/setup bench
+	$(RELEASE) --static-swift-stdlib --product cardea
+	CARDEA_PERFORMANCE=1 $(RELEASE) --static-swift-stdlib --scratch-path .build/performance --product bare-relay
+	@Tests/Performance/envoy .build/performance/envoy
+	@Tests/Performance/bench $(if $(QUICK),--quick) --cardea "$$PWD/.build/release/cardea" \
+		--relay "$$PWD/.build/performance/release/bare-relay" $(if $(ROWS),--rows $(ROWS)) $(if $(ROUNDS),--rounds $(ROUNDS)) \
+		--envoy "$$PWD/.build/performance/envoy/envoy/_bin/envoy"
+
 .PHONY: bench-tokens
 bench-tokens: ## hits beside three other caches, evictions, a million spilled tokens; tables, and JSON in Tests/Performance/results
 	@.ci/setup bench
