@@ -6,6 +6,7 @@ struct ControlSite: Sendable {
     let faults: Faults
     let protected: Site
     let issuer: Site
+    let mobileFirst: MobileFirstServer
 
     func answer(_ request: Request, _ connection: Connection) throws(WireFault) -> Response? {
         let body = try connection.readBody(keeping: 1_048_576)
@@ -57,6 +58,7 @@ struct ControlSite: Sendable {
                 $0.locked = false
                 $0.password = ledger.settings.password
             }
+            mobileFirst.reset(clients: body?["tokens"]?.isSet == true)
             if body?["tokens"]?.isSet == true { forgetTokens(handles: true, users: true) }
         case "/revoke": forgetTokens(handles: false, users: false)
         case "/revoke_user_tokens": ledger.withState { $0.userTokens.removeAll() }
@@ -69,6 +71,10 @@ struct ControlSite: Sendable {
                 $0.password = password
                 $0.secrets.insert(password, true)
             }
+        case "/pin":
+            guard let pin = body?["pin"]?.text else { return .json(400, "Bad Request", ["error": "pin is missing"]) }
+            mobileFirst.change(pin: pin)
+        case "/mfp/forget": mobileFirst.forgetPassedChecks()
         case "/close_idle": return .json(200, ["closed": JSON(protected.closeIdle() + issuer.closeIdle())])
         case "/issuer/stop": issuer.stop()
         case "/issuer/start": return started(issuer)

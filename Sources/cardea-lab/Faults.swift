@@ -28,6 +28,22 @@ final class Faults: Sendable {
         "no_context": "an OAM-Auth challenge without request-ctx",
         "early_challenge": "the challenge is sent before the body is read",
         "early_answer": "the answer is sent before the body is read; value 1 also closes",
+        "mfp_conflict":
+            "409 with MFP-Conflict, of an adapter or (limited with on) of the server; value 1 after judging",
+        "mfp_plain_conflict": "409 of an adapter without MFP-Conflict",
+        // A MobileFirst server.
+        "mfp_authenticity": "registration is challenged for appAuthenticity",
+        "mfp_foreign_location": "registration names a client id at another place",
+        "mfp_invalid_client_id": "preauthorize, authorization or token (with on) does not know the client any more",
+        "mfp_remaining": "what a PIN challenge says is left: a number, or a text",
+        "mfp_error_msg": "the first PIN challenge already has an errorMsg",
+        "mfp_failures": "every check has failed; value 222 uses that status",
+        "mfp_endless": "after each right answer another check is asked for",
+        "mfp_clock_ms": "how far the server's clock is ahead",
+        "mfp_success_ms": "how long a passed check stays passed (default 1 h)",
+        "mfp_redirect_error": "authorization redirects with an error",
+        "mfp_redirect_elsewhere": "authorization redirects to another place than was asked for",
+        "mfp_code_json": "authorization answers 200 with the code in JSON",
         // How an answer travels (limit with on: challenge or answer; default answer).
         "close_without_answer": "closes after the request was read",
         "close_on_reuse": "closes without an answer when a second request arrives on a connection",

@@ -5,12 +5,14 @@ struct IssuerSite: Sendable {
     let faults: Faults
     let service: TokenService
     let server: OAuthServer
+    let mobileFirst: MobileFirstServer
 
     func answer(_ request: Request, _ connection: Connection) throws(WireFault) -> Response? {
         let body = try connection.readBody(keeping: 1_048_576)
         let path = request.path
         let operation = operation(path)
-        if let operation {
+        if let path = operation {
+            let operation = MobileFirstServer.step(path, body.bytes)
             ledger.count("issuer_calls")
             if let fault = faults.take("issuer_slow_ms", on: operation) {
                 Moment.wait(milliseconds: fault.number ?? 1_000) { connection.peerIsGone }
@@ -33,6 +35,7 @@ struct IssuerSite: Sendable {
         }
         switch operation {
         case "token": return server.token(request, body.bytes)
+        case .some(let name) where name.hasPrefix("mfp_"): return mobileFirst.answer(name, request, body.bytes)
         case .some(let name): return service.answer(name, request, body.bytes)
         case nil: break
         }
@@ -48,6 +51,7 @@ struct IssuerSite: Sendable {
 
     private func operation(_ path: String) -> String? {
         if path == "/token" { return "token" }
+        if let name = MobileFirstServer.operation(path) { return name }
         guard path.hasPrefix(TokenService.root) else { return nil }
         let name = String(path.dropFirst(TokenService.root.count))
         return ["register", "authenticate", "access"].contains(name) ? name : nil

@@ -47,18 +47,20 @@ enum Lab {
             return Site(
                 name: name, host: address.host, port: address.port, ledger: ledger, faults: faults, handler: handler)
         }
+        let mobileFirst = MobileFirstServer(ledger: ledger, faults: faults)
         let guarded = ProtectedSite(ledger: ledger, faults: faults, gate: gate, api: api)
         let plain = PlainSite(ledger: ledger, gate: gate, api: api)
         let issuing = IssuerSite(
             ledger: ledger, faults: faults, service: TokenService(ledger: ledger, faults: faults),
-            server: OAuthServer(ledger: ledger, faults: faults))
+            server: OAuthServer(ledger: ledger, faults: faults), mobileFirst: mobileFirst)
         let protected = site("protected", settings.listen) { (request, connection) throws(WireFault) in
             try guarded.answer(request, connection)
         }
         let issuer = site("issuer", settings.issuer) { (request, connection) throws(WireFault) in
             try issuing.answer(request, connection)
         }
-        let steering = ControlSite(ledger: ledger, faults: faults, protected: protected, issuer: issuer)
+        let steering = ControlSite(
+            ledger: ledger, faults: faults, protected: protected, issuer: issuer, mobileFirst: mobileFirst)
         return [
             protected,
             site("plain", settings.plain) { (request, connection) throws(WireFault) in

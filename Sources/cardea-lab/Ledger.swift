@@ -45,7 +45,9 @@ final class Ledger: Sendable {
     init(settings: Settings) {
         self.settings = settings
         var first = State(password: settings.password)
-        for secret in [settings.password, settings.clientSecret, settings.apiKey] { first.secrets.insert(secret, true) }
+        for secret in [settings.password, settings.clientSecret, settings.apiKey, settings.pin] {
+            first.secrets.insert(secret, true)
+        }
         state = Mutex(first)
     }
 

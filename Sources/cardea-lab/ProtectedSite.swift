@@ -14,6 +14,7 @@ struct ProtectedSite: Sendable {
         if let name = gate.name(for: path) {
             return try enter(gate.judge(name: name, url: url, path: path, request), request, connection)
         }
+        if path.hasPrefix(MobileFirstServer.adapters) { return try enter(adapter(request), request, connection) }
         if path.hasPrefix("/api/") { return try enter(bearer(request), request, connection) }
         if path.hasPrefix("/basic/") { return try enter(basic(request), request, connection) }
         if path.hasPrefix("/key/") { return try enter(key(request), request, connection) }
@@ -46,6 +47,9 @@ struct ProtectedSite: Sendable {
     }
 
     private func rest(of path: String) -> String {
+        if path.hasPrefix(MobileFirstServer.adapters) {
+            return String(path.dropFirst(MobileFirstServer.adapters.count).drop { $0 != "/" })
+        }
         for prefix in ["/hr/rest", "/payroll/rest", "/api", "/basic", "/key"] where path.hasPrefix(prefix + "/") {
             return String(path.dropFirst(prefix.count))
         }

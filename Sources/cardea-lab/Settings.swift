@@ -12,6 +12,7 @@ struct Settings: Sendable {
     var oauthClientID = "billing+1"
     var clientSecret = "s:cret/ %é1"
     var apiKey = "lab-key-7f3a9c"
+    var pin = "4711-lab-pin"
     var serviceDomain = "MobileServiceDomain"
     var userAgentPrefix = "OIC-Agent"
     var scheme = "http"
@@ -20,7 +21,7 @@ struct Settings: Sendable {
     static let usage = """
         usage: cardea-lab [--listen HOST:PORT] [--plain HOST:PORT] [--issuer HOST:PORT] [--control HOST:PORT]
                           [--user NAME] [--password-file FILE] [--client-id ID] [--oauth-client-id ID]
-                          [--client-secret-file FILE] [--api-key-file FILE] [--service-domain NAME]
+                          [--client-secret-file FILE] [--api-key-file FILE] [--pin-file FILE] [--service-domain NAME]
                           [--user-agent-prefix PREFIX]
         Simulated protected systems on loopback; port 0 picks a free one. Prints one line of JSON with its addresses.
 
@@ -45,6 +46,7 @@ struct Settings: Sendable {
             case "--oauth-client-id": oauthClientID = value
             case "--client-secret-file": clientSecret = try Settings.secret(value)
             case "--api-key-file": apiKey = try Settings.secret(value)
+            case "--pin-file": pin = try Settings.secret(value)
             case "--service-domain": serviceDomain = value
             case "--user-agent-prefix": userAgentPrefix = value
             default: throw .unknown(flag)
