@@ -143,6 +143,8 @@ static inline int cardea_key_pair(void) { return EVP_PKEY_KEYPAIR; }
 static inline int cardea_error_library(unsigned long code) { return ERR_GET_LIB(code); }
 static inline int cardea_error_reason(unsigned long code) { return ERR_GET_REASON(code); }
 
+static inline EVP_PKEY *cardea_make_rsa_key(size_t bits) { return EVP_PKEY_Q_keygen(NULL, NULL, "RSA", bits); }
+
 // EVP_EC_gen is a macro.
 static inline EVP_PKEY *cardea_make_p256_key(void) { return EVP_PKEY_Q_keygen(NULL, NULL, "EC", "P-256"); }
 

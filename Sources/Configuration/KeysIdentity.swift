@@ -17,7 +17,7 @@ extension Keys {
         KeySpec("oauth2", .block(oauth2), "Any OAuth 2.0 server."),
         KeySpec("oam_webgate", .block(oamWebgate), "An OAM WebGate with Mobile & Social."),
         KeySpec("oam_oauth", .unchecked, "OAM 11g OAuth, 12c, SIM, IDCS."),
-        KeySpec("mobilefirst", .unchecked, "IBM MobileFirst 8."),
+        KeySpec("mobilefirst", .block(mobileFirst), "IBM MobileFirst 8."),
         KeySpec("mobile_hub", .unchecked, "Oracle Mobile Hub or MCS."),
         KeySpec("adobe_pass", .unchecked, "Adobe Pass."),
         KeySpec("recipe", .block(recipe), "An in-house system, declared."),

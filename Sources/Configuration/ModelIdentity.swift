@@ -20,6 +20,7 @@ public enum Handshake: Sendable, Equatable {
     case oamWebgate(OAMWebgateHandshake)
     /// Mutual TLS alone; at least one.
     case clientCertificate([ClientKeyFiles])
+    case mobileFirst(MobileFirstHandshake)
     case recipe(Recipe)
     /// The name is known and nothing else; a configuration that holds one is never loaded.
     case notBuilt(String)
@@ -32,6 +33,7 @@ public enum Handshake: Sendable, Equatable {
         case .oauth2: "oauth2"
         case .oamWebgate: "oam_webgate"
         case .clientCertificate: "client_certificate"
+        case .mobileFirst: "mobilefirst"
         case .recipe: "recipe"
         case .notBuilt(let key): key
         }

@@ -101,6 +101,11 @@ extension Handshake {
             case .oamWebgate(let webgate): [("password", webgate.password)]
             case .clientCertificate(let certificates):
                 certificates.flatMap { [("key", $0.key), ("password", $0.password)] }
+            case .mobileFirst(let mobileFirst):
+                [("client_secret", mobileFirst.clientSecret)]
+                    + mobileFirst.answers.flatMap { answer in
+                        answer.fields.map { (answer.secretName($0.name), $0.value) }
+                    }
             case .recipe(let recipe): recipe.secrets.map { ($0.name, $0.value) }
             case .notBuilt: []
             }

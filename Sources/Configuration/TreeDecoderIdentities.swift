@@ -2,6 +2,7 @@ extension TreeDecoder {
     mutating func decodeIdentities() {
         for entry in root.entry("identities")?.value.map ?? [] { decodeIdentity(entry) }
         checkExchanges()
+        checkDevices()
     }
 
     private mutating func decodeIdentity(_ entry: Node.Entry) {
@@ -81,6 +82,7 @@ extension TreeDecoder {
             return .basic(BasicHandshake(username: username, password: inside.secret("password") ?? absent))
         case "oauth2": return .oauth2(oauth2(inside, network: network, place: place))
         case "oam_webgate": return .oamWebgate(oamWebgate(inside, network: network, place: place))
+        case "mobilefirst": return .mobileFirst(mobileFirst(inside, network: network, place: place))
         case "recipe":
             var decoder = RecipeDecoder(inside, place: place, allowsCleartext: network.allowCleartext)
             let recipe = decoder.decode()

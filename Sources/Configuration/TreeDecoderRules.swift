@@ -213,6 +213,7 @@ extension Handshake {
         case .basic, .oamWebgate: true
         case .recipe(let recipe): recipe.steps.contains { !$0.secrets.isEmpty }
         case .oauth2(let oauth2): oauth2.grant == .password
+        case .mobileFirst(let mobileFirst): !mobileFirst.answers.isEmpty
         case .static, .clientCertificate, .notBuilt: false
         }
     }

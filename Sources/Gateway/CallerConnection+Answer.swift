@@ -125,6 +125,7 @@ extension CallerConnection {
         case .misconfigured(let reason):
             data.noteGlitch(.loginRedirect, route: route, reason: reason)
             return .misconfigured(Fault(.upstreamRedirectedToLogin, receivedStatus: status))
+        case .conflict: return .conflict
         case .challenged(let challenge):
             record.challenge = challenge
             return .challenge
@@ -317,7 +318,8 @@ extension CallerConnection {
 
     /// Whether the held answer can be read to its end at once, so that its connection carries the replay too.
     func canReuseHeldAnswer() -> Bool {
-        guard exchange.replayed || caution.isProbe, let upstream, upstream.state == .busy else { return false }
+        guard exchange.replayed || exchange.conflicts > 0 || caution.isProbe, let upstream, upstream.state == .busy
+        else { return false }
         upstream.start += answerHeadLength
         while upstream.end > upstream.start, !answerBody.isComplete {
             do throws(ChunkFault) {

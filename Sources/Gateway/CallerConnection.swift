@@ -93,7 +93,7 @@ final class CallerConnection: Stream, HTTP2StreamUser {
     enum Method { case get, head, other }
     enum Deadline {
         static let head: UInt8 = 1, idle: UInt8 = 2, token: UInt8 = 3, answer: UInt8 = 4, stall: UInt8 = 5,
-            close: UInt8 = 6, permission: UInt8 = 7
+            close: UInt8 = 6, permission: UInt8 = 7, pause: UInt8 = 8
     }
 
     init(data: DataLoop, listener: ListenerPlan, peer: CallerPeer) {
@@ -162,6 +162,7 @@ final class CallerConnection: Stream, HTTP2StreamUser {
             perform(exchange.on(.refused(Fault(.tokenTimeout))))
         case Deadline.answer: fail(Fault(.upstreamTimeout))
         case Deadline.permission: releaseBody()
+        case Deadline.pause: perform(exchange.on(.rested))
         case Deadline.stall where stage == .tunnel: close()
         case Deadline.stall: stalled()
         case Deadline.close where isFlushing && readsOn(): break
@@ -270,6 +271,8 @@ final class CallerConnection: Stream, HTTP2StreamUser {
         case .reportAndPark:
             expectToken()
             data.desk.report(self, parks: true)
+        case .pause(let conflict):
+            expect(by: loop.now + ConflictPause.nanoseconds(after: conflict), kind: Deadline.pause)
         case .reportAndRelay:
             data.desk.report(self, parks: false)
             relayAnswer()

@@ -9,6 +9,7 @@ typealias ConfiguredStatic = StaticHandshake
 typealias ConfiguredBasic = BasicHandshake
 typealias ConfiguredOAuth2 = OAuth2Handshake
 typealias ConfiguredWebGate = OAMWebgateHandshake
+typealias ConfiguredMobileFirst = MobileFirstHandshake
 typealias ConfiguredAddress = IPAddress
 typealias ConfiguredRoute = Route
 typealias ConfiguredIdentity = Identity

@@ -20,13 +20,17 @@ struct Exchange: ~Copyable {
     /// The one retry at another address has been used, for this request and its replay together.
     private(set) var moved = false
     private var withdrawn = false
+    /// How often the upstream could not take it at that moment.
+    private(set) var conflicts = 0
+    /// It is sent this often again at most, over some three seconds.
+    static let mostConflicts = 6
 
     var replay = ReplayPolicy.never
     var body = RequestBody.none
     /// The method may be sent twice without harm (RFC 9110 §9.2.2).
     var idempotent = false
 
-    enum Phase: UInt8, Sendable { case idle, waiting, connecting, asking, parked, relaying }
+    enum Phase: UInt8, Sendable { case idle, waiting, connecting, asking, parked, pausing, relaying }
 
     enum Credential: Equatable, Sendable {
         /// The route uses no identity, or one whose certificate the TLS layer shows.
@@ -70,6 +74,8 @@ struct Exchange: ~Copyable {
         case answered(Judgement)
         /// The keeper's word on a challenge that was reported.
         case verdict(Verdict)
+        /// The pause after a conflict is over.
+        case rested
         /// The upstream's connection failed before the answer's head was complete.
         /// - elsewhere: another address of the upstream may be had.
         case lost(Fault, pooled: Bool, elsewhere: Bool = false)
@@ -91,6 +97,8 @@ struct Exchange: ~Copyable {
     enum Judgement: Equatable, Sendable {
         case answer
         case challenge
+        /// Neither the request nor the credential is to blame.
+        case conflict
         /// The answer shows that the identity cannot work as configured.
         case misconfigured(Fault)
     }
@@ -114,6 +122,8 @@ struct Exchange: ~Copyable {
         case relay
         /// Tell the keeper of the challenge and hold the answer until its verdict.
         case reportAndPark
+        /// Hold the answer for a moment, then send the request again; which conflict it is, from 0.
+        case pause(Int)
         /// Tell the keeper, but the caller gets this answer: the request cannot be sent again.
         case reportAndRelay
         /// Tell the keeper that the credential it just granted was refused, and refuse in turn.
@@ -189,6 +199,11 @@ struct Exchange: ~Copyable {
                 return end(with: fault)
             }
 
+        case (.pausing, .rested):
+            retried = false
+            phase = .connecting
+            return .connect(fresh: false)
+
         case (.asking, .probed), (.relaying, .probed):
             phase = .connecting
             return .connect(fresh: false)
@@ -216,6 +231,7 @@ struct Exchange: ~Copyable {
         retried = false
         moved = false
         withdrawn = false
+        conflicts = 0
         replay = .never
         body = .none
         idempotent = false
@@ -260,6 +276,14 @@ struct Exchange: ~Copyable {
         case .answer:
             phase = .relaying
             return credential == .bare(scout: true) ? .reportOpenAndRelay : .relay
+        case .conflict:
+            guard replay == .once, body != .lost, conflicts < Self.mostConflicts else {
+                phase = .relaying
+                return .relay
+            }
+            conflicts += 1
+            phase = .pausing
+            return .pause(conflicts - 1)
         case .challenge where credential == .none:
             // What was refused stands in the connection, and there is nothing else to send.
             phase = .relaying

@@ -55,6 +55,8 @@ struct IdentityCompiler {
                 return try Handshakes.OAuth2Handshake(settings)
             case .oamWebgate(let configured):
                 return try OAMWebGateHandshake(settings(configured))
+            case .mobileFirst(let configured):
+                return try Handshakes.MobileFirstHandshake(settings(configured, identity))
             case .clientCertificate: return ClientCertificateHandshake()
             case .recipe(let recipe):
                 if recipe.isSigned { return RecipeSigningHandshake(recipe) }
@@ -162,7 +164,7 @@ struct IdentityCompiler {
         case .recipe(let recipe):
             kind = recipe.isChallengeDriven ? .challengeDriven : .proactive
             access.needsChallenge = recipe.isChallengeDriven && recipe.probe == nil
-        case .oauth2, .notBuilt:
+        case .oauth2, .mobileFirst, .notBuilt:
             kind = .proactive
         }
         let refreshAhead: Tokens.RefreshAhead =
@@ -179,6 +181,11 @@ struct IdentityCompiler {
             secrets: secrets(of: identity.handshake), network: network(of: identity), kind: kind,
             startup: startup(of: identity))
         if case .recipe(let recipe) = identity.handshake { policy.attemptSecrets = recipe.attemptSecrets }
+        if case .mobileFirst(let mobileFirst) = identity.handshake, mobileFirst.mode == .registered {
+            let accounts = mobileFirst.attemptAccounts(identity: identity.name)
+            policy.attemptAccounts = accounts
+            policy.attemptSecrets = accounts.keys.sorted()
+        }
         return policy
     }
 
@@ -201,6 +208,7 @@ struct IdentityCompiler {
             }
         }
         if case .recipe(let recipe) = handshake { recipe.addAttemptSecrets(to: &sources) }
+        if case .mobileFirst(let mobileFirst) = handshake { mobileFirst.addAttemptSecrets(to: &sources) }
         return sources
     }
 
@@ -234,6 +242,7 @@ struct IdentityCompiler {
                 Account(
                     issuer: Tokens.Origin($0.origin), user: ByteString(configured.username ?? configured.clientID))
             }
+        case .mobileFirst(let configured): configured.account(identity: identity.name)
         case .recipe(let recipe): recipe.account
         case .static, .clientCertificate, .notBuilt: nil
         }
@@ -243,6 +252,7 @@ struct IdentityCompiler {
         switch identity.handshake {
         case .oamWebgate(let configured): Tokens.Origin(configured.service.origin)
         case .oauth2(let configured): (configured.tokenURL ?? configured.issuer).map { Tokens.Origin($0.origin) }
+        case .mobileFirst(let configured): Tokens.Origin(configured.base.origin)
         case .recipe(let recipe): recipe.issuer.map { Tokens.Origin($0) }
         case .static, .basic, .clientCertificate, .notBuilt: nil
         }

@@ -135,7 +135,7 @@ extension Keeper {
                 body: answer.body, requestURL: url.description, requestMethod: Array("GET".utf8)))
         {
         case .challenged(let challenge): return challenge
-        case .none: throw .configuration(reason: "probe: the path is not protected")
+        case .none, .conflict: throw .configuration(reason: "probe: the path is not protected")
         case .unusable(let reason), .misconfigured(let reason): throw .configuration(reason: "probe: \(reason)")
         }
     }

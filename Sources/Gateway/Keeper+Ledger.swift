@@ -81,6 +81,29 @@ extension Keeper {
         }
     }
 
+    /// On the same thread: what takes a while to compute must not hold up the keeper either.
+    func aside(_ work: @escaping @Sendable () throws -> Secret) async throws(Handshakes.GrantFailure) -> Secret {
+        let made: Result<Secret, any Error> = await withCheckedContinuation { continuation in
+            let accepted = blocking.run { continuation.resume(returning: Result { try work() }) }
+            if !accepted { continuation.resume(returning: .failure(GatewayFault("too much waits to be computed"))) }
+        }
+        do { return try made.get() } catch { throw .internal(reason: "\(error)") }
+    }
+
+    func pause(_ span: UInt64) async {
+        let alarm = Alarm(loop: loop)
+        await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
+            alarm.action = { continuation.resume() }
+            alarm.set(at: now + span)
+        }
+        alarm.clear()
+    }
+
+    func warn(_ what: String, of identity: KeptIdentity) {
+        events.warn(
+            "handshake", [LogField("identity", .name(identity.plan.name)), LogField("reason", .name(what))])
+    }
+
     private func hash(_ secret: Secret) -> [UInt8] {
         secret.withBytes { bytes in markKey.tag(Array(bytes)) }
     }
@@ -151,7 +174,11 @@ extension Keeper {
         guard let account = identity.account else { return [] }
         let hashes: [[UInt8]]
         if let names = identity.policy.attemptSecrets {
-            hashes = names.compactMap { identity.secretHashes[$0] }
+            return names.compactMap { name in
+                let hash = identity.secretHashes[name] ?? []
+                let account = identity.policy.attemptAccounts[name] ?? account
+                return hash.isEmpty ? nil : AttemptMark(account: account, secretHash: ByteString(hash))
+            }
         } else {
             // A password counts alone: a changed client secret is no reason to send a refused one again. Elsewhere any change is.
             let names = identity.policy.sendsPassword ? ["password"] : identity.policy.secrets.keys.sorted()
@@ -223,7 +250,8 @@ extension Keeper {
         guard let identity = identities.first(where: { $0.plan.name == name }) else { return false }
         identity.lastFailure = nil
         if let account = identity.account {
-            let rows = attempts.reset(account)
+            let all = Set([account] + identity.policy.attemptAccounts.values)
+            let rows = all.flatMap { attempts.reset($0) }
             start { await $0.storeAttempts(rows) }
         }
         for token in tokens.values where token.identity === identity { token.lastFailure = nil }

@@ -221,10 +221,11 @@ extension Keeper {
 
     /// Rule 9: the outcome of an older epoch is not used, but the issuer has replaced the refresh token all the same.
     private func discardSession(of token: FlightToken, isRevoked: Bool, on lane: KeptLane) {
-        guard let session = lane.arriving, session.material.refreshToken != nil,
-            let identity = identity(of: token.standing.digest)
+        guard let session = lane.arriving, let identity = identity(of: token.standing.digest),
+            ends(session, of: identity)
         else { return }
         guard !isRevoked else { return revoke(session.material, of: identity) }
+        guard session.material.refreshToken != nil else { return }
         var material = session.material
         material.lifetime = 0
         let kept = KeptSession(key: session.key, generation: session.generation, material: material)
@@ -232,6 +233,10 @@ extension Keeper {
         sessions[key] = kept
         lane.machine.adopted(key, known(kept))
         if let row = sessionRow(key, material, of: identity) { store?.put(row) { _ in } }
+    }
+
+    private func ends(_ session: KeptSession, of identity: KeptIdentity) -> Bool {
+        session.material.refreshToken != nil || identity.plan.handshake.endsSessions
     }
 
     /// Tells the issuer, as far as the scheme can. Nobody waits for it.
@@ -276,7 +281,7 @@ extension Keeper {
                     endSession(key, identity)
                     continue
                 }
-                if cause == .logout, session.material.refreshToken != nil { revoke(session.material, of: identity) }
+                if cause == .logout, ends(session, of: identity) { revoke(session.material, of: identity) }
                 sessions[key] = nil
                 deleteSessionRow(key)
             }

@@ -12,8 +12,8 @@ final class KeeperLedger: GrantLedger, @unchecked Sendable {
     let sessionKey: SessionKey?
     /// As this flight has read them.
     private var secrets: [String: Secret] = [:]
-    /// Of the attempt that is spent and not settled.
-    private var openMark: AttemptMark?
+    /// Of the attempts that are spent and not settled, by what was sent.
+    private var openMarks: [(secret: String, mark: AttemptMark)] = []
 
     /// - Parameter subject: the end user of a token per subject; otherwise the session is the identity's account's.
     init(
@@ -107,16 +107,33 @@ final class KeeperLedger: GrantLedger, @unchecked Sendable {
     }
 
     nonisolated(nonsending) func spendAttempt(user: String, secret name: String) async throws(Handshakes.GrantFailure) {
-        openMark = try await keeper.spendAttempt(of: identity, user: user, secret: try await secret(name))
+        guard
+            let mark = try await keeper.spendAttempt(of: identity, user: user, secret: try await secret(name))
+        else { return }
+        openMarks.append((name, mark))
     }
 
     nonisolated(nonsending) func settleAttempt(_ outcome: AttemptOutcome) async {
-        guard let mark = openMark else { return }
-        openMark = nil
+        guard let mark = openMarks.popLast()?.mark else { return }
         await keeper.settleAttempt(outcome, of: mark)
     }
 
+    nonisolated(nonsending) func settleAttempt(_ outcome: AttemptOutcome, secret: String) async {
+        guard let index = openMarks.firstIndex(where: { $0.secret == secret }) else { return }
+        await keeper.settleAttempt(outcome, of: openMarks.remove(at: index).mark)
+    }
+
     nonisolated(nonsending) func now() async -> UInt64 { await keeper.now }
+
+    nonisolated(nonsending) func pause(_ span: UInt64) async { await keeper.pause(span) }
+
+    nonisolated(nonsending) func aside(
+        _ work: @escaping @Sendable () throws -> Secret
+    ) async throws(Handshakes.GrantFailure) -> Secret {
+        try await keeper.aside(work)
+    }
+
+    nonisolated(nonsending) func warn(_ what: String) async { await keeper.warn(what, of: identity) }
 
     nonisolated(nonsending) func note(_ trace: RunTrace) async { await keeper.note(trace, of: identity) }
 }

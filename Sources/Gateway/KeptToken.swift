@@ -141,6 +141,8 @@ struct IdentityPolicy: Sendable {
     var startup: Startup
     /// The keys in `secrets` that each have a mark of attempts of their own; nil: the password, or else all together.
     var attemptSecrets: [String]?
+    /// Those of them whose marks are not on the identity's own account.
+    var attemptAccounts: [String: Account] = [:]
 
     /// Whether refusing what it sends may lock an account: its steps book their attempts themselves.
     var sendsPassword: Bool { attemptSecrets.map { !$0.isEmpty } ?? (secrets["password"] != nil) }

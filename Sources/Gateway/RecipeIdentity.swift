@@ -21,16 +21,7 @@ extension Recipe {
         for step in steps {
             guard let key = step.attemptKey, sources[key] == nil else { continue }
             let parts = step.secrets.sorted().compactMap { sources[$0] }
-            sources[key] = {
-                var bytes: [UInt8] = []
-                for part in parts {
-                    try part().withBytes { secret in
-                        bytes += Array(String(secret.count).utf8) + [UInt8(ascii: ":")]
-                        bytes += Array(secret)
-                    }
-                }
-                return Secret(taking: &bytes)
-            }
+            sources[key] = joined(parts)
         }
     }
 }

@@ -3,6 +3,8 @@ public enum ChallengeVerdict: Sendable, Equatable {
     /// Not ours: the answer is delivered.
     case none
     case challenged(Challenge)
+    /// The server could not take it at this moment, whatever the credential: to be sent again after a pause.
+    case conflict
     /// Addressed to the scheme but not usable: delivered as received, and counted.
     case unusable(reason: String)
     /// Proves that gateway or upstream is set up wrongly: the caller gets 502 instead of the answer.

@@ -73,20 +73,49 @@ public protocol GrantLedger: Sendable {
     /// Says what became of the attempt spent last. Called exactly once for each.
     nonisolated(nonsending) func settleAttempt(_ outcome: AttemptOutcome) async
 
+    /// As above, where several are spent at once.
+    /// - Parameter secret: as it was given to `spendAttempt`.
+    nonisolated(nonsending) func settleAttempt(_ outcome: AttemptOutcome, secret: String) async
+
     /// Nanoseconds of CLOCK_BOOTTIME.
     nonisolated(nonsending) func now() async -> UInt64
+
+    /// Returns after this many nanoseconds: to let others be through with what was in the way.
+    nonisolated(nonsending) func pause(_ span: UInt64) async
+
+    /// Runs what takes long, as the making of an RSA key, on a thread that holds up nobody.
+    nonisolated(nonsending) func aside(
+        _ work: @escaping @Sendable () throws -> Secret
+    ) async throws(GrantFailure) -> Secret
+
+    /// Says what an operator should look at, although the grant goes on. Safe text, as in `GrantFailure`.
+    nonisolated(nonsending) func warn(_ what: String) async
 
     /// Takes what a run of a recipe did, for operators; the last one counts.
     nonisolated(nonsending) func note(_ trace: RunTrace) async
 }
 
 extension GrantLedger {
+    public nonisolated(nonsending) func pause(_ span: UInt64) async {}
+    public nonisolated(nonsending) func warn(_ what: String) async {}
+
+    public nonisolated(nonsending) func aside(
+        _ work: @escaping @Sendable () throws -> Secret
+    ) async throws(GrantFailure) -> Secret {
+        do { return try work() } catch { throw .internal(reason: "\(error)") }
+    }
+
     public nonisolated(nonsending) func note(_ trace: RunTrace) async {}
 }
 
 extension GrantLedger {
     public nonisolated(nonsending) func token(of identity: String) async throws(GrantFailure) -> Secret {
         throw .internal(reason: "no tokens of other identities here")
+    }
+
+    /// For ledgers that book one attempt at a time.
+    public nonisolated(nonsending) func settleAttempt(_ outcome: AttemptOutcome, secret: String) async {
+        await settleAttempt(outcome)
     }
 
     /// As above, for the secret under `password`.

@@ -35,11 +35,16 @@ public protocol Handshake: Sendable {
         _ session: LayerMaterial, ledger: any GrantLedger, issuer: any IssuerClient
     ) async
 
+    /// Whether `revoke` has something to say of every session, not only of those with a refresh token.
+    var endsSessions: Bool { get }
+
     /// The field that carries the token, unless the route says otherwise.
     func injection(for token: [UInt8]) -> InjectedField
 }
 
 extension Handshake {
+    public var endsSessions: Bool { false }
+
     /// Schemes without a way to say so let the session run out.
     public nonisolated(nonsending) func revoke(
         _ session: LayerMaterial, ledger: any GrantLedger, issuer: any IssuerClient

@@ -23,6 +23,11 @@ struct JSONBody: ~Copyable {
         bytes.append(contentsOf: String(value).utf8)
     }
 
+    mutating func null(_ name: String) {
+        key(name)
+        bytes.append(contentsOf: "null".utf8)
+    }
+
     mutating func open(_ name: String) {
         key(name)
         bytes.append(UInt8(ascii: "{"))

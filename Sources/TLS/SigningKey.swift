@@ -38,6 +38,15 @@ public final class SigningKey: @unchecked Sendable, CustomStringConvertible {
 
     public var description: String { "SigningKey(\(kind))" }
 
+    /// One of the key's public numbers, by OpenSSL's name for it.
+    func number(_ name: String) -> [UInt8]? {
+        var number: OpaquePointer?
+        guard EVP_PKEY_get_bn_param(key, name, &number) == 1, let number else { return nil }
+        defer { BN_clear_free(number) }
+        var bytes = [UInt8](repeating: 0, count: (Int(BN_num_bits(number)) + 7) / 8)
+        return BN_bn2bin(number, &bytes) == bytes.count ? bytes : nil
+    }
+
     private static func isP256(_ key: OpaquePointer) -> Bool {
         var name = [CChar](repeating: 0, count: 64)
         var length = 0

@@ -24,7 +24,7 @@ import Testing
     static func recipe(_ keys: String) -> String { Trial.around(identity: "recipe: {\(keys)}") }
 
     static let cases: [Case] =
-        ["oam_oauth", "mobilefirst", "mobile_hub", "adobe_pass"].map {
+        ["oam_oauth", "mobile_hub", "adobe_pass"].map {
             Case("identity.\($0)", Trial.around(identity: "\($0): {whatever: [\"${NOT_SET}\", {x: 1}]}"))
         }
         + ["authorization_code", "device_code"].map { .oauth2("grant=\($0)", "\(Trial.oauth2), grant: \($0)") }

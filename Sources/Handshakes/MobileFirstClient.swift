@@ -1,0 +1,234 @@
+internal import TLS
+
+/// A registered client: the id that the server gave it, and the key that it signs with.
+struct MobileFirstClient {
+    let id: String
+    let key: SigningKey
+    /// As the ledger keeps it.
+    let material: LayerMaterial
+
+    init(id: String, key: SigningKey, material: LayerMaterial) {
+        self.id = id
+        self.key = key
+        self.material = material
+    }
+
+    /// nil for anything that `material(id:key:)` does not make.
+    init?(_ material: LayerMaterial) {
+        guard let values = RecipeMaterial.decode(material.bytes)?["client"] else { return nil }
+        self.init(values, material)
+    }
+
+    init?(_ values: [String: Secret], _ material: LayerMaterial) {
+        guard let id = values["id"]?.withBytes({ String(decoding: $0, as: UTF8.self) }), Self.isID(id),
+            var file = values["key"]?.withBytes({ Array($0) })
+        else { return nil }
+        defer { file.wipe() }
+        guard let key = try? SigningKey(file: file) else { return nil }
+        self.init(id: id, key: key, material: material)
+    }
+
+    static func values(id: String, key: Secret) -> [String: Secret] { ["id": Secret(id), "key": key] }
+
+    /// It becomes part of URLs of ours.
+    static func isID(_ text: String) -> Bool {
+        (1...256).contains(text.utf8.count)
+            && text.utf8.allSatisfy { $0.isLetterOrDigit || "-._~".utf8.contains($0) } && text != "." && text != ".."
+    }
+}
+
+/// What a login leaves: who is logged in, and which checks were passed. It spares no login, only the server knows how long they
+/// last; it is what a logout is made with.
+struct MobileFirstSession {
+    let client: MobileFirstClient
+    var checks: Set<String>
+    let obtainedAt: UInt64
+
+    init(client: MobileFirstClient, checks: Set<String>, obtainedAt: UInt64) {
+        self.client = client
+        self.checks = checks
+        self.obtainedAt = obtainedAt
+    }
+
+    init?(_ material: LayerMaterial) {
+        guard let values = RecipeMaterial.decode(material.bytes), let inner = values["client"],
+            let client = MobileFirstClient(inner, material)
+        else { return nil }
+        self.init(client: client, checks: Set((values["checks"] ?? [:]).keys), obtainedAt: material.obtainedAt)
+    }
+
+    /// With the checks of the session before, as far as it was the same client's: those that still hold are not named again.
+    func joined(with standing: LayerMaterial?) -> LayerMaterial {
+        var all = checks
+        if let before = standing.flatMap({ MobileFirstSession($0) }), before.client.id == client.id {
+            all.formUnion(before.checks)
+        }
+        var values = RecipeMaterial.decode(client.material.bytes) ?? [:]
+        values["checks"] = Dictionary(uniqueKeysWithValues: all.map { ($0, Secret([])) })
+        return LayerMaterial(bytes: RecipeMaterial.encode(values), obtainedAt: obtainedAt, lifetime: nil)
+    }
+}
+
+// MARK: - Signed data
+
+extension MobileFirstClient {
+    /// A client assertion (§3.4).
+    /// - Parameter code: that it goes with; nil for calls that have none.
+    func assertion(_ run: MobileFirstRun, code: String?) throws(GrantFailure) -> String {
+        let now = run.handshake.wallMilliseconds() + run.clockOffset
+        var claims = JSONBody(capacity: 1024)
+        claims.member("iss", run.device.issuer)
+        claims.member("sub", id)
+        if let code {
+            claims.member("jti", code)
+            claims.member("aud", run.device.audience)
+        } else {
+            claims.null("jti")
+            claims.null("aud")
+        }
+        // Milliseconds, other than in RFC 7519.
+        claims.member("iat", now)
+        claims.member("exp", now + run.device.assertionLifetime)
+        let parts = try Self.sign(claims.finish(), key, id: id, run.device)
+        return [parts.header, parts.payload, parts.signature].joined(separator: ".")
+    }
+
+    /// The three parts of a JWS.
+    static func sign(
+        _ payload: [UInt8], _ key: SigningKey, id: String?, _ device: MobileFirstSettings.Device
+    ) throws(GrantFailure) -> (header: String, payload: String, signature: String) {
+        func encode(_ bytes: [UInt8]) -> String {
+            device.usesStandardBase64 ? Base64.encode(bytes) : Base64.encodeURL(bytes)
+        }
+        guard let numbers = key.rsaNumbers else { throw .internal(reason: "a registration with another kind of key") }
+        var head = JSONBody(capacity: 1024)
+        head.member("alg", JWSAlgorithm.rs256.rawValue)
+        head.open("jwk")
+        head.member("kty", "RSA")
+        head.member("n", encode(numbers.n))
+        head.member("e", encode(numbers.e))
+        if let id { head.member("kid", id) }
+        head.close()
+        let header = encode(head.finish())
+        let body = encode(payload)
+        do throws(TLSFault) {
+            return (header, body, encode(try key.sign(Array("\(header).\(body)".utf8), .rs256)))
+        } catch {
+            throw .internal(reason: "signing: \(error.message)")
+        }
+    }
+}
+
+// MARK: - Registration (§3.1)
+
+extension MobileFirstRun {
+    /// The client as it stands, or else a new one.
+    /// - Parameter refused: one that the server does not know any more.
+    nonisolated(nonsending) func registered(
+        unless refused: LayerMaterial?
+    ) async throws(GrantFailure) -> MobileFirstClient {
+        let material = try await ledger.durable(.registration, unless: refused) { () throws(GrantFailure) in
+            try await self.register()
+        }
+        if let client = MobileFirstClient(material) { return client }
+        // One that cannot be read can only come from a store of before.
+        let again = try await ledger.durable(.registration, unless: material) { () throws(GrantFailure) in
+            try await self.register()
+        }
+        guard let client = MobileFirstClient(again) else { throw .internal(reason: "a registration that is none") }
+        return client
+    }
+
+    private nonisolated(nonsending) func register() async throws(GrantFailure) -> LayerMaterial {
+        let deviceID = try await deviceID()
+        let made = try await ledger.aside {
+            var file = try SigningKey.makeRSA()
+            return Secret(taking: &file)
+        }
+        let key: SigningKey
+        do throws(TLSFault) {
+            var file = made.withBytes { Array($0) }
+            defer { file.wipe() }
+            key = try SigningKey(file: file)
+        } catch {
+            throw .internal(reason: "RSA key: \(error.message)")
+        }
+        let parts = try MobileFirstClient.sign(registrationData(deviceID), key, id: nil, device)
+        var body = JSONBody(capacity: 4096)
+        body.open("signedRegistrationData")
+        body.member("header", parts.header)
+        body.member("payload", parts.payload)
+        body.member("signature", parts.signature)
+        body.close()
+        let call = IssuerCall(
+            step: "register", method: "POST", url: handshake.endpoints.register, headers: Self.jsonHeaders,
+            body: body.finish(), carriesPassword: true)
+        let answer = try await handshake.send(call, ledger, issuer)
+        let id = try clientID(answer)
+        return LayerMaterial(
+            bytes: RecipeMaterial.encode(["client": MobileFirstClient.values(id: id, key: made)]),
+            obtainedAt: answer.sentAt, lifetime: nil)
+    }
+
+    private nonisolated(nonsending) func deviceID() async throws(GrantFailure) -> String {
+        if let id = device.id { return id }
+        let now = await ledger.now()
+        let random = handshake.random
+        let kept = try await ledger.durable(.device, unless: nil) { () throws(GrantFailure) in
+            LayerMaterial(bytes: Secret(UUIDText.version4(random(16))), obtainedAt: now, lifetime: nil)
+        }
+        return kept.bytes.withBytes { String(decoding: $0, as: UTF8.self) }
+    }
+
+    private func registrationData(_ deviceID: String) -> [UInt8] {
+        var data = JSONBody(capacity: 1024)
+        data.open("device")
+        data.member("id", deviceID)
+        data.member("platform", device.system)
+        data.member("hardware", device.hardware)
+        if let name = device.name { data.member("deviceDisplayName", name) }
+        data.close()
+        data.open("application")
+        data.member("id", device.application)
+        data.member("clientPlatform", device.platform)
+        if let version = device.version { data.member("version", version) }
+        data.close()
+        if device.platform != "web" {
+            data.open("attributes")
+            data.member("sdk_protocol_version", 1)
+            data.close()
+        }
+        return data.finish()
+    }
+
+    private func clientID(_ answer: IssuerAnswer) throws(GrantFailure) -> String {
+        let reason = "register: status \(answer.status)"
+        switch answer.status {
+        case 201: break
+        // What challenges a registration asks whether this is the genuine app, which a gateway is not and must not claim to be.
+        case 401, 403:
+            throw .configuration(
+                reason:
+                    "\(reason): the application is unknown, or its authenticity is checked; use mode: confidential, "
+                    + "or an application without that check")
+        case 408, 425, 429, 500..<600:
+            throw .issuerUnavailable(retryAfterSeconds: answer.retryAfter, reason: reason)
+        case 400..<500, 300..<400: throw .configuration(reason: reason)
+        default: throw .issuerAnswerInvalid(reason: reason)
+        }
+        guard let location = answer.header("Location") else {
+            throw .issuerAnswerInvalid(reason: "\(reason): no Location")
+        }
+        // On the configured origin, whatever the server says (design §5.3).
+        let isPath = location.hasPrefix("/") && !location.hasPrefix("//")
+        guard isPath || IssuerURL(location)?.origin == handshake.settings.base.origin else {
+            throw .issuerAnswerInvalid(reason: "\(reason): Location is at another origin")
+        }
+        let id =
+            location.utf8.split(separator: UInt8(ascii: "/")).last.map { String(decoding: $0, as: UTF8.self) } ?? ""
+        guard MobileFirstClient.isID(id) else {
+            throw .issuerAnswerInvalid(reason: "\(reason): Location ends with no client id")
+        }
+        return id
+    }
+}

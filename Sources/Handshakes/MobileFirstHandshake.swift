@@ -1,0 +1,173 @@
+internal import Glibc
+internal import TLS
+
+/// `mobilefirst`: IBM MobileFirst Foundation 8, as a confidential client or as a registered one that answers challenges.
+///
+/// What servers say of a failed check (`errorMsg`, `failure`) may hold the very secret that was expected: nothing of it leaves the
+/// reading of the answer.
+public struct MobileFirstHandshake: Handshake {
+    public let settings: MobileFirstSettings
+    let endpoints: MobileFirstSettings.Endpoints
+    /// Milliseconds since 1970, and random bytes: parameters, so that a test can know what goes out.
+    let wallMilliseconds: @Sendable () -> Int64
+    let random: @Sendable (Int) -> [UInt8]
+
+    /// Throws `.configuration` if a setting cannot be put on the wire.
+    public init(_ settings: MobileFirstSettings) throws(GrantFailure) {
+        try self.init(settings, wallMilliseconds: Self.clock, random: { randomBytes($0) })
+    }
+
+    init(
+        _ settings: MobileFirstSettings, wallMilliseconds: @escaping @Sendable () -> Int64,
+        random: @escaping @Sendable (Int) -> [UInt8]
+    ) throws(GrantFailure) {
+        self.settings = settings
+        self.wallMilliseconds = wallMilliseconds
+        self.random = random
+        endpoints = try settings.endpoints()
+        for scope in settings.allowedScopes where !OAuth2Scope.isToken(scope) {
+            throw .configuration(reason: "allowed_scopes: not a scope")
+        }
+    }
+
+    private static func clock() -> Int64 {
+        var time = timespec()
+        clock_gettime(CLOCK_REALTIME, &time)
+        return Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000
+    }
+
+    public var scheme: String { "mobilefirst" }
+    public var isChallengeDriven: Bool { false }
+    public var endsSessions: Bool { true }
+    public var inspectedStatuses: [Int] { [401, 403, 409] }
+
+    public func injection(for token: [UInt8]) -> InjectedField {
+        InjectedField(name: "Authorization", value: Array("Bearer ".utf8) + token)
+    }
+
+    public nonisolated(nonsending) func acquire(
+        _ wanted: Wanted, ledger: any GrantLedger, issuer: any IssuerClient
+    ) async throws(GrantFailure) -> AccessGrant {
+        let scopes = try scopes(wanted)
+        switch settings.client {
+        case .confidential(let id):
+            return try await confidentialGrant(id, scopes, ledger, issuer)
+        case .registered(let device):
+            return try await MobileFirstRun(self, device, scopes: scopes, ledger: ledger, issuer: issuer).grant()
+        }
+    }
+
+    public nonisolated(nonsending) func revoke(
+        _ session: LayerMaterial, ledger: any GrantLedger, issuer: any IssuerClient
+    ) async {
+        guard case .registered(let device) = settings.client else { return }
+        await MobileFirstRun(self, device, scopes: [], ledger: ledger, issuer: issuer).logout(session)
+    }
+
+    /// Sorted, as they are part of what a server may cache by (§4).
+    private func scopes(_ wanted: Wanted) throws(GrantFailure) -> [String] {
+        let added = (wanted.challenge?.scopes ?? []).filter(mayAsk)
+        let scopes = Set(wanted.scopes + added).sorted()
+        guard scopes.allSatisfy(OAuth2Scope.isToken) else { throw .configuration(reason: "scopes: not a scope") }
+        return scopes
+    }
+
+    /// `RegisteredClient` stands for having a client at all, and every token has it.
+    private func mayAsk(_ scope: String) -> Bool {
+        scope == "RegisteredClient" || settings.allowedScopes.contains(scope)
+    }
+}
+
+// MARK: - Confidential client (§2)
+
+extension MobileFirstHandshake {
+    private nonisolated(nonsending) func confidentialGrant(
+        _ id: String, _ scopes: [String], _ ledger: any GrantLedger, _ issuer: any IssuerClient
+    ) async throws(GrantFailure) -> AccessGrant {
+        let secret = try await ledger.secret("client_secret")
+        guard !secret.isEmpty, secret.withBytes({ $0.allSatisfy { (0x20...0x7E).contains($0) } }) else {
+            throw .secretUnusable(name: "client_secret", reason: "empty, or not ASCII")
+        }
+        var credentials = BasicHandshake.credentials(user: Array(id.utf8), password: secret)
+        defer { credentials.wipe() }
+        var body = FormBody(capacity: 128 + 3 * scopes.reduce(0) { $0 + $1.utf8.count + 1 })
+        body.member("grant_type", "client_credentials")
+        if !scopes.isEmpty { body.member("scope", scopes.joined(separator: " ")) }
+        let call = IssuerCall(
+            step: "token", method: "POST", url: endpoints.token,
+            headers: [
+                ("Authorization", "Basic " + String(decoding: credentials, as: UTF8.self)),
+                ("Content-Type", "application/x-www-form-urlencoded"), ("Accept", "application/json"),
+            ], body: body.finish(), carriesPassword: false)
+        return try OAuth2Answer(try await send(call, ledger, issuer)).grant()
+    }
+
+    /// Sends a call that does no harm twice, again for as long as the server says that it met a conflict.
+    nonisolated(nonsending) func send(
+        _ call: IssuerCall, _ ledger: any GrantLedger, _ issuer: any IssuerClient
+    ) async throws(GrantFailure) -> IssuerAnswer {
+        for conflict in 0...MobileFirstSettings.mostConflicts {
+            let answer: IssuerAnswer
+            do throws(IssuerFault) { answer = try await issuer.send(call) } catch {
+                throw GrantFailure(error, step: call.step)
+            }
+            guard answer.status == 409, answer.header("MFP-Conflict") != nil else { return answer }
+            await ledger.pause(ConflictPause.nanoseconds(after: conflict))
+        }
+        throw .issuerUnavailable(retryAfterSeconds: nil, reason: "\(call.step): one conflict after the other")
+    }
+}
+
+/// How long to wait for others to be through, after one conflict and after several.
+public enum ConflictPause {
+    /// - Parameter conflict: 0 for the first one.
+    /// - Returns: 50 ms to 1.6 s.
+    public static func nanoseconds(after conflict: Int) -> UInt64 { 50_000_000 << UInt64(min(max(conflict, 0), 5)) }
+}
+
+// MARK: - Challenges (§5)
+
+extension MobileFirstHandshake {
+    public func judge(
+        status: Int, wwwAuthenticate: [[UInt8]], location: [UInt8]?, requestURL: String
+    ) -> ChallengeVerdict {
+        let fields = wwwAuthenticate.map { (name: Array("WWW-Authenticate".utf8), value: $0) }
+        return judge(UpstreamAnswer(status: status, fields: fields, requestURL: requestURL, requestMethod: []))
+    }
+
+    public func judge(_ answer: UpstreamAnswer) -> ChallengeVerdict {
+        switch answer.status {
+        case 409:
+            // Without the field it is the application's own.
+            guard !answer.values(of: "MFP-Conflict").isEmpty else { return .none }
+            let mayRepeat = ["GET", "HEAD", "OPTIONS", "PUT", "DELETE"].contains {
+                answer.requestMethod.elementsEqual($0.utf8)
+            }
+            return mayRepeat || settings.replaysAllConflicts ? .conflict : .none
+        case 401, 403: return judgeBearer(answer)
+        default: return .none
+        }
+    }
+
+    /// A 401 or 403 counts only where it speaks of Bearer; anything else is the application's.
+    private func judgeBearer(_ answer: UpstreamAnswer) -> ChallengeVerdict {
+        let all = AuthChallenge.list(answer.values(of: "WWW-Authenticate")).filter { $0.scheme.matches("Bearer") }
+        guard let bearer = all.first(where: { $0.fault == nil }) else {
+            return all.first?.fault.map { .unusable(reason: $0.rawValue) } ?? .none
+        }
+        var challenge = Challenge(resource: answer.requestURL)
+        if case .one(let code) = bearer["error"] {
+            challenge.error = ["insufficient_scope", "invalid_token", "invalid_request"].first {
+                code.elementsEqual($0.utf8)
+            }
+        }
+        guard answer.status == 403 else { return .challenged(challenge) }
+        // The upstream must not steer which checks are answered: what it names counts only where all of it is allowed.
+        guard challenge.error == "insufficient_scope", case .one(let text) = bearer["scope"],
+            let asked = OAuth2Scope.set(String(decoding: text, as: UTF8.self)), !asked.isEmpty,
+            asked.allSatisfy(mayAsk)
+        else { return .none }
+        challenge.scopes = asked
+        return .challenged(challenge)
+    }
+}

@@ -1,0 +1,222 @@
+internal import TLS
+
+/// One run of a registered client (§3): what one flight makes of it. The registration is the ledger's; what is asked, answered and
+/// signed is here.
+///
+/// The whole of it runs inside a turn of the session layer: one at a time for each device, so that two flights never answer one
+/// challenge, and attempts can be booked.
+final class MobileFirstRun {
+    let handshake: MobileFirstHandshake
+    let device: MobileFirstSettings.Device
+    /// Never empty.
+    let scopes: [String]
+    let ledger: any GrantLedger
+    let issuer: any IssuerClient
+    /// The server's clock minus ours, in milliseconds; told with each preauthorization.
+    var clockOffset: Int64 = 0
+
+    init(
+        _ handshake: MobileFirstHandshake, _ device: MobileFirstSettings.Device, scopes: [String],
+        ledger: any GrantLedger, issuer: any IssuerClient
+    ) {
+        self.handshake = handshake
+        self.device = device
+        self.scopes = scopes.isEmpty ? ["RegisteredClient"] : scopes
+        self.ledger = ledger
+        self.issuer = issuer
+    }
+
+    /// What a call came to that the server may answer with INVALID_CLIENT_ID.
+    enum Outcome<Value> {
+        case done(Value)
+        case unknownClient
+    }
+
+    var scope: String { scopes.joined(separator: " ") }
+}
+
+// MARK: - The ladder
+
+extension MobileFirstRun {
+    nonisolated(nonsending) func grant() async throws(GrantFailure) -> AccessGrant {
+        var granted: AccessGrant?
+        // Its own, because each turn brings the token of its own flight.
+        _ = try await ledger.session(SessionClaim(isOwn: true)) { _, standing throws(GrantFailure) in
+            let (grant, session) = try await self.climb()
+            granted = grant
+            return session.joined(with: standing)
+        }
+        guard let granted else { throw .internal(reason: "a turn that was not taken") }
+        return granted
+    }
+
+    /// With the client that stands, or a new one where the server does not know it any more: once.
+    private nonisolated(nonsending) func climb() async throws(GrantFailure) -> (AccessGrant, MobileFirstSession) {
+        let standing = try await registered(unless: nil)
+        if case .done(let result) = try await login(standing) { return result }
+        let fresh = try await registered(unless: standing.material)
+        if case .done(let result) = try await login(fresh) { return result }
+        // Not to be tried again by itself: each time would leave one more dead client on the server.
+        await ledger.drop(.registration, ifStill: fresh.material)
+        throw .interactionRequired(reason: "the server does not know the client that it has just registered")
+    }
+
+    private nonisolated(nonsending) func login(
+        _ client: MobileFirstClient
+    ) async throws(GrantFailure) -> Outcome<(AccessGrant, MobileFirstSession)> {
+        guard case .done(let passed) = try await preauthorize(client),
+            case .done(let code) = try await authorize(client),
+            case .done(let grant) = try await token(client, code: code)
+        else { return .unknownClient }
+        return .done((grant, MobileFirstSession(client: client, checks: passed, obtainedAt: grant.sentAt)))
+    }
+}
+
+// MARK: - Authorization code (§3.3) and token (§3.4)
+
+extension MobileFirstRun {
+    private nonisolated(nonsending) func authorize(
+        _ client: MobileFirstClient
+    ) async throws(GrantFailure) -> Outcome<Secret> {
+        let members = [
+            ("response_type", "code"), ("client_id", client.id), ("scope", scope),
+            ("redirect_uri", redirectURI(client)),
+        ]
+        var query: [UInt8] = []
+        for (name, value) in members {
+            query += Array((query.isEmpty ? "?" : "&").utf8) + Array(name.utf8) + [UInt8(ascii: "=")]
+            for byte in value.utf8 { query.appendPercentEncoded(byte) }
+        }
+        let text = handshake.endpoints.authorization.description + String(decoding: query, as: UTF8.self)
+        guard let url = IssuerURL(text) else { throw .configuration(reason: "authorize: too many scopes for a URL") }
+        let call = IssuerCall(
+            step: "authorize", method: "GET", url: url, headers: [("Accept", "application/json")], body: [],
+            carriesPassword: false)
+        let answer = try await handshake.send(call, ledger, issuer)
+        let tree = try? JSONTree(answer.body)
+        if answer.status == 400, MobileFirstAnswer.code(tree) == "INVALID_CLIENT_ID" { return .unknownClient }
+        let reason = "authorize: status \(answer.status)"
+        let code: Secret?
+        switch answer.status {
+        case 302, 303, 307:
+            guard let location = answer.header("Location"),
+                let found = MobileFirstRedirect(location, to: redirectURI(client))
+            else { throw .issuerAnswerInvalid(reason: "\(reason): redirected to another place than was asked for") }
+            if found.isError { throw .policyDenied(reason: "\(reason): redirected with an error") }
+            code = found.code
+        case 200:
+            guard case .string(let bytes)? = try? tree?.value(at: ["code"]) else {
+                throw .policyDenied(reason: "\(reason): no code")
+            }
+            code = Secret(bytes)
+        case 408, 425, 429, 500..<600:
+            throw .issuerUnavailable(retryAfterSeconds: answer.retryAfter, reason: reason)
+        case 401, 403: throw .policyDenied(reason: reason)
+        default: throw .configuration(reason: reason)
+        }
+        guard let code, TokenAlphabet.visible.admits(code), code.count <= 2048 else {
+            throw .issuerAnswerInvalid(reason: "\(reason): the code is empty, too long, or not visible ASCII")
+        }
+        return .done(code)
+    }
+
+    private nonisolated(nonsending) func token(
+        _ client: MobileFirstClient, code: Secret
+    ) async throws(GrantFailure) -> Outcome<AccessGrant> {
+        let assertion = Secret(try client.assertion(self, code: code.withBytes { String(decoding: $0, as: UTF8.self) }))
+        let redirect = redirectURI(client)
+        var body = FormBody(capacity: 1024 + 3 * (code.count + redirect.utf8.count + assertion.count))
+        body.member("grant_type", "authorization_code")
+        body.member("code", code)
+        body.member("redirect_uri", redirect)
+        body.member("client_assertion_type", Self.assertionType)
+        body.member("client_assertion", assertion)
+        var call = IssuerCall(
+            step: "token", method: "POST", url: handshake.endpoints.token, headers: Self.formHeaders,
+            body: body.finish(), carriesPassword: true)
+        defer { call.body.wipe() }
+        let answer = OAuth2Answer(try await handshake.send(call, ledger, issuer))
+        if answer.error == "INVALID_CLIENT_ID" { return .unknownClient }
+        do throws(GrantFailure) { return .done(try answer.grant()) } catch {
+            // The assertion, which is made anew for every token: there is no secret that an operator could change.
+            guard case .credentialRejected(let reason) = error else { throw error }
+            throw .issuerAnswerInvalid(reason: "\(reason): the client assertion was refused")
+        }
+    }
+
+    private func redirectURI(_ client: MobileFirstClient) -> String {
+        if let configured = device.redirectURI { return configured }
+        guard device.platform == "web" else { return "https://mfpredirecturi" }
+        return "\(handshake.endpoints.authorization)/redirect/\(client.id)"
+    }
+
+    static let assertionType = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
+    static let formHeaders = [
+        (name: "Content-Type", value: "application/x-www-form-urlencoded"), (name: "Accept", value: "application/json"),
+    ]
+    static let jsonHeaders = [
+        (name: "Content-Type", value: "application/json"), (name: "Accept", value: "application/json"),
+    ]
+}
+
+/// What an authorization redirect carries (RFC 6749 §4.1.2), if it leads where it was asked to.
+private struct MobileFirstRedirect {
+    var code: Secret?
+    var isError = false
+
+    init?(_ location: String, to redirect: String) {
+        let bytes = Array(location.utf8.prefix(8192))
+        let mark = bytes.firstIndex(of: UInt8(ascii: "?")) ?? bytes.count
+        guard bytes[..<mark].elementsEqual(redirect.utf8) || bytes[..<mark].elementsEqual((redirect + "/").utf8) else {
+            return nil
+        }
+        for pair in bytes[mark...].dropFirst().split(separator: UInt8(ascii: "&")) {
+            let halves = pair.split(separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false)
+            guard halves.count == 2 else { continue }
+            if halves[0].elementsEqual("error".utf8) { isError = true }
+            guard halves[0].elementsEqual("code".utf8), code == nil else { continue }
+            guard let value = Self.decoded(halves[1]) else { return nil }
+            code = Secret(value)
+        }
+    }
+
+    private static func decoded(_ text: ArraySlice<UInt8>) -> [UInt8]? {
+        var bytes: [UInt8] = []
+        var rest = text
+        while let byte = rest.popFirst() {
+            guard byte == UInt8(ascii: "%") else {
+                bytes.append(byte)
+                continue
+            }
+            guard let high = rest.popFirst(), let low = rest.popFirst(), high.isHexDigit, low.isHexDigit,
+                let value = UInt8(String(decoding: [high, low], as: UTF8.self), radix: 16)
+            else { return nil }
+            bytes.append(value)
+        }
+        return bytes
+    }
+}
+
+// MARK: - Logout (§6)
+
+extension MobileFirstRun {
+    /// Ends what the server remembers of each check that was passed. Waits for its turn: never while a handshake runs.
+    nonisolated(nonsending) func logout(_ material: LayerMaterial) async {
+        guard let session = MobileFirstSession(material) else { return }
+        _ = try? await ledger.session(SessionClaim(isOwn: true)) { _, _ throws(GrantFailure) in
+            for check in session.checks.sorted() {
+                guard let assertion = try? session.client.assertion(self, code: nil) else { break }
+                var body = FormBody(capacity: 512 + 3 * (check.utf8.count + assertion.utf8.count))
+                body.member("security_check", check)
+                body.member("client_assertion_type", Self.assertionType)
+                body.member("client_assertion", assertion)
+                let call = IssuerCall(
+                    step: "logout", method: "POST", url: self.handshake.endpoints.logout, headers: Self.formHeaders,
+                    body: body.finish(), carriesPassword: false)
+                _ = try? await self.handshake.send(call, self.ledger, self.issuer)
+            }
+            // The turn was all that was wanted; nothing is to be kept of it.
+            throw .timedOut(step: "logout")
+        }
+    }
+}
