@@ -78,11 +78,11 @@ fuzz: ## hostile bytes for every parser, SECONDS_PER_TARGET=30
 	Tests/Fuzz/run $(SECONDS_PER_TARGET)
 
 .PHONY: demo
-demo: ## a legacy caller, a WebGate and Cardea between them, measured; ONCE=1 ends after the measurements
+demo: ## a legacy caller and Cardea before SYSTEM=oam_webgate, or another of Tests/Demo/stories; ONCE=1 ends after the measurements
 	@.ci/setup demo
 	$(RELEASE) --product cardea
 	$(RELEASE) --product cardea-lab
-	@Tests/Demo/demo $(if $(ONCE),--once)
+	@Tests/Demo/demo $(if $(SYSTEM),--system $(SYSTEM)) $(if $(ONCE),--once)
 
 .PHONY: clean
 clean: ## remove everything that was built
