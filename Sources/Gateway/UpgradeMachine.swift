@@ -15,6 +15,8 @@ public struct UpgradeMachine: Sendable {
         case quieting
         /// The store is with it.
         case away
+        /// It said nothing more: its parent will tell how it ended.
+        case parting(gaveStore: Bool)
         /// It has to be dead before anything is taken back.
         case failing(String, gaveStore: Bool)
         /// It serves.
@@ -62,6 +64,8 @@ public struct UpgradeMachine: Sendable {
     public private(set) var state = State.none
     /// What the new process said before it ended.
     private var lastWords: String?
+    /// The launcher is dead: nobody sees the new process's end, and its hanging up has to do.
+    private var isOrphan = false
 
     public init() {}
 
@@ -76,16 +80,14 @@ public struct UpgradeMachine: Sendable {
             return [.launch, .wait(.untilReady)]
         case (_, .asked): return [.refuse("an upgrade is under way")]
         case (.none, _), (.over, _): return []
-        case (.failing(let reason, let gaveStore), .ended), (.failing(let reason, let gaveStore), .timePassed):
-            return end(reason, gaveStore)
-        // Whoever started it is dead: its hanging up has to do.
-        case (.failing(let reason, let gaveStore), .hungUp) where isOrphan: return end(reason, gaveStore)
+        case (.failing(let reason, _), .ended), (.failing(let reason, _), .timePassed): return end(reason)
+        case (.failing(let reason, _), .hungUp) where isOrphan: return end(reason)
         case (.failing, .ending): return leave()
         case (.failing, .launcherGone):
             isOrphan = true
             return []
         case (.failing, _): return []
-        case (_, .cannotStart(let reason)): return end(reason, gaveStore)
+        case (_, .cannotStart(let reason)): return end(reason)
         case (.starting, .storeWanted):
             state = .quieting
             return [.releaseStore]
@@ -96,11 +98,14 @@ public struct UpgradeMachine: Sendable {
             state = .over
             return [.stopWaiting, .serve(addresses)]
         case (_, .failed(let reason)):
-            lastWords = reason
+            lastWords = lastWords ?? reason
             return []
-        case (_, .ended(let how)): return end(lastWords ?? how, gaveStore)
-        // Its end is seen by its parent, which says how.
-        case (_, .hungUp): return fail(lastWords ?? "the new process hung up")
+        case (_, .ended(let how)): return end(how)
+        case (.parting, .timePassed): return fail("the new process hung up")
+        case (.parting, .hungUp): return []
+        case (_, .hungUp):
+            state = .parting(gaveStore: gaveStore)
+            return [.wait(.untilDead)]
         case (_, .launcherGone):
             isOrphan = true
             return fail("the launcher was killed")
@@ -110,16 +115,21 @@ public struct UpgradeMachine: Sendable {
         }
     }
 
-    private var isOrphan = false
-
-    private var gaveStore: Bool { state == .quieting || state == .away }
+    private var gaveStore: Bool {
+        switch state {
+        case .quieting, .away: true
+        case .parting(let gaveStore), .failing(_, let gaveStore): gaveStore
+        case .none, .starting, .over: false
+        }
+    }
 
     private mutating func fail(_ reason: String) -> [Action] {
         state = .failing(reason, gaveStore: gaveStore)
         return [.kill, .wait(.untilDead)]
     }
 
-    private mutating func end(_ reason: String, _ gaveStore: Bool) -> [Action] {
+    private mutating func end(_ reason: String) -> [Action] {
+        let gaveStore = gaveStore
         state = .none
         isOrphan = false
         return [.stopWaiting] + (gaveStore ? [.takeBack] : []) + [.report(lastWords ?? reason)]

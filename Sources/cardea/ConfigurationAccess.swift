@@ -14,8 +14,12 @@ enum ConfigurationAccess {
         try loadedWithFiles(path, warn: warn).configuration
     }
 
-    static func loadedWithFiles(_ path: String?, warn: (Diagnostic) -> Void) throws -> LoadedConfiguration {
+    /// - Parameter refuse: gets the reasons, too, when there is no configuration.
+    static func loadedWithFiles(
+        _ path: String?, refuse: (String) -> Void = { _ in }, warn: (Diagnostic) -> Void
+    ) throws -> LoadedConfiguration {
         do throws(ConfigurationFault) { return try load(path, warn: warn) } catch {
+            refuse(error.reasons.joined(separator: "; "))
             guard error.files != nil else {
                 complain("cardea: \(error.reasons.joined())")
                 throw ExitCode(ExitStatus.configuration)

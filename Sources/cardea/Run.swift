@@ -28,14 +28,16 @@ struct Run: ParsableCommand {
         let succession = Succession()
         let launcher = Service.obstacle(command) == nil ? Launcher() : nil
         do { try run(succession, launcher) } catch {
-            succession?.fail("its configuration is not good; standard error says where")
+            succession?.fail("the new process could not start: \(error)")
             throw error
         }
     }
 
     private func run(_ succession: Succession?, _ launcher: Launcher?) throws {
         var warnings: [Diagnostic] = []
-        let loaded = try ConfigurationAccess.loadedWithFiles(common.config) { warnings.append($0) }
+        let loaded = try ConfigurationAccess.loadedWithFiles(common.config, refuse: { succession?.fail($0) }) {
+            warnings.append($0)
+        }
         let configuration = loaded.configuration
         // Before any thread: limits and flags of the process are inherited, and a core file must not be possible from the start.
         let refusals = Hardening.apply()

@@ -20,7 +20,7 @@ struct Upgrade {
     private let storeIsReleased = Latch()
 
     /// What the new process needs to end after it was killed. Nanoseconds.
-    private static let deathPatience: UInt64 = 10_000_000_000
+    private static let deathPatience: UInt64 = 5_000_000_000
 
     init(gateway: Gateway, vigil: Vigil, launcher: Launcher?, obstacle: String, patience: UInt64) {
         self.gateway = gateway

@@ -4,6 +4,7 @@ import socket
 import threading
 import time
 
+import frames
 from harness import eventually
 from wire import address
 
@@ -12,8 +13,9 @@ class Load:
     """Threads that send requests as fast as answers come: some keep their connection until they are told to close it, some take a
     new one for each request. Whatever is no whole answer below 500 is a failure."""
 
-    def __init__(self, to, path, kept=3, fresh=2, pause=0.0):
-        self.host, self.path, self.pause = to, path, pause
+    def __init__(self, to, path, kept=3, fresh=2, pause=0.0, context=None):
+        """`context`: TLS to localhost, by this SSLContext."""
+        self.host, self.path, self.pause, self.context = to, path, pause, context
         self.place = address(to)
         self.failures, self.statuses = [], {}
         self.longest = 0.0
@@ -75,7 +77,7 @@ class Load:
         try:
             connection = socket.create_connection(self.place, timeout=20)
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            return connection
+            return self.context.wrap_socket(connection, server_hostname="localhost") if self.context else connection
         except OSError as fault:
             self._fail("connect", fault)
             time.sleep(0.01)
@@ -100,12 +102,15 @@ class Load:
             return False
         if status >= 500:
             self._fail("status", status, body)
+        self._note(status, began)
+        return fields.get("connection", "").lower() != "close"
+
+    def _note(self, status, began):
         with self.lock:
             self.statuses[status] = self.statuses.get(status, 0) + 1
             self.longest = max(self.longest, time.monotonic() - began)
         if self.pause:
             self.stopping.wait(self.pause)
-        return fields.get("connection", "").lower() != "close"
 
     @staticmethod
     def _more(connection):
@@ -117,6 +122,53 @@ class Load:
     def _fail(self, where, what, received=b""):
         with self.lock:
             self.failures.append((round(time.monotonic(), 3), where, repr(what), received[:200]))
+
+
+class Streams(Load):
+    """The same over HTTP/2: stream after stream on a connection, until the other side says that it goes (RFC 9113 section 6.8); then
+    a new one. A stream that was sent is never sent again."""
+
+    def _keep(self, most=None):
+        while not self.stopping.is_set():
+            with self._connect() as connection:
+                if connection:
+                    self._converse(connection, most)
+
+    def _renew(self):
+        self._keep(most=1)
+
+    def _converse(self, connection, most):
+        wire, stream = frames.Wire(connection), -1
+        authority = "localhost" if self.context else self.host
+        fields = [(":method", "GET"), (":scheme", "https" if self.context else "http")]
+        fields += [(":authority", authority), (":path", self.path)]
+        try:
+            wire.send(frames.PREFACE, frames.settings())
+            while wire.gone is None and not self.stopping.is_set() and stream != (most or -1) * 2 - 1:
+                stream, began = stream + 2, time.monotonic()
+                wire.send(wire.head(stream, fields))
+                while stream not in wire.ended:
+                    self._answer(wire)
+                if stream in wire.resets:
+                    raise EOFError_(f"stream {stream} was reset with {wire.resets[stream]}")
+                status = int(wire.heads.pop(stream)[-1][":status"])
+                body = wire.bodies.pop(stream, b"")
+                if status >= 500:
+                    self._fail("status", status, body)
+                self._note(status, began)
+        except (OSError, ValueError, KeyError) as fault:
+            self._fail("stream", fault)
+
+    @staticmethod
+    def _answer(wire):
+        got = wire.read()
+        if got is None:
+            raise EOFError_(f"the connection ended, {wire.gone}")
+        kind, flags, _, payload = got
+        if kind in (frames.SETTINGS, frames.PING) and not flags & frames.ACK:
+            wire.send(frames.frame(kind, frames.ACK, 0, payload if kind == frames.PING else b""))
+        if kind == frames.DATA and payload:
+            wire.send(frames.window(0, len(payload)))
 
 
 class EOFError_(OSError):

@@ -2,6 +2,7 @@
 
 import contextlib
 import ctypes
+import json
 import os
 import signal
 import time
@@ -31,10 +32,14 @@ class Heir:
 
     def poll(self):
         if self.returncode is None:
-            with contextlib.suppress(ChildProcessError):
+            try:
                 pid, status = os.waitpid(self.pid, os.WNOHANG)
                 if pid == self.pid:
                     self.returncode = os.waitstatus_to_exitcode(status)
+            except ChildProcessError:
+                # The launcher of the process before it still lives, and has seen its end.
+                if not os.path.exists(f"/proc/{self.pid}"):
+                    self.returncode = "unseen"
         return self.returncode
 
     def wait(self, within=20):
@@ -53,7 +58,9 @@ class Heir:
 
 
 def said(gateway, message):
-    return [event for event in gateway.events() if event["message"] == message]
+    # A process that cannot start says so to a person.
+    events = [json.loads(line) for line in gateway.lines("stderr") if line.startswith("{") and line.endswith("}")]
+    return [event for event in events if event["message"] == message]
 
 
 def told(gateway, message, before):

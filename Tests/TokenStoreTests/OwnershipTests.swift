@@ -21,6 +21,26 @@ import TokenStore
         #expect(await second.put(row(1, "b", "2")) == nil)
     }
 
+    @Test func `a store is given away and taken back`() async throws {
+        let old = TokenStore(path: folder.database, keys: try ring(1))
+        #expect(old.open(now: 0).census != nil)
+        let counter = Counter()
+        for number in 0..<100 { old.put(row(1, "\(number)", "v")) { if case .success = $0 { counter.add() } } }
+        await withCheckedContinuation { done in old.release { done.resume() } }
+        // What was queued was written first.
+        #expect(counter.value == 100)
+        #expect(await old.put(row(1, "late", "v"))?.kind == .notOwner && !old.condition.isOwner)
+        let new = TokenStore(path: folder.database, keys: try ring(1))
+        #expect(new.open(now: 0).census?.restored == 100)
+        #expect(await new.put(row(1, "news", "v")) == nil)
+        #expect(old.open(now: 0) == .lockedByAnother)
+        new.close()
+        #expect(old.open(now: 0).census?.restored == 101)
+        #expect(old.restore().contains(row(1, "news", "v")))
+        #expect(await old.put(row(1, "again", "v")) == nil)
+        #expect(old.close())
+    }
+
     @Test func `a store that is not open refuses at once`() async throws {
         let store = TokenStore(path: folder.database, keys: try ring(1))
         #expect(await store.put(row(1, "a", "1"))?.kind == .notOwner)
