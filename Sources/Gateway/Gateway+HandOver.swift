@@ -9,10 +9,13 @@ public struct HandedSocket: Sendable {
     /// As configured.
     public var address: String
     public var descriptor: Int32
+    /// Nobody is served there, as where a service manager brought more than the configuration names.
+    public var isSpare: Bool
 
-    public init(address: String, descriptor: Int32) {
+    public init(address: String, descriptor: Int32, isSpare: Bool = false) {
         self.address = address
         self.descriptor = descriptor
+        self.isSpare = isSpare
     }
 }
 

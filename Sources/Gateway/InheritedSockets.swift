@@ -7,7 +7,7 @@ internal import Synchronization
 /// address, so that the configuration says the same with and without them.
 public final class InheritedSockets: Sendable {
     /// Not yet taken.
-    private let waiting: Mutex<[(address: SocketAddress, descriptor: Int32)]>
+    private let waiting: Mutex<[(address: SocketAddress, descriptor: Int32, isSpare: Bool)]>
 
     /// The first one that is handed over (`SD_LISTEN_FDS_START`).
     private static let first: Int32 = 3
@@ -15,7 +15,7 @@ public final class InheritedSockets: Sendable {
 
     /// Takes what `LISTEN_FDS` counts, if `LISTEN_PID` means us. What is no listening stream socket is left alone and not used.
     public init(environment: (String) -> String?) {
-        var found: [(address: SocketAddress, descriptor: Int32)] = []
+        var found: [(address: SocketAddress, descriptor: Int32, isSpare: Bool)] = []
         if environment("LISTEN_PID").flatMap({ Int32($0) }) == getpid(),
             let count = environment("LISTEN_FDS").flatMap({ Int32($0) })
         {
@@ -25,7 +25,7 @@ public final class InheritedSockets: Sendable {
                     continue
                 }
                 _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK)
-                found.append((address, descriptor))
+                found.append((address, descriptor, true))
             }
         }
         waiting = Mutex(found)
@@ -35,21 +35,21 @@ public final class InheritedSockets: Sendable {
     public init(handed: [HandedSocket]) {
         waiting = Mutex(
             handed.compactMap { socket in
-                SocketAddress(parsing: socket.address).map { ($0, socket.descriptor) }
+                SocketAddress(parsing: socket.address).map { ($0, socket.descriptor, socket.isSpare) }
             })
     }
 
-    /// Closes what nobody took: the process that had it before is then the last that can serve who waits there.
+    /// Closes what the process before served and nobody took: it is then the last that can serve who waits there.
     public func closeRest() {
         waiting.withLock { waiting in
-            for socket in waiting { Glibc.close(socket.descriptor) }
-            waiting = []
+            for socket in waiting where !socket.isSpare { Glibc.close(socket.descriptor) }
+            waiting.removeAll { !$0.isSpare }
         }
     }
 
     /// What nobody took, for the next process.
     var rest: [HandedSocket] {
-        waiting.withLock { $0.map { HandedSocket(address: "\($0.address)", descriptor: $0.descriptor) } }
+        waiting.withLock { $0.map { HandedSocket(address: "\($0.address)", descriptor: $0.descriptor, isSpare: true) } }
     }
 
     /// Programs that we start must not take the sockets for theirs.

@@ -44,6 +44,7 @@ struct Service {
     ) {
         upgrade = Upgrade(
             gateway: gateway, vigil: vigil, launcher: launcher, obstacle: Self.obstacle(command) ?? "no launcher",
+            systemd: systemd,
             patience: UInt64(max(0, loaded.configuration.shutdown.takeover.wholeNanoseconds)))
         self.sandbox = sandbox
         self.command = command
@@ -230,7 +231,6 @@ struct Service {
         upgrade.ending()
         if let successor = upgrade.successor {
             // It is the service from here on: nothing of this end is the service manager's to hear.
-            systemd?.ready("serving \(gateway.addresses.joined(separator: ", "))", process: successor)
             events.info("upgrade done", [LogField("process", .count(Int64(successor)))])
             gateway.linger()
         } else {

@@ -11,6 +11,8 @@ struct Succession {
     enum Word {
         static let sockets = "sockets", all = "all", store = "store", prepared = "prepared", serve = "serve"
         static let failed = "failed", end = "end"
+        /// Before an address.
+        static let spare = "spare "
     }
 
     /// Takes the sockets; nil where this process takes over from nobody.
@@ -21,7 +23,12 @@ struct Succession {
             var lines = message.text.split(separator: "\n").map(String.init)
             guard !lines.isEmpty, lines.removeFirst() == Word.sockets else { return }
             for (address, descriptor) in zip(lines, message.descriptors) {
-                sockets.append(HandedSocket(address: address, descriptor: descriptor))
+                let isSpare = address.hasPrefix(Word.spare)
+                sockets.append(
+                    HandedSocket(
+                        address: isSpare ? String(address.dropFirst(Word.spare.count)) : address,
+                        descriptor: descriptor,
+                        isSpare: isSpare))
             }
         }
     }
@@ -32,7 +39,8 @@ struct Succession {
         while !rest.isEmpty {
             let batch = rest.prefix(HandOverChannel.descriptorLimit)
             rest = rest.dropFirst(batch.count)
-            let text = ([Word.sockets] + batch.map(\.address)).joined(separator: "\n")
+            let addresses = batch.map { ($0.isSpare ? Word.spare : "") + $0.address }
+            let text = ([Word.sockets] + addresses).joined(separator: "\n")
             guard channel.send(text, descriptors: batch.map(\.descriptor)) else { return false }
         }
         return channel.send(Word.all)

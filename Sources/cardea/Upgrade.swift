@@ -10,6 +10,7 @@ struct Upgrade {
     /// Nil with the reason why this process cannot be upgraded.
     private let launcher: Launcher?
     private let obstacle: String
+    private let systemd: SystemdNotice?
     /// Nanoseconds that the new process has until it is ready.
     var patience: UInt64
 
@@ -22,7 +23,10 @@ struct Upgrade {
     /// What the new process needs to end after it was killed. Nanoseconds.
     private static let deathPatience: UInt64 = 5_000_000_000
 
-    init(gateway: Gateway, vigil: Vigil, launcher: Launcher?, obstacle: String, patience: UInt64) {
+    init(
+        gateway: Gateway, vigil: Vigil, launcher: Launcher?, obstacle: String, systemd: SystemdNotice?, patience: UInt64
+    ) {
+        self.systemd = systemd
         self.gateway = gateway
         self.vigil = vigil
         self.launcher = launcher
@@ -116,6 +120,8 @@ struct Upgrade {
             case .giveStore: channel?.send(Succession.Word.store)
             case .serve(let addresses):
                 gateway.leave(addresses)
+                // Before the new process speaks for itself: only the main process is listened to.
+                systemd?.ready("serving \(gateway.addresses.joined(separator: ", "))", process: process)
                 channel?.send(Succession.Word.serve)
                 forgetChannel()
             case .kill:

@@ -8,6 +8,7 @@ import pathlib
 import signal
 import socket
 import ssl
+import threading
 
 import pytest
 import websockets
@@ -65,6 +66,34 @@ def test_new_and_kept_connections(api):
     carry(api, Load(api.listen, PATH))
     # Each process found the token in the store.
     assert api.lab.counts()["token"] == 0, api.lab.counts()
+
+
+def test_who_needs_a_token_meanwhile_is_told_to_come_again(api):
+    """Every request here is a miss: the token of the one before has been revoked. While neither process may grant, the answer is a
+    503 that says when to come again, and nothing else."""
+    answers, stopping = [], threading.Event()
+
+    def miss():
+        while not stopping.is_set():
+            api.lab.post("/reset", {"tokens": True})
+            answers.append(api.get(PATH))
+
+    caller = threading.Thread(target=miss)
+    caller.start()
+    try:
+        for _ in range(UPGRADES):
+            mark = len(answers) + 5
+            eventually(lambda: len(answers) > mark, within=30, what="the misses going on")
+            upgrade(api)
+    finally:
+        stopping.set()
+        caller.join(30)
+    refused = [answer for answer in answers if answer.status != 200]
+    for answer in refused:
+        assert (answer.status, answer.problem["type"]) == (503, "urn:cardea:problems/upgrading"), answer
+        assert answer.field("Retry-After") == "1", answer
+    print(f"{UPGRADES} upgrades, {len(answers)} misses, {len(refused)} of them told to come again")
+    assert api.get(PATH).status == 200
 
 
 def test_callers_that_think_for_a_while(api):

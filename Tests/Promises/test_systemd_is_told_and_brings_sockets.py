@@ -4,18 +4,22 @@ import json
 import os
 import signal
 import socket
+import struct
 import subprocess
 
 import pytest
 
 from harness import call, eventually, free_port
 from load import Load
+from upgrades import reaping, upgrade
 
 # What systemd does between fork and exec: sockets from 3 on, and the process's own number.
 ACTIVATE = """
 import os, sys
 count = int(sys.argv[1])
 os.environ["LISTEN_PID"] = str(os.getpid())
+if "WATCHDOG_USEC" in os.environ:
+    os.environ["WATCHDOG_PID"] = str(os.getpid())
 os.environ["LISTEN_FDS"] = str(count)
 os.environ["LISTEN_FDNAMES"] = ":".join(["cardea"] * count)
 os.execv(sys.argv[2], sys.argv[2:])
@@ -31,9 +35,18 @@ class Manager:
         self.socket.settimeout(20)
         self.said = []
 
+        # As `NotifyAccess=main`: from others than the main process nothing is taken; None until somebody says who it is.
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+        self.main = None
+
     def until(self, name):
         while True:
-            message = dict(line.split("=", 1) for line in self.socket.recv(4096).decode().splitlines())
+            data, control, _, _ = self.socket.recvmsg(4096, socket.CMSG_SPACE(12))
+            sender = struct.unpack("iii", control[0][2])[0]
+            message = dict(line.split("=", 1) for line in data.decode().splitlines())
+            if self.main not in (None, sender):
+                continue
+            self.main = int(message.get("MAINPID", sender))
             self.said.append(message)
             if name in message:
                 return message
@@ -125,3 +138,30 @@ def test_a_unix_socket_may_be_inherited_too(gateway, systemd):
             caller.connect(path)
             caller.sendall(b"GET /hr/rest/employees/1 HTTP/1.1\r\nHost: localhost\r\n\r\n")
             assert caller.recv(65536).startswith(b"HTTP/1.1 200")
+
+
+def test_an_upgrade_names_the_next_main_process(gateway, systemd):
+    """Sockets by activation go on, readiness and signs of life come from the process that serves, and the end of the old one is no
+    end of the service."""
+    host, port = gateway.listen.split(":")
+    with reaping(), socket.create_server((host, int(port))) as listening:
+        manager = systemd(sockets=[listening], WATCHDOG_USEC="400000")
+        manager.until("READY")
+        for _ in range(2):
+            with Load(gateway.listen, "/hr/rest/employees/1", kept=1, fresh=1) as load:
+                eventually(lambda: load.done > 20, what="the load running")
+                old = upgrade(gateway)
+                mark = load.done + 20
+                eventually(lambda: load.done > mark, what="the load going on")
+            assert load.failures == []
+            while manager.main == old.pid:
+                assert "STOPPING" not in manager.until("MAINPID")
+            assert manager.main == gateway.process.pid
+            assert old.wait(20) in (0, "unseen")
+            for _ in range(2):
+                manager.until("WATCHDOG")
+        assert not any("STOPPING" in message for message in manager.said)
+        gateway.may_exit = True
+        gateway.process.send_signal(signal.SIGTERM)
+        manager.until("STOPPING")
+        assert gateway.process.wait(20) == 0
