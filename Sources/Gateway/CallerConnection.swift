@@ -109,7 +109,8 @@ final class CallerConnection: Stream, HTTP2StreamUser {
     }
 
     /// Serves one stream of an HTTP/2 session, whose head has come: each request has an object of its own, which ends with it.
-    func begin(_ lane: HTTP2Stream) {
+    func begin(_ lane: HTTP2Stream, in share: BlockShare) {
+        self.share = share
         loop.adopt(self)
         self.lane = lane
         lane.user = self
@@ -460,6 +461,8 @@ final class CallerConnection: Stream, HTTP2StreamUser {
     private var saidNoMore = false
     var isFlushing = false
     private var drained = 0
+    /// Of its HTTP/2 connection.
+    private var share: BlockShare?
 
     func close() {
         guard stage != .closed else { return }
@@ -471,6 +474,8 @@ final class CallerConnection: Stream, HTTP2StreamUser {
         data.desk.leave(self)
         releaseUpstream(reusable: false)
         tearDown()
+        share?.endStream()
+        share = nil
         data.callerClosed(self)
     }
 }

@@ -7,6 +7,7 @@ final class CallerSession: HTTP2Socket {
     private unowned(unsafe) let data: DataLoop
     private(set) var listener: ListenerPlan
     let peer: CallerPeer
+    private let share: BlockShare
 
     /// We go: new streams are not wanted, and a deadline of the farewell runs.
     private var isLeaving = false
@@ -22,7 +23,9 @@ final class CallerSession: HTTP2Socket {
         self.peer = peer
         var limits = HTTP2Limits()
         limits.headerSize = data.limits.headerSize
-        guard let session = HTTP2Session(role: .server, limits: limits, blocks: data.buffers) else { return nil }
+        let share = BlockShare(of: data.buffers.budget, from: data.buffers)
+        self.share = share
+        guard let session = HTTP2Session(role: .server, limits: limits, blocks: share) else { return nil }
         super.init(loop: data.loop, buffers: data.buffers, session: session)
     }
 
@@ -36,7 +39,13 @@ final class CallerSession: HTTP2Socket {
         // After a reload, new streams are for whatever now stands at the address.
         if listener.edition !== data.plan.edition { listener = data.listener(succeeding: listener) ?? listener }
         for stream in session.takeOpened() {
-            CallerConnection(data: data, listener: listener, peer: peer).begin(stream)
+            // Before anything of it was looked at, so that its caller may send it again (RFC 9113 §8.7).
+            guard share.beginStream() else {
+                data.noteGlitch(.streamLimit)
+                stream.cancel(.refusedStream)
+                continue
+            }
+            CallerConnection(data: data, listener: listener, peer: peer).begin(stream, in: share)
         }
         if !isOver { expectByActivity() }
     }

@@ -20,6 +20,8 @@ final class LoopBuffers: BlockSource {
     let prefix: UnsafeMutableRawBufferPointer
     let suffix: UnsafeMutableRawBufferPointer
     let pool: BufferPool
+    /// What the callers of HTTP/2 hold of it.
+    let budget: BlockBudget
     /// For bodies that pass without being looked at; nil where none do.
     let pipes: PipePool?
     private(set) var inputBytes = 0
@@ -29,6 +31,7 @@ final class LoopBuffers: BlockSource {
     init(blocks: Int, largeLimit: Int, scratchSize: Int, pipes: PipePool? = nil) {
         self.pipes = pipes
         pool = BufferPool(blockSize: 16 * 1024, capacity: blocks)
+        budget = BlockBudget(pool: pool.capacity)
         self.largeLimit = largeLimit
         scratch = .allocate(byteCount: scratchSize, alignment: 16)
         record = .allocate(byteCount: 16 * 1024, alignment: 16)

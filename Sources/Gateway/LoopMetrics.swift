@@ -59,6 +59,7 @@ enum Glitch: String, CaseIterable, Sendable {
     case acceptFailed = "accept_failed"
     case connectionLimit = "connection_limit"
     case arrivalLimit = "arrival_limit"
+    case streamLimit = "stream_limit"
     case slowArrival = "slow_arrival"
     case slowTransfer = "slow_transfer"
     case proxyHeader = "proxy_header"

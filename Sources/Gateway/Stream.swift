@@ -180,7 +180,10 @@ class Stream: Watched, TLSWire {
 
     /// More must not be written now. A session sends what its streams have at the end of a turn, so a stream of one collects a little.
     final var isCongested: Bool {
-        if let lane { return lane.pendingCount >= Self.laneLimit }
+        if let lane {
+            let waiting = lane.pendingCount
+            return waiting >= Self.laneLimit || waiting > 0 && lane.isShort
+        }
         return pendingEnd > pendingStart || pipeCount > 0
     }
 

@@ -3,6 +3,12 @@ public protocol BlockSource: AnyObject {
     /// - Returns: nil when the bound is reached.
     func take() -> UnsafeMutableRawBufferPointer?
     func give(_ block: UnsafeMutableRawBufferPointer)
+    /// The next block might not be had: who holds any should make do with them.
+    var isShort: Bool { get }
+}
+
+extension BlockSource {
+    public var isShort: Bool { false }
 }
 
 /// Bytes in the order they came, in blocks that go back as soon as they are read.

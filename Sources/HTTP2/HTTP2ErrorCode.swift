@@ -20,9 +20,12 @@ public struct HTTP2ErrorCode: RawRepresentable, Equatable, Sendable {
 public struct HTTP2Limits: Sendable {
     /// Streams that a peer may have open.
     public var streams = 128
-    /// Bytes that wait for a reader, by stream and in all.
+    /// Bytes that wait for a reader, by stream and in all: what windows may grow to.
     public var streamWindow = 256 * 1024
     public var connectionWindow = 1 << 20
+    /// What they begin with.
+    public var firstStreamWindow = 64 * 1024
+    public var firstConnectionWindow = 256 * 1024
     /// Bytes of a head.
     public var headerSize = 64 * 1024
 

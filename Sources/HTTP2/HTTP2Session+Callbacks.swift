@@ -131,7 +131,8 @@ extension HTTP2Session {
     private func queue(_ assembly: HeadAssembly, on stream: HTTP2Stream) -> Bool {
         // Heads have no window: interim ones without end would fill our memory before their reader has its turn.
         guard stream.headBytes <= limits.headerSize, assembly.lines.withUnsafeBytes({ stream.input.append($0) }) else {
-            submitReset(stream, .enhanceYourCalm)
+            // Of a request nobody has seen anything yet.
+            submitReset(stream, assembly.kind == .request ? .refusedStream : .enhanceYourCalm)
             return false
         }
         stream.headBytes += assembly.lines.count

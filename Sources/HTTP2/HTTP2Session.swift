@@ -24,6 +24,8 @@ public final class HTTP2Session {
     var opened: [HTTP2Stream] = []
     var marked: [HTTP2Stream] = []
     var gauge = FloodGauge()
+    /// Of a server's connection. A client's has all of its window from the start: see `dataCame`.
+    var window: ReceiveWindow
     var now: UInt64 = 0
     /// Of the DATA frame that is being read, what is no padding.
     var bytesOfFrame = 0
@@ -44,6 +46,7 @@ public final class HTTP2Session {
         self.role = role
         self.limits = limits
         self.blocks = blocks
+        window = ReceiveWindow(from: limits.firstConnectionWindow, to: limits.connectionWindow)
         guard let made = makeSession() else { return nil }
         session = made
         submitSettings()
@@ -218,7 +221,11 @@ extension HTTP2Session {
     func consumed(_ count: Int, of stream: HTTP2Stream) {
         guard let session else { return }
         nghttp2_session_consume_stream(session, stream.id, count)
-        if role == .server { nghttp2_session_consume_connection(session, count) }
+        if let size = stream.window.read(count, isShort: blocks.isShort) { setWindow(size, of: stream.id) }
+        if role == .server {
+            nghttp2_session_consume_connection(session, count)
+            if let size = window.read(count, isShort: blocks.isShort) { setWindow(size, of: 0) }
+        }
         noteOutput()
     }
 
@@ -307,6 +314,12 @@ extension HTTP2Session {
         nghttp2_session_consume_connection(session, count)
     }
 
+    /// - Parameter stream: 0 for the connection.
+    private func setWindow(_ size: Int, of stream: Int32) {
+        guard let session else { return }
+        nghttp2_session_set_local_window_size(session, UInt8(NGHTTP2_FLAG_NONE.rawValue), stream, Int32(size))
+    }
+
     private func noteOutput() {
         guard !isDirty else { return }
         isDirty = true
@@ -317,7 +330,8 @@ extension HTTP2Session {
         guard let session else { return }
         var settings = [
             nghttp2_settings_entry(
-                settings_id: Int32(NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE.rawValue), value: UInt32(limits.streamWindow)),
+                settings_id: Int32(NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE.rawValue),
+                value: UInt32(min(limits.firstStreamWindow, limits.streamWindow))),
             nghttp2_settings_entry(
                 settings_id: Int32(NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE.rawValue), value: UInt32(limits.headerSize)),
         ]
@@ -332,7 +346,6 @@ extension HTTP2Session {
                 nghttp2_settings_entry(settings_id: Int32(NGHTTP2_SETTINGS_ENABLE_PUSH.rawValue), value: 0))
         }
         nghttp2_submit_settings(session, UInt8(NGHTTP2_FLAG_NONE.rawValue), settings, settings.count)
-        nghttp2_session_set_local_window_size(
-            session, UInt8(NGHTTP2_FLAG_NONE.rawValue), 0, Int32(limits.connectionWindow))
+        setWindow(role == .server ? window.size : limits.connectionWindow, of: 0)
     }
 }

@@ -16,6 +16,7 @@ public final class HTTP2Stream {
     public weak var user: (any HTTP2StreamUser)?
 
     // Input.
+    var window: ReceiveWindow
     var assembly: HeadAssembly?
     var input: BlockQueue
     /// Of `input`, the bytes of heads; they stand before the body's.
@@ -55,6 +56,7 @@ public final class HTTP2Stream {
     init(id: Int32, session: HTTP2Session) {
         self.id = id
         self.session = session
+        window = ReceiveWindow(from: session.limits.firstStreamWindow, to: session.limits.streamWindow)
         input = BlockQueue(source: session.blocks)
         output = BlockQueue(source: session.blocks)
     }
@@ -99,6 +101,8 @@ extension HTTP2Stream {
 
     /// Bytes that wait to be sent.
     public var pendingCount: Int { output.count }
+    /// Memory is short: nothing should be added to what waits already.
+    public var isShort: Bool { session?.blocks.isShort ?? false }
     /// Everything written has gone to the connection, the end of the stream included.
     public var isFlushed: Bool { session == nil || output.count == 0 && (!outputEnded || endSent) }
 
