@@ -6,7 +6,7 @@ internal import Telemetry
 ///
 /// Answers are made on the keeper's loop. Nothing here waits; what is listed is bounded, so that a page never holds up a token.
 public struct AdminSite: AdminResponder {
-    private let source: FactSource
+    let source: FactSource
     private let token: AdminToken?
 
     /// - Parameters:
@@ -45,6 +45,7 @@ public struct AdminSite: AdminResponder {
         case "/store/rotate": return start(.rotate, request)
         case "/store/verify": return start(.verify, request)
         case "/store/compact": return start(.compact, request)
+        case "/login", "/login/redirect", "/login/cancel", "/logout": return login(request)
         default:
             return AdminAnswer(
                 404, Self.plain,
@@ -54,7 +55,7 @@ public struct AdminSite: AdminResponder {
     }
 
     private static let plain = "text/plain; charset=utf-8"
-    private static let json = "application/json"
+    static let json = "application/json"
 
     // MARK: - Reading
 
@@ -144,7 +145,7 @@ public struct AdminSite: AdminResponder {
         }
     }
 
-    private static func said(_ status: Int, _ error: String?, identities: [String] = []) -> AdminAnswer {
+    static func said(_ status: Int, _ error: String?, identities: [String] = []) -> AdminAnswer {
         AdminAnswer(status, json, ResetDocument(error: error, identities: identities).encoded())
     }
 

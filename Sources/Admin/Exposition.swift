@@ -59,6 +59,13 @@ private struct Scrape {
                 if let age = identity.age { text.sample([("identity", identity.status.name)], seconds(age)) }
             }
         }
+        if begins("cardea_login_expires_seconds", "Time until what a person's login brought ends.", .gauge) {
+            for identity in identities {
+                if let left = identity.status.login?.expiresIn {
+                    text.sample([("identity", identity.status.name)], seconds(left))
+                }
+            }
+        }
         if begins("cardea_token_expires_seconds", "Time until the first of the identity's tokens expires.", .gauge) {
             for identity in identities {
                 if let left = identity.expiresIn { text.sample([("identity", identity.status.name)], seconds(left)) }

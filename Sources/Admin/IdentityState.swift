@@ -7,6 +7,8 @@ enum IdentityState: String, Sendable, CaseIterable {
     case failed
     case negative
     case expiredServed = "expired_served"
+    /// What a person's login brought ends soon.
+    case loginDue = "login_due"
     case renewalFailing = "renewal_failing"
     case acquiring
     case unproven
@@ -23,6 +25,7 @@ enum IdentityState: String, Sendable, CaseIterable {
         case .failed: "no token"
         case .negative: "waiting after failure"
         case .expiredServed: "expired, served"
+        case .loginDue: "login needed soon"
         case .renewalFailing: "renewal fails"
         case .acquiring: "acquiring"
         case .unproven: "unproven"
@@ -38,7 +41,7 @@ enum IdentityState: String, Sendable, CaseIterable {
     var tone: Tone {
         switch self {
         case .quarantined, .loginNeeded, .failed, .negative: .bad
-        case .expiredServed, .renewalFailing: .warn
+        case .expiredServed, .loginDue, .renewalFailing: .warn
         case .acquiring, .unproven, .refreshDue: .busy
         case .fresh: .good
         case .idle: .quiet
@@ -69,7 +72,13 @@ struct IdentityFacts: Sendable {
         waiting = max(status.waiting, tokens.reduce(0) { $0 + $1.waiting })
         expiresIn = tokens.compactMap(\.expiresIn).min()
         age = tokens.compactMap(\.age).max()
-        let states = Set(tokens.map { IdentityState(token: $0.state) })
+        var states = Set(tokens.map { IdentityState(token: $0.state) })
+        switch identity.login?.word {
+        // Before anybody has asked for a token, and so found out.
+        case .needed?: states.insert(.loginNeeded)
+        case .soon?: states.insert(.loginDue)
+        case .good?, nil: break
+        }
         let worst = IdentityState.allCases.first { states.contains($0) } ?? .idle
         if identity.isQuarantined {
             state = .quarantined

@@ -37,6 +37,10 @@ extension Page {
                 identity.state == .idle ? "No token: nobody has asked for one yet." : "No token now.")
         }
         for token in shown { writeToken(token, saysState: identity.tokens.count > 1) }
+        if let login = identity.status.login, let left = login.expiresIn {
+            out.element(
+                "p", class: "quiet", left == 0 ? "Its login has ended." : "Its login ends in \(spelled(left)).")
+        }
         leftOut(identity.tokens.count - shown.count, "tokens")
         writeFailure(of: identity, shown)
         out.markup("</div>\n<dl class=\"counts\">")

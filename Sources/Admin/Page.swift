@@ -139,12 +139,15 @@ struct Page {
         case .degraded, .refused: notice(.warn, "Store", facts.status.store)
         case .serving, .memory: break
         }
-        for identity in identities.filter({ $0.state == .quarantined || $0.state == .loginNeeded }).prefix(20) {
+        for identity in identities.filter({ $0.command != nil }).prefix(20) {
             let isQuarantined = identity.state == .quarantined
             out.markup("<p class=\"notice bad\"><strong>")
             out.text(shortened(identity.status.name, to: 80))
             out.markup("</strong> ")
-            out.text(isQuarantined ? "is quarantined." : "needs a person to log in.")
+            out.text(
+                isQuarantined
+                    ? "is quarantined."
+                    : identity.state == .loginDue ? "soon needs a person to log in." : "needs a person to log in.")
             if let failure = identity.status.lastFailure { out.text(" " + sentence(failure)) }
             out.text(
                 isQuarantined

@@ -33,6 +33,16 @@ struct FactSource: Sendable {
     var storeWork: @Sendable () -> StoreWork?
     /// What the last run of an identity's recipe did.
     var run: @Sendable (String) -> RunReport?
+    var logins: LoginSource
+}
+
+/// The keeper's logins, for the command line.
+struct LoginSource: Sendable {
+    var login: @Sendable (_ identity: String, _ redirectPort: UInt16?) -> LoginStart
+    var logout: @Sendable (_ identity: String) -> LoginStart
+    var report: @Sendable (_ flow: String) -> LoginReport?
+    var redirected: @Sendable (_ flow: String, _ query: String) -> RedirectReply?
+    var cancel: @Sendable (_ flow: String) -> LoginReport?
 }
 
 extension FactSource {
@@ -59,5 +69,9 @@ extension FactSource {
         startTask = { gateway.start($0) }
         storeWork = { gateway.storeWork }
         run = { gateway.lastRun(identity: $0) }
+        logins = LoginSource(
+            login: { gateway.login(identity: $0, redirectPort: $1) }, logout: { gateway.logout(identity: $0) },
+            report: { gateway.loginReport($0) }, redirected: { gateway.loginRedirected($0, query: $1) },
+            cancel: { gateway.cancelLogin($0) })
     }
 }

@@ -48,6 +48,8 @@ public struct StatusDocument: Codable, Sendable, Equatable {
         public var grants: UInt64
         public var failures: UInt64
         public var lastFailure: String?
+        /// Until what a person's login brought ends; nil where nobody logs in, or its issuer has not said.
+        public var loginExpiresInSeconds: Double?
         /// The command that helps, where a person has to.
         public var advice: String?
     }
@@ -177,6 +179,7 @@ extension StatusDocument.Identity {
         grants = facts.status.grants
         failures = facts.status.failures
         lastFailure = facts.status.lastFailure.map { shortened($0) }
+        loginExpiresInSeconds = facts.status.login?.expiresIn.map(StatusDocument.seconds)
         advice = facts.command
     }
 }

@@ -76,7 +76,7 @@ extension IdentityFacts {
     var command: String? {
         switch state {
         case .quarantined: "cardea reset \(shellWord(status.name))"
-        case .loginNeeded: "cardea login \(shellWord(status.name))"
+        case .loginNeeded, .loginDue: "cardea login \(shellWord(status.name))"
         default: nil
         }
     }

@@ -10,6 +10,10 @@ enum CanonicalForm {
         "oauth2.key_password",
         "oauth2.signing",
         "oauth2.revocation_url",
+        // How a person is led to the issuer. It stays the same person while the way changes.
+        "oauth2.authorization_url",
+        "oauth2.device_authorization_url",
+        "oauth2.redirect_uri",
         "oauth2.allowed_scopes",
         "oauth2.allowed_issuers",
         "mobilefirst.min_remaining_attempts",

@@ -35,7 +35,23 @@ extension Keys {
             KeySpec(
                 "revocation_url", .text(.httpURL),
                 "Where refresh tokens are revoked (RFC 7009), beside token_url; with issuer the metadata names it."),
-            KeySpec("grant", .words(OAuth2Handshake.Grant.self), "How a token is had."),
+            KeySpec(
+                "authorization_url", .text(.httpURL),
+                "Where a person logs in with grant authorization_code, beside token_url; with issuer the metadata names it."
+            ),
+            KeySpec(
+                "device_authorization_url", .text(.httpURL),
+                "Where grant device_code gets its codes, beside token_url; with issuer the metadata names it."),
+            KeySpec(
+                "grant", .words(OAuth2Handshake.Grant.self),
+                "How a token is had; authorization_code and device_code need a person once: cardea login."),
+            KeySpec(
+                "redirect_uri", .text(.httpURL),
+                "Where the browser of grant authorization_code is sent back to, spelt as the server has it registered; without it http://127.0.0.1/callback at any port."
+            ),
+            KeySpec(
+                "login_parameters", .named(.line, .text(.anyLine)),
+                "Further parameters of the authorization request, such as prompt or access_type."),
             KeySpec("client_id", .text(.line), "The client.", required: true),
             KeySpec("client_secret", .secret, "The client's secret."),
             KeySpec(

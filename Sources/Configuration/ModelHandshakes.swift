@@ -108,8 +108,15 @@ public struct OAuth2Handshake: Sendable, Equatable {
     public var allowedScopes: [String]?
     /// nil: only the issuer itself.
     public var allowedIssuers: [ServiceURL]?
-    /// Beside `tokenURL`; with `issuer` the metadata names it.
+    /// All three beside `tokenURL`; with `issuer` the metadata names them.
+    public var authorizationURL: ServiceURL?
+    public var deviceAuthorizationURL: ServiceURL?
     public var revocationURL: ServiceURL?
+    /// Where the browser comes back to, and the same as it is written; nil: this machine's loopback.
+    public var redirectURI: ServiceURL?
+    public var redirectText: String?
+    /// Further parameters of the authorization request, in the order of the file.
+    public var loginParameters: [NamedValue]
     /// Sent in `identityDomainHeader` with every token request.
     public var identityDomain: String?
     public var identityDomainHeader: String
@@ -118,6 +125,13 @@ public struct OAuth2Handshake: Sendable, Equatable {
 }
 
 extension OAuth2Handshake {
+    /// Parameters of an authorization request that the login sets itself.
+    static let ownParameters: Set = [
+        "response_type", "client_id", "redirect_uri", "scope", "state", "code_challenge", "code_challenge_method",
+        "nonce",
+        "resource", "audience",
+    ]
+
     /// Members of a token request that have a key of their own, so that `extra` may not set them.
     static let ownMembers: Set = [
         "grant_type", "client_id", "client_secret", "client_assertion", "client_assertion_type", "scope", "username",

@@ -8,7 +8,6 @@ enum NotSupportedYet {
         "recipe.attempts", "recipe_challenge.json",
 
         "oauth2.dpop=true",
-        "oauth2.grant=authorization_code", "oauth2.grant=device_code",
 
         "route.token_stub",
         "callers.token",

@@ -16,7 +16,11 @@ extension TreeDecoder {
             extra: reader.pairs("extra"),
             headers: reader.pairs("headers"), allowedScopes: reader.texts("allowed_scopes"),
             allowedIssuers: reader.list("allowed_issuers", BlockReader.httpURL),
-            revocationURL: reader.httpURL("revocation_url"), identityDomain: reader.text("identity_domain"),
+            authorizationURL: reader.httpURL("authorization_url"),
+            deviceAuthorizationURL: reader.httpURL("device_authorization_url"),
+            revocationURL: reader.httpURL("revocation_url"), redirectURI: reader.httpURL("redirect_uri"),
+            redirectText: reader.text("redirect_uri"), loginParameters: reader.pairs("login_parameters"),
+            identityDomain: reader.text("identity_domain"),
             identityDomainHeader: reader.text("identity_domain_header") ?? "", dpop: reader.boolean("dpop"))
         guard reader.node != nil else { return oauth2 }
         switch (!reader.lacks("issuer"), !reader.lacks("token_url")) {
@@ -30,13 +34,18 @@ extension TreeDecoder {
             requireSafe(url, network, reader.mark("issuer"), "'issuer' of \(place)")
             if url.query != nil { error("'issuer' of \(place) must not have a query", reader.mark("issuer")) }
         }
-        if let url = oauth2.revocationURL {
-            requireSafe(url, network, reader.mark("revocation_url"), "'revocation_url' of \(place)")
+        let named = [
+            ("revocation_url", oauth2.revocationURL), ("authorization_url", oauth2.authorizationURL),
+            ("device_authorization_url", oauth2.deviceAuthorizationURL),
+        ]
+        for (key, url) in named {
+            guard let url else { continue }
+            requireSafe(url, network, reader.mark(key), "'\(key)' of \(place)")
             if reader.has("issuer") {
-                error(
-                    "'revocation_url' of \(place) is named by the metadata of 'issuer'", reader.mark("revocation_url"))
+                error("'\(key)' of \(place) is named by the metadata of 'issuer'", reader.mark(key))
             }
         }
+        checkLogin(oauth2, reader, place)
         checkClient(oauth2, reader, place)
         if oauth2.clientAuth == .tls { checkMutualTLS(oauth2, reader, network, place) }
         checkGrant(oauth2, reader, place)
@@ -50,6 +59,28 @@ extension TreeDecoder {
             }
         }
         return oauth2
+    }
+
+    // MARK: - Login
+
+    private mutating func checkLogin(_ oauth2: OAuth2Handshake, _ reader: BlockReader, _ place: String) {
+        let own: [OAuth2Handshake.Grant: [String]] = [
+            .authorizationCode: ["authorization_url", "redirect_uri", "login_parameters"],
+            .deviceCode: ["device_authorization_url"],
+        ]
+        for (grant, keys) in own.sorted(by: { $0.key.rawValue < $1.key.rawValue }) where oauth2.grant != grant {
+            for key in keys where reader.has(key) {
+                error("'\(key)' of \(place) is used only with 'grant: \(grant.rawValue)'", reader.mark(key))
+            }
+        }
+        if reader.has("token_url"), let key = own[oauth2.grant]?.first, reader.lacks(key) {
+            error("\(place) needs '\(key)' beside 'token_url' for 'grant: \(oauth2.grant.rawValue)'", reader.mark)
+        }
+        for pair in oauth2.loginParameters where OAuth2Handshake.ownParameters.contains(pair.name) {
+            error(
+                "'\(pair.name)' in 'login_parameters' of \(place) is set by the login itself",
+                reader.mark("login_parameters"))
+        }
     }
 
     // MARK: - Client

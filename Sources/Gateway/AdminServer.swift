@@ -153,6 +153,8 @@ private final class AdminConnection: Stream {
     private var isClosing = false
 
     private static let limits = HeadLimits(headSize: 16 * 1024, fields: 64, target: 2048)
+    /// The command line hands on what a browser came back with.
+    private static let socketLimits = HeadLimits(headSize: 32 * 1024, fields: 64, target: 28 * 1024)
 
     init(server: AdminServer, entrance: AdminRequest.Entrance) {
         self.server = server
@@ -182,7 +184,9 @@ private final class AdminConnection: Stream {
             if end > start {
                 do throws(HeadFault) {
                     head.reset()
-                    if let length = try head.parse(input.octets, limits: Self.limits) {
+                    if let length = try head.parse(
+                        input.octets, limits: entrance == .socket ? Self.socketLimits : Self.limits)
+                    {
                         respond(length)
                         continue
                     }
@@ -264,12 +268,14 @@ private final class AdminConnection: Stream {
     private static func reason(_ status: Int) -> String {
         switch status {
         case 200: "OK"
+        case 202: "Accepted"
         case 204: "No Content"
         case 400: "Bad Request"
         case 401: "Unauthorized"
         case 403: "Forbidden"
         case 404: "Not Found"
         case 405: "Method Not Allowed"
+        case 409: "Conflict"
         case 414: "URI Too Long"
         case 421: "Misdirected Request"
         case 431: "Request Header Fields Too Large"

@@ -84,6 +84,8 @@ public struct IdentityStatus: Sendable {
     public var narrowerGrants: UInt64 = 0
     /// Keys that a wider token of another key has served.
     public var borrowings: UInt64 = 0
+    /// Of identities that need a person; nil for all others.
+    public var login: LoginNeed?
     /// One safe sentence.
     public var lastFailure: String?
     /// Requests that wait for one of its tokens now, over all loops.

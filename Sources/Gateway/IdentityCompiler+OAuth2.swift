@@ -18,6 +18,12 @@ extension IdentityCompiler {
             case .none: .none
             }
         settings.keys = configured.keyNames
+        settings.authorizationURL = configured.authorizationURL.flatMap { IssuerURL($0) }
+        settings.deviceAuthorizationURL = configured.deviceAuthorizationURL.flatMap { IssuerURL($0) }
+        settings.redirectURI = configured.redirectURI.flatMap { IssuerURL($0) }
+        settings.redirectText = configured.redirectText
+        settings.redirectHasPort = configured.redirectText.map(Self.namesPort) ?? false
+        settings.loginParameters = configured.loginParameters.map { ($0.name, $0.value) }
         settings.revocationURL = configured.revocationURL.flatMap { IssuerURL($0) }
         settings.hasKeyPassword = configured.keyPassword != nil
         settings.signing = signing(configured.signing)
@@ -44,8 +50,9 @@ extension IdentityCompiler {
 
     private func grant(_ configured: ConfiguredOAuth2) -> OAuth2Settings.Grant {
         switch configured.grant {
-        // The last two are refused before anything is compiled.
-        case .clientCredentials, .authorizationCode, .deviceCode: return .clientCredentials
+        case .clientCredentials: return .clientCredentials
+        case .authorizationCode: return .authorizationCode
+        case .deviceCode: return .deviceCode
         case .password: return .password(username: configured.username ?? "")
         case .refreshToken: return .refreshToken
         case .jwtBearer where configured.assertion == nil:
@@ -64,6 +71,13 @@ extension IdentityCompiler {
             exchange.requestedType = configured.requestedTokenType
             return .tokenExchange(exchange)
         }
+    }
+
+    /// Whether a URL says its port.
+    private static func namesPort(_ url: String) -> Bool {
+        guard let start = url.utf8.firstIndex(of: UInt8(ascii: "/")) else { return false }
+        let authority = url[start...].drop { $0 == "/" }.prefix { $0 != "/" && $0 != "?" }
+        return authority.drop { $0 != "]" }.contains(":") || !authority.contains("]") && authority.contains(":")
     }
 
     private func signing(_ configured: ConfiguredOAuth2.Signing) -> JWTSigning {

@@ -6,7 +6,7 @@ internal import Tokens
 /// Rule 8 on what the store has of identities that the configuration does not have, or has changed: what a person or a registration
 /// brought is never used and kept for 30 days, the rest goes.
 extension Keeper {
-    private func isConfigured(_ digest: IdentityDigest) -> Bool { identities.contains { $0.digest == digest } }
+    func isConfigured(_ digest: IdentityDigest) -> Bool { identities.contains { $0.digest == digest } }
 
     /// At the start: judges every row by the identities that are there, and takes the orphans of which nothing is configured out of the
     /// way. Not for `check --live`, whose file may be another one than the gateway's.
@@ -38,6 +38,14 @@ extension Keeper {
         if !changes.isEmpty { store?.commit(changes) { _ in } }
     }
 
+    /// What a flight of an identity that a reload took away has still brought: its issuer has replaced the refresh token.
+    func keepLate(_ key: SessionKey, _ material: LayerMaterial) {
+        guard Orphans.disposition(of: nature(of: material), after: .digestChanged) == .orphan else { return }
+        let row = row(RowKind.session, KeyCodec.encode(key), material)
+        orphans.removeAll { $0.kind == row.kind && $0.key == row.key }
+        store?.commit(orphaned(row)) { _ in }
+    }
+
     /// After a reload: `identities` are the new ones. Call it before their tokens are asked for.
     func sweepMemory() {
         var changes: [StoreChange] = []
@@ -45,14 +53,15 @@ extension Keeper {
             durables[key] = nil
             changes += orphaned(row(RowKind.durable, KeyCodec.encode(key), material))
         }
+        var left: Set<IdentityDigest> = []
         for (key, session) in sessions where !isConfigured(key.digest) {
             sessions[key] = nil
-            // The machine's word on the lane's step still comes; it then has nobody to tell.
-            _ = lanes[key.lane]?.machine.epochRose(of: key.digest, to: .max, cause: .logout)
+            left.insert(key.digest)
             let row = row(RowKind.session, KeyCodec.encode(key), session.material)
             let isKept = Orphans.disposition(of: nature(of: session.material), after: .digestChanged) == .orphan
             changes += isKept ? orphaned(row) : [.delete(kind: row.kind, key: row.key)]
         }
+        for digest in left { leaveLanes(digest) }
         let returned = orphans.filter { orphan in nature(of: orphan).map { isConfigured($0.digest) } ?? false }
         orphans.removeAll { returned.contains($0) }
         for row in returned {

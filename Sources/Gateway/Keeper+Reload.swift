@@ -62,6 +62,7 @@ extension Keeper {
         warmUp(fresh, routes)
         // Values may have changed with the places that they are read from, and a reload is how an operator says: look again.
         secretsMayHaveChanged()
+        watchLogins()
         flushOrders()
     }
 
@@ -93,6 +94,7 @@ extension Keeper {
         }
         for gone in before where !retiring.identities.contains(where: { $0 === gone }) { retire(gone) }
         retiring.identities = before
+        matchLanes()
         sweepMemory()
         return arrived
     }
@@ -196,6 +198,7 @@ extension Keeper {
             route.alarm.map { loop.close($0) }
             route.alarm = nil
         }
+        for identity in retiring.identities where !isConfigured(identity.digest) { leaveLanes(identity.digest) }
         retiring.tokens = [:]
         retiring.routes = [:]
         retiring.identities = []

@@ -33,6 +33,8 @@ extension Keeper {
 
     func claimSession(_ claim: SessionClaim, ledger: KeeperLedger) async -> SessionTurn {
         let identity = ledger.identity
+        // What a person has just brought is on its way to the disk: nobody uses it before, nor what it replaces.
+        if let keeping = identity.keeping { await keeping.value }
         guard let key = ledger.sessionKey else { return .failed(.internal(reason: "a scheme without an issuer")) }
         guard ledger.standing.epoch == identity.epoch else { return .failed(.timedOut(step: "superseded")) }
         if claim.isOwn, case .locked(let reason) = storeState {
@@ -163,6 +165,7 @@ extension Keeper {
         else { return }
         sessions[key] = session
         lane.failures[key] = nil
+        if session.material.isHuman { watchLogins() }
         guard let row = sessionRow(key, session.material, of: identity), let store else {
             return sessionCommitted(key, generation, on: lane, succeeded: true)
         }
@@ -225,9 +228,13 @@ extension Keeper {
             ends(session, of: identity)
         else { return }
         guard !isRevoked else { return revoke(session.material, of: identity) }
+        // A person has logged in since: this is what came of the login before. It is not revoked, because some issuers would revoke
+        // everything of this person and client with it.
+        guard token.standing.epoch >= identity.loginEpoch else { return }
         guard session.material.refreshToken != nil else { return }
         var material = session.material
         material.lifetime = 0
+        guard isConfigured(session.key.digest) else { return keepLate(session.key, material) }
         let kept = KeptSession(key: session.key, generation: session.generation, material: material)
         let key = session.key
         sessions[key] = kept
@@ -259,12 +266,18 @@ extension Keeper {
         lane(of: key).machine.adopted(key, known(session))
     }
 
-    /// `cardea login` has brought a session: it is kept, and what waited for it may be asked for again.
-    func loggedIn(_ material: LayerMaterial, identity: KeptIdentity) {
-        guard let key = identity.sessionKey(subject: nil) else { return }
-        adoptSession(material, key)
-        if let row = sessionRow(key, material, of: identity) { store?.put(row) { _ in } }
-        raiseEpoch(of: identity, cause: .reset)
+    /// After a reload, before sessions are taken up: what the lanes remember belongs to the identities that are there now.
+    func matchLanes() {
+        for lane in lanes.values {
+            for identity in identities {
+                lane.machine.returned(
+                    identity.digest, logoutEpoch: identity.logoutEpoch, secretVersion: identity.secretVersion)
+            }
+        }
+    }
+
+    func leaveLanes(_ digest: IdentityDigest) {
+        for lane in lanes.values { perform(lane.machine.retired(digest), on: lane, isFresh: false) }
     }
 
     func liftSessionRefusals(of identity: KeptIdentity) {
@@ -281,7 +294,6 @@ extension Keeper {
                     endSession(key, identity)
                     continue
                 }
-                if cause == .logout, ends(session, of: identity) { revoke(session.material, of: identity) }
                 sessions[key] = nil
                 deleteSessionRow(key)
             }

@@ -29,6 +29,7 @@ extension Keeper {
         dropForeignRows(after: seeds.rows)
         if store != nil { expireRows() }
         if let reopen = seeds.reopen { awaitOwnership(reopen) }
+        watchLogins()
         warmUp()
     }
 

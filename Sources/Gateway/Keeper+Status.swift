@@ -75,7 +75,7 @@ extension Keeper {
                 failureReasons: Handshakes.GrantFailure.Reason.allCases.map {
                     ($0.rawValue, identity.failures[$0] ?? 0)
                 }, isQuarantined: attemptsRefused(identity), narrowerGrants: identity.narrowerGrants,
-                borrowings: identity.borrowings, lastFailure: identity.lastFailure
+                borrowings: identity.borrowings, login: loginNeed(of: identity), lastFailure: identity.lastFailure
             )
         }
         let storeWord =

@@ -123,9 +123,15 @@ extension Keeper {
         let left = material.lifetime.map {
             Int64(clamping: (material.obtainedAt &+ $0 - min(now, material.obtainedAt &+ $0)) / 1_000_000)
         }
+        let refreshEnd = material.refreshLife.map { life in
+            let passed = now - min(now, material.obtainedAt)
+            return (
+                wall: wall + Int64(clamping: (life.left - min(life.left, passed)) / 1_000_000), whole: life.whole
+            )
+        }
         let row = LayerRow(
             material: material.bytes, refreshToken: material.refreshToken, isHuman: material.isHuman,
-            wallExpiry: left.map { wall + $0 }, original: material.lifetime)
+            wallExpiry: left.map { wall + $0 }, original: material.lifetime, refreshEnd: refreshEnd)
         // A refresh token outlives the session that it renews; how long, only its issuer knows.
         return StoredRow(
             kind: kind, key: key, value: row.encoded(),
@@ -225,9 +231,13 @@ extension Keeper {
                 .multipliedReportingOverflow(by: 1_000_000)
             lifetime = min(overflow ? .max : UInt64(left), stored.original ?? .max)
         }
+        let refreshLife = stored.refreshEnd.map { end in
+            let left = UInt64(clamping: end.wall.subtractingReportingOverflow(wall).partialValue)
+            return RefreshLife(left: min(left.multipliedSaturating(by: 1_000_000), end.whole), whole: end.whole)
+        }
         return LayerMaterial(
             bytes: stored.material, obtainedAt: now, lifetime: lifetime, refreshToken: stored.refreshToken,
-            isHuman: stored.isHuman)
+            isHuman: stored.isHuman, refreshLife: refreshLife)
     }
 
     /// True when the row's token is served now.
@@ -253,5 +263,12 @@ extension Keeper {
         token.storedGeneration = generation
         lighten(token)
         return true
+    }
+}
+
+extension UInt64 {
+    fileprivate func multipliedSaturating(by factor: UInt64) -> UInt64 {
+        let (product, overflow) = multipliedReportingOverflow(by: factor)
+        return overflow ? .max : product
     }
 }

@@ -40,6 +40,9 @@ actor Keeper: KeeperInbox {
     /// Who waits for a durable part that is being made.
     var durableWaits: [DurableKey: [CheckedContinuation<DurableTurn, Never>]] = [:]
     var lastClaimant: SessionMachine.Claimant = 0
+    /// Logins and logouts under way, and those that ended a short time ago.
+    var logins: [String: KeptLogin] = [:]
+    var loginAlarm: Alarm?
     /// Stored material without an identity (rule 8).
     var orphans: [StoredRow] = []
     var attempts = AttemptLedger()

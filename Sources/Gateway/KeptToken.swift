@@ -78,6 +78,12 @@ final class KeptIdentity: @unchecked Sendable {
     var epoch: UInt64 = 1
     /// The epoch that the last logout began.
     var logoutEpoch: UInt64 = 0
+    /// The epoch that the last login of a person began.
+    var loginEpoch: UInt64 = 0
+    /// What a person's login brought, on its way to the disk.
+    var keeping: Task<Void, Never>?
+    /// As it was last told to operators.
+    var toldLogin: LoginNeed.Word?
     /// Rises when a secret's value changes.
     var secretVersion: UInt64 = 1
     var secretHashes: [String: [UInt8]] = [:]

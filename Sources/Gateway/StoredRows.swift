@@ -21,6 +21,8 @@ struct LayerRow {
     var isHuman: Bool
     var wallExpiry: Int64?
     var original: UInt64?
+    /// Of the refresh token: when it ends, in milliseconds since 1970, and its whole life in nanoseconds.
+    var refreshEnd: (wall: Int64, whole: UInt64)?
 }
 
 enum AttemptRow {
@@ -63,25 +65,34 @@ extension LayerRow {
         writer.put(wallExpiry ?? -1)
         writer.put(Int64(bitPattern: original ?? .max))
         material.withBytes { writer.put(Array($0)) }
-        writer.put(Int64((refreshToken == nil ? 0 : 1) | (isHuman ? 2 : 0)))
+        writer.put(Int64((refreshToken == nil ? 0 : 1) | (isHuman ? 2 : 0) | (refreshEnd == nil ? 0 : 4)))
         refreshToken?.withBytes { writer.put(Array($0)) }
+        if let refreshEnd {
+            writer.put(refreshEnd.wall)
+            writer.put(Int64(bitPattern: refreshEnd.whole))
+        }
         return writer.bytes
     }
 
     init?(encoded bytes: [UInt8]) {
         guard var reader = RowReader(bytes), let wallExpiry = reader.number(), let original = reader.number(),
-            let material = reader.string(), let marks = reader.number(), (0...3).contains(marks)
+            let material = reader.string(), let marks = reader.number(), (0...7).contains(marks)
         else { return nil }
         var refreshToken: Secret?
         if marks & 1 != 0 {
             guard let token = reader.string() else { return nil }
             refreshToken = Secret(token)
         }
+        var refreshEnd: (Int64, UInt64)?
+        if marks & 4 != 0 {
+            guard let wall = reader.number(), let whole = reader.number() else { return nil }
+            refreshEnd = (wall, UInt64(bitPattern: whole))
+        }
         guard reader.isAtEnd else { return nil }
         self.init(
             material: Secret(material), refreshToken: refreshToken, isHuman: marks & 2 != 0,
             wallExpiry: wallExpiry < 0 ? nil : wallExpiry,
-            original: UInt64(bitPattern: original) == .max ? nil : UInt64(bitPattern: original))
+            original: UInt64(bitPattern: original) == .max ? nil : UInt64(bitPattern: original), refreshEnd: refreshEnd)
     }
 }
 

@@ -179,17 +179,29 @@ public struct LayerMaterial: Sendable, Equatable {
     public var isHuman: Bool
     /// Nanoseconds of CLOCK_BOOTTIME, before the request that brought it was sent.
     public var obtainedAt: UInt64
-    /// Nanoseconds; nil: until it is refused. Not of the refresh token, whose life only its issuer knows.
+    /// Nanoseconds; nil: until it is refused. Not of the refresh token.
     public var lifetime: UInt64?
+    /// Of the refresh token, where its issuer has said.
+    public var refreshLife: RefreshLife?
 
     public init(
-        bytes: Secret, obtainedAt: UInt64, lifetime: UInt64?, refreshToken: Secret? = nil, isHuman: Bool = false
+        bytes: Secret, obtainedAt: UInt64, lifetime: UInt64?, refreshToken: Secret? = nil, isHuman: Bool = false,
+        refreshLife: RefreshLife? = nil
     ) {
         self.bytes = bytes
         self.refreshToken = refreshToken
         self.isHuman = isHuman
         self.obtainedAt = obtainedAt
         self.lifetime = lifetime
+        self.refreshLife = refreshLife
+    }
+
+    /// What is left of the refresh token's life, counted from another moment than `obtainedAt`.
+    func refreshLife(from later: UInt64) -> RefreshLife? {
+        refreshLife.map { life in
+            let passed = later - min(later, obtainedAt)
+            return RefreshLife(left: life.left - min(life.left, passed), whole: life.whole)
+        }
     }
 
     public func isLive(at now: UInt64) -> Bool {
@@ -210,4 +222,17 @@ public enum AttemptOutcome: Sendable, Equatable {
     case notSent
     /// It may have been judged: the attempt stays spent.
     case unknown
+}
+
+/// The life of a refresh token, in nanoseconds.
+public struct RefreshLife: Sendable, Equatable {
+    /// From the material's `obtainedAt` on.
+    public var left: UInt64
+    /// From its issue to its end.
+    public var whole: UInt64
+
+    public init(left: UInt64, whole: UInt64) {
+        self.left = left
+        self.whole = whole
+    }
 }

@@ -30,10 +30,11 @@ public protocol Handshake: Sendable {
         _ wanted: Wanted, ledger: any GrantLedger, issuer: any IssuerClient
     ) async throws(GrantFailure) -> AccessGrant
 
-    /// Tells the issuer that a session is over: after a logout, also for one that came too late. Best effort; failures go nowhere.
+    /// Tells the issuer that a session is over: after a logout, also for one that came too late. Best effort.
+    @discardableResult
     nonisolated(nonsending) func revoke(
         _ session: LayerMaterial, ledger: any GrantLedger, issuer: any IssuerClient
-    ) async
+    ) async -> Revocation
 
     /// Whether `revoke` has something to say of every session, not only of those with a refresh token.
     var endsSessions: Bool { get }
@@ -48,7 +49,16 @@ extension Handshake {
     /// Schemes without a way to say so let the session run out.
     public nonisolated(nonsending) func revoke(
         _ session: LayerMaterial, ledger: any GrantLedger, issuer: any IssuerClient
-    ) async {}
+    ) async -> Revocation { .impossible }
+}
+
+/// What became of a session at its issuer.
+public enum Revocation: Sendable, Equatable {
+    case revoked
+    /// There is no way to tell the issuer, or nothing to tell.
+    case impossible
+    /// The issuer did not say that it is over.
+    case unconfirmed
 }
 
 /// What a token is wanted for.

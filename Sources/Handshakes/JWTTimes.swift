@@ -8,13 +8,7 @@ struct JWTTimes: Equatable {
 
     /// Nil for what is no JWT, or has no `exp`.
     init?(_ token: Secret) {
-        let payload: [UInt8]? = token.withBytes { bytes in
-            let parts = bytes.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
-            guard parts.count == 3 else { return nil }
-            return Base64.decodeURL(Array(parts[1]))
-        }
-        guard var payload, let claims = try? AnswerObject(payload) else { return nil }
-        payload.wipe()
+        guard let claims = JWTPayload.object(token) else { return nil }
         expires = Self.seconds(claims["exp"])
         issued = Self.seconds(claims["iat"])
         guard expires != nil else { return nil }
@@ -26,5 +20,20 @@ struct JWTTimes: Equatable {
         case .number(let number)?: Int64(exactly: number.rounded(.down))
         default: nil
         }
+    }
+}
+
+/// What stands in the middle of a JWT, without a look at its signature.
+enum JWTPayload {
+    /// Nil for what is no JWT.
+    static func object(_ token: Secret) -> AnswerObject? {
+        let payload: [UInt8]? = token.withBytes { bytes in
+            let parts = bytes.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
+            guard parts.count == 3 else { return nil }
+            return Base64.decodeURL(Array(parts[1]))
+        }
+        guard var payload else { return nil }
+        defer { payload.wipe() }
+        return try? AnswerObject(payload)
     }
 }

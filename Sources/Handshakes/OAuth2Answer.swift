@@ -5,6 +5,10 @@ struct OAuth2Answer {
     let sentAt: UInt64
     /// A new refresh token. It takes the place of the one that was sent, if any, also where the access token beside it is unusable.
     private(set) var refreshToken: Secret?
+    /// How long the refresh token is good for, as far as the issuer says.
+    private(set) var refreshLife: RefreshLife?
+    /// OpenID Connect Core §3.1.3.3.
+    private(set) var idToken: Secret?
     /// The registered word or Oracle's code that the issuer gave.
     private(set) var error: String?
     /// Whether the issuer answers at all: neither overload nor a fault of its own.
@@ -28,6 +32,8 @@ struct OAuth2Answer {
             error = Self.errorCode(object)
             do throws(GrantFailure) {
                 refreshToken = try Self.refreshToken(object)
+                refreshLife = Self.refreshLife(object, answer)
+                idToken = object.string("id_token").map { Secret($0) }
                 result = .success(try Self.success(object, answer))
             } catch {
                 result = .failure(error)
@@ -138,6 +144,22 @@ extension OAuth2Answer {
         }
     }
 
+    /// Keycloak's name first, then that of most others; a moment beside them is in seconds since 1970, by the issuer's clock as it stands
+    /// in the answer's `Date`. 0 says that it does not end.
+    private static func refreshLife(_ object: AnswerObject, _ answer: IssuerAnswer) -> RefreshLife? {
+        for name in ["refresh_expires_in", "refresh_token_expires_in"] {
+            if let life = try? lifetime(object[name]) { return RefreshLife(left: life, whole: life) }
+        }
+        for name in ["refresh_token_expires_at", "refresh_expires_at"] {
+            guard case .integer(let end)? = object[name], let now = answer.date, end > now, end - now < 1 << 32 else {
+                continue
+            }
+            let life = UInt64(end - now) * 1_000_000_000
+            return RefreshLife(left: life, whole: life)
+        }
+        return nil
+    }
+
     private static func scopes(_ member: AnswerObject.Member?) throws(GrantFailure) -> [String]? {
         switch member {
         case nil, .null?: return nil
@@ -194,6 +216,13 @@ extension OAuth2Answer {
     }
 }
 
+extension OAuth2Answer {
+    /// An error code as it may be told.
+    static func shown(_ code: String) -> String {
+        code.asErrorCode.map { $0.isWorthShowing ? $0 : "unknown error" } ?? "unreadable error"
+    }
+}
+
 extension String {
     /// Registered words and Oracle's codes are shown; any other text an issuer sends might quote what we sent.
     fileprivate var isWorthShowing: Bool {
@@ -202,6 +231,7 @@ extension String {
             "invalid_client", "invalid_scope", "unauthorized_client", "unsupported_grant_type", "invalid_request",
             "invalid_grant", "invalid_target", "unsupported_response_type", "access_denied", "interaction_required",
             "login_required", "consent_required", "server_error", "temporarily_unavailable", "slow_down",
+            "authorization_pending", "expired_token",
         ].contains(self)
     }
 }

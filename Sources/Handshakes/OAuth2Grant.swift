@@ -3,6 +3,8 @@ extension OAuth2Handshake {
     public nonisolated(nonsending) func acquire(
         _ wanted: Wanted, ledger: any GrantLedger, issuer: any IssuerClient
     ) async throws(GrantFailure) -> AccessGrant {
+        // Before anything is asked of the issuer: what only a person can mend is said also while it is down.
+        if needsPerson, await ledger.session() == nil { throw .interactionRequired(reason: "a person must log in") }
         var target = OAuth2Request(step: "token")
         try addTarget(wanted, to: &target)
         let client = try await client(ledger)
@@ -14,6 +16,7 @@ extension OAuth2Handshake {
             grant.notAfter = wanted.user?.expiry
             return grant
         }
+        if needsPerson, let grant = try await lastingGrant(wanted, ledger) { return grant }
         return try await acquireInTurn(trip)
     }
 
@@ -35,7 +38,7 @@ extension OAuth2Handshake {
         // A step that ends the flight with a failure still leaves a session behind, so its outcome goes round it.
         var outcome: Result<AccessGrant, GrantFailure> = .failure(.internal(reason: "no step was made"))
         var refused: Secret?
-        _ = try await trip.ledger.session(SessionClaim(isOwn: true)) {
+        _ = try await trip.ledger.session(SessionClaim(canGrantFully: !needsPerson, isOwn: true)) {
             rung, standing throws(GrantFailure) -> LayerMaterial in
             let answer: OAuth2Answer
             if rung == .refreshToken, let held = standing?.refreshToken {
@@ -49,11 +52,33 @@ extension OAuth2Handshake {
             }
             // A server that does not rotate leaves the one that was sent in force.
             let kept = answer.refreshToken ?? (rung == .refreshToken ? standing?.refreshToken : nil)
+            let isReplaced = answer.refreshToken != nil
             return LayerMaterial(
                 bytes: Secret([]), obtainedAt: answer.sentAt, lifetime: nil, refreshToken: kept,
-                isHuman: standing?.isHuman ?? false)
+                isHuman: standing?.isHuman ?? false,
+                // What is said of the life of one that stays is said of it; silence changes nothing.
+                refreshLife: answer.refreshLife ?? (isReplaced ? nil : standing?.refreshLife(from: answer.sentAt)))
         }
         return try outcome.get()
+    }
+
+    /// The access token of the login itself, where the issuer gave nothing to renew it with. Once it was refused, only a person helps.
+    private nonisolated(nonsending) func lastingGrant(
+        _ wanted: Wanted, _ ledger: any GrantLedger
+    ) async throws(GrantFailure) -> AccessGrant? {
+        guard let session = await ledger.session(), session.refreshToken == nil, !session.bytes.isEmpty else {
+            return nil
+        }
+        guard wanted.challenge == nil else {
+            let claim = SessionClaim(refused: session, canGrantFully: false, isOwn: true)
+            _ = try await ledger.session(claim) { _, _ throws(GrantFailure) in
+                throw .internal(reason: "no step is left")
+            }
+            return nil
+        }
+        return AccessGrant(
+            token: session.bytes, tokenType: "Bearer", lifetime: session.lifetime ?? AccessGrant.longestLifetime,
+            sentAt: session.obtainedAt)
     }
 }
 
@@ -92,7 +117,7 @@ extension OAuth2Handshake {
 
     /// With each of the client's keys until one is accepted: while keys are being replaced, the issuer may not know the new one yet, or
     /// no longer the old. What a refused client sent beside its proof was not judged.
-    private nonisolated(nonsending) func ask(
+    nonisolated(nonsending) func ask(
         _ request: OAuth2Request, _ trip: Trip
     ) async throws(OAuth2SendFailure) -> OAuth2Answer {
         var attempt = 0
@@ -123,6 +148,8 @@ extension OAuth2Handshake {
             return try await passwordGrant(username, trip)
         case .refreshToken:
             return try await firstRefresh(trip, refused: refused)
+        case .authorizationCode, .deviceCode:
+            throw .interactionRequired(reason: "a person must log in")
         case .jwtBearer:
             let assertion = try await textSecret("assertion", trip.ledger)
             return try await assertionGrant("urn:ietf:params:oauth:grant-type:jwt-bearer", assertion, trip)

@@ -41,6 +41,13 @@ public struct OAuth2Handshake: Handshake {
                 throw .configuration(reason: "extra: a member is empty, repeated, or one that the grant sets itself")
             }
         }
+        var parameters = Self.ownParameters
+        for (name, _) in settings.loginParameters {
+            guard !name.isEmpty, parameters.insert(name).inserted else {
+                throw .configuration(
+                    reason: "login_parameters: a name is empty, repeated, or one that the login sets itself")
+            }
+        }
         var headers = settings.headers
         if let domain = settings.identityDomain { headers.append((settings.identityDomainHeader, domain)) }
         for (name, value) in headers {
@@ -61,6 +68,13 @@ public struct OAuth2Handshake: Handshake {
         "grant_type", "client_id", "client_secret", "client_assertion", "client_assertion_type", "scope", "username",
         "password", "refresh_token", "assertion", "subject_token", "subject_token_type", "actor_token",
         "actor_token_type", "requested_token_type", "code", "code_verifier", "redirect_uri", "device_code",
+    ]
+
+    /// Parameters of an authorization request that the login sets itself.
+    static let ownParameters: Set = [
+        "response_type", "client_id", "redirect_uri", "scope", "state", "code_challenge", "code_challenge_method",
+        "nonce",
+        "resource", "audience",
     ]
 
     public var scheme: String { "oauth2" }
@@ -87,6 +101,8 @@ extension OAuth2Handshake {
         }
         guard case .tokenURL(let url) = settings.location else { throw .internal(reason: "no endpoint") }
         var endpoints = OAuth2Endpoints(token: url)
+        endpoints.authorization = settings.authorizationURL
+        endpoints.device = settings.deviceAuthorizationURL
         endpoints.revocation = settings.revocationURL
         return endpoints
     }

@@ -6,6 +6,10 @@ struct OAuth2Endpoints: Sendable, Equatable {
     var revocation: IssuerURL?
     var introspection: IssuerURL?
     var registration: IssuerURL?
+    /// As the metadata spells it; nil where the endpoints are written down.
+    var issuer: String?
+    /// Answers of the authorization endpoint always say whose they are (RFC 9207 §3).
+    var answersNameIssuer = false
 
     init(token: IssuerURL) { self.token = token }
 }
@@ -60,6 +64,8 @@ extension OAuth2Endpoints {
             throw OAuth2MetadataFault(reason: "metadata without token_endpoint", mayBeElsewhere: false)
         }
         self.init(token: token)
+        self.issuer = issuer
+        if case .bool(true)? = object["authorization_response_iss_parameter_supported"] { answersNameIssuer = true }
         authorization = try endpoint("authorization_endpoint")
         device = try endpoint("device_authorization_endpoint")
         revocation = try endpoint("revocation_endpoint")

@@ -14,6 +14,12 @@ struct OAuth2Request {
     mutating func add(_ name: String, _ value: String) { members.append((name, .text(value))) }
     mutating func add(_ name: String, _ value: Secret) { members.append((name, .secret(value))) }
 
+    /// The first value of a member that is no secret.
+    func text(of name: String) -> String? {
+        for member in members where member.name == name { if case .text(let text) = member.value { return text } }
+        return nil
+    }
+
     /// An upper bound of the form's size, so that no growth leaves an unwiped copy behind.
     var largestSize: Int {
         members.reduce(0) { sum, member in

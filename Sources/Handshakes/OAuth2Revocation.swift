@@ -1,19 +1,27 @@
 // Refresh tokens of which nobody wants to hear any more (RFC 7009).
 extension OAuth2Handshake {
     /// Best effort: a server that does not answer keeps a token that nobody has.
+    @discardableResult
     public nonisolated(nonsending) func revoke(
         _ session: LayerMaterial, ledger: any GrantLedger, issuer: any IssuerClient
-    ) async {
-        guard let token = session.refreshToken, let endpoints = try? await endpoints(ledger, issuer),
-            let url = endpoints.revocation, let client = try? await client(ledger)
-        else { return }
+    ) async -> Revocation {
+        // Where a login brought no refresh token, its access token is all there is.
+        let token = session.refreshToken ?? (session.bytes.isEmpty ? nil : session.bytes)
+        guard let token else { return .impossible }
+        guard let endpoints = try? await endpoints(ledger, issuer) else { return .unconfirmed }
+        guard let url = endpoints.revocation else { return .impossible }
+        guard let client = try? await client(ledger) else { return .unconfirmed }
         var request = OAuth2Request(step: "revoke")
         request.add("token", token)
-        request.add("token_type_hint", "refresh_token")
+        request.add("token_type_hint", session.refreshToken == nil ? "access_token" : "refresh_token")
         for attempt in 0..<proofs(of: client) {
             // 200 also for a token that the server does not know (RFC 7009 §2.2).
             let answer = try? await send(request, to: url, as: client, attempt: attempt, issuer: issuer)
-            guard let answer, answer.status == 400 || answer.status == 401 else { return }
+            guard let answer else { return .unconfirmed }
+            guard answer.status == 400 || answer.status == 401 else {
+                return (200..<300).contains(answer.status) ? .revoked : .unconfirmed
+            }
         }
+        return .unconfirmed
     }
 }

@@ -24,6 +24,16 @@ public struct OAuth2Settings: Sendable {
 
     /// Whether connections to the issuer show a certificate: aliases for mutual TLS are then used (RFC 8705 §5).
     public var usesMutualTLS = false
+    /// Where a person logs in, and where device codes are asked for (RFC 8628), beside what metadata says.
+    public var authorizationURL: IssuerURL?
+    public var deviceAuthorizationURL: IssuerURL?
+    /// Where the browser is sent back to; nil: to this machine's loopback.
+    public var redirectURI: IssuerURL?
+    /// The same as it is written, and whether it names a port.
+    public var redirectText: String?
+    public var redirectHasPort = false
+    /// Further parameters of the authorization request, in order.
+    public var loginParameters: [(name: String, value: String)] = []
     /// Where refresh tokens are revoked (RFC 7009), beside what metadata says.
     public var revocationURL: IssuerURL?
     /// Whether metadata may name endpoints in clear text beyond this machine.
@@ -49,6 +59,10 @@ public struct OAuth2Settings: Sendable {
         case password(username: String)
         /// RFC 6749 §6: begins with the secret `refresh_token`, goes on with what the issuer gives in its place.
         case refreshToken
+        /// RFC 6749 §4.1 with PKCE (RFC 7636): a person in a browser, once.
+        case authorizationCode
+        /// RFC 8628: a person on any device, once.
+        case deviceCode
         /// RFC 7523 §2.1 with the secret `assertion`.
         case jwtBearer
         /// RFC 7523 §2.1 with a JWT made for each request. Claims beside `aud`, `jti`, `iat` and `exp`; `iss` and `sub` are the client
@@ -110,8 +124,11 @@ extension OAuth2Settings.Grant {
     /// grant costs nobody anything: what is not kept cannot be lost or stolen.
     var keepsRefreshToken: Bool {
         switch self {
-        case .password, .refreshToken, .jwtBearer, .saml2Bearer: true
+        case .password, .refreshToken, .authorizationCode, .deviceCode, .jwtBearer, .saml2Bearer: true
         case .clientCredentials, .mintedJWT, .tokenExchange: false
         }
     }
+
+    /// Whether only a person can make it.
+    var needsPerson: Bool { self == .authorizationCode || self == .deviceCode }
 }

@@ -23,9 +23,11 @@ extension IssuerAnswer {
 extension IssuerAnswer {
     /// The issuer's own clock when it answered, in seconds since 1970; nil if it does not say, or not over TLS, where anybody could.
     public var issuerTime: Int64? {
-        guard overTLS, let date = header("date"), let seconds = HTTPDate.seconds(date) else { return nil }
-        return Int64(seconds)
+        overTLS ? date : nil
     }
+
+    /// The same, whoever may have said it: for spans between two moments of one answer.
+    var date: Int64? { header("date").flatMap { HTTPDate.seconds($0) }.map { Int64($0) } }
 }
 
 /// The three date forms of RFC 9110 §5.6.7.

@@ -85,8 +85,13 @@ public struct SessionMachine: Sendable {
     private var lastFlight: UInt64 = 0
     private var logoutEpochs: [IdentityDigest: UInt64] = [:]
     private var secretVersions: [IdentityDigest: UInt64] = [:]
+    /// No configuration names it any more, and its cut-off step is still under way.
+    private var leaving: IdentityDigest?
 
     public init() {}
+
+    /// Digests of which anything is remembered beyond their sessions: none but configured ones, and the one that is leaving.
+    var remembered: Set<IdentityDigest> { Set(logoutEpochs.keys).union(secretVersions.keys) }
 
     public var isIdle: Bool { running == nil && queue.isEmpty }
 
@@ -255,7 +260,14 @@ public struct SessionMachine: Sendable {
         let logout = logoutEpochs[token.standing.digest] ?? 0
         let discard = Action.discard(token, revokeRefreshToken: token.standing.epoch < logout)
         guard let running, running.token == token, running.isCutOff else { return [discard] }
+        if leaving == token.standing.digest { forget(token.standing.digest) }
         return [discard] + startNext()
+    }
+
+    private mutating func forget(_ digest: IdentityDigest) {
+        leaving = nil
+        logoutEpochs[digest] = nil
+        secretVersions[digest] = nil
     }
 
     // MARK: - Store, operator
@@ -302,5 +314,29 @@ public struct SessionMachine: Sendable {
             if current.awaitedCommit != nil { actions += startNext() }
         }
         return actions
+    }
+
+    // MARK: - Reload
+
+    /// No configuration names the identity any more. Its sessions are the store's from now on; what is under way for it does not count,
+    /// and a refresh token that it still brings is kept for its return (rule 8), unless a logout came before.
+    public mutating func retired(_ digest: IdentityDigest) -> [Action] {
+        let actions = epochRose(of: digest, to: .max, cause: .reload)
+        sessions = sessions.filter { $0.key.digest != digest }
+        blocked = blocked.filter { $0.key.digest != digest }
+        if running?.request.key.digest == digest {
+            leaving = digest
+        } else {
+            logoutEpochs[digest] = nil
+            secretVersions[digest] = nil
+        }
+        return actions
+    }
+
+    /// A configuration names the identity, perhaps again: its epochs and versions are those of whoever has it now, and may begin anew.
+    public mutating func returned(_ digest: IdentityDigest, logoutEpoch: UInt64, secretVersion: UInt64) {
+        if leaving == digest { leaving = nil }
+        logoutEpochs[digest] = logoutEpoch > 0 ? logoutEpoch : nil
+        secretVersions[digest] = secretVersion > 1 ? secretVersion : nil
     }
 }

@@ -196,7 +196,19 @@ final class SampleSite: Sendable {
                                 status: 200, duration: 12_345_678, taken: [.init(name: "user", length: 33)],
                                 outcome: "good")
                         ], outcome: "token of 60 bytes")
-                }), token: withToken ? AdminToken { self.token } : nil)
+                },
+                logins: LoginSource(
+                    login: { name, port in
+                        guard name == "tv" else { return .refused("identity \(name) needs no person") }
+                        return .started(LoginReport(progress: port.map { "at port \($0)" }))
+                    },
+                    logout: { name in name == "tv" ? .started(LoginReport(progress: "forgetting")) : .unknown },
+                    report: { $0 == "f1" ? LoginReport(progress: "waiting") : nil },
+                    redirected: { flow, query in
+                        flow == "f1" ? RedirectReply(isAnswer: query.contains("code="), text: query) : nil
+                    },
+                    cancel: { $0 == "f1" ? LoginReport(progress: "cancelled") : nil })),
+            token: withToken ? AdminToken { self.token } : nil)
     }
 }
 
@@ -215,4 +227,16 @@ func snakeCase() -> JSONDecoder {
     let decoder = JSONDecoder()
     decoder.keyDecodingStrategy = .convertFromSnakeCase
     return decoder
+}
+
+extension LoginReport {
+    /// One under way, told apart by its progress.
+    init(progress: String?) {
+        self.init(
+            flow: "f1", identity: "tv", state: .running,
+            prompt: .init(
+                url: "https://idp.example.com/device", completeURL: "https://idp.example.com/device?c=ABCD",
+                code: "ABCD",
+                awaitsRedirect: false, secondsLeft: 600), progress: progress)
+    }
 }

@@ -6,7 +6,7 @@ import Testing
     static let directory = #filePath.split(separator: "/").dropLast(3).map { "/" + $0 }.joined() + "/config/"
 
     @Test(arguments: [
-        "webgate", "oauth2", "basic-and-static", "sidecar", "forward-proxy", "users", "full", "mobilefirst",
+        "webgate", "oauth2", "person", "basic-and-static", "sidecar", "forward-proxy", "users", "full", "mobilefirst",
         "recipes/oam-webgate",
         "recipes/docker-registry",
         "recipes/aws-sigv4",

@@ -27,7 +27,6 @@ import Testing
         ["oam_oauth", "mobile_hub", "adobe_pass"].map {
             Case("identity.\($0)", Trial.around(identity: "\($0): {whatever: [\"${NOT_SET}\", {x: 1}]}"))
         }
-        + ["authorization_code", "device_code"].map { .oauth2("grant=\($0)", "\(Trial.oauth2), grant: \($0)") }
         + [
             .oauth2("dpop=true", "\(Trial.oauth2), dpop: yes"),
             Case("recipe.attempts", recipe("\(steps), attempts: {json: /left}")),

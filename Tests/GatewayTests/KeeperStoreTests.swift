@@ -84,11 +84,13 @@ internal import TokenStore
         let store = MemoryStore()
         let (scene, _) = try warm(store)
         scene.inKeeper { keeper in
-            keeper.loggedIn(
-                LayerMaterial(
-                    bytes: Secret("u"), obtainedAt: keeper.now, lifetime: 1_000_000_000, refreshToken: Secret("r"),
-                    isHuman: true), identity: keeper.identities[0])
+            let material = LayerMaterial(
+                bytes: Secret("u"), obtainedAt: keeper.now, lifetime: 1_000_000_000, refreshToken: Secret("r"),
+                isHuman: true)
+            let identity = keeper.identities[0]
+            keeper.start { await $0.keep(material, of: identity) }
         }
+        scene.settle()
         let (changed, _) = try warm(store, Plans.gate(identity: "service_domain: Other"))
         changed.settle()
         #expect(store.rows(Keeper.RowKind.session).count == 1)

@@ -207,6 +207,52 @@ import Testing
         #expect(lane.claim(2, full: false) == ["run #2 refreshToken of 1"])
     }
 
+    // MARK: - Rule 8
+
+    @Test func rule8_WhatComesLateForAnIdentityThatLeftIsKept() {
+        var lane = Lane()
+        _ = lane.claim(1)
+        #expect(Self.lines(lane.machine.retired(digest(1))) == ["deliver [1] failed unavailable"])
+        #expect(lane.succeed(1, generation: 7, rotated: true) == ["discard #1"])
+        #expect(lane.machine.isIdle)
+    }
+
+    @Test func rule8_AfterALogoutItIsRevokedAlsoWhenTheIdentityLeft() {
+        var lane = Lane()
+        _ = lane.claim(1)
+        _ = lane.machine.epochRose(of: digest(1), to: 2, cause: .logout)
+        _ = lane.machine.retired(digest(1))
+        #expect(lane.machine.remembered == [digest(1)])
+        #expect(lane.succeed(1, generation: 7, rotated: true) == ["discard #1 revoke"])
+        #expect(lane.machine.remembered == [])
+    }
+
+    /// Epochs and versions begin anew with an identity that comes back.
+    @Test func rule8_OneThatComesBackIsNotJudgedByItsEarlierLife() {
+        var lane = Lane()
+        _ = lane.machine.epochRose(of: digest(1), to: 7, cause: .logout)
+        lane.machine.refusalsLifted(of: digest(1), secretVersion: 5)
+        _ = lane.machine.retired(digest(1))
+        #expect(lane.machine.remembered == [])
+        lane.machine.returned(digest(1), logoutEpoch: 0, secretVersion: 1)
+        _ = lane.claim(1)
+        _ = lane.machine.epochRose(of: digest(1), to: 2, cause: .reload)
+        #expect(lane.claim(2) == [])
+        #expect(lane.succeed(1, generation: 7, rotated: true) == ["discard #1", "run #2 fullGrant of 1"])
+        _ = lane.fail(2, .credentialRejected)
+        #expect(lane.machine.refusal(of: Self.key) == .credentialRejected)
+    }
+
+    @Test func rule8_OneThatReturnsWhileItsStepRunsKeepsItsOwnLogout() {
+        var lane = Lane()
+        _ = lane.claim(1)
+        _ = lane.machine.epochRose(of: digest(1), to: 2, cause: .logout)
+        _ = lane.machine.retired(digest(1))
+        lane.machine.returned(digest(1), logoutEpoch: 2, secretVersion: 1)
+        #expect(lane.succeed(1, generation: 7, rotated: true) == ["discard #1 revoke"])
+        #expect(lane.machine.remembered == [digest(1)])
+    }
+
     @Test func aClaimantThatWentAwayIsNotTold() {
         var lane = Lane()
         _ = lane.claim(1)

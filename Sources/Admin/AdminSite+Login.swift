@@ -1,0 +1,39 @@
+internal import Gateway
+
+/// Logins and logouts, for the command line alone: what is told here leads a person to the issuer.
+///
+/// `POST /login?identity=&port=` and `POST /logout?identity=` begin, `GET /login?flow=` says how far it is,
+/// `POST /login/redirect?flow=&answer=` hands on what a browser came back with, `POST /login/cancel?flow=` gives up.
+extension AdminSite {
+    func login(_ request: AdminRequest) -> AdminAnswer {
+        guard request.entrance == .socket else {
+            return Self.said(403, "logins begin at the admin socket: cardea login")
+        }
+        func value(_ name: String) -> String? { queryValue(name, in: request.query).flatMap { $0.isEmpty ? nil : $0 } }
+        switch (request.method, request.path) {
+        case ("POST", "/login"), ("POST", "/logout"):
+            guard let identity = value("identity") else { return Self.said(400, "say which identity") }
+            let start =
+                request.path == "/login"
+                ? source.logins.login(identity, value("port").flatMap { UInt16($0) }) : source.logins.logout(identity)
+            switch start {
+            case .started(let report): return told(202, report)
+            case .unknown: return Self.said(404, "the running gateway has no identity of that name")
+            case .refused(let reason): return Self.said(409, reason)
+            }
+        case ("GET", "/login"): return told(200, value("flow").flatMap(source.logins.report))
+        case ("POST", "/login/cancel"): return told(200, value("flow").flatMap(source.logins.cancel))
+        case ("POST", "/login/redirect"):
+            guard let flow = value("flow"), let answer = value("answer"),
+                let reply = source.logins.redirected(flow, answer)
+            else { return Self.said(404, "there is no such login") }
+            return AdminAnswer(200, Self.json, RedirectDocument(reply).encoded())
+        default: return AdminAnswer(405, "text/plain; charset=utf-8", "not with this method\n")
+        }
+    }
+
+    private func told(_ status: Int, _ report: LoginReport?) -> AdminAnswer {
+        guard let report else { return Self.said(404, "there is no such login") }
+        return AdminAnswer(status, Self.json, LoginDocument(report).encoded())
+    }
+}

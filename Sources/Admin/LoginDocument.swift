@@ -1,0 +1,83 @@
+internal import FoundationEssentials
+public import Gateway
+
+/// A login or logout as the admin socket tells it and `--json` prints it.
+public struct LoginDocument: Codable, Equatable, Sendable {
+    public var identity: String
+    /// Names it at the admin socket.
+    public var flow: String
+    /// `running`, `done`, `failed`, `expired` or `cancelled`.
+    public var state: String
+    public var prompt: Prompt?
+    public var progress: String?
+    /// What came of it.
+    public var detail: String?
+    /// Why it failed, one word.
+    public var reason: String?
+
+    public struct Prompt: Codable, Equatable, Sendable {
+        public var url: String
+        /// With the code in it.
+        public var completeUrl: String?
+        public var code: String?
+        public var awaitsRedirect: Bool
+        public var secondsLeft: Int
+    }
+
+    public init(_ report: LoginReport) {
+        identity = report.identity
+        flow = report.flow
+        state = report.state.rawValue
+        prompt = report.prompt.map {
+            Prompt(
+                url: $0.url, completeUrl: $0.completeURL, code: $0.code, awaitsRedirect: $0.awaitsRedirect,
+                secondsLeft: $0.secondsLeft)
+        }
+        progress = report.progress
+        detail = report.detail
+        reason = report.reason
+    }
+
+    /// Nil for what is no such document.
+    public init?(parsing text: String) {
+        guard let document: LoginDocument = parsed(text) else { return nil }
+        self = document
+    }
+
+    public var isOver: Bool { state != LoginReport.State.running.rawValue }
+    public var isDone: Bool { state == LoginReport.State.done.rawValue }
+
+    /// JSON with a line's end.
+    public func encoded() -> String { json(self) }
+}
+
+/// What the sender of an answer to the redirect address is told.
+public struct RedirectDocument: Codable, Equatable, Sendable {
+    public var isAnswer: Bool
+    public var text: String
+
+    public init(_ reply: RedirectReply) {
+        isAnswer = reply.isAnswer
+        text = reply.text
+    }
+
+    /// Nil for what is no such document.
+    public init?(parsing text: String) {
+        guard let document: RedirectDocument = parsed(text) else { return nil }
+        self = document
+    }
+
+    public func encoded() -> String { json(self) }
+}
+
+/// Why the gateway refused, out of the answer's body; nil where there is no such document.
+public func refusal(in body: String) -> String? {
+    let document: ResetDocument? = parsed(body)
+    return document?.error
+}
+
+private func parsed<Document: Decodable>(_ text: String) -> Document? {
+    let decoder = JSONDecoder()
+    decoder.keyDecodingStrategy = .convertFromSnakeCase
+    return try? decoder.decode(Document.self, from: Data(text.utf8))
+}

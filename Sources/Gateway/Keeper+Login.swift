@@ -1,0 +1,340 @@
+internal import Handshakes
+internal import Reactor
+internal import TLS
+internal import Telemetry
+internal import TokenStore
+internal import Tokens
+
+/// Logins of people. The keeper runs them, so that what they bring goes from the issuer into the sealed store; whoever sits at the
+/// terminal is shown what to do and asks how far it is.
+extension Keeper {
+    /// Under way and ended together.
+    private static let mostLogins = 32
+    /// Nanoseconds for which nobody may ask before a login counts as left, and for which its end can be asked for.
+    private static let loginLease: UInt64 = 60_000_000_000
+    private static let loginMemory: UInt64 = 300_000_000_000
+
+    // MARK: - Beginning and ending
+
+    func beginLogin(_ name: String, redirectPort: UInt16?) -> LoginStart {
+        guard let identity = identities.first(where: { $0.plan.name == name }) else { return .unknown }
+        guard let handshake = identity.plan.handshake as? any InteractiveHandshake, handshake.needsPerson else {
+            return .refused("identity \(name) needs no person")
+        }
+        if case .locked(let reason) = storeState { return .refused("what a login brings could not be kept: \(reason)") }
+        guard let login = openLogin(of: identity, redirectPort: redirectPort) else {
+            return .refused("too many logins are under way")
+        }
+        events.info("login begun", [LogField("identity", .name(name))])
+        login.task = start { await $0.lead(login, by: handshake) }
+        return .started(login.report(at: now))
+    }
+
+    func beginLogout(_ name: String) -> LoginStart {
+        guard let identity = identities.first(where: { $0.plan.name == name }) else { return .unknown }
+        if case .locked(let reason) = storeState { return .refused("what is kept could not be forgotten: \(reason)") }
+        guard let login = openLogin(of: identity, redirectPort: nil) else {
+            return .refused("too many logins are under way")
+        }
+        login.task = start { await $0.logOut(login) }
+        return .started(login.report(at: now))
+    }
+
+    func login(_ flow: String) -> LoginReport? {
+        guard let login = logins[flow] else { return nil }
+        login.lastAsked = now
+        return login.report(at: now)
+    }
+
+    func redirected(_ flow: String, _ query: String) -> RedirectReply? {
+        guard let login = logins[flow] else { return nil }
+        login.lastAsked = now
+        return login.redirected(query)
+    }
+
+    func cancelLogin(_ flow: String) -> LoginReport? {
+        guard let login = logins[flow] else { return nil }
+        give(up: login, "cancelled where it was started")
+        return login.report(at: now)
+    }
+
+    private func give(up login: KeptLogin, _ detail: String) {
+        guard login.state == .running else { return }
+        login.end(.cancelled, detail: detail, at: now)
+        login.task?.cancel()
+        events.info(
+            "login ended", [LogField("identity", .name(login.identity.plan.name)), LogField("reason", .name(detail))])
+    }
+
+    /// Nil when there are too many. An earlier one of the same identity gives way: its person has begun anew.
+    private func openLogin(of identity: KeptIdentity, redirectPort: UInt16?) -> KeptLogin? {
+        for login in logins.values where login.identity === identity { give(up: login, "another one was begun") }
+        for (flow, login) in logins where login.endedAt.map({ now - $0 > Self.loginMemory }) == true {
+            forget(flow, login)
+        }
+        if logins.count >= Self.mostLogins {
+            let ended = logins.filter { $0.value.endedAt != nil }.min { $0.value.endedAt ?? 0 < $1.value.endedAt ?? 0 }
+            guard let ended else { return nil }
+            forget(ended.key, ended.value)
+        }
+        let flow = Base64.encodeURL(randomBytes(18))
+        let login = KeptLogin(
+            keeper: self, flow: flow, identity: identity, redirectPort: redirectPort, alarm: Alarm(loop: loop), at: now)
+        logins[flow] = login
+        return login
+    }
+
+    private func forget(_ flow: String, _ login: KeptLogin) {
+        login.alarm.clear()
+        loop.close(login.alarm)
+        logins[flow] = nil
+    }
+
+    // MARK: - What a dialogue waits for
+
+    func change(_ login: KeptLogin, _ change: @Sendable (KeptLogin) -> Void) {
+        guard login.state == .running else { return }
+        change(login)
+    }
+
+    func wait(
+        _ login: KeptLogin, _ nanoseconds: UInt64, judge: (@Sendable (String) -> RedirectVerdict)?,
+        onTime: Result<Secret, Handshakes.GrantFailure>
+    ) async -> Result<Secret, Handshakes.GrantFailure> {
+        await withCheckedContinuation { continuation in
+            login.wait(continuation, judge: judge)
+            guard login.state == .running else { return }
+            watch(login, until: now + nanoseconds, onTime)
+        }
+    }
+
+    /// A terminal that was closed asks no more: its login is given up, so that no page of it stays open for ever.
+    private func watch(_ login: KeptLogin, until end: UInt64, _ onTime: Result<Secret, Handshakes.GrantFailure>) {
+        login.alarm.action = { [unowned self, unowned login] in
+            self.assumeIsolated { keeper in
+                let now = keeper.now
+                if now >= end {
+                    login.resume(onTime)
+                } else if now - login.lastAsked >= Self.loginLease {
+                    keeper.give(up: login, "nobody asks for it any more")
+                } else {
+                    keeper.watch(login, until: end, onTime)
+                }
+            }
+        }
+        login.alarm.set(at: min(end, login.lastAsked + Self.loginLease))
+    }
+
+    // MARK: - Login
+
+    private func lead(_ login: KeptLogin, by handshake: any InteractiveHandshake) async {
+        let identity = login.identity
+        let ledger = KeeperLedger(
+            keeper: self, identity: identity, standing: identity.standing, claimant: nextClaimant())
+        defer {
+            release(ledger.claimant)
+            login.alarm.clear()
+            flushOrders()
+        }
+        let client = KeeperIssuerClient(keeper: self, network: identity.policy.network)
+        do throws(Handshakes.GrantFailure) {
+            let grant = try await handshake.login(
+                loginTarget(of: identity), dialogue: login, ledger: ledger, issuer: client)
+            // Minutes have passed: what was true at the beginning is looked at again.
+            guard login.state == .running, identities.contains(where: { $0 === identity }),
+                ledger.standing.epoch >= identity.logoutEpoch
+            else {
+                await handshake.revoke(grant.material, ledger: ledger, issuer: client)
+                throw .timedOut(step: "the login was overtaken by a logout or a changed configuration")
+            }
+            let keeping = start { await $0.keep(grant.material, of: identity) }
+            identity.keeping = keeping
+            await keeping.value
+            identity.keeping = nil
+            var said = [grant.remark].compactMap { $0 }
+            switch storeState {
+            case .serving where identity.policy.access.persist: break
+            case .degraded(let reason): said.append("the store is degraded, a restart may lose it: \(reason)")
+            default: said.append("kept in memory only: a restart asks for the person again")
+            }
+            login.end(.done, detail: said.isEmpty ? nil : said.joined(separator: "; "), at: now)
+            events.info("login done", [LogField("identity", .name(identity.plan.name))])
+        } catch {
+            login.end(
+                error == .loginExpired ? .expired : .failed, detail: "\(error)", reason: error.word.rawValue, at: now)
+            events.warn(
+                "login ended",
+                [
+                    LogField("identity", .name(identity.plan.name)),
+                    LogField("reason", .name(login.detail ?? "\(error)")),
+                ])
+        }
+    }
+
+    /// All that the identity's routes will ask for: what is granted now bounds every later refresh (RFC 6749 §6).
+    private func loginTarget(of identity: KeptIdentity) -> Wanted {
+        var target = Wanted(scopes: identity.scopes, upstreamOrigin: "")
+        for route in routes where route.identity === identity {
+            target.scopes += route.wanted.scopes.filter { !target.scopes.contains($0) }
+            target.audience += route.wanted.audience.filter { !target.audience.contains($0) }
+            target.resource += route.wanted.resource.filter { !target.resource.contains($0) }
+        }
+        return target
+    }
+
+    /// Sealed and on disk, then used. Flights that began before are cut off first: what they bring is of the login before, and must not
+    /// stand over this one.
+    func keep(_ material: LayerMaterial, of identity: KeptIdentity) async {
+        guard let key = identity.sessionKey(subject: nil) else { return }
+        identity.loginEpoch = identity.epoch + 1
+        raiseEpoch(of: identity, cause: .reload)
+        if let row = sessionRow(key, material, of: identity), let store {
+            let result: Result<Void, StoreFault> = await withCheckedContinuation { continuation in
+                store.put(row) { continuation.resume(returning: $0) }
+            }
+            note(result)
+        }
+        adoptSession(material, key)
+        identity.lastFailure = nil
+        for token in tokens.values where token.identity === identity { token.lastFailure = nil }
+        if let account = identity.account {
+            let rows = attempts.reset(account)
+            start { await $0.storeAttempts(rows) }
+        }
+        raiseEpoch(of: identity, cause: .reset)
+        watchLogins()
+    }
+
+    // MARK: - Logout
+
+    /// Forgets first, tells the issuer then: an issuer that does not answer must not keep us from forgetting.
+    private func logOut(_ login: KeptLogin) async {
+        let identity = login.identity
+        var held = sessions.filter { $0.key.digest == identity.digest }.map(\.value.material)
+        held += forgetOrphans(of: identity)
+        raiseEpoch(of: identity, cause: .logout)
+        forgetRows(of: identity)
+        watchLogins()
+        events.info("logged out", [LogField("identity", .name(identity.plan.name))])
+        let ledger = KeeperLedger(
+            keeper: self, identity: identity, standing: identity.standing, claimant: nextClaimant())
+        let client = KeeperIssuerClient(keeper: self, network: identity.policy.network)
+        var outcomes: [Revocation] = []
+        for material in held {
+            outcomes.append(await identity.plan.handshake.revoke(material, ledger: ledger, issuer: client))
+        }
+        release(ledger.claimant)
+        let said =
+            if outcomes.isEmpty {
+                "nothing was kept"
+            } else if outcomes.contains(.unconfirmed) {
+                "forgotten here; the issuer did not confirm that it has revoked it"
+            } else if outcomes.contains(.revoked) {
+                "forgotten here and revoked at the issuer"
+            } else {
+                "forgotten here; the issuer has no way to be told, so what it gave may be good until it expires"
+            }
+        login.end(.done, detail: said, at: now)
+        flushOrders()
+    }
+
+    /// Orphans of the same account: what an earlier configuration of this identity has left.
+    /// - Returns: what the issuer may still take for good.
+    private func forgetOrphans(of identity: KeptIdentity) -> [LayerMaterial] {
+        guard let key = identity.sessionKey(subject: nil) else { return [] }
+        var digests: Set = [identity.digest]
+        var held: [LayerMaterial] = []
+        for row in orphans where row.kind == RowKind.session {
+            guard let other = try? KeyCodec.sessionKey(row.key), other.lane == key.lane,
+                let stored = LayerRow(encoded: row.value)
+            else { continue }
+            digests.insert(other.digest)
+            held.append(
+                LayerMaterial(
+                    bytes: stored.material, obtainedAt: now, lifetime: nil, refreshToken: stored.refreshToken,
+                    isHuman: stored.isHuman))
+        }
+        let gone = orphans.filter { row in
+            switch row.kind {
+            case RowKind.session: (try? KeyCodec.sessionKey(row.key)).map { digests.contains($0.digest) } ?? false
+            case RowKind.durable: (try? KeyCodec.durableKey(row.key)).map { digests.contains($0.digest) } ?? false
+            default: false
+            }
+        }
+        orphans.removeAll { gone.contains($0) }
+        if !gone.isEmpty { store?.commit(gone.map { .delete(kind: $0.kind, key: $0.key) }) { _ in } }
+        return held
+    }
+
+    /// Rows of access tokens that memory does not know of, as those of users who have not been here since the start.
+    private func forgetRows(of identity: KeptIdentity) {
+        let digest = identity.digest
+        store?.start(
+            StoreJob.retain(kind: RowKind.access) { row in
+                (try? KeyCodec.accessKey(row.key)).map { $0.digest != digest } ?? false
+            }
+        ) { _ in }
+    }
+
+    // MARK: - In time
+
+    /// Nil for identities that need no person.
+    func loginNeed(of identity: KeptIdentity) -> LoginNeed? {
+        guard let handshake = identity.plan.handshake as? any InteractiveHandshake, handshake.needsPerson,
+            let key = identity.sessionKey(subject: nil)
+        else { return nil }
+        guard let material = sessions[key]?.material, material.refreshToken != nil || material.isLive(at: now) else {
+            return LoginNeed(word: .needed, expiresIn: nil)
+        }
+        guard let (end, warning) = loginEnd(of: material) else { return LoginNeed(word: .good, expiresIn: nil) }
+        return LoginNeed(
+            word: now >= end ? .needed : now >= warning ? .soon : .good, expiresIn: end - min(end, now))
+    }
+
+    /// When what a login brought ends, and from when on that is worth a warning: the last fifth of its life, at most a week.
+    private func loginEnd(of material: LayerMaterial) -> (end: UInt64, warning: UInt64)? {
+        let life =
+            material.refreshToken == nil
+            ? material.lifetime.map { RefreshLife(left: $0, whole: $0) } : material.refreshLife
+        guard let life else { return nil }
+        let (end, overflow) = material.obtainedAt.addingReportingOverflow(life.left)
+        guard !overflow else { return nil }
+        let ahead = min(life.whole / 5, 7 * 86_400_000_000_000)
+        return (end, end - min(end, ahead))
+    }
+
+    /// Tells operators what has changed, and looks again when the next change is due.
+    func watchLogins() {
+        var next = UInt64.max
+        for identity in identities {
+            guard let need = loginNeed(of: identity) else { continue }
+            if need.word != identity.toldLogin { tell(need, identity) }
+            identity.toldLogin = need.word
+            guard let key = identity.sessionKey(subject: nil), let material = sessions[key]?.material,
+                let (end, warning) = loginEnd(of: material)
+            else { continue }
+            for moment in [end, warning] where moment > now { next = min(next, moment) }
+        }
+        guard next != .max else {
+            loginAlarm?.clear()
+            return
+        }
+        let alarm = loginAlarm ?? Alarm(loop: loop)
+        loginAlarm = alarm
+        alarm.action = { [unowned self] in self.assumeIsolated { $0.watchLogins() } }
+        // The wheel need not know of next year.
+        alarm.set(at: min(next, now + 86_400_000_000_000))
+    }
+
+    private func tell(_ need: LoginNeed, _ identity: KeptIdentity) {
+        let name = LogField("identity", .name(identity.plan.name))
+        let advice = LogField("advice", .name("run: cardea login \(identity.plan.name)"))
+        switch need.word {
+        case .good: break
+        case .soon:
+            let left = LogField("left_s", .count(Int64(clamping: (need.expiresIn ?? 0) / 1_000_000_000)))
+            events.warn("login needed soon", [name, left, advice])
+        case .needed: events.warn("login needed", [name, advice])
+        }
+    }
+}

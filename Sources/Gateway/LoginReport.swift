@@ -1,0 +1,92 @@
+/// A login or logout as whoever started it sees it. Holds nothing that the person may not see.
+public struct LoginReport: Sendable, Equatable {
+    /// Names it; cannot be guessed.
+    public var flow: String
+    public var identity: String
+    public var state: State
+    /// What the person has to do; nil until that is known.
+    public var prompt: Prompt?
+    /// How far it is.
+    public var progress: String?
+    /// What came of it: one safe sentence.
+    public var detail: String?
+    /// Why it failed: a word of `GrantFailure.Reason`.
+    public var reason: String?
+
+    public init(
+        flow: String, identity: String, state: State, prompt: Prompt? = nil, progress: String? = nil,
+        detail: String? = nil, reason: String? = nil
+    ) {
+        self.flow = flow
+        self.identity = identity
+        self.state = state
+        self.prompt = prompt
+        self.progress = progress
+        self.detail = detail
+        self.reason = reason
+    }
+
+    public enum State: String, Sendable { case running, done, failed, expired, cancelled }
+
+    public struct Prompt: Sendable, Equatable {
+        public var url: String
+        public var completeURL: String?
+        public var code: String?
+        /// The browser comes back with an answer, which belongs to `redirected`.
+        public var awaitsRedirect: Bool
+        /// Until the page is of no use any more.
+        public var secondsLeft: Int
+
+        public init(url: String, completeURL: String?, code: String?, awaitsRedirect: Bool, secondsLeft: Int) {
+            self.url = url
+            self.completeURL = completeURL
+            self.code = code
+            self.awaitsRedirect = awaitsRedirect
+            self.secondsLeft = secondsLeft
+        }
+    }
+}
+
+/// What became of the wish to log in or out.
+public enum LoginStart: Sendable {
+    case started(LoginReport)
+    /// There is no identity of that name.
+    case unknown
+    /// It is not one that needs a person, or this process cannot keep what a person brings.
+    case refused(String)
+}
+
+/// What a request to the redirect address was, for whoever sent it.
+public struct RedirectReply: Sendable, Equatable {
+    /// It was the answer that the login waited for, whatever it says.
+    public var isAnswer: Bool
+    /// One safe sentence.
+    public var text: String
+
+    public init(isAnswer: Bool, text: String) {
+        self.isAnswer = isAnswer
+        self.text = text
+    }
+
+    /// For who comes when nothing is awaited any more.
+    public static let over = RedirectReply(isAnswer: false, text: "the login is over")
+}
+
+/// Whether an identity's person has to come, and by when.
+public struct LoginNeed: Sendable, Equatable {
+    public enum Word: String, Sendable {
+        case good
+        /// What the last login brought ends soon.
+        case soon
+        case needed
+    }
+
+    public var word: Word
+    /// Nanoseconds until what the last login brought ends; nil where its issuer has not said.
+    public var expiresIn: UInt64?
+
+    public init(word: Word, expiresIn: UInt64?) {
+        self.word = word
+        self.expiresIn = expiresIn
+    }
+}

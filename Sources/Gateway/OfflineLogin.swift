@@ -1,0 +1,100 @@
+public import Configuration
+internal import HotCache
+internal import Reactor
+internal import Synchronization
+internal import TLS
+internal import Telemetry
+internal import TokenStore
+internal import Tokens
+
+/// The same logins where no gateway runs: a keeper of its own on the store, without listeners.
+public final class OfflineLogin: Sendable {
+    private let loop: Loop
+    private let keeper: Keeper
+    private let opened: Gateway.OpenedStore
+
+    /// - Throws: when the store cannot be had; `isInUse` says that another process has it.
+    public init(
+        _ configuration: Configuration, environment: @escaping @Sendable (String) -> String?
+    ) throws(StoreRefusal) {
+        guard configuration.store.path != nil else {
+            throw StoreRefusal("no gateway runs, and without store.path what a login brings would be forgotten at once")
+        }
+        do throws(GatewayFault) {
+            let loop: Loop
+            let resolver: Resolver
+            let blocking: BlockingThread
+            let events: EventLog
+            do {
+                loop = try Loop(name: "login")
+                resolver = try Resolver()
+                blocking = try BlockingThread()
+                events = try EventLog(level: .error)
+            } catch { throw GatewayFault("\(error)") }
+            let cache = HotCache(readers: 1, slots: 4096, byteLimit: 1 << 20)
+            let identityCompiler = IdentityCompiler(
+                environment: environment, secretFiles: configuration.secretFiles, persists: true)
+            var identities: [KeptIdentity] = []
+            for (index, identity) in configuration.identities.enumerated() {
+                identities.append(try identityCompiler.compile(identity, index: index))
+            }
+            var compiler = GatewayCompiler(
+                configuration: configuration, identities: identities, identityCompiler: identityCompiler, cache: cache,
+                loops: 1, routeNames: NameTable(), faultNames: NameTable())
+            _ = try compiler.compile()
+            opened = try Gateway.openStore(configuration, environment: environment, events: events)
+            self.loop = loop
+            keeper = Keeper(
+                KeeperParts(
+                    executor: LoopExecutor(loop: loop), cache: cache, events: events, resolver: resolver,
+                    blocking: blocking, identities: identities, routes: compiler.keptRoutes, store: opened.store,
+                    storeState: opened.state, markKey: opened.markKey, seed: UInt64.random(in: 0 ... .max)))
+        } catch { throw StoreRefusal(error.description) }
+        switch opened.state {
+        case .serving: break
+        case .locked(let reason):
+            _ = opened.store?.close()
+            throw StoreRefusal(reason, isInUse: true)
+        case .none: throw StoreRefusal("there is no store")
+        case .degraded(let reason), .refused(let reason):
+            _ = opened.store?.close()
+            throw StoreRefusal("the store cannot be used: \(reason)")
+        }
+        let keeper = self.keeper
+        let rows = opened.rows
+        _ = loop.post { keeper.assumeIsolated { $0.takeUpForLogin(rows) } }
+        do {
+            let running = loop
+            _ = try WorkerThread(name: "login") { running.run() }
+        } catch { throw StoreRefusal("\(error)") }
+    }
+
+    public func login(identity: String, redirectPort: UInt16?) -> LoginStart {
+        ask { $0.beginLogin(identity, redirectPort: redirectPort) } ?? .refused("no answer")
+    }
+
+    public func logout(identity: String) -> LoginStart { ask { $0.beginLogout(identity) } ?? .refused("no answer") }
+    public func loginReport(_ flow: String) -> LoginReport? { ask { $0.login(flow) } ?? nil }
+
+    public func loginRedirected(_ flow: String, query: String) -> RedirectReply? {
+        ask { $0.redirected(flow, query) } ?? nil
+    }
+
+    public func cancelLogin(_ flow: String) -> LoginReport? { ask { $0.cancelLogin(flow) } ?? nil }
+
+    /// Commits what is queued and gives the store back.
+    public func close() { _ = opened.store?.close() }
+
+    private func ask<Value: Sendable>(_ work: @escaping @Sendable (isolated Keeper) -> Value) -> Value? {
+        let keeper = self.keeper
+        return loop.ask { keeper.assumeIsolated(work) }
+    }
+}
+
+extension Keeper {
+    /// What the gateway keeps and this process does not know better stays as it is.
+    fileprivate func takeUpForLogin(_ rows: [StoredRow]) {
+        restore(rows)
+        sweep(rows)
+    }
+}

@@ -1,0 +1,172 @@
+import Admin
+import ArgumentParser
+import Configuration
+import Gateway
+import Glibc
+
+struct Login: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Leads a person through the login of an identity, once.",
+        discussion: """
+            The running gateway speaks with the issuer and keeps what the login brings; without a gateway the store is opened here.
+            Codes and pages to open are shown as they come; a browser is opened where there is one.
+
+            --paste: for a browser on another machine. Log in there; it ends at an address that it cannot reach: paste that here.
+            """)
+
+    @OptionGroup var common: CommonOptions
+
+    @Argument(help: "The identity's name.")
+    var identity: String
+
+    @Flag(name: .long, help: "Only print the page's address.")
+    var noBrowser = false
+
+    @Flag(name: .long, help: "Ask for the address at which the browser ends, instead of waiting for the browser.")
+    var paste = false
+
+    func run() throws {
+        let configuration = try ConfigurationAccess.loaded(common.config)
+        try requireIdentity(identity, in: configuration)
+        let way = Gateway.loginRedirect(of: identity, in: configuration)
+        var door: RedirectDoor?
+        if let way, way.isLoopback, !paste {
+            do throws(RedirectDoor.Fault) { door = try RedirectDoor(port: way.port ?? 0, path: way.path) } catch {
+                ConfigurationAccess.complain("cardea: \(error.text); use --paste, or another redirect_uri")
+                throw ExitCode(ExitStatus.unavailable)
+            }
+        }
+        if paste, way == nil {
+            ConfigurationAccess.complain("cardea: nothing is to be pasted: identity '\(identity)' awaits no browser")
+            throw ExitCode(64)
+        }
+        let desk = try loginDesk(configuration)
+        defer { desk.close() }
+        let interrupt = Interruption()
+        let begun = try desk.begin(.login, identity: identity, port: door?.port)
+        var terminal = LoginTerminal(
+            isJSON: common.json, opensBrowser: !noBrowser && !paste && way != nil, pastes: way != nil && door == nil)
+        var told = begun
+        while !told.isOver {
+            if interrupt.hasCome {
+                desk.cancel(told.flow)
+                terminal.clear()
+                ConfigurationAccess.complain("cancelled")
+                interrupt.end()
+            }
+            if let prompt = told.prompt { terminal.show(prompt, of: told) }
+            terminal.progress(told)
+            // The browser is answered with what the keeper says of its query.
+            let flow = told.flow
+            if let door {
+                door.serve(milliseconds: 200) { query in
+                    desk.redirected(flow, query: query) ?? RedirectDocument(.over)
+                }
+            } else if told.prompt?.awaitsRedirect == true {
+                if let line = terminal.pasted(milliseconds: 200) {
+                    let query = line.split(separator: "?", maxSplits: 1).dropFirst().first.map {
+                        String($0.prefix { $0 != "#" })
+                    }
+                    let reply = query.flatMap { desk.redirected(flow, query: $0) }
+                    if reply?.isAnswer != true {
+                        ConfigurationAccess.complain(
+                            "that is not it: \(reply?.text ?? "it has no '?' with an answer behind it"); once more:")
+                    }
+                }
+                if terminal.isAtEnd {
+                    desk.cancel(flow)
+                    ConfigurationAccess.complain("cardea: the input ended without the address")
+                    throw ExitCode(64)
+                }
+            } else {
+                usleep(200_000)
+            }
+            guard let next = desk.look(flow) else {
+                ConfigurationAccess.complain(
+                    "cardea: the gateway no longer answers; its log says what came of the login")
+                throw ExitCode(ExitStatus.unavailable)
+            }
+            told = next
+        }
+        // Whoever is still connected gets its answer.
+        door?.serve(milliseconds: 0) { _ in RedirectDocument(.over) }
+        terminal.clear()
+        try tell(told, common, done: "\(identity): logged in")
+    }
+}
+
+struct Logout: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Forgets what an identity's login brought, and tells the issuer.",
+        discussion: "Its routes answer that a login is needed, until the next one.")
+
+    @OptionGroup var common: CommonOptions
+
+    @Argument(help: "The identity's name.")
+    var identity: String
+
+    func run() throws {
+        let configuration = try ConfigurationAccess.loaded(common.config)
+        try requireIdentity(identity, in: configuration)
+        let desk = try loginDesk(configuration)
+        defer { desk.close() }
+        var told = try desk.begin(.logout, identity: identity, port: nil)
+        while !told.isOver {
+            usleep(50_000)
+            guard let next = desk.look(told.flow) else {
+                ConfigurationAccess.complain(
+                    "cardea: the gateway no longer answers; its log says what came of the logout")
+                throw ExitCode(ExitStatus.unavailable)
+            }
+            told = next
+        }
+        try tell(told, common, done: "\(identity): logged out")
+    }
+}
+
+private func requireIdentity(_ name: String, in configuration: Configuration) throws {
+    guard configuration.identity(named: name) == nil else { return }
+    let known = configuration.identities.map(\.name).joined(separator: ", ")
+    ConfigurationAccess.complain("cardea: no identity '\(name)'; defined: \(known)")
+    throw ExitCode(64)
+}
+
+private func tell(_ told: LoginDocument, _ common: CommonOptions, done: String) throws {
+    if common.json {
+        print(told.encoded(), terminator: "")
+    } else if told.isDone {
+        print(done + (told.detail.map { "; \($0)" } ?? ""))
+    } else {
+        let said = told.detail ?? told.state
+        ConfigurationAccess.complain(
+            told.state == "expired"
+                ? "cardea: nobody logged in in time; run it again" : "cardea: \(told.state): \(said)")
+    }
+    guard !told.isDone else { return }
+    switch told.reason {
+    case "configuration", "secret_unreadable", "secret_unusable": throw ExitCode(ExitStatus.configuration)
+    case "internal": throw ExitCode(ExitStatus.internalFault)
+    default: throw ExitCode(ExitStatus.unavailable)
+    }
+}
+
+/// Ctrl-C, noticed between two looks, so that the login can be given up where it runs.
+private struct Interruption {
+    private nonisolated(unsafe) static var signal: Int32 = 0
+
+    init() {
+        for number in [SIGINT, SIGTERM, SIGHUP] { Glibc.signal(number) { Interruption.signal = $0 } }
+        // A browser that leaves early is no reason to end.
+        Glibc.signal(SIGPIPE, SIG_IGN)
+    }
+
+    var hasCome: Bool { Self.signal != 0 }
+
+    /// Ends as one that was interrupted, which a shell tells apart from one that failed.
+    func end() -> Never {
+        let number = Self.signal
+        Glibc.signal(number, SIG_DFL)
+        raise(number)
+        exit(128 + number)
+    }
+}
