@@ -48,7 +48,8 @@ public final class OfflineLogin: Sendable {
                 KeeperParts(
                     executor: LoopExecutor(loop: loop), cache: cache, events: events, resolver: resolver,
                     blocking: blocking, identities: identities, routes: compiler.keptRoutes, store: opened.store,
-                    storeState: opened.state, markKey: opened.markKey, seed: UInt64.random(in: 0 ... .max)))
+                    storeState: opened.state, markKey: opened.markKey, seed: UInt64.random(in: 0 ... .max),
+                    subjects: SubjectBook.Limits(configuration)))
         } catch { throw StoreRefusal(error.description) }
         switch opened.state {
         case .serving: break

@@ -59,9 +59,9 @@ public struct MobileFirstHandshake: Handshake {
 
     public nonisolated(nonsending) func revoke(
         _ session: LayerMaterial, ledger: any GrantLedger, issuer: any IssuerClient
-    ) async {
-        guard case .registered(let device) = settings.client else { return }
-        await MobileFirstRun(self, device, scopes: [], ledger: ledger, issuer: issuer).logout(session)
+    ) async -> Revocation {
+        guard case .registered(let device) = settings.client else { return .impossible }
+        return await MobileFirstRun(self, device, scopes: [], ledger: ledger, issuer: issuer).logout(session)
     }
 
     /// Sorted, as they are part of what a server may cache by (§4).

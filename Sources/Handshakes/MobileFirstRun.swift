@@ -201,11 +201,15 @@ private struct MobileFirstRedirect {
 
 extension MobileFirstRun {
     /// Ends what the server remembers of each check that was passed. Waits for its turn: never while a handshake runs.
-    nonisolated(nonsending) func logout(_ material: LayerMaterial) async {
-        guard let session = MobileFirstSession(material) else { return }
+    nonisolated(nonsending) func logout(_ material: LayerMaterial) async -> Revocation {
+        guard let session = MobileFirstSession(material) else { return .impossible }
+        var said = Revocation.revoked
         _ = try? await ledger.session(SessionClaim(isOwn: true)) { _, _ throws(GrantFailure) in
             for check in session.checks.sorted() {
-                guard let assertion = try? session.client.assertion(self, code: nil) else { break }
+                guard let assertion = try? session.client.assertion(self, code: nil) else {
+                    said = .unconfirmed
+                    break
+                }
                 var body = FormBody(capacity: 512 + 3 * (check.utf8.count + assertion.utf8.count))
                 body.member("security_check", check)
                 body.member("client_assertion_type", Self.assertionType)
@@ -213,10 +217,12 @@ extension MobileFirstRun {
                 let call = IssuerCall(
                     step: "logout", method: "POST", url: self.handshake.endpoints.logout, headers: Self.formHeaders,
                     body: body.finish(), carriesPassword: false)
-                _ = try? await self.handshake.send(call, self.ledger, self.issuer)
+                let answer = try? await self.handshake.send(call, self.ledger, self.issuer)
+                if answer.map({ !(200...299).contains($0.status) }) ?? true { said = .unconfirmed }
             }
             // The turn was all that was wanted; nothing is to be kept of it.
             throw .timedOut(step: "logout")
         }
+        return said
     }
 }

@@ -21,7 +21,8 @@ extension OAuth2Handshake: InteractiveHandshake {
         try addTarget(wanted, to: &target)
         let client = try await client(ledger)
         let endpoints = try await endpoints(ledger, issuer)
-        let trip = Trip(target: target, client: client, endpoints: endpoints, ledger: ledger, issuer: issuer)
+        let trip = Trip(
+            target: target, user: nil, client: client, endpoints: endpoints, ledger: ledger, issuer: issuer)
         let answer =
             switch settings.grant {
             case .authorizationCode: try await codeLogin(trip, dialogue)
