@@ -225,7 +225,9 @@ extension MobileFirstRun {
             throw .issuerAnswerInvalid(reason: "\(reason): Location is at another origin")
         }
         let id =
-            location.utf8.split(separator: UInt8(ascii: "/")).last.map { String(decoding: $0, as: UTF8.self) } ?? ""
+            location.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false).last.map {
+                String(decoding: $0, as: UTF8.self)
+            } ?? ""
         guard MobileFirstClient.isID(id) else {
             throw .issuerAnswerInvalid(reason: "\(reason): Location ends with no client id")
         }

@@ -31,6 +31,7 @@ private struct Story: Sendable, CustomTestStringConvertible {
     static let connecting = Story().then(.routed(.ready(slot: slot, generation: 7)))
     static let asking = connecting.then(.connected)
     static let parked = asking.then(.answered(.challenge))
+    static let pausing = asking.then(.answered(.conflict))
     static let relaying = asking.then(.answered(.answer))
     static let scout = Story().then(.routed(.cold), .granted(.bare(scout: true)), .connected)
 
@@ -111,6 +112,14 @@ private struct Row: Sendable, CustomTestStringConvertible {
         Row("pass", .parked, .verdict(.pass), .relay, .relaying),
         Row("no token", .parked, .verdict(.fault(timeout)), .fault(timeout), .relaying),
         Row("verdict late", .parked, .refused(timeout), .fault(timeout), .relaying),
+        // A conflict is nobody's refusal: it costs neither the token nor the replay.
+        Row("conflict", .asking, .answered(.conflict), .pause(0), .pausing),
+        Row("conflict, body lost", .asking.with(body: .lost), .answered(.conflict), .relay, .relaying),
+        Row("conflict, never", .asking.with(replay: .never), .answered(.conflict), .relay, .relaying),
+        Row("rested", .pausing, .rested, .connect(fresh: false), .connecting),
+        Row(
+            "challenged after it", .pausing.then(.rested, .connected), .answered(.challenge), .reportAndPark, .parked),
+        Row("a conflict of the replay", .askingAgain, .answered(.conflict), .pause(0), .pausing),
         // One replay and no more.
         Row("refused again", .askingAgain, .answered(.challenge), .reportRefusal, .relaying),
         Row("accepted at last", .askingAgain, .answered(.answer), .relay, .relaying),
@@ -122,6 +131,18 @@ private struct Row: Sendable, CustomTestStringConvertible {
         var exchange = row.before.machine()
         #expect(exchange.on(row.event) == row.action)
         #expect(exchange.phase == row.phase)
+    }
+
+    @Test func aConflictWithoutEndIsRelayed() {
+        var exchange = Story.asking.machine()
+        for number in 0..<6 {
+            #expect(exchange.on(.answered(.conflict)) == .pause(number))
+            #expect(exchange.on(.rested) == .connect(fresh: false))
+            _ = exchange.on(.connected)
+        }
+        #expect(exchange.on(.answered(.conflict)) == .relay && exchange.phase == .relaying)
+        exchange.reset()
+        #expect(exchange.conflicts == 0)
     }
 
     struct Loss: Sendable {
@@ -217,6 +238,7 @@ private struct Row: Sendable, CustomTestStringConvertible {
         (.connecting, .connecting, ["connected", "lost"]),
         (.asking, .asking, ["withdrawn", "answered", "lost"]),
         (.parked, .parked, ["verdict", "refused"]),
+        (.pausing, .pausing, ["rested"]),
         (.relaying, .relaying, ["completed"]),
     ])
     private func anEventThatOutlivedItsPhaseDoesNothing(story: Story, phase: Exchange.Phase, own: [String]) {
@@ -224,6 +246,7 @@ private struct Row: Sendable, CustomTestStringConvertible {
             ("routed", .routed(.unneeded)), ("granted", .granted(token)), ("refused", .refused(timeout)),
             ("connected", .connected), ("withdrawn", .withdrawn(slot: slot)), ("answered", .answered(.challenge)),
             ("verdict", .verdict(.replay(token))), ("lost", .lost(closed, pooled: true)), ("completed", .completed),
+            ("rested", .rested),
         ]
         for (name, event) in events where !own.contains(name) {
             var exchange = story.machine()

@@ -84,3 +84,14 @@ private func number(_ text: String) throws -> [UInt8] { try #require(Base64.deco
         #expect(throws: TLSFault.self) { try SigningKey(file: bytes, password: []) }
     }
 }
+
+@Suite struct KeyMakingTests {
+    @Test func aKeyOfOurOwnIsReadAgainAndSigns() throws {
+        let file = try SigningKey.makeRSA()
+        #expect(try SigningKey.makeRSA() != file)
+        let key = try SigningKey(file: file)
+        let numbers = try #require(key.rsaNumbers)
+        #expect(numbers.n.count == 256 && numbers.n[0] >= 0x80 && numbers.e == [1, 0, 1])
+        #expect(try key.sign([1, 2, 3], .rs256).count == 256)
+    }
+}
