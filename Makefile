@@ -67,10 +67,11 @@ bench: ## Cardea beside nginx, HAProxy and Envoy, one core each; table, JSON and
 		--envoy "$$PWD/.build/performance/envoy/envoy/_bin/envoy"
 
 .PHONY: bench-tokens
-bench-tokens: ## hits beside three other caches, evictions, a million spilled tokens; tables, and JSON in Tests/Performance/results
+bench-tokens: ## hits beside three other caches, evictions, a million spilled tokens, a million users through the gateway; tables, and JSON in Tests/Performance/results
 	@.ci/setup bench
 	CARDEA_PERFORMANCE=1 $(RELEASE) --scratch-path .build/performance --product token-bench
-	@Tests/Performance/tokens "$$PWD/.build/performance/release/token-bench" $(TOKENS)
+	CARDEA_PERFORMANCE=1 $(RELEASE) --scratch-path .build/performance --product cardea
+	@Tests/Performance/tokens "$$PWD/.build/performance/release/token-bench" "$$PWD/.build/performance/release/cardea" $(TOKENS)
 
 .PHONY: fuzz
 fuzz: ## hostile bytes for every parser, SECONDS_PER_TARGET=30

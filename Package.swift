@@ -115,7 +115,7 @@ if Context.environment["CARDEA_PERFORMANCE"] != nil {
         .executableTarget(
             name: "token-bench",
             dependencies: [
-                "CURCU", "HotCache", "TLS", "TokenStore", .product(name: "Atomics", package: "swift-atomics"),
+                "CURCU", "HotCache", "TLS", "TokenStore", "Tokens", .product(name: "Atomics", package: "swift-atomics"),
             ], path: "Tests/Performance/TokenBench", swiftSettings: settings),
         // The floor of `make bench`: what moving bytes costs in Swift without any gateway.
         .executableTarget(

@@ -84,6 +84,12 @@ extension Page {
         if let level = token.level { out.element("span", class: "detail", "level \(level)") }
         if !token.scopes.isEmpty { out.element("span", class: "detail", shortened(token.scopes, to: 160)) }
         if !token.realm.isEmpty { out.element("span", class: "quiet", place) }
+        if let granted = token.granted {
+            out.element("span", class: "detail", "granted " + shortened(granted, to: 160))
+        }
+        if let count = token.subjects {
+            out.element("span", class: "detail", "one per subject, \(grouped(UInt64(count))) in memory")
+        }
         if token.waiting > 0 { out.element("span", class: "chip busy", "\(grouped(UInt64(token.waiting))) waiting") }
         if saysState { out.element("span", class: "state \(state.tone.rawValue)", shortened(token.state, to: 40)) }
         out.markup("</p>\n")
@@ -95,6 +101,7 @@ extension Page {
     }
 
     static func times(of token: TokenStatus) -> [String] {
+        guard token.subjects == nil else { return [] }
         guard let age = token.age else {
             return [IdentityState(token: token.state) == .acquiring ? "its first token is on the way" : "no token now"]
         }

@@ -104,7 +104,7 @@ extension Keeper {
         for route in routesByNumber.values where !route.scouts.isEmpty {
             perform(route.scouts.left(.init(loop: ticket.loop, number: ticket.number)), on: route)
         }
-        for token in tokens.values {
+        for token in shared.values {
             if !token.tickets.isEmpty { token.tickets.removeAll { $0 == ticket } }
             if token.probation != nil {
                 perform(token.probation?.left(.init(loop: ticket.loop, number: ticket.number)) ?? [], on: token)
@@ -122,7 +122,7 @@ extension Keeper {
         for route in routesByNumber.values where !route.scouts.isEmpty {
             perform(route.scouts.failed(.init(loop: ticket.loop, number: ticket.number)), on: route)
         }
-        for token in tokens.values where token.probation != nil {
+        for token in shared.values where token.probation != nil {
             perform(token.probation?.left(.init(loop: ticket.loop, number: ticket.number)) ?? [], on: token)
         }
     }

@@ -3,6 +3,7 @@ internal import HotCache
 internal import Reactor
 internal import TLS
 internal import Telemetry
+internal import TokenStore
 internal import Tokens
 
 /// Tokens for each end user: who is let in, what is kept of whom, and who gives way.
@@ -32,34 +33,39 @@ extension Keeper {
     }
 
     private func serve(_ request: ParkedRequest, _ token: KeptToken) {
+        guard needsRecall(token) else { return decide(request, token) }
+        recall(token) { keeper, fault in
+            guard let fault else { return keeper.decide(request, token) }
+            keeper.answer(request.ticket, .fault(fault))
+            keeper.forgetUnadmitted(token)
+        }
+    }
+
+    /// What the store has is known.
+    private func decide(_ request: ParkedRequest, _ token: KeptToken) {
         // Turned away meanwhile, as one of several requests that waited for the same row.
         guard tokens[token.key] === token else { return answer(request.ticket, .fault(tooManySubjects(1))) }
-        if needsRecall(token) {
-            return recall(token) { keeper, fault in
-                guard let fault else { return keeper.serve(request, token) }
-                keeper.answer(request.ticket, .fault(fault))
-                keeper.forgetUnadmitted(token)
-            }
-        }
         if let fault = admit(token) {
             answer(request.ticket, .fault(fault))
             return forgetUnadmitted(token)
         }
         borrow(for: token)
+        var isAnswered = false
         for action in token.machine.missed(from: request.ticket.loop, at: now) {
             if case .answer(_, let outcome) = action {
                 answer(request.ticket, tokenAnswer(outcome, of: token))
+                isAnswered = true
             } else {
                 apply([action], to: token)
             }
         }
         // Joined a flight: it is answered with the others.
-        if token.machine.isBusy, token.machine.servedGeneration(at: now) == nil { wait(request.ticket, for: token) }
+        if !isAnswered { wait(request.ticket, for: token) }
     }
 
     private func wait(_ ticket: Ticket, for token: KeptToken) {
         token.tickets.append(ticket)
-        subjectTickets[ticket] = Weak(token)
+        subjectTickets[ticket] = WeakToken(token)
         // Those that were answered are swept now and then instead of one by one.
         if subjectTickets.count > 2 * subjectTicketsSwept + 1024 {
             subjectTickets = subjectTickets.filter { $0.value.token?.tickets.contains($0.key) == true }
@@ -155,6 +161,17 @@ extension Keeper {
         subjects.removed()
     }
 
+    /// Rows of users whom memory does not hold go with a purge too.
+    func dropUsers(of identity: KeptIdentity) {
+        guard identity.isPerUser else { return }
+        let digest = identity.digest
+        store?.start(
+            .retain(kind: RowKind.access) { row in
+                (try? KeyCodec.accessKey(row.key)).map { $0.digest != digest || $0.subject == nil } ?? true
+            }
+        ) { _ in }
+    }
+
     // MARK: - Flights
 
     /// Whether a flight would need the caller's token and there is none: after a restart, until the user comes again.
@@ -195,7 +212,8 @@ extension Keeper {
     }
 }
 
-struct Weak {
+/// A ticket keeps nobody in memory.
+struct WeakToken {
     weak var token: KeptToken?
 
     init(_ token: KeptToken) { self.token = token }

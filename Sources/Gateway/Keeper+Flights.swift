@@ -101,7 +101,7 @@ extension Keeper {
     private func fail(_ flight: Flight, _ token: KeptToken, _ failure: Handshakes.GrantFailure) {
         token.lastFailure = "\(failure)"
         token.secretFault = Fault.Kind(secret: failure)
-        token.identity.note(failure)
+        token.identity.note(failure, ofUser: token.key.subject != nil)
         apply(token.machine.failed(flight.token, Tokens.GrantFailure(failure), at: now), to: token)
     }
 

@@ -143,16 +143,15 @@ extension Keeper {
     }
 
     private func isRefused(_ identity: KeptIdentity) -> Bool {
-        // Where each user has a token, what was refused to one is no matter of the identity's secret; and there may be a great many.
+        // Where each user has a token, what was refused to one is no matter of the identity's secret.
         attemptsRefused(identity)
-            || !identity.isPerUser
-                && tokens.values.contains { token in
-                    guard token.identity === identity else { return false }
-                    switch token.machine.state(at: now) {
-                    case .quarantined, .loginNeeded: return true
-                    default: return token.probation?.state == .quarantined
-                    }
+            || shared.values.contains { token in
+                guard token.identity === identity else { return false }
+                switch token.machine.state(at: now) {
+                case .quarantined, .loginNeeded: return true
+                default: return token.probation?.state == .quarantined
                 }
+            }
     }
 
     /// A folder of secrets changed.
@@ -270,6 +269,7 @@ extension Keeper {
                 deleteDurable(key)
             }
         }
+        if cause == .purge || cause == .logout { dropUsers(of: identity) }
         raiseSessionEpoch(of: identity, cause: cause)
         for token in tokens.values where token.identity === identity {
             apply(token.machine.epochRose(to: identity.epoch, cause: cause, at: now), to: token)

@@ -190,6 +190,7 @@ extension Keeper {
             token.alarm = nil
             removeKey(of: token)
             tokens[token.key] = nil
+            shared[token.key] = nil
             tokensBySlot[token.slot] = nil
             cache.releaseSlot(token.slot)
         }

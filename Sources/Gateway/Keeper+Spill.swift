@@ -33,6 +33,7 @@ extension Keeper {
         alarm.action = { [unowned self, unowned token] in
             // A store that cannot be read is no reason to leave callers without a token.
             self.assumeIsolated { keeper in
+                token.mayBeStored = false
                 keeper.takeBack(nil, for: token)
                 keeper.endRecall(of: token, nil)
             }
@@ -57,6 +58,8 @@ extension Keeper {
         case .failure(let fault) where fault.kind == .queueFull:
             endRecall(of: token, Fault(.tooManyWaiters, retryAfter: 1))
         case .failure:
+            // Not asked again at once, or whoever looks again after the answer would do so for ever; a store that works again says so.
+            token.mayBeStored = false
             takeBack(nil, for: token)
             endRecall(of: token, nil)
         }

@@ -39,7 +39,7 @@ extension Keeper {
             guard identity.policy.startup == .required || (identity.policy.startup == .wait && !strictly) else {
                 return false
             }
-            return !tokens.values.contains { $0.identity === identity && $0.machine.servedGeneration(at: now) != nil }
+            return !shared.values.contains { $0.identity === identity && $0.machine.servedGeneration(at: now) != nil }
         }.map(\.plan.name)
     }
 
@@ -47,7 +47,7 @@ extension Keeper {
         let now = self.now
         var tokenList: [TokenStatus] = []
         let perUser = usersByKey()
-        for token in tokens.values where token.key.subject == nil {
+        for token in shared.values {
             let held = token.machine.heldGrant
             tokenList.append(
                 TokenStatus(

@@ -8,7 +8,8 @@ extension Keeper {
     /// Looked for before a grant is asked for, never on a hit: from then on the key has the bytes in a slot of its own, with the lender's
     /// times. Its refusal is this key's alone, and is answered with a grant of its own.
     func borrow(for token: KeptToken) {
-        guard token.machine.heldGrant == nil, !token.machine.isBusy, token.identity.policy.kind == .proactive,
+        guard token.machine.servedGeneration(at: now) == nil, !token.machine.isBusy,
+            token.identity.policy.kind == .proactive,
             let (lender, held) = lender(for: token), held.generation != token.borrowed,
             let line = line(of: lender, held.generation)
         else { return }

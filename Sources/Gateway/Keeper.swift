@@ -28,6 +28,8 @@ actor Keeper: KeeperInbox {
     var routesByNumber: [Int: KeptRoute]
     var retiring = Retiring()
     var tokens: [AccessKey: KeptToken] = [:]
+    /// Those of them that are everybody's: few, where users may be a great many.
+    var shared: [AccessKey: KeptToken] = [:]
     var tokensBySlot: [Slot: KeptToken] = [:]
     var issuers: [IssuerKey: UpstreamGroup] = [:]
     /// By origin, as URLs write it.
@@ -58,7 +60,7 @@ actor Keeper: KeeperInbox {
     let seed: UInt64
     var subjects: SubjectBook
     /// Requests of end users that wait: a gateway may hold too many users to look through.
-    var subjectTickets: [Ticket: Weak] = [:]
+    var subjectTickets: [Ticket: WeakToken] = [:]
     var subjectTicketsSwept = 0
     var subjectsRefusedAt: UInt64 = 0
     /// Tokens that were taken up from the store at boot.
@@ -304,6 +306,7 @@ actor Keeper: KeeperInbox {
         if identity.policy.kind == .basic { token.probation = BasicProbation() }
         token.mayBeStored = store != nil && identity.policy.access.persist
         tokens[key] = token
+        if key.subject == nil { shared[key] = token }
         tokensBySlot[slot] = token
         return token
     }

@@ -105,8 +105,9 @@ final class KeptIdentity: @unchecked Sendable {
     var isPerUser = false
     private(set) var failures: [Handshakes.GrantFailure.Reason: UInt64] = [:]
 
-    func note(_ failure: Handshakes.GrantFailure) {
-        lastFailure = "\(failure)"
+    /// - Parameter user: it was about one end user's token: what the issuer refuses him says nothing of the identity.
+    func note(_ failure: Handshakes.GrantFailure, ofUser user: Bool = false) {
+        if case .policyDenied = failure, user {} else { lastFailure = "\(failure)" }
         failures[failure.word, default: 0] += 1
     }
 

@@ -25,6 +25,9 @@ public final class HotCache: @unchecked Sendable {
     @usableFromInline let slots: UnsafeMutablePointer<Atomic<UnsafeMutableRawPointer?>>
     private let marks: [UnsafeMutablePointer<Atomic<UInt8>>]
     private let asked: [UnsafeMutablePointer<UInt64>]
+    /// What readers take of the key table; the rest of it is the writer's.
+    let keyBuckets: UnsafeMutablePointer<Atomic<UnsafeMutableRawPointer?>>
+    let keyMask: UInt64
     private let claimed = Atomic<UInt64>(0)
 
     // Writer only.
@@ -50,6 +53,8 @@ public final class HotCache: @unchecked Sendable {
         marks = (0..<readers).map { _ in Self.zeroed(capacity) }
         queue = EvictionQueue(capacity: capacity, marks: marks, era: epochs.era)
         self.keys = KeyTable(keys: keys)
+        keyBuckets = self.keys.buckets
+        keyMask = self.keys.mask
         keyQueue = EvictionQueue(capacity: capacity, marks: marks, era: epochs.era)
         asked = (0..<readers).map { _ in Self.zeroed(capacity) }
     }

@@ -1,5 +1,5 @@
 import Glibc
-public import Synchronization
+import Synchronization
 
 /// Leads from a key's bytes to its slot, for keys that a request brings and no route holds: the names of end users. Chains from a fixed
 /// number of buckets; written by the keeper alone, walked by the loops without a lock.
@@ -12,7 +12,7 @@ public import Synchronization
 ///
 /// Keys are compared whole. The hash chooses a bucket, and is keyed by the process's seed, so that nobody can choose names that meet in one.
 struct KeyTable {
-    @usableFromInline let buckets: UnsafeMutablePointer<Atomic<UnsafeMutableRawPointer?>>
+    let buckets: UnsafeMutablePointer<Atomic<UnsafeMutableRawPointer?>>
     let mask: UInt64
     private(set) var count = 0
 

@@ -42,8 +42,8 @@ public struct Reader: ~Copyable, @unchecked Sendable {
         era.initialize(to: 1)
         marks = cache.marks(of: index)
         asked = cache.asked(of: index)
-        keyBuckets = cache.keys.buckets
-        keyMask = cache.keys.mask
+        keyBuckets = cache.keyBuckets
+        keyMask = cache.keyMask
     }
 
     deinit { announcement.pointee.store(EpochDomain.offline, ordering: .sequentiallyConsistent) }

@@ -1,6 +1,7 @@
 import Glibc
 
-// token-bench hits | eviction | fill FILE TOKENS | spill FILE TOKENS: a table on standard error, the same as JSON on standard output.
+// token-bench hits | eviction | fill FILE TOKENS | spill FILE TOKENS | users-fill FILE KEY TOKENS
+// | users-load GATEWAY API TOKENS REQUESTS: a table on standard error, the same as JSON on standard output.
 
 func tell(_ text: String) {
     let line = Array((text + "\n").utf8)
@@ -70,7 +71,25 @@ case "spill" where arguments.count == 4:
             + "\"hit_ratio\":\(number(result.hitRatio, 4)),\"lost\":\(result.lost),\"lookups\":\(result.lookups),"
             + "\"p50_us\":\(number(result.p50)),\"p99_us\":\(number(result.p99)),\"p999_us\":\(number(result.p999)),"
             + "\"resident_before\":\(result.residentBefore),\"resident_after\":\(result.residentAfter)}")
+case "users-fill" where arguments.count == 5:
+    try UserTable.fill(arguments[2], key: arguments[3], tokens: Int(arguments[4]) ?? 0)
+case "users-load" where arguments.count == 6:
+    let words = arguments.dropFirst(2).compactMap { Int($0) }
+    guard words.count == 4 else { exit(64) }
+    let result = UserTable.load(
+        gateway: UInt16(clamping: words[0]), api: UInt16(clamping: words[1]), tokens: words[2], requests: words[3])
+    let (lookups, all) = (result.lookups, result.all)
+    print(
+        "{\"requests\":\(result.requests),\"hit_ratio\":\(number(Double(result.hits) / Double(max(1, result.requests)), 4)),"
+            + "\"wrong\":\(result.wrong),\"lookups\":\(lookups.count),"
+            + "\"p50_us\":\(number(UserTable.quantile(lookups, 0.5))),\"p99_us\":\(number(UserTable.quantile(lookups, 0.99))),"
+            + "\"p999_us\":\(number(UserTable.quantile(lookups, 0.999))),"
+            + "\"request_p50_us\":\(number(UserTable.quantile(all, 0.5))),"
+            + "\"request_p99_us\":\(number(UserTable.quantile(all, 0.99))),"
+            + "\"per_second\":\(Int(Double(result.requests) / max(result.seconds, 1e-9)))}")
 default:
-    tell("token-bench hits | eviction | fill FILE TOKENS | spill FILE TOKENS")
+    tell(
+        "token-bench hits | eviction | fill FILE TOKENS | spill FILE TOKENS | users-fill FILE KEY TOKENS | users-load GATEWAY API TOKENS REQUESTS"
+    )
     exit(64)
 }
