@@ -415,3 +415,28 @@ def test_wider_tokens_serve_their_own_user_only(gateway):
         for listen, user in [(wide, "anna"), (narrow, "anna"), (narrow, "bert"), (wide, "bert"), (narrow, "anna")]:
             one(listen, user)
         assert site.asked == [("anna", "read write"), ("bert", "read"), ("bert", "read write")]
+
+
+def test_what_one_user_needs_more_is_not_asked_for_another(gateway, provider):
+    who = block(gateway, provider, "token_exchange", allowed_scopes=["read", "write"])
+    gateway.provider(provider, api={"oauth2": who}, changes=generous())
+    gateway.config["routes"][0] |= {"subject": "from_caller_token", "callers": "local"}
+    gateway.start()
+    tokens = {name: own(provider, name) for name in ("user0", "user1")}
+    assert bearer(gateway, tokens["user0"]).json["scope"] == "read"
+    wide = bearer(gateway, tokens["user0"], path="/?needs=write")
+    assert wide.status == 200 and set(wide.json["scope"].split()) == {"read", "write"}, wide
+    assert bearer(gateway, tokens["user1"]).json["scope"] == "read"
+    # What the operator does not allow is not asked for, whoever is concerned.
+    assert bearer(gateway, tokens["user1"], path="/?needs=admin").status == 403
+    assert len(provider.steps("exchange")) == 3
+
+
+def test_a_live_check_reaches_the_issuer_only(gateway, provider):
+    who = block(gateway, provider, "token_exchange")
+    gateway.provider(provider, api={"oauth2": who}, changes=generous())
+    gateway.config["routes"][0] |= {"subject": "from_caller_token", "callers": "local"}
+    gateway.file.write_text(json.dumps(gateway.config))
+    status, out, err = gateway.command("check", "--live", config=False, *[str(gateway.file)])
+    assert status == 0 and "per subject" in out + err, out + err
+    assert not provider.steps("exchange")
