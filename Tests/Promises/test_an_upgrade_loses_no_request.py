@@ -9,10 +9,12 @@ import signal
 import socket
 import ssl
 import threading
+import time
 
 import pytest
 import websockets
 
+import frames
 from harness import call, eventually, free_port
 from load import Load, Streams
 from origins import forward
@@ -98,7 +100,31 @@ def test_who_needs_a_token_meanwhile_is_told_to_come_again(api):
 
 def test_callers_that_think_for_a_while(api):
     """Their connections are idle when the old process begins to go: it waits for their last request."""
-    carry(api, Load(api.listen, PATH, kept=4, fresh=0, pause=0.05), Load(api.listen, PATH, kept=1, fresh=0))
+    carry(
+        api,
+        Load(api.listen, PATH, kept=4, fresh=0, pause=0.05),
+        Streams(api.listen, PATH, kept=2, fresh=0, pause=0.05),
+        Load(api.listen, PATH, kept=1, fresh=0),
+    )
+
+
+def test_a_caller_that_comes_back_late(api):
+    """Longer than any end waits else; its connection is there."""
+    with api.raw() as raw, frames.Caller(api.listen) as wire:
+        ask = f"GET {PATH} HTTP/1.1\r\nHost: {api.listen}\r\n\r\n"
+        raw.send(ask)
+        assert raw.answer().status == 200
+        wire.send(wire.request(1, PATH))
+        assert wire.status(1) == 200
+        old = upgrade(api)
+        # What the caller does meanwhile is this long.
+        time.sleep(2.5)
+        raw.send(ask)
+        answer = raw.answer()
+        assert (answer.status, answer.field("Connection")) == (200, "close")
+        wire.send(wire.request(3, PATH))
+        assert wire.status(3) == 200
+    assert old.wait(20) == 0
 
 
 def test_streams_of_http2(api):

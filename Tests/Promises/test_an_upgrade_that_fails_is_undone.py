@@ -11,7 +11,7 @@ import pytest
 
 from harness import address, call, eventually, free_port
 from load import Load
-from upgrades import failed, reaping, said, told, upgrade
+from upgrades import Heir, failed, reaping, said, told, upgrade
 
 PATH = "/api/employees/1"
 
@@ -138,6 +138,29 @@ def test_one_that_had_the_store_already(gateway, sandbox):
     eventually(lambda: call(cold["listen"], path=PATH).status == 200, within=20, what="the miss granted")
     gateway.lab.reset()
     assert gateway.get(PATH).status == 200
+
+
+def test_the_old_process_dies_in_the_middle(gateway):
+    """The new one has the sockets and the store, and waits for a word that does not come: it serves."""
+    gateway.oauth(token={"startup": "required", "persist": False}).start().warm(PATH)
+    gateway.lab.post("/issuer/stop")
+    opened, old = len(said(gateway, "store opened")), gateway.process
+    old.send_signal(signal.SIGUSR2)
+    told(gateway, "store opened", opened)
+    new = [pid for pid in os.listdir("/proc") if pid.isdigit() and pid != str(old.pid) and serves(pid, gateway)]
+    assert len(new) == 1, new
+    old.kill()
+    old.wait()
+    gateway.process = Heir(int(new[0]))
+    gateway.lab.post("/issuer/start")
+    eventually(gateway.is_ready, within=20, what="the new process ready")
+    assert gateway.get(PATH).status == 200
+    gateway.baseline = gateway.descriptors() + 8
+
+
+def serves(pid, gateway):
+    name = pathlib.Path(f"/proc/{pid}/comm")
+    return str(gateway.file).encode() in _line(pid) and name.read_text().strip() != "cardea-launcher"
 
 
 def test_the_launcher_may_be_killed(gateway):
