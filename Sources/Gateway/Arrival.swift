@@ -206,9 +206,10 @@ final class Arrival: Stream {
     /// A TLS connection of a caller that means somebody else: opened where that is wanted, passed on as it is otherwise.
     private func chooseByName() -> Bool {
         let plan = listener.forward
-        if let host = hello?.serverName, let interception = plan.interception, interception.covers(host),
-            let route = data.route(forHost: host, of: listener),
-            let destination = Destination(authority: host.utf8, defaultPort: peer.destination?.port)
+        // An address is no server name (RFC 6066 §3): whoever means one by its number sends none.
+        let named = hello?.serverName.map { Destination(authority: $0.utf8, defaultPort: peer.destination?.port) }
+        if let destination = named ?? peer.destination.map({ Destination($0) }), let interception = plan.interception,
+            interception.covers(destination.host), let route = data.route(forHost: destination.host, of: listener)
         {
             intercepted = (destination, route)
             return prove(destination, route)

@@ -306,10 +306,10 @@ struct GatewayCompiler {
             Array((name.contains("@") || name.contains(":") ? name : name.lowercased()).utf8)
         }
         admission.browsers = route.callers.browsers
-        var hosts = ["localhost", "127.0.0.1", "[::1]", to.origin.host.lowercased()]
+        var hosts = ["localhost", "127.0.0.1", "::1", to.origin.host.lowercased()]
         for listen in route.listen {
             if let address = SocketAddress(parsing: listen), address.family != .unix {
-                hosts.append(address.family == .ipv6 ? "[\(address.host)]" : address.host)
+                hosts.append(address.host)
             }
         }
         if case .exact(let host)? = route.match.host { hosts.append(host.lowercased()) }

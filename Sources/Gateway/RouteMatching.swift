@@ -41,11 +41,18 @@ extension RouteMatch {
     }
 }
 
-/// The host that was asked for, without its port: the target's authority in absolute form, the Host field otherwise.
+/// The host that was asked for, without its port: the target's authority in absolute form, the Host field otherwise. An IPv6 address
+/// without its brackets, as it stands in patterns; it is compared as text, so that only the usual form is found (RFC 5952).
+///
+/// The port does not count: a caller names the one that it connects to, which is the gateway's or a forwarder's before it, and `match.host` takes
+/// none.
 func hostName(of head: borrowing RequestHead, in bytes: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
     guard let range = head.authority ?? head.host else { return .init(start: nil, count: 0) }
     let authority = bytes[range]
     if authority.first == UInt8(ascii: "["), let bracket = authority.firstIndex(of: UInt8(ascii: "]")) {
+        let address = UnsafeRawBufferPointer(rebasing: authority[1..<bracket])
+        // Brackets around anything else are part of it, and make it nobody's name.
+        if address.contains(UInt8(ascii: ":")) { return address }
         return UnsafeRawBufferPointer(rebasing: authority[..<(bracket + 1)])
     }
     guard let colon = authority.lastIndex(of: UInt8(ascii: ":")) else { return authority }

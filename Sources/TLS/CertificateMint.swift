@@ -77,13 +77,21 @@ extension CertificateMint {
             key: try Self.text { PEM_write_bio_PrivateKey($0, leafKey, nil, nil, 0, nil, nil) == 1 })
     }
 
+    /// Of one address in the form of its family; nil when it is no address.
+    private static func mask(of host: String) -> String? {
+        var room = in6_addr()
+        if inet_pton(AF_INET, host, &room) == 1 { return "255.255.255.255" }
+        if inet_pton(AF_INET6, host, &room) == 1 { return "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff" }
+        return nil
+    }
+
     // MARK: - The authority
 
     /// A new authority.
     ///
     /// - Parameters:
     ///   - name: what people read in their trust stores.
-    ///   - hosts: DNS names; one that begins with `*.` or `.` stands for every name below it.
+    ///   - hosts: DNS names, of which one that begins with `*.` or `.` stands for every name below it, and single IP addresses.
     ///   - days: it lives for.
     /// - Returns: the certificate for trust stores, and certificate and key together for us; both PEM.
     /// - Throws: `.configuration` when a host cannot be a constraint.
@@ -96,7 +104,13 @@ extension CertificateMint {
         }
         defer { EVP_PKEY_free(key) }
         var constraints: [String] = []
+        var hasAddresses = false
         for host in hosts {
+            if let mask = mask(of: host) {
+                hasAddresses = true
+                constraints.append("permitted;IP:\(host)/\(mask)")
+                continue
+            }
             let bare =
                 host.hasPrefix("*.") ? String(host.dropFirst(2)) : host.hasPrefix(".") ? String(host.dropFirst()) : host
             guard !bare.isEmpty, bare.utf8.count <= 253,
@@ -106,8 +120,11 @@ extension CertificateMint {
             else { throw TLSFault(.configuration, "'\(host)' is no host name") }
             constraints.append("permitted;DNS:\(bare)")
         }
-        // Names alone: without this an address, being no DNS name, would be free.
-        constraints += ["excluded;IP:0.0.0.0/0.0.0.0", "excluded;IP:0:0:0:0:0:0:0:0/0:0:0:0:0:0:0:0"]
+        // Each kind is free of which nothing is said (RFC 5280 §4.2.1.10).
+        if !hasAddresses {
+            constraints += ["excluded;IP:0.0.0.0/0.0.0.0", "excluded;IP:0:0:0:0:0:0:0:0/0:0:0:0:0:0:0:0"]
+        }
+        if constraints.allSatisfy({ $0.hasPrefix("permitted;IP") }) { constraints.append("excluded;DNS:") }
         let now = Int64(time(nil))
         let certificate = try make(
             subject: name, issuer: nil, subjectKey: key, signingKey: key, from: now - leeway,

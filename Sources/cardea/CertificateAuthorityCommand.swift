@@ -16,7 +16,9 @@ struct CertificateAuthorityCommand: ParsableCommand {
                 trust stores of the callers. The certificate says for which hosts it may speak, so that nobody can use the key for others.
                 """)
 
-        @Option(name: .long, parsing: .upToNextOption, help: "Hosts it may speak for; *.example.com and all below it.")
+        @Option(
+            name: .long, parsing: .upToNextOption,
+            help: "Hosts it may speak for: names, *.example.com and all below it, addresses.")
         var hosts: [String] = []
 
         @Option(name: .long, help: "Days that it lives.")
@@ -33,6 +35,8 @@ struct CertificateAuthorityCommand: ParsableCommand {
 
         func run() throws {
             let hosts = hosts.flatMap { $0.split(separator: ",").map(String.init) }
+                // An IPv6 address as it stands in the configuration and in URLs.
+                .map { $0.hasPrefix("[") && $0.hasSuffix("]") ? String($0.dropFirst().dropLast()) : $0 }
             guard !hosts.isEmpty else { throw ValidationError("name at least one host: --hosts api.example.com") }
             guard (1...3650).contains(days) else { throw ValidationError("--days is between 1 and 3650") }
             let made: (certificate: [UInt8], pair: [UInt8])
