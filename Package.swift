@@ -53,12 +53,13 @@ let package = Package(
         module("TLS", ["COpenSSL"]),
         module("HTTP2", ["CNghttp2"]),
         module("TokenStore", ["CSQLite", "TLS", "Tokens"]),
+        module("Fleet", ["TLS", "Telemetry"]),
         module("Handshakes", ["Tokens", "HTTP1", "Configuration", "TLS"]),
         module(
             "Gateway",
             [
                 "HTTP1", "HTTP2", "HotCache", "Tokens", "Configuration", "Telemetry", "Reactor", "TLS", "TokenStore",
-                "Handshakes",
+                "Handshakes", "Fleet",
             ]),
         module("Admin", ["Gateway", "Tokens", "Telemetry", "Configuration"]),
 
@@ -82,6 +83,7 @@ let package = Package(
         tests("TLS"),
         tests("HTTP2"),
         tests("TokenStore", ["TLS"]),
+        tests("Fleet", ["TLS"]),
         tests("Handshakes", ["Configuration"]),
         tests(
             "Gateway",

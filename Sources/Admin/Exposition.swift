@@ -100,6 +100,7 @@ private struct Scrape {
         if begins("cardea_store_restored_tokens", "Tokens taken up from the store at start.", .gauge) {
             text.sample([], facts.status.restoredTokens)
         }
+        if let shared = facts.status.shared { write(shared) }
         if begins("cardea_reloads_total", "Reloads, by outcome.", .counter) {
             text.sample([("result", "done")], facts.status.configuration.reloads)
             text.sample([("result", "refused")], facts.status.configuration.refusals)
@@ -122,6 +123,20 @@ private struct Scrape {
         }
         if begins("cardea_subjects_evicted_total", "End users that memory gave up for others.", .counter) {
             text.sample([], subjects.evicted)
+        }
+    }
+
+    private mutating func write(_ shared: SharedStatus) {
+        if begins("cardea_shared_state", "1 for the state that the fleet's shared store is in.", .gauge) {
+            for state in SharedStatus.State.allCases {
+                text.sample([("state", state.rawValue)], state == shared.state ? 1 : 0)
+            }
+        }
+        if begins("cardea_shared_tokens_total", "Tokens of a fleet, by what became of them here.", .counter) {
+            text.sample([("result", "taken")], shared.taken)
+            text.sample([("result", "alone")], shared.alone)
+            text.sample([("result", "late")], shared.late)
+            text.sample([("result", "withheld")], shared.withheld)
         }
     }
 

@@ -13,6 +13,8 @@ public struct StatusDocument: Codable, Sendable, Equatable {
     /// Why it is not.
     public var reasons: [String]
     public var store: Store
+    /// Of a fleet; absent without `store.shared`.
+    public var shared: Shared?
     public var identities: [Identity]
     /// Those that expire first and those that have failed, up to `maximumTokens`.
     public var tokens: [Token]
@@ -35,6 +37,19 @@ public struct StatusDocument: Codable, Sendable, Equatable {
         public var state: String
         public var detail: String
         public var restoredTokens: Int
+    }
+
+    public struct Shared: Codable, Sendable, Equatable {
+        /// `connecting`, `serving` or `degraded`.
+        public var state: String
+        public var detail: String?
+        public var server: String
+        /// Tokens that another gateway had obtained.
+        public var taken: UInt64
+        /// Grants made without a confirmed lease.
+        public var alone: UInt64
+        /// Steps not made for want of one.
+        public var withheld: UInt64
     }
 
     public struct Identity: Codable, Sendable, Equatable {
@@ -137,6 +152,11 @@ extension StatusDocument {
         reasons = facts.reasons.map { shortened($0) }
         store = Store(
             state: status.storeState.rawValue, detail: shortened(status.store), restoredTokens: status.restoredTokens)
+        shared = status.shared.map { shared in
+            Shared(
+                state: shared.state.rawValue, detail: shared.detail.map { shortened($0) }, server: shared.place,
+                taken: shared.taken, alone: shared.alone, withheld: shared.withheld)
+        }
         identities = status.identityFacts.map { Identity($0) }
         tokens = mostTelling(status.tokens, limit: Self.maximumTokens).map { Token($0) }
         tokensLeftOut = status.tokens.count - tokens.count

@@ -50,7 +50,26 @@ enum Keys {
                 "key", .oneOrMore(.secret),
                 "Seals the tokens; of a list the first seals and all open. Where it is not given, a key is made beside the file."
             ),
-            KeySpec("shared", .text(.redisURL), "A Redis or Valkey for one token per fleet; needs a key."),
+            KeySpec(
+                "shared", .either([.text(.redisURL), .block(sharedStore)]),
+                "A Redis (6 or later) or Valkey for one token per fleet; needs a key that all gateways have."),
+        ])
+
+    static let sharedStore = Block(
+        name: "shared", description: "The server that the gateways of a fleet share.",
+        keys: [
+            KeySpec(
+                "url", .text(.redisURL), "redis://host:port, rediss://host:port for TLS, or unix:/path.",
+                required: true),
+            KeySpec("username", .text(.line), "Of an ACL user; the default user where it is not given."),
+            KeySpec("password", .secret, "Read anew for each connection."),
+            KeySpec(
+                "ca", .oneOrMore(.text(.authority)),
+                "Authorities to trust: a PEM file replaces the system's; [system, file] adds.", default: "system"),
+            KeySpec(
+                "allow_cleartext", .boolean,
+                "Lets redis: leave this machine: sealed values, but a password that anybody on the way can read.",
+                default: "false"),
         ])
 
     static let admin = Block(

@@ -84,8 +84,8 @@ public struct Store: Sendable, Equatable {
     public var path: String?
     /// The first seals, all open. Empty: a key is made beside the file.
     public var keys: [SecretReference]
-    /// The shared tier, `redis:` or `rediss:`.
-    public var shared: ServiceURL?
+    /// One token per fleet.
+    public var shared: SharedStore?
 }
 
 /// `admin`: the operator's ways in.

@@ -11,8 +11,6 @@ enum NotSupportedYet {
 
         "route.token_stub",
         "callers.token",
-
-        "store.shared",
     ]
 
     static func refuses(block: String, key: String) -> Bool { entries.contains("\(block).\(key)") }

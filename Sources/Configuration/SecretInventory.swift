@@ -33,6 +33,7 @@ extension Configuration {
         }
         let file = Mark(file: routes.first?.mark.file ?? identities.first?.mark.file ?? "environment")
         for key in store.keys { add("store", "key", file, key) }
+        add("store", "shared.password", file, store.shared?.password)
         add("admin", "token", file, admin.token)
         return found
     }

@@ -61,7 +61,7 @@ extension TextForm {
         case .upstream: "an http: or https: origin with an optional path"
         case .httpURL: "an http: or https: URL"
         case .proxy: "an http: URL, or off"
-        case .redisURL: "a redis: or rediss: URL"
+        case .redisURL: "a redis: or rediss: URL, or unix:/path"
         case .listen: "an address such as 127.0.0.1:8080, unix:/path, or a listener's name"
         case .listenAddress: "an address such as 127.0.0.1:8080, [::1]:8080 or unix:/path"
         case .endpoint: "host:port or unix:/path"
@@ -106,8 +106,7 @@ extension TextForm {
             guard !["off", "false", "no"].contains(text) else { return "off" }
             return try TextForm.httpURL.canonical(text)
         case .redisURL:
-            let url = try AddressParser.url(text, schemes: [.rediss, .redis])
-            return "\(url.origin)\(url.target)"
+            _ = try AddressParser.shared(text)
         case .listen: _ = try AddressParser.listen(text)
         case .listenAddress: _ = try AddressParser.listenAddress(text)
         case .endpoint: return try AddressParser.endpoint(text).description

@@ -87,18 +87,13 @@ struct TreeDecoder {
     private mutating func store() -> Store {
         let reader = root.inside("store", Keys.store)
         let keys = reader.list("key") { text throws(TextFault) in try SecretReference(text: text) } ?? []
-        let shared = reader.parsed("shared") { text throws(TextFault) in
-            try AddressParser.url(text, schemes: [.rediss, .redis])
-        }
+        let shared = shared(reader)
         let store = Store(path: reader.path("path"), keys: keys, shared: shared)
         if reader.has("key"), store.keys.isEmpty, reader.items("key")?.isEmpty == true {
             error("'key' of 'store' is an empty list; the first key seals", reader.mark("key"))
         }
         if store.shared != nil, !reader.has("key") {
             error("'shared' needs a 'key' of the fleet's own", reader.mark("shared"))
-        }
-        if let shared, shared.origin.isCleartext, !shared.origin.isLoopback {
-            error("'shared' sends tokens in clear text; use rediss:", reader.mark("shared"))
         }
         if store.path == nil, store.shared == nil, reader.has("key") {
             warning("'key' of 'store' seals nothing without a 'path'", reader.mark("key"))

@@ -1,4 +1,5 @@
 public import Configuration
+internal import Fleet
 internal import Glibc
 internal import Handshakes
 internal import HotCache
@@ -28,6 +29,8 @@ public final class Gateway: Sendable {
     let workshop: StoreWorkshop?
     let blocking: BlockingThread
     let store: TokenStore?
+    /// Nil without `store.shared`.
+    let fleet: RedisTier?
     public let metrics: MetricBoard
     public let events: EventLog
     private let phase = Atomic<UInt8>(0)
@@ -99,6 +102,9 @@ public final class Gateway: Sendable {
                 markKey: opened.markKey, seed: UInt64.random(in: 0 ... .max),
                 subjects: SubjectBook.Limits(configuration)))
         let keeper = self.keeper
+        let opening = try Self.openFleet(
+            configuration, environment: environment, events: log.events, keeper: keeper)
+        fleet = opening?.tier
         keyWatch = Mutex(
             ClientKeyWatch(
                 identityCompiler.keyCatalog.all, proxies: identityCompiler.proxyCatalog.all.compactMap(\.credential),
@@ -156,7 +162,7 @@ public final class Gateway: Sendable {
             KeeperSeeds(
                 rows: opened.rows,
                 keys: compiler.fixedKeys.map { ($0.key, $0.value.slot, $0.value.identity, $0.value.wanted) },
-                marksUnreadable: opened.marksUnreadable, reopen: opened.heir))
+                marksUnreadable: opened.marksUnreadable, reopen: opened.heir, fleet: opening?.fleet))
     }
 
     // MARK: - Running
@@ -185,6 +191,8 @@ public final class Gateway: Sendable {
         do {
             let keeperLoop = self.keeperLoop
             _ = try WorkerThread(name: "keeper") { keeperLoop.run() }
+            // After the keeper, whose first turn it must not overtake.
+            try fleet?.start()
         } catch { throw GatewayFault("\(error)") }
     }
 
@@ -290,6 +298,7 @@ public final class Gateway: Sendable {
 
     /// Commits what is queued and closes the store.
     public func close() {
+        fleet?.stop()
         _ = store?.close()
     }
 

@@ -11,6 +11,8 @@ public struct GatewayStatus: Sendable {
     public var upstreams: [UpstreamHealthStatus] = []
     public var configuration = ConfigurationStatus()
     public var subjects = SubjectsStatus()
+    /// Nil without `store.shared`.
+    public var shared: SharedStatus?
 }
 
 /// End users with tokens of their own, over all identities. Names never.
@@ -20,6 +22,30 @@ public struct SubjectsStatus: Sendable {
     /// New ones that were turned away, and ones that gave way to others.
     public var refused: UInt64 = 0
     public var evicted: UInt64 = 0
+}
+
+/// What is known of the server that a fleet shares.
+public struct SharedStatus: Sendable {
+    public enum State: String, Sendable, CaseIterable { case connecting, serving, degraded }
+
+    public var state: State
+    public var detail: String?
+    /// Without user and password.
+    public var place: String
+    /// Tokens that another gateway had obtained.
+    public var taken: UInt64 = 0
+    /// Grants made without a confirmed lease.
+    public var alone: UInt64 = 0
+    /// Values that came after their lease had passed.
+    public var late: UInt64 = 0
+    /// Steps not made for want of a confirmed lease.
+    public var withheld: UInt64 = 0
+
+    public init(state: State, detail: String?, place: String) {
+        self.state = state
+        self.detail = detail
+        self.place = place
+    }
 }
 
 /// A certificate that a listener shows.

@@ -186,6 +186,7 @@ struct IdentityCompiler {
             policy.attemptAccounts = accounts
             policy.attemptSecrets = accounts.keys.sorted()
         }
+        policy.isShared = token.persist && access.canRegrant
         return policy
     }
 

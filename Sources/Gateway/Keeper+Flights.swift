@@ -31,6 +31,13 @@ extension Keeper {
         let client = KeeperIssuerClient(keeper: self, network: identity.policy.network)
         // A client secret that was refused is not sent again either, though no account is locked by it.
         if identity.policy.kind == .proactive, attemptsRefused(identity) { return fail(flight, token, .quarantined) }
+        let hold: FleetHold?
+        switch await claimInFleet(flight, of: token, challenge) {
+        case .landed: return
+        case .overdue: return fail(flight, token, .timedOut(step: "waiting for another gateway"))
+        case .grant(let found): hold = found
+        }
+        defer { letGo(hold) }
         do throws(Handshakes.GrantFailure) {
             if wanted.challenge == nil, let route = token.route, let path = identity.probe {
                 wanted.challenge = try await probe(path, on: route, identity)
@@ -38,6 +45,7 @@ extension Keeper {
             wanted.user = try endUser(of: token)
             let grant = try await identity.plan.handshake.acquire(wanted, ledger: ledger, issuer: client)
             land(flight, token, grant, challenge: challenge)
+            publishToFleet(token, under: hold)
         } catch {
             // A password step has booked its own outcome.
             if case .credentialRejected = error, identity.policy.kind == .proactive, !identity.policy.sendsPassword {

@@ -61,6 +61,7 @@ extension Keeper {
         guard let key = identity.durableKey(part), durables[key] == material else { return }
         durables[key] = nil
         deleteDurable(key)
+        withdraw(key, material)
     }
 
     // MARK: - Secrets
@@ -220,12 +221,17 @@ extension Keeper {
             account: Account(issuer: issuer, user: ByteString(user)), secretHash: ByteString(hash(secret)))
         guard attempts.verdict(for: mark, identity.policy.attempts) == .allowed else { throw .quarantined }
         openAttempts.insert(mark)
+        do throws(Handshakes.GrantFailure) { try await spendInFleet(mark, secret, of: identity) } catch {
+            openAttempts.remove(mark)
+            throw error
+        }
         await storeAttempts([attempts.spend(mark)])
         return mark
     }
 
     func settleAttempt(_ outcome: AttemptOutcome, of mark: AttemptMark) async {
         openAttempts.remove(mark)
+        settleInFleet(outcome, of: mark)
         switch outcome {
         case .accepted: await storeAttempts(attempts.succeeded(mark))
         case .rejected: await storeAttempts([attempts.rejected(mark)])
@@ -239,7 +245,10 @@ extension Keeper {
     func markRejected(_ identity: KeptIdentity) {
         guard let mark = marks(of: identity).first else { return }
         let rows = [attempts.spend(mark), attempts.rejected(mark)]
-        identity.marking = start { await $0.storeAttempts(rows) }
+        identity.marking = start { keeper in
+            await keeper.storeAttempts(rows)
+            if let fleet = keeper.fleet, identity.policy.kind == .basic { await keeper.tellRejected(identity, fleet) }
+        }
     }
 
     // MARK: - Operators
@@ -252,6 +261,7 @@ extension Keeper {
             let all = Set([account] + identity.policy.attemptAccounts.values)
             let rows = all.flatMap { attempts.reset($0) }
             start { await $0.storeAttempts(rows) }
+            for one in all { resetInFleet(one) }
         }
         for token in tokens.values where token.identity === identity { token.lastFailure = nil }
         raiseEpoch(of: identity, cause: .reset)
@@ -270,6 +280,7 @@ extension Keeper {
             }
         }
         if cause == .purge || cause == .logout { dropUsers(of: identity) }
+        if cause == .purge || cause == .logout { withdrawFromFleet(identity) }
         raiseSessionEpoch(of: identity, cause: cause)
         for token in tokens.values where token.identity === identity {
             apply(token.machine.epochRose(to: identity.epoch, cause: cause, at: now), to: token)

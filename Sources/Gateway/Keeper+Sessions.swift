@@ -211,6 +211,7 @@ extension Keeper {
 
     private func dropRefreshToken(of key: SessionKey) {
         guard var session = sessions[key] else { return }
+        endInFleet(key)
         session.material.refreshToken = nil
         guard session.material.isLive(at: now), !session.material.bytes.isEmpty,
             let identity = identity(of: key.digest)

@@ -15,11 +15,13 @@ struct KeeperSeeds: @unchecked Sendable {
     var marksUnreadable = false
     /// Asks once more for a store that another process had; blocks for as long as an opening may.
     var reopen: (@Sendable () -> StoreOpening)?
+    var fleet: KeptFleet?
 }
 
 /// The keeper's first turn: what is known already, then what nobody has to ask for.
 extension Keeper {
     func takeUp(_ seeds: KeeperSeeds, for loops: [LoopBound<DataLoop>]) {
+        fleet = seeds.fleet
         if seeds.marksUnreadable { attempts.restoreUnreadable() }
         for seed in seeds.keys { adopt(key: seed.key, slot: seed.slot, identity: seed.identity, wanted: seed.wanted) }
         connect(loops)

@@ -116,6 +116,7 @@ extension Keeper {
     }
 
     func deleteSessionRow(_ key: SessionKey) {
+        endInFleet(key)
         store?.delete(kind: RowKind.session, key: KeyCodec.encode(key)) { _ in }
     }
 
@@ -261,6 +262,7 @@ extension Keeper {
             return false
         }
         token.storedGeneration = generation
+        noteIdentity(of: token, stored.line)
         lighten(token)
         return true
     }

@@ -53,6 +53,8 @@ actor Keeper: KeeperInbox {
     var generations = GenerationCounter()
     let store: (any RowStore)?
     var storeState: StoreState
+    /// Set before the first flight, where the configuration has `store.shared`.
+    var fleet: KeptFleet?
     /// Key of the hashes by which secrets and accounts are told apart; never leaves the process or the sealed store. Kept with the marks, so
     /// that they outlive a change of the sealing key.
     var markKey: SealingKey

@@ -43,7 +43,16 @@ final class KeeperLedger: GrantLedger, @unchecked Sendable {
         case .make: break
         }
         do throws(Handshakes.GrantFailure) {
-            let material = try await make()
+            let material: LayerMaterial
+            switch try await keeper.claimInFleet(part, unless: refused, of: identity) {
+            case .made(let found): material = found
+            case .make(let hold):
+                do throws(Handshakes.GrantFailure) { material = try await make() } catch {
+                    await keeper.letGo(hold)
+                    throw error
+                }
+                await keeper.publish(material, under: hold)
+            }
             try await keeper.commit(part, material, of: identity, standing: standing)
             await keeper.durableMade(part, of: identity, .success(material))
             return material
@@ -67,6 +76,7 @@ final class KeeperLedger: GrantLedger, @unchecked Sendable {
 
     nonisolated(nonsending) func session() async -> LayerMaterial? {
         guard let sessionKey else { return nil }
+        await keeper.freshen(sessionKey, of: identity)
         return await keeper.liveSession(sessionKey)
     }
 
@@ -76,6 +86,7 @@ final class KeeperLedger: GrantLedger, @unchecked Sendable {
             nonisolated(nonsending) (SessionRung, LayerMaterial?) async throws(Handshakes.GrantFailure) ->
             LayerMaterial
     ) async throws(Handshakes.GrantFailure) -> SessionGrant {
+        await keeper.freshen(sessionKey, of: identity)
         var turn = await keeper.claimSession(claim, ledger: self)
         // Ends: the ladder has two rungs and is walked down.
         while true {
@@ -84,12 +95,43 @@ final class KeeperLedger: GrantLedger, @unchecked Sendable {
             case .failed(let failure): throw failure
             case .run(let run, let standing):
                 do throws(Handshakes.GrantFailure) {
-                    let material = try await step(run.rung == .refreshToken ? .refreshToken : .fullGrant, standing)
+                    let material = try await material(run, claim, standing, step)
                     turn = await keeper.stepEnded(run, .success(material), ledger: self)
                 } catch {
                     turn = await keeper.stepEnded(run, .failure(error), ledger: self)
                 }
             }
+        }
+    }
+
+    /// Makes the step; in a fleet, in its turn and from what the fleet knows.
+    private nonisolated(nonsending) func material(
+        _ run: SessionMachine.Step, _ claim: SessionClaim, _ standing: LayerMaterial?,
+        _ step:
+            nonisolated(nonsending) (SessionRung, LayerMaterial?) async throws(Handshakes.GrantFailure) ->
+            LayerMaterial
+    ) async throws(Handshakes.GrantFailure) -> LayerMaterial {
+        guard let turn = try await keeper.fleetTurn(for: run, claim, standing, ledger: self) else {
+            return try await step(run.rung == .refreshToken ? .refreshToken : .fullGrant, standing)
+        }
+        do throws(Handshakes.GrantFailure) {
+            var material = turn.ready
+            if material == nil {
+                do throws(Handshakes.GrantFailure) { material = try await step(turn.rung, turn.standing) } catch {
+                    // Our own ladder did not know of the fleet's refresh token and stands on its last rung already.
+                    guard turn.rung == .refreshToken, run.rung != .refreshToken, claim.canGrantFully,
+                        Tokens.GrantFailure(error).consequence == .block
+                    else { throw error }
+                    material = try await step(.fullGrant, nil)
+                }
+                if let material { await keeper.commit(material, in: turn) }
+            }
+            await keeper.letGo(turn.hold)
+            guard let material else { throw .internal(reason: "a step without material") }
+            return material
+        } catch {
+            await keeper.letGo(turn.hold)
+            throw error
         }
     }
 

@@ -1,3 +1,4 @@
+internal import Fleet
 internal import Handshakes
 internal import HotCache
 internal import Reactor
@@ -20,6 +21,9 @@ final class KeptToken: @unchecked Sendable {
     /// An earlier life of the gateway may have left a row, and nobody has looked yet.
     var mayBeStored = false
     var recall: KeptRecall?
+    /// Under which the fleet knows it, and the value that is or was served, where there is a fleet.
+    var sharedName: SharedName?
+    var sharedIdentity: String?
     /// The challenge that the next flight answers. Single-use, never stored.
     var challenge: Handshakes.Challenge?
     /// The route that the token was first made for: where a probe goes.
@@ -150,6 +154,8 @@ struct IdentityPolicy: Sendable {
     var attemptSecrets: [String]?
     /// Those of them whose marks are not on the identity's own account.
     var attemptAccounts: [String: Account] = [:]
+    /// What it obtains may leave this process: for the store, and for the gateways of a fleet.
+    var isShared = false
 
     /// Whether refusing what it sends may lock an account: its steps book their attempts themselves.
     var sendsPassword: Bool { attemptSecrets.map { !$0.isEmpty } ?? (secrets["password"] != nil) }

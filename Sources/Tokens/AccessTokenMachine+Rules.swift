@@ -140,7 +140,9 @@ extension AccessTokenMachine {
             case .missed, .startup, .restarted: .tokenAcquired
             }
         held = next
-        return [.publish(fields(next))] + answerWaiters(ready(next, justGranted: true)) + [.report(event)]
+        // One that is refused opens the window of rule 3 only if it is fresh from the issuer.
+        let answers = answerWaiters(ready(next, justGranted: !landing.grant.isShared))
+        return [.publish(fields(next))] + answers + [.report(event)]
     }
 
     /// What every failed flight does, by kind of failure and by what is still good.

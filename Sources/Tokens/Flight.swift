@@ -72,15 +72,19 @@ public struct Grant: Equatable, Sendable {
     public var granted: ScopeSet
     /// A refresh token was replaced with it: that must be committed before this is used.
     public var rotated: Bool
+    /// Another gateway obtained it, some time ago: that an upstream refuses it says nothing of what the issuer gives now.
+    public var isShared: Bool
 
     public init(
-        generation: UInt64, lifetime: Lifetime, level: Int? = nil, granted: ScopeSet = [], rotated: Bool = false
+        generation: UInt64, lifetime: Lifetime, level: Int? = nil, granted: ScopeSet = [], rotated: Bool = false,
+        isShared: Bool = false
     ) {
         self.generation = generation
         self.lifetime = lifetime
         self.level = level
         self.granted = granted
         self.rotated = rotated
+        self.isShared = isShared
     }
 }
 

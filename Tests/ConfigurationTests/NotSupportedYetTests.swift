@@ -33,7 +33,6 @@ import Testing
             Case("recipe_challenge.json", recipe("\(steps), challenge: {json: /error}")),
             .route("callers.token", "callers: {token: env:T}"),
             Case("route.token_stub", "routes: [{listen: \"127.0.0.1:1\", token_stub: {}}]"),
-            Case("store.shared", Trial.around(top: "store: {shared: \"rediss://r\", key: env:K}")),
         ]
 
     @Test(arguments: cases)

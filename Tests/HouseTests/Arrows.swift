@@ -10,10 +10,11 @@ enum Arrows {
         "TLS": ["COpenSSL"],
         "HTTP2": ["CNghttp2", "HTTP1"],
         "TokenStore": ["CSQLite", "TLS", "Tokens"],
+        "Fleet": ["TLS", "Telemetry"],
         "Handshakes": ["Tokens", "HTTP1", "Configuration", "TLS", "FoundationEssentials"],
         "Gateway": [
             "HTTP1", "HTTP2", "HotCache", "Tokens", "Configuration", "Telemetry", "Reactor", "TLS", "TokenStore",
-            "Handshakes",
+            "Handshakes", "Fleet",
         ],
         "Admin": ["Gateway", "Tokens", "Telemetry", "Configuration", "FoundationEssentials"],
         "cardea": [

@@ -157,3 +157,44 @@ def tinyproxy(folder, port, user=None, password=None):
     (folder / "tinyproxy.conf").write_text("\n".join(lines) + "\n")
     binary = executable("CARDEA_TINYPROXY", "tinyproxy", "apt-get install tinyproxy-bin")
     return Program([binary, "-d", "-c", str(folder / "tinyproxy.conf")], folder, [("127.0.0.1", port)])
+
+
+class Redis(Program):
+    """Debian's redis-server, in memory only unless `keeps` is set; on a TCP port, with TLS if it is given (certificate, key, authority), and on
+    a unix socket."""
+
+    def __init__(self, folder, tls=None, password=None, acl=(), keeps=False):
+        folder = pathlib.Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        self.port = free_port()
+        self.socket = folder / "redis.sock"
+        lines = [f"dir {folder}", "daemonize no", "bind 127.0.0.1", f"unixsocket {self.socket}", 'save ""']
+        lines += [f"appendonly {'yes' if keeps else 'no'}", "appendfsync always"]
+        if tls:
+            certificate, key, authority = tls
+            lines += ["port 0", f"tls-port {self.port}", f"tls-cert-file {certificate}", f"tls-key-file {key}"]
+            lines += [f"tls-ca-cert-file {authority}", "tls-auth-clients no"]
+        else:
+            lines.append(f"port {self.port}")
+        if password:
+            lines.append(f"requirepass {password}")
+        lines += [f"user {rule}" for rule in acl]
+        (folder / "redis.conf").write_text("\n".join(lines) + "\n")
+        binary = executable("CARDEA_REDIS", "redis-server", "apt-get install redis-server")
+        self.cli = executable("CARDEA_REDIS_CLI", "redis-cli", "apt-get install redis-tools")
+        self.url = f"{'rediss' if tls else 'redis'}://{'localhost' if tls else '127.0.0.1'}:{self.port}"
+        super().__init__([binary, str(folder / "redis.conf")], folder, [("127.0.0.1", self.port)])
+
+    def do(self, *words):
+        """A command by the unix socket."""
+        done = subprocess.run([self.cli, "-s", str(self.socket), *words], capture_output=True, timeout=20)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def everything(self):
+        """What somebody sees who has the server: every key and every value, as octets."""
+        seen = b""
+        for key in self.do("--scan").split():
+            for command in ("GET", "HGETALL"):
+                seen += key + b"\n" + self.do("--raw", command, key.decode())
+        return seen

@@ -1,0 +1,45 @@
+/// `store.shared`: the Redis or Valkey of a fleet.
+public struct SharedStore: Sendable, Equatable {
+    public enum Place: Sendable, Equatable {
+        case server(Origin)
+        case unix(path: String)
+    }
+
+    public var place: Place
+    public var database: Int
+    /// Of an ACL user; nil: the default user.
+    public var username: String?
+    public var password: SecretReference?
+    public var authorities: [ClientTLS.Authority]
+    public var allowsCleartext: Bool
+
+    public var usesTLS: Bool { if case .server(let origin) = place { origin.scheme == .rediss } else { false } }
+}
+
+extension SharedStore: CustomStringConvertible {
+    public var description: String {
+        switch place {
+        case .server(let origin): origin.description
+        case .unix(let path): "unix:\(path)"
+        }
+    }
+}
+
+extension AddressParser {
+    /// `redis://host:port/database`, `rediss://…`, or `unix:/path`.
+    static func shared(_ text: String) throws(TextFault) -> (place: SharedStore.Place, database: Int) {
+        if text.hasPrefix("unix:") {
+            let path = String(text.dropFirst(5))
+            guard path.hasPrefix("/"), path.utf8.count < 108 else {
+                throw TextFault("must have an absolute path of at most 107 bytes after 'unix:'")
+            }
+            return (.unix(path: path), 0)
+        }
+        let url = try url(text, schemes: [.rediss, .redis])
+        let number = url.path.dropFirst()
+        guard url.query == nil, number.isEmpty || number.utf8.allSatisfy({ (0x30...0x39).contains($0) }),
+            let database = number.isEmpty ? 0 : Int(number), database < 65536
+        else { throw TextFault("must have nothing but a database's number behind the host") }
+        return (.server(url.origin), database)
+    }
+}

@@ -1,0 +1,46 @@
+extension TreeDecoder {
+    /// `store.shared`, as a URL or as a block.
+    mutating func shared(_ store: BlockReader) -> SharedStore? {
+        guard let value = store.entry("shared")?.value else { return nil }
+        let mark = store.mark("shared")
+        if value.scalar != nil {
+            guard let (place, database) = store.parsed("shared", AddressParser.shared) else { return nil }
+            return checked(SharedStore(place, database), mark)
+        }
+        let reader = store.inside("shared", Keys.sharedStore)
+        require(reader, "'shared' of 'store'")
+        guard let (place, database) = reader.parsed("url", AddressParser.shared) else { return nil }
+        var shared = SharedStore(place, database)
+        shared.username = reader.text("username")
+        shared.password = reader.secret("password")
+        shared.authorities = reader.list("ca", AddressParser.authority) ?? [.system]
+        shared.allowsCleartext = reader.boolean("allow_cleartext")
+        if shared.username != nil, shared.password == nil {
+            error("'shared' of 'store' needs a 'password' for its 'username'", reader.mark("username"))
+        }
+        if reader.items("ca")?.isEmpty == true {
+            error("'ca' is an empty list, so no server could be trusted", reader.mark("ca"))
+        }
+        if reader.has("ca"), !shared.usesTLS {
+            error("'ca' of 'shared' counts for rediss: only", reader.mark("ca"))
+        }
+        return checked(shared, mark)
+    }
+
+    private mutating func checked(_ shared: SharedStore, _ mark: Mark) -> SharedStore {
+        if case .server(let origin) = shared.place, origin.isCleartext, !origin.isLoopback, !shared.allowsCleartext {
+            error(
+                "'shared' of 'store' goes to \(origin) in clear text; use rediss:, or say 'allow_cleartext: true'", mark
+            )
+        }
+        return shared
+    }
+}
+
+extension SharedStore {
+    fileprivate init(_ place: Place, _ database: Int) {
+        self.init(
+            place: place, database: database, username: nil, password: nil, authorities: [.system],
+            allowsCleartext: false)
+    }
+}

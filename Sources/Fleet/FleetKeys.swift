@@ -1,0 +1,62 @@
+public import TLS
+
+/// A thing of the fleet as the shared server sees it: 32 bytes of a keyed hash, in hexadecimal.
+public struct SharedName: Hashable, Sendable {
+    let text: String
+
+    init(_ tag: [UInt8]) {
+        text = tag.map { byte in
+            let digits = String(byte, radix: 16)
+            return digits.count == 1 ? "0" + digits : digits
+        }.joined()
+    }
+
+    /// Out of news; nil for what is no name.
+    init?(_ text: Substring) {
+        guard text.utf8.count == 64, text.utf8.allSatisfy({ (0x30...0x39).contains($0) || (0x61...0x66).contains($0) })
+        else { return nil }
+        self.text = String(text)
+    }
+}
+
+/// What the fleet shares. The words stand in the hashes, so that equal keys of two kinds have nothing in common.
+public enum SharedKind: String, Sendable {
+    case token, session, lane, durable, account, secret
+}
+
+/// Names and seals for the shared server, out of the keys of `store.key` alone: the server sees neither names of identities, scopes or
+/// users nor values, and a value that is copied to another name does not open.
+///
+/// Names are made with the last key of the list. A key is replaced by putting the new one in front on one gateway after the other: all of
+/// them go on to agree on names, and open each other's values, until the old key is taken away.
+public struct FleetKeys: Sendable {
+    private let ring: SealingKeyRing
+    private let naming: SealingKey
+
+    /// - Throws: `.badKey`, `.unavailable`.
+    public init(_ ring: SealingKeyRing) throws(SealingFault) {
+        self.ring = ring
+        guard let last = ring.keys.last else { throw .badKey }
+        naming = try SealingKey(bytes: last.tag(Array("cardea fleet names 1".utf8)))
+    }
+
+    public func name(_ kind: SharedKind, _ key: [UInt8]) -> SharedName {
+        SharedName(naming.tag(Array(kind.rawValue.utf8) + [0] + key))
+    }
+
+    /// Tells one value from another without telling anything of either: 16 hexadecimal digits.
+    public func identity(of value: [UInt8]) -> String {
+        String(SharedName(naming.tag(Array("value".utf8) + [0] + value)).text.prefix(16))
+    }
+
+    /// Before every key and the channel, so that two fleets may have one server.
+    var prefix: String { "cardea:\(SharedName(naming.tag(Array("fleet".utf8))).text.prefix(16)):" }
+
+    func seal(_ value: [UInt8], for name: SharedName) throws(SealingFault) -> [UInt8] {
+        try ring.seal(value, boundTo: Array(name.text.utf8))
+    }
+
+    func open(_ sealed: [UInt8], for name: SharedName) throws(SealingFault) -> [UInt8] {
+        try ring.open(sealed, boundTo: Array(name.text.utf8))
+    }
+}

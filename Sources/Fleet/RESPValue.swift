@@ -1,0 +1,129 @@
+/// A reply of a Redis server in RESP3 (https://redis.io/docs/reference/protocol-spec), as far as scripts and subscriptions need one.
+public enum RESPValue: Sendable, Equatable {
+    case text([UInt8])
+    case number(Int64)
+    case list([RESPValue])
+    case null
+    /// The server's own words: its first word names the kind, as `READONLY`.
+    case error(String)
+    /// What was not asked for, as news of a subscription.
+    case push([RESPValue])
+
+    public var bytes: [UInt8]? { if case .text(let bytes) = self { bytes } else { nil } }
+    public var integer: Int64? { if case .number(let number) = self { number } else { nil } }
+    public var items: [RESPValue]? { if case .list(let items) = self { items } else { nil } }
+}
+
+/// What a server sent that is no reply, or more of one than we take.
+public enum RESPFault: Error, Sendable, Equatable {
+    case malformed
+    /// A length or a count over its bound.
+    case tooLarge
+    case tooDeep
+}
+
+/// Reads replies out of the bytes received so far. Pure: the same bytes give the same answer, and a part of a reply gives none.
+///
+/// Every length that a server writes is compared with a bound before anything is reserved for it. Doubles, big numbers, maps and sets do
+/// not occur in what we ask for; they are read over, in their bounds, and given as text or list.
+public struct RESPReader: Sendable {
+    /// Of one string; a sealed row is at most 256 KiB.
+    public static let longestString = 512 << 10
+    /// Of one aggregate.
+    public static let mostItems = 4096
+    public static let deepest = 6
+    /// Of a line: a type's mark, a number or a short text.
+    static let longestLine = 1024
+    /// Of one whole reply.
+    public static let longestReply = 1 << 20
+
+    private var position = 0
+
+    /// - Returns: the first reply and how many bytes it took; nil when more are needed.
+    public static func read(_ bytes: [UInt8]) throws(RESPFault) -> (value: RESPValue, length: Int)? {
+        var reader = RESPReader()
+        guard let value = try reader.value(in: bytes, depth: 0) else {
+            guard bytes.count < longestReply else { throw .tooLarge }
+            return nil
+        }
+        return (value, reader.position)
+    }
+
+    private mutating func value(in bytes: [UInt8], depth: Int) throws(RESPFault) -> RESPValue? {
+        guard depth < Self.deepest else { throw .tooDeep }
+        guard let line = try line(in: bytes) else { return nil }
+        guard let mark = line.first else { throw .malformed }
+        let rest = line.dropFirst()
+        switch mark {
+        case UInt8(ascii: "+"), UInt8(ascii: ","), UInt8(ascii: "("): return .text(Array(rest))
+        case UInt8(ascii: "-"): return .error(Self.words(rest))
+        case UInt8(ascii: ":"): return .number(try Self.number(rest))
+        case UInt8(ascii: "#"): return .number(rest.elementsEqual("t".utf8) ? 1 : 0)
+        case UInt8(ascii: "_"): return .null
+        case UInt8(ascii: "$"), UInt8(ascii: "="), UInt8(ascii: "!"):
+            let count = try Self.number(rest)
+            if count == -1 { return .null }
+            guard count >= 0 else { throw .malformed }
+            guard count <= Int64(Self.longestString) else { throw .tooLarge }
+            let end = position + Int(count)
+            guard bytes.count >= end + 2 else { return nil }
+            guard bytes[end] == 13, bytes[end + 1] == 10 else { throw .malformed }
+            defer { position = end + 2 }
+            let content = bytes[position..<end]
+            return mark == UInt8(ascii: "!") ? .error(Self.words(content)) : .text(Array(content))
+        case UInt8(ascii: "*"), UInt8(ascii: "~"): return try list(rest, in: bytes, depth, times: 1).map { .list($0) }
+        case UInt8(ascii: "%"): return try list(rest, in: bytes, depth, times: 2).map { .list($0) }
+        case UInt8(ascii: ">"): return try list(rest, in: bytes, depth, times: 1).map { .push($0) }
+        default: throw .malformed
+        }
+    }
+
+    private mutating func list(
+        _ count: ArraySlice<UInt8>, in bytes: [UInt8], _ depth: Int, times: Int
+    ) throws(RESPFault) -> [RESPValue]? {
+        let count = try Self.number(count)
+        if count == -1 { return [] }
+        guard count >= 0 else { throw .malformed }
+        guard count <= Int64(Self.mostItems) else { throw .tooLarge }
+        var items: [RESPValue] = []
+        for _ in 0..<Int(count) * times {
+            guard let item = try value(in: bytes, depth: depth + 1) else { return nil }
+            items.append(item)
+        }
+        return items
+    }
+
+    private mutating func line(in bytes: [UInt8]) throws(RESPFault) -> ArraySlice<UInt8>? {
+        let window = bytes[position..<min(bytes.count, position + Self.longestLine)]
+        guard let end = window.firstIndex(of: 13) else {
+            guard window.count < Self.longestLine else { throw .tooLarge }
+            return nil
+        }
+        guard bytes.count > end + 1 else { return nil }
+        guard bytes[end + 1] == 10 else { throw .malformed }
+        defer { position = end + 2 }
+        return bytes[position..<end]
+    }
+
+    private static func number(_ digits: ArraySlice<UInt8>) throws(RESPFault) -> Int64 {
+        guard digits.count <= 20, let number = Int64(String(decoding: digits, as: UTF8.self)) else { throw .malformed }
+        return number
+    }
+
+    /// Safe to log: visible ASCII, short.
+    private static func words(_ bytes: ArraySlice<UInt8>) -> String {
+        String(decoding: bytes.prefix(160).map { (0x20...0x7e).contains($0) ? $0 : UInt8(ascii: "?") }, as: UTF8.self)
+    }
+}
+
+/// Writes commands: arrays of strings.
+public enum RESPWriter {
+    public static func write(_ words: [[UInt8]], to bytes: inout [UInt8]) {
+        bytes += "*\(words.count)\r\n".utf8
+        for word in words {
+            bytes += "$\(word.count)\r\n".utf8
+            bytes += word
+            bytes += [13, 10]
+        }
+    }
+}

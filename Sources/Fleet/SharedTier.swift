@@ -1,0 +1,158 @@
+/// What a fleet of gateways agrees on through a shared server. Completions come on another thread, once, within a bounded time; none of
+/// the calls blocks.
+///
+/// A lease fences our own gateways, not the issuer: whoever is not sure to have one may make a grant that harms nobody, and nothing that
+/// could lock an account or spend a refresh token twice.
+public protocol SharedTier: Sendable {
+    typealias Answer<Value> = @Sendable (Result<Value, RedisFault>) -> Void
+
+    func name(_ kind: SharedKind, _ key: [UInt8]) -> SharedName
+    func identity(of value: [UInt8]) -> String
+
+    // MARK: Values that anybody may replace with a newer one: access tokens, registrations
+
+    /// The value under a name, or else the right to make it.
+    /// - Parameters:
+    ///   - refused: the identity of a value that is of no use to the caller.
+    ///   - isDead: it is of no use to anybody: it is deleted, if it still stands, and the others are told.
+    func claim(_ name: SharedName, unless refused: String?, isDead: Bool, completion: @escaping Answer<SharedClaim>)
+
+    /// Puts the value there and gives up the lease. False: the lease had passed to another, whose value counts.
+    /// - Parameter milliseconds: after which it is of no use; nil: kept for as long as anything is.
+    func publish(
+        _ value: [UInt8], as identity: String, under lease: SharedLease, for milliseconds: Int64?,
+        completion: @escaping Answer<Bool>)
+
+    /// Deletes the value, if it is still this one, and tells the others.
+    func withdraw(_ name: SharedName, _ identity: String)
+
+    // MARK: Sessions, of which there is one line of versions
+
+    /// The turn of a lane, and the session as the fleet has it.
+    /// - Parameter spends: the step that follows may spend a refresh token: until its outcome is known, or its gateway has been silent for
+    ///   long, nobody else gets a turn.
+    func turn(
+        _ lane: SharedName, session: SharedName, spends: Bool, completion: @escaping Answer<SharedTurn>)
+
+    /// The session as it stands.
+    func session(_ name: SharedName, completion: @escaping Answer<SharedSession?>)
+
+    /// Commits the next version. False: the turn had passed to another.
+    func commit(
+        _ session: SharedSession, _ name: SharedName, under lease: SharedLease, completion: @escaping Answer<Bool>)
+
+    /// Puts a session there that this gateway knows, unless the fleet has a newer one: after the server was away, or has lost something.
+    /// - Parameter lease: the turn in which it came to be, whose spending is over.
+    func offer(
+        _ session: SharedSession, _ name: SharedName, under lease: SharedLease?, completion: @escaping Answer<Bool>)
+
+    /// Deletes the session, unless there is a newer one, and tells the others.
+    func endSession(_ name: SharedName, version: Int64)
+
+    // MARK: Leases
+
+    func renew(_ lease: SharedLease, completion: @escaping Answer<Bool>)
+    func release(_ lease: SharedLease)
+
+    // MARK: Attempts of passwords
+
+    /// Books an attempt, if fewer than `limit` are booked.
+    func spend(_ attempt: SharedAttempt, limit: UInt32, completion: @escaping Answer<SharedVerdict>)
+    /// It was accepted: every attempt of the account is forgotten.
+    func accepted(_ account: SharedName)
+    /// It was refused: the others hear of it.
+    func rejected(_ attempt: SharedAttempt)
+    /// It was never judged.
+    func refund(_ attempt: SharedAttempt)
+    /// An operator's reset.
+    func reset(_ account: SharedName)
+}
+
+public enum SharedClaim: Sendable {
+    /// What another gateway has put there, and how many milliseconds are left of it by the server's clock; nil: no end.
+    case value([UInt8], identity: String, left: Int64?)
+    case lease(SharedLease)
+    /// Another gateway is at it.
+    case busy
+}
+
+public enum SharedTurn: Sendable {
+    case lease(SharedLease, SharedSession?)
+    case busy
+    /// The server has just come up and may have lost something: what gateways know is being brought back first.
+    case settling
+}
+
+public enum SharedVerdict: Sendable, Equatable {
+    case allowed, spent, settling
+}
+
+/// The right to make something, for a while. The generation rises with each one under a name and is never given twice: with the owner's
+/// random bytes it tells a late holder from the present one.
+public struct SharedLease: Sendable, Equatable {
+    public let name: SharedName
+    let owner: String
+    let generation: Int64
+    let spends: Bool
+    /// Milliseconds that it holds from before it was asked for.
+    public static let duration: Int64 = 6000
+    /// How often a holder renews it.
+    public static let renewal: Int64 = 2000
+    /// Milliseconds after the last renewal for which a turn that may have spent a refresh token keeps everybody else away.
+    static let silence: Int64 = 30_000
+}
+
+public struct SharedSession: Sendable, Equatable {
+    public var version: Int64
+    public var value: [UInt8]
+    /// Milliseconds after which it is of no use; nil: kept for as long as anything is.
+    public var lasts: Int64?
+
+    public init(version: Int64, value: [UInt8], lasts: Int64? = nil) {
+        self.version = version
+        self.value = value
+        self.lasts = lasts
+    }
+}
+
+/// One sending of one secret of one account.
+public struct SharedAttempt: Sendable, Hashable {
+    public let account: SharedName
+    let secret: String
+    let number: String
+
+    /// - Parameters:
+    ///   - secret: under which the secret's own attempts are counted.
+    ///   - number: tells one attempt from another; the same one booked twice counts once.
+    public init(account: SharedName, secret: SharedName, number: String) {
+        self.account = account
+        self.secret = String(secret.text.prefix(32))
+        self.number = number
+    }
+}
+
+/// What gateways tell each other.
+public enum FleetNews: Sendable, Equatable {
+    case published(SharedName, identity: String)
+    case withdrawn(SharedName, identity: String)
+    case released(SharedName)
+    case session(SharedName)
+    case sessionEnded(SharedName)
+    case rejected(account: SharedName)
+    case reset(account: SharedName)
+
+    init?(_ message: [UInt8]) {
+        let words = String(decoding: message.prefix(256), as: UTF8.self).split(separator: " ")
+        guard words.count >= 2, let name = SharedName(words[1]) else { return nil }
+        switch (words[0], words.count) {
+        case ("published", 3): self = .published(name, identity: String(words[2]))
+        case ("withdrawn", 3): self = .withdrawn(name, identity: String(words[2]))
+        case ("released", 2): self = .released(name)
+        case ("session", 2): self = .session(name)
+        case ("ended", 2): self = .sessionEnded(name)
+        case ("rejected", 2): self = .rejected(account: name)
+        case ("reset", 2): self = .reset(account: name)
+        default: return nil
+        }
+    }
+}

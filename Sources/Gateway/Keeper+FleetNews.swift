@@ -1,0 +1,103 @@
+internal import Fleet
+internal import Handshakes
+internal import Reactor
+internal import Telemetry
+internal import TokenStore
+internal import Tokens
+
+/// What other gateways tell, and how the shared server is. News may be lost: whatever they say is looked up again before it matters.
+extension Keeper {
+    func heard(_ news: FleetNews) {
+        guard let fleet else { return }
+        switch news {
+        case .published(let name, let identity):
+            wake(name, fleet)
+            renewal(name, fleet) { $0.sharedIdentity != identity }
+        case .withdrawn(let name, let identity):
+            wake(name, fleet)
+            renewal(name, fleet) { $0.sharedIdentity == identity }
+        case .released(let name), .session(let name): wake(name, fleet)
+        case .sessionEnded(let name): sessionEnded(name, fleet)
+        case .rejected(let account): rejected(account, fleet)
+        case .reset(let account): resetElsewhere(account, fleet)
+        }
+        flushOrders()
+    }
+
+    private func wake(_ name: SharedName, _ fleet: KeptFleet) {
+        for wait in fleet.waits[name] ?? [] { endWait(wait, of: name, fleet) }
+    }
+
+    /// Another token is to be had, or this one is dead: a background flight finds out which, while the one that is held is served.
+    private func renewal(_ name: SharedName, _ fleet: KeptFleet, if isDue: (KeptToken) -> Bool) {
+        guard let key = fleet.tokens[name] else { return }
+        guard let token = tokens[key] else {
+            fleet.tokens[name] = nil
+            return
+        }
+        guard isDue(token), token.flightTask == nil || token.machine.state(at: now) != .acquiring,
+            let generation = token.machine.servedGeneration(at: now)
+        else { return }
+        apply(token.machine.refreshDue(generation: generation, at: now), to: token)
+    }
+
+    // MARK: - The server
+
+    func fleetChanged(_ fault: RedisFault?) {
+        guard let fleet else { return }
+        if let fault { return noteFleet(fault) }
+        let before = fleet.state
+        fleet.state = .serving
+        let place = LogField("server", .name(fleet.place))
+        if case .degraded = before { events.info("shared store works again", [place]) }
+        if before == .connecting { events.info("shared store connected", [place]) }
+        // A server that was away may have lost the leases, the sessions and the marks: what this gateway knows of them goes back first.
+        for hold in fleet.holds.values { fleet.tier.renew(hold.lease) { _ in } }
+        start { await $0.bringBack() }
+    }
+
+    func noteFleet(_ fault: RedisFault) {
+        guard let fleet else { return }
+        // Said when it went down; what is asked for since then only meets that.
+        if case .degraded = fleet.state, fault.message == "not connected" { return }
+        let reason = "\(fault)"
+        if fleet.state == .degraded(reason) { return }
+        if case .degraded = fleet.state {
+        } else {
+            events.error(
+                "shared store degraded",
+                [LogField("server", .name(fleet.place)), LogField("reason", .name(reason))])
+        }
+        fleet.state = .degraded(reason)
+    }
+
+    private func bringBack() async {
+        guard let fleet else { return }
+        for (key, session) in sessions {
+            guard let identity = identity(of: key.digest), identity.policy.isShared,
+                sessions[key]?.generation == session.generation
+            else { continue }
+            await offer(session.material, key, fleet)
+        }
+        for identity in identities where identity.account != nil && attemptsRefused(identity) {
+            await tellRejected(identity, fleet)
+        }
+    }
+
+    // MARK: - Status
+
+    var sharedStatus: SharedStatus? {
+        guard let fleet else { return nil }
+        var status = SharedStatus(state: .serving, detail: nil, place: fleet.place)
+        switch fleet.state {
+        case .connecting: status.state = .connecting
+        case .serving: break
+        case .degraded(let reason): (status.state, status.detail) = (.degraded, reason)
+        }
+        status.taken = fleet.taken
+        status.alone = fleet.alone
+        status.late = fleet.late
+        status.withheld = fleet.withheld
+        return status
+    }
+}

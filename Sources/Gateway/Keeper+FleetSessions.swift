@@ -1,0 +1,328 @@
+internal import Fleet
+internal import Handshakes
+internal import Reactor
+internal import TLS
+internal import Telemetry
+internal import TokenStore
+internal import Tokens
+
+/// Steps that may not be made twice: passwords, refresh tokens, registrations. They need a confirmed lease; without one they are not made,
+/// and what is valid is served on.
+extension Keeper {
+    private static let patience: UInt64 = 250_000_000
+
+    private func withheld(_ fleet: KeptFleet, _ reason: String) -> Handshakes.GrantFailure {
+        fleet.withheld += 1
+        return .issuerUnavailable(retryAfterSeconds: 1, reason: "not without the shared store: \(reason)")
+    }
+
+    // MARK: - Sessions
+
+    /// Before the ladder is chosen: a session that another gateway has brought or renewed counts.
+    func freshen(_ key: SessionKey?, of identity: KeptIdentity) async {
+        guard let fleet, let key, identity.policy.isShared else { return }
+        let name = fleet.tier.name(.session, KeyCodec.encode(key))
+        guard case .success(let found?) = await ask({ fleet.tier.session(name, completion: $0) }) else { return }
+        take(found, key, identity, fleet)
+    }
+
+    /// Nil when it is not newer than what is known.
+    @discardableResult
+    private func take(
+        _ found: SharedSession, _ key: SessionKey, _ identity: KeptIdentity, _ fleet: KeptFleet
+    ) -> LayerMaterial? {
+        guard found.version > fleet.versions[key] ?? -1, let material = material(of: found) else { return nil }
+        fleet.versions[key] = found.version
+        fleet.uncommitted[key] = nil
+        adoptSession(material, key)
+        if let row = sessionRow(key, material, of: identity) { store?.put(row) { _ in } }
+        return material
+    }
+
+    private func material(of found: SharedSession) -> LayerMaterial? {
+        guard let row = LayerRow(encoded: found.value) else { return nil }
+        var lifetime: UInt64?
+        if let original = row.original {
+            // The server counts what is left of a session; beside a refresh token, which has no end, nobody does.
+            let left = found.lasts.map { UInt64(clamping: $0) * 1_000_000 } ?? original
+            lifetime = row.refreshToken == nil ? min(left, original) : 0
+        }
+        return LayerMaterial(
+            bytes: row.material, obtainedAt: now, lifetime: lifetime, refreshToken: row.refreshToken,
+            isHuman: row.isHuman)
+    }
+
+    private func shared(_ material: LayerMaterial, version: Int64) -> SharedSession {
+        let row = LayerRow(
+            material: material.bytes, refreshToken: material.refreshToken, isHuman: material.isHuman,
+            wallExpiry: nil, original: material.lifetime)
+        var left: Int64?
+        if material.refreshToken == nil, let life = material.lifetime {
+            let age = now - min(now, material.obtainedAt)
+            left = Int64(clamping: (life - min(life, age)) / 1_000_000)
+        }
+        return SharedSession(version: version, value: row.encoded(), lasts: left)
+    }
+
+    /// The fleet's turn for a step that this gateway's own lane has given. Nil where there is no fleet.
+    func fleetTurn(
+        for step: SessionMachine.Step, _ claim: SessionClaim, _ standing: LayerMaterial?, ledger: KeeperLedger
+    ) async throws(Handshakes.GrantFailure) -> FleetTurn? {
+        let identity = ledger.identity
+        guard let fleet, identity.policy.isShared else { return nil }
+        let key = step.key
+        let lane = fleet.tier.name(
+            .lane, Array(key.issuer.description.utf8) + [0] + (key.subject.map { [1] + $0.bytes } ?? []))
+        let name = fleet.tier.name(.session, KeyCodec.encode(key))
+        let deadline = now + 2 * identity.policy.access.acquireTimeout
+        while true {
+            let turn: Result<SharedTurn, RedisFault> = await ask {
+                fleet.tier.turn(lane, session: name, spends: claim.isOwn, completion: $0)
+            }
+            switch turn {
+            case .failure(let fault):
+                noteFleet(fault)
+                throw withheld(fleet, "\(fault)")
+            case .success(.lease(let lease, let found)):
+                let hold = hold(lease, fleet)
+                return begin(step, claim, standing, found, FleetPlace(hold: hold, name: name), identity, fleet)
+            case .success(.busy), .success(.settling):
+                guard now < deadline, !Task.isCancelled else {
+                    throw withheld(fleet, "another gateway is at it, or was when it ended")
+                }
+                await news(of: lane, within: Self.patience, fleet)
+            }
+        }
+    }
+
+    private struct FleetPlace {
+        let hold: FleetHold
+        let name: SharedName
+    }
+
+    private func begin(
+        _ step: SessionMachine.Step, _ claim: SessionClaim, _ standing: LayerMaterial?, _ found: SharedSession?,
+        _ place: FleetPlace, _ identity: KeptIdentity, _ fleet: KeptFleet
+    ) -> FleetTurn {
+        let known = max(found?.version ?? 0, fleet.versions[step.key] ?? 0)
+        let newer = found.flatMap { take($0, step.key, identity, fleet) }
+        let local: SessionRung = step.rung == .refreshToken ? .refreshToken : .fullGrant
+        var ready: LayerMaterial?
+        if let newer, !claim.isOwn, newer.isLive(at: now), newer.bytes != claim.refused?.bytes { ready = newer }
+        return FleetTurn(
+            hold: place.hold, key: step.key, name: place.name,
+            rung: newer.map { $0.refreshToken == nil ? .fullGrant : .refreshToken } ?? local,
+            standing: newer ?? standing, ready: ready, version: known)
+    }
+
+    /// Commits what a step brought before it is used; where the server is away, it is kept here and brought back.
+    func commit(_ material: LayerMaterial, in turn: FleetTurn) async {
+        guard let fleet else { return }
+        let version = turn.version + 1
+        fleet.versions[turn.key] = version
+        let session = shared(material, version: version)
+        let result: Result<Bool, RedisFault> = await ask {
+            fleet.tier.commit(session, turn.name, under: turn.hold.lease, completion: $0)
+        }
+        switch result {
+        case .success(true): break
+        case .success(false):
+            fleet.late += 1
+            fleet.uncommitted[turn.key] = turn.hold.lease
+            events.error(
+                "a session came after its lease had passed", [LogField("server", .name(fleet.place))])
+        case .failure(let fault):
+            fleet.uncommitted[turn.key] = turn.hold.lease
+            noteFleet(fault)
+        }
+    }
+
+    /// Puts a session there, unless the fleet has a newer one.
+    func offer(_ material: LayerMaterial, _ key: SessionKey, _ fleet: KeptFleet) async {
+        let version = fleet.versions[key] ?? 0
+        let lease = fleet.uncommitted[key]
+        let name = fleet.tier.name(.session, KeyCodec.encode(key))
+        let session = shared(material, version: version)
+        let result: Result<Bool, RedisFault> = await ask {
+            fleet.tier.offer(session, name, under: lease, completion: $0)
+        }
+        if case .success = result { fleet.uncommitted[key] = nil }
+    }
+
+    /// A person's login, or whatever else has no turn of its own.
+    func offerNew(_ material: LayerMaterial, _ key: SessionKey) {
+        guard let fleet else { return }
+        fleet.versions[key, default: 0] += 1
+        start { await $0.offer(material, key, fleet) }
+    }
+
+    /// It is dead to its issuer, or was purged: nobody is to use it.
+    func endInFleet(_ key: SessionKey) {
+        guard let fleet else { return }
+        fleet.tier.endSession(fleet.tier.name(.session, KeyCodec.encode(key)), version: fleet.versions[key] ?? 0)
+    }
+
+    func sessionEnded(_ name: SharedName, _ fleet: KeptFleet) {
+        let ended = sessions.keys.first { fleet.tier.name(.session, KeyCodec.encode($0)) == name }
+        guard let key = ended, let lane = lanes[key.lane], lane.runner == nil else { return }
+        sessions[key] = nil
+        store?.delete(kind: RowKind.session, key: KeyCodec.encode(key)) { _ in }
+        lane.machine.adopted(
+            key, SessionMachine.Session(generation: generations.next(), stopServingAt: 0, hasRefreshToken: false))
+    }
+
+    // MARK: - Registrations
+
+    enum FleetPart {
+        case made(LayerMaterial)
+        /// Nil where there is no fleet.
+        case make(FleetHold?)
+    }
+
+    func claimInFleet(
+        _ part: DurablePart, unless refused: LayerMaterial?, of identity: KeptIdentity
+    ) async throws(Handshakes.GrantFailure) -> FleetPart {
+        guard let fleet, identity.policy.isShared, let key = identity.durableKey(part) else { return .make(nil) }
+        let name = fleet.tier.name(.durable, KeyCodec.encode(key))
+        let dead = refused?.bytes.withBytes { fleet.tier.identity(of: Array($0)) }
+        let deadline = now + 2 * identity.policy.access.acquireTimeout
+        while true {
+            let claim: Result<SharedClaim, RedisFault> = await ask {
+                fleet.tier.claim(name, unless: dead, isDead: dead != nil, completion: $0)
+            }
+            switch claim {
+            case .failure(let fault):
+                noteFleet(fault)
+                throw withheld(fleet, "\(fault)")
+            case .success(.lease(let lease)): return .make(hold(lease, fleet))
+            case .success(.value(let bytes, _, let left)):
+                guard let found = material(of: SharedSession(version: 0, value: bytes, lasts: left)) else {
+                    throw withheld(fleet, "a registration in it cannot be read")
+                }
+                return .made(found)
+            case .success(.busy):
+                guard now < deadline, !Task.isCancelled else { throw withheld(fleet, "another gateway registers") }
+                await news(of: name, within: Self.patience, fleet)
+            }
+        }
+    }
+
+    func publish(_ material: LayerMaterial, under hold: FleetHold?) async {
+        guard let fleet, let hold else { return }
+        let session = shared(material, version: 0)
+        let identity = material.bytes.withBytes { fleet.tier.identity(of: Array($0)) }
+        let result: Result<Bool, RedisFault> = await ask {
+            fleet.tier.publish(session.value, as: identity, under: hold.lease, for: session.lasts, completion: $0)
+        }
+        if case .failure(let fault) = result { noteFleet(fault) }
+        letGo(hold)
+    }
+
+    func withdraw(_ key: DurableKey, _ material: LayerMaterial) {
+        guard let fleet else { return }
+        fleet.tier.withdraw(
+            fleet.tier.name(.durable, KeyCodec.encode(key)),
+            material.bytes.withBytes { fleet.tier.identity(of: Array($0)) })
+    }
+
+    // MARK: - Attempts
+
+    private func accountName(_ account: Account, _ fleet: KeptFleet) -> SharedName {
+        fleet.tier.name(.account, Array(account.issuer.description.utf8) + [0] + account.user.bytes)
+    }
+
+    private func attempt(_ account: Account, _ secret: Secret, _ number: String, _ fleet: KeptFleet) -> SharedAttempt {
+        let name = secret.withBytes { bytes in
+            fleet.tier.name(
+                .secret, Array(account.issuer.description.utf8) + [0] + account.user.bytes + [0] + Array(bytes))
+        }
+        return SharedAttempt(account: accountName(account, fleet), secret: name, number: number)
+    }
+
+    /// Books the attempt with the fleet: a password that was refused on one gateway is not tried by another.
+    func spendInFleet(
+        _ mark: AttemptMark, _ secret: Secret, of identity: KeptIdentity
+    ) async throws(Handshakes.GrantFailure) {
+        guard let fleet else { return }
+        let attempt = attempt(mark.account, secret, String(UInt64.random(in: 0 ... .max), radix: 36), fleet)
+        let limit = identity.policy.attempts.loginAttempts
+        let result: Result<SharedVerdict, RedisFault> = await ask {
+            fleet.tier.spend(attempt, limit: limit, completion: $0)
+        }
+        switch result {
+        case .success(.allowed): fleet.attempts[mark] = attempt
+        case .success(.spent):
+            // Kept here too, so that it holds while the server is away.
+            await storeAttempts([attempts.spend(mark), attempts.rejected(mark)])
+            throw .quarantined
+        case .success(.settling): throw withheld(fleet, "it has just come up")
+        case .failure(let fault):
+            // It may have been booked, and was not sent.
+            fleet.tier.refund(attempt)
+            noteFleet(fault)
+            throw withheld(fleet, "\(fault)")
+        }
+    }
+
+    func settleInFleet(_ outcome: AttemptOutcome, of mark: AttemptMark) {
+        guard let fleet, let attempt = fleet.attempts.removeValue(forKey: mark) else { return }
+        switch outcome {
+        case .accepted: fleet.tier.accepted(attempt.account)
+        case .rejected: fleet.tier.rejected(attempt)
+        case .notSent: fleet.tier.refund(attempt)
+        case .unknown: break
+        }
+    }
+
+    func resetInFleet(_ account: Account) {
+        guard let fleet else { return }
+        fleet.tier.reset(accountName(account, fleet))
+    }
+
+    func resetElsewhere(_ name: SharedName, _ fleet: KeptFleet) {
+        for identity in identities {
+            guard let account = identity.account, accountName(account, fleet) == name else { continue }
+            let rows = attempts.reset(account)
+            guard !rows.isEmpty || attemptsRefused(identity) else { continue }
+            start { await $0.storeAttempts(rows) }
+            identity.lastFailure = nil
+            raiseEpoch(of: identity, cause: .reset)
+        }
+    }
+
+    /// The secret that is configured now is one that this gateway knows to be refused: the others are told.
+    func tellRejected(_ identity: KeptIdentity, _ fleet: KeptFleet) async {
+        guard let account = identity.account, let secret = try? await secret("password", of: identity),
+            attemptsRefused(identity)
+        else { return }
+        fleet.tier.rejected(attempt(account, secret, "known", fleet))
+    }
+
+    /// Another gateway has met a refusal of this account. One that sends its password in each request has to know before its next one.
+    func rejected(_ name: SharedName, _ fleet: KeptFleet) {
+        for identity in identities where identity.policy.kind == .basic {
+            guard let account = identity.account, accountName(account, fleet) == name else { continue }
+            start { await $0.learnRefusal(of: identity) }
+        }
+    }
+
+    /// Asks the fleet whether the password of a `basic` identity was refused elsewhere, and keeps the answer.
+    func learnRefusal(of identity: KeptIdentity) async {
+        guard let fleet, identity.policy.kind == .basic, let account = identity.account, !attemptsRefused(identity),
+            let secret = try? await secret("password", of: identity)
+        else { return }
+        let attempt = attempt(account, secret, "look", fleet)
+        let limit = identity.policy.attempts.loginAttempts
+        let result: Result<SharedVerdict, RedisFault> = await ask {
+            fleet.tier.spend(attempt, limit: limit, completion: $0)
+        }
+        fleet.tier.refund(attempt)
+        guard case .success(.spent) = result else { return }
+        markRejected(identity)
+        await identity.marking?.value
+        for token in tokens.values where token.identity === identity {
+            perform(token.probation?.quarantined() ?? [], on: token)
+        }
+        flushOrders()
+    }
+}

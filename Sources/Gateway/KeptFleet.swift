@@ -1,0 +1,104 @@
+internal import Fleet
+internal import Handshakes
+internal import Reactor
+internal import Tokens
+
+/// The shared tier as the keeper holds it: what is known of the server, who waits for news, and what this gateway has to bring back when a
+/// server has lost something.
+/// Touched on the keeper's loop only.
+final class KeptFleet: @unchecked Sendable {
+    enum State: Equatable {
+        case connecting, serving
+        case degraded(String)
+    }
+
+    let tier: any SharedTier
+    /// Shown to operators.
+    let place: String
+    var state = State.connecting
+    /// Who knows a name of news. Entries of tokens that are gone are met and dropped.
+    var tokens: [SharedName: AccessKey] = [:]
+    var waits: [SharedName: [NewsWait]] = [:]
+    /// The version of each session, as the fleet counts them.
+    var versions: [SessionKey: Int64] = [:]
+    /// Turns whose outcome could not be committed: what they spent is known to this gateway alone.
+    var uncommitted: [SessionKey: SharedLease] = [:]
+    /// Turns that are held, to be renewed at once when the server is there again.
+    var holds: [ObjectIdentifier: FleetHold] = [:]
+    var attempts: [AttemptMark: SharedAttempt] = [:]
+
+    /// Tokens that another gateway had obtained.
+    var taken: UInt64 = 0
+    /// Grants that were made without a confirmed lease.
+    var alone: UInt64 = 0
+    /// Values that came too late to be published.
+    var late: UInt64 = 0
+    /// Steps that were not made for want of a confirmed lease.
+    var withheld: UInt64 = 0
+
+    init(tier: any SharedTier, place: String) {
+        self.tier = tier
+        self.place = place
+    }
+}
+
+/// A lease while the work under it runs.
+/// Touched on the keeper's loop only.
+final class FleetHold: @unchecked Sendable {
+    let lease: SharedLease
+    let alarm: Alarm
+    var isOver = false
+
+    init(_ lease: SharedLease, _ alarm: Alarm) {
+        self.lease = lease
+        self.alarm = alarm
+    }
+}
+
+/// One flight's wait for news of a name, or for a moment to have passed.
+/// Touched on the keeper's loop only.
+final class NewsWait: @unchecked Sendable {
+    let alarm: Alarm
+    private var continuation: CheckedContinuation<Void, Never>?
+
+    init(_ alarm: Alarm, _ continuation: CheckedContinuation<Void, Never>) {
+        self.alarm = alarm
+        self.continuation = continuation
+    }
+
+    /// True the first time.
+    func end() -> Bool {
+        guard let continuation else { return false }
+        self.continuation = nil
+        continuation.resume()
+        return true
+    }
+}
+
+/// A turn of a session's lane.
+/// Touched on the keeper's loop only.
+final class FleetTurn: @unchecked Sendable {
+    let hold: FleetHold
+    let key: SessionKey
+    let name: SharedName
+    /// What the step starts from.
+    let rung: SessionRung
+    let standing: LayerMaterial?
+    /// Another gateway has brought what was wanted.
+    let ready: LayerMaterial?
+    /// As the fleet has it, or had it.
+    let version: Int64
+
+    init(
+        hold: FleetHold, key: SessionKey, name: SharedName, rung: SessionRung, standing: LayerMaterial?,
+        ready: LayerMaterial?, version: Int64
+    ) {
+        self.hold = hold
+        self.key = key
+        self.name = name
+        self.rung = rung
+        self.standing = standing
+        self.ready = ready
+        self.version = version
+    }
+}
