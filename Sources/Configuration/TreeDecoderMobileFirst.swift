@@ -85,7 +85,7 @@ extension TreeDecoder {
             error("'assertion_lifetime' of \(place) must be at most 1h", reader.mark("assertion_lifetime"))
         }
         for answer in handshake.answers {
-            if answer.fields.isEmpty, let entry = reader.entry("answers")?.value[answer.check] {
+            if let entry = reader.entry("answers")?.value[answer.check], entry.value.map?.isEmpty == true {
                 error(
                     "the answer to '\(Quoted.short(answer.check))' in \(place) has no field: an empty one would cost an attempt",
                     entry.mark)

@@ -185,6 +185,14 @@ extension TreeDecoder {
                 "identity '\(identity.name)' lives on a refresh token that is not stored: if the issuer replaces it, it is lost at the next restart",
                 identity.mark)
         }
+        for identity in configuration.identities where configuration.store.path == nil || !identity.token.persist {
+            guard case .mobileFirst(let mobileFirst) = identity.handshake, mobileFirst.mode == .registered else {
+                continue
+            }
+            warning(
+                "identity '\(identity.name)' keeps no registration without a 'store': it registers another device at each start",
+                identity.mark)
+        }
         guard configuration.store.path == nil else { return }
         for identity in configuration.identities where identity.handshake.sendsPassword {
             warning(
