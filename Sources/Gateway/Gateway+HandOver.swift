@@ -55,6 +55,9 @@ extension Gateway {
 
     /// The other process is gone: the store is ours again, and grants are made.
     public func takeStoreBack() {
+        let keeper = self.keeper
+        // First: a flight that ends between the opening and the grants would still give the store away.
+        _ = keeperLoop.ask { keeper.assumeIsolated { $0.keepStore() } }
         var state: Keeper.StoreState?
         var rows: [StoredRow] = []
         if let store {
@@ -70,7 +73,7 @@ extension Gateway {
                 events.error("store not taken back", [LogField("reason", .name("\(opening)"))])
             }
         }
-        let (keeper, stateNow, rowsNow) = (self.keeper, state, rows)
+        let (stateNow, rowsNow) = (state, rows)
         _ = keeperLoop.ask { keeper.assumeIsolated { $0.grantAgain(rowsNow, stateNow) } }
     }
 

@@ -46,10 +46,13 @@ extension Keeper {
         completion()
     }
 
+    /// The store is not given away any more, if it has not been.
+    func keepStore() { handOver.whenQuiet = nil }
+
     /// The other process is dead. What it has written is younger than what is here.
     func grantAgain(_ rows: [StoredRow], _ state: StoreState?) {
         handOver.mayGrant = true
-        handOver.whenQuiet = nil
+        keepStore()
         if handOver.stateBefore != nil, let state { storeState = state }
         handOver.stateBefore = nil
         for row in rows {

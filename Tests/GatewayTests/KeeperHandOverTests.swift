@@ -69,9 +69,10 @@ import TokenStore
         scene.call()
         let quiet = Word()
         scene.inKeeper { $0.stopGranting { quiet.say() } }
-        scene.inKeeper { $0.grantAgain([], .serving) }
+        scene.inKeeper { $0.keepStore() }
         scene.issuers[0].send(try #require(NumberedIssuer().answer(scene.issuerCalls[0])))
         scene.settle()
+        scene.inKeeper { $0.grantAgain([], .serving) }
         #expect(quiet.count == 0 && scene.status() == 200)
         #expect(scene.inKeeper { $0.storeState } == .serving)
     }
