@@ -60,7 +60,9 @@ def carry(gateway, *loads):
         assert set(load.statuses) == {200}, load.statuses
         print(f"{UPGRADES} upgrades, {load.done} requests, 0 failed, longest {load.longest * 1000:.0f} ms")
     for old in olds:
-        assert old.wait(20) == 0
+        # One that ends before the process that started it is seen by that one's launcher alone.
+        assert old.wait(20) in (0, "unseen")
+    eventually(lambda: len(said(gateway, "stopped")) == UPGRADES, what="the clean end of each in the log")
     assert len(said(gateway, "upgrade done")) == UPGRADES
 
 
