@@ -124,7 +124,8 @@ extension CertificateMint {
         if !hasAddresses {
             constraints += ["excluded;IP:0.0.0.0/0.0.0.0", "excluded;IP:0:0:0:0:0:0:0:0/0:0:0:0:0:0:0:0"]
         }
-        if constraints.allSatisfy({ $0.hasPrefix("permitted;IP") }) { constraints.append("excluded;DNS:") }
+        // OpenSSL writes no empty constraint, so that all names but those which nobody can have (RFC 6761 §6.4) are left out.
+        if constraints.allSatisfy({ $0.hasPrefix("permitted;IP") }) { constraints.append("permitted;DNS:invalid") }
         let now = Int64(time(nil))
         let certificate = try make(
             subject: name, issuer: nil, subjectKey: key, signingKey: key, from: now - leeway,

@@ -13,6 +13,17 @@ import Testing
         #expect(identity.notAfter <= mint.notAfter)
     }
 
+    @Test(arguments: [["192.0.2.7"], ["fd91::2"], ["api.test", "fd91::2", "192.0.2.7"]])
+    func anAddressIsAHost(hosts: [String]) throws {
+        let made = try CertificateMint.makeAuthority(name: "test", hosts: hosts, days: 30)
+        let mint = try CertificateMint(pem: made.pair)
+        for host in hosts {
+            let identity = try ServerIdentity(
+                mint.leaf(for: host), protocols: [], context: "t", tickets: TicketKeys(), now: 1)
+            #expect(identity.notAfter <= mint.notAfter)
+        }
+    }
+
     @Test func theSharedFileHoldsNoKey() throws {
         let made = try CertificateMint.makeAuthority(name: "test", hosts: ["api.test"], days: 30)
         #expect(!String(decoding: made.certificate, as: UTF8.self).contains("PRIVATE KEY"))
