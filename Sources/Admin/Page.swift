@@ -135,6 +135,9 @@ struct Page {
         let waiting = facts.status.configuration.needsRestart
         if !waiting.isEmpty { notice(.warn, "Changed with the next start", waiting.joined(separator: ", ")) }
         for reason in facts.reasons.prefix(20) { notice(.warn, "Not ready", reason) }
+        if let shared = facts.status.shared, shared.state == .degraded {
+            notice(.warn, "Shared store", shared.detail ?? shared.place)
+        }
         switch facts.status.storeState {
         case .degraded, .refused: notice(.warn, "Store", facts.status.store)
         case .serving, .memory: break

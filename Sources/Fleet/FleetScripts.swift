@@ -130,6 +130,15 @@ enum FleetScripts {
         return 1
         """
 
+    /// KEYS: attempts of the account. ARGV: secret.
+    static let spent = """
+        local count = 0
+        for _, field in ipairs(redis.call('HKEYS', KEYS[1])) do
+          if string.sub(field, 1, #ARGV[1]) == ARGV[1] then count = count + 1 end
+        end
+        return count
+        """
+
     /// KEYS: attempts of the account. ARGV: secret, number, name, channel.
     static let reject = """
         redis.call('HSET', KEYS[1], ARGV[1] .. ':' .. ARGV[2], '1')

@@ -241,6 +241,14 @@ extension RedisTier {
         }
     }
 
+    public func spent(_ attempt: SharedAttempt, completion: @escaping Answer<UInt32>) {
+        run(FleetScripts.spent, [key(.attempts, attempt.account)], Self.words(attempt.secret), completion) {
+            answer throws(RedisFault) in
+            guard let count = answer.integer, count >= 0 else { throw Self.invalid }
+            return UInt32(clamping: count)
+        }
+    }
+
     public func accepted(_ account: SharedName) {
         client.send(["DEL", key(.attempts, account)].map { Array($0.utf8) }) { _ in }
     }

@@ -58,6 +58,8 @@ public protocol SharedTier: Sendable {
 
     /// Books an attempt, if fewer than `limit` are booked.
     func spend(_ attempt: SharedAttempt, limit: UInt32, completion: @escaping Answer<SharedVerdict>)
+    /// How many are booked of its secret.
+    func spent(_ attempt: SharedAttempt, completion: @escaping Answer<UInt32>)
     /// It was accepted: every attempt of the account is forgotten.
     func accepted(_ account: SharedName)
     /// It was refused: the others hear of it.

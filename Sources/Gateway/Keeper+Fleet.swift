@@ -31,6 +31,7 @@ extension Keeper {
 
     func claimInFleet(_ flight: Flight, of token: KeptToken, _ challenge: Handshakes.Challenge?) async -> FleetClaim {
         guard let fleet, token.identity.policy.isShared, !token.isRetired else { return .grant(nil) }
+        await firstConnection(fleet)
         let name = sharedName(of: token, fleet)
         // One that is not held any more may be a good one that memory has lost.
         var refused = token.machine.heldGrant == nil ? nil : token.sharedIdentity
@@ -64,6 +65,10 @@ extension Keeper {
         if let name = token.sharedName { return name }
         let name = fleet.tier.name(.token, KeyCodec.encode(token.key))
         token.sharedName = name
+        // Those of tokens that are gone: as many as there are others are met before they are looked for.
+        if fleet.tokens.count > 2 * tokens.count + 1024 {
+            fleet.tokens = fleet.tokens.filter { tokens[$0.value] != nil }
+        }
         fleet.tokens[name] = token.key
         return name
     }
@@ -183,6 +188,24 @@ extension Keeper {
     }
 
     // MARK: - Waiting
+
+    /// At the start of a fleet every gateway would make its grant alone, for want of a connection that comes a moment later.
+    func firstConnection(_ fleet: KeptFleet) async {
+        guard fleet.state == .connecting else { return }
+        await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
+            let wait = NewsWait(Alarm(loop: loop), continuation)
+            wait.alarm.action = { [unowned self] in self.assumeIsolated { $0.endArrival(wait, fleet) } }
+            wait.alarm.set(at: now + UInt64(RedisClient.connectTime) * 1_000_000)
+            fleet.arrivals.append(wait)
+        }
+    }
+
+    func endArrival(_ wait: NewsWait, _ fleet: KeptFleet) {
+        fleet.arrivals.removeAll { $0 === wait }
+        guard wait.end() else { return }
+        wait.alarm.clear()
+        loop.close(wait.alarm)
+    }
 
     func news(of name: SharedName, within patience: UInt64, _ fleet: KeptFleet) async {
         await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in

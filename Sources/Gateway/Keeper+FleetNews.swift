@@ -45,6 +45,7 @@ extension Keeper {
 
     func fleetChanged(_ fault: RedisFault?) {
         guard let fleet else { return }
+        defer { for wait in fleet.arrivals { endArrival(wait, fleet) } }
         if let fault { return noteFleet(fault) }
         let before = fleet.state
         fleet.state = .serving

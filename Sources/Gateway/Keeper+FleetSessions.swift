@@ -21,6 +21,7 @@ extension Keeper {
     /// Before the ladder is chosen: a session that another gateway has brought or renewed counts.
     func freshen(_ key: SessionKey?, of identity: KeptIdentity) async {
         guard let fleet, let key, identity.policy.isShared else { return }
+        await firstConnection(fleet)
         let name = fleet.tier.name(.session, KeyCodec.encode(key))
         guard case .success(let found?) = await ask({ fleet.tier.session(name, completion: $0) }) else { return }
         take(found, key, identity, fleet)
@@ -35,7 +36,9 @@ extension Keeper {
         fleet.versions[key] = found.version
         fleet.uncommitted[key] = nil
         adoptSession(material, key)
-        if let row = sessionRow(key, material, of: identity) { store?.put(row) { _ in } }
+        if let row = sessionRow(key, material, of: identity) {
+            store?.commit([.put(row)] + versionRows(of: key)) { _ in }
+        }
         return material
     }
 
@@ -166,9 +169,28 @@ extension Keeper {
         let ended = sessions.keys.first { fleet.tier.name(.session, KeyCodec.encode($0)) == name }
         guard let key = ended, let lane = lanes[key.lane], lane.runner == nil else { return }
         sessions[key] = nil
+        fleet.versions[key] = nil
         store?.delete(kind: RowKind.session, key: KeyCodec.encode(key)) { _ in }
         lane.machine.adopted(
             key, SessionMachine.Session(generation: generations.next(), stopServingAt: 0, hasRefreshToken: false))
+    }
+
+    /// A session goes to disk with its version: after a restart, beside a server that has forgotten, the newest is to win.
+    func versionRows(of key: SessionKey) -> [StoreChange] {
+        guard let version = fleet?.versions[key] else { return [] }
+        let bytes = (0..<8).map { UInt8(truncatingIfNeeded: version >> (56 - 8 * Int64($0))) }
+        let expiry = wall + Orphans.keptForMilliseconds
+        return [
+            .put(
+                StoredRow(kind: RowKind.version, key: KeyCodec.encode(key), value: bytes, expiresWall: expiry))
+        ]
+    }
+
+    func restoreVersion(_ row: StoredRow) {
+        guard let fleet, let key = try? KeyCodec.sessionKey(row.key), sessions[key] != nil, row.value.count == 8 else {
+            return
+        }
+        fleet.versions[key] = row.value.reduce(0) { $0 << 8 | Int64($1) }
     }
 
     // MARK: - Registrations
@@ -183,6 +205,7 @@ extension Keeper {
         _ part: DurablePart, unless refused: LayerMaterial?, of identity: KeptIdentity
     ) async throws(Handshakes.GrantFailure) -> FleetPart {
         guard let fleet, identity.policy.isShared, let key = identity.durableKey(part) else { return .make(nil) }
+        await firstConnection(fleet)
         let name = fleet.tier.name(.durable, KeyCodec.encode(key))
         let dead = refused?.bytes.withBytes { fleet.tier.identity(of: Array($0)) }
         let deadline = now + 2 * identity.policy.access.acquireTimeout
@@ -311,13 +334,10 @@ extension Keeper {
         guard let fleet, identity.policy.kind == .basic, let account = identity.account, !attemptsRefused(identity),
             let secret = try? await secret("password", of: identity)
         else { return }
-        let attempt = attempt(account, secret, "look", fleet)
-        let limit = identity.policy.attempts.loginAttempts
-        let result: Result<SharedVerdict, RedisFault> = await ask {
-            fleet.tier.spend(attempt, limit: limit, completion: $0)
-        }
-        fleet.tier.refund(attempt)
-        guard case .success(.spent) = result else { return }
+        await firstConnection(fleet)
+        let attempt = attempt(account, secret, "", fleet)
+        let result: Result<UInt32, RedisFault> = await ask { fleet.tier.spent(attempt, completion: $0) }
+        guard case .success(let count) = result, count >= max(identity.policy.attempts.loginAttempts, 1) else { return }
         markRejected(identity)
         await identity.marking?.value
         for token in tokens.values where token.identity === identity {

@@ -171,6 +171,7 @@ extension Keeper {
             token.line = (generations.next(), Secret(line))
             token.lastFailure = nil
             token.secretFault = nil
+            if token.probation?.state == .unproven { await learnRefusal(of: token.identity) }
             // Given up while it was read, its slot may be another's by now.
             let isOurs = tokens[token.key] === token
             if isOurs, token.probation == nil || token.probation?.state == .proven { publishFixed(token) }

@@ -170,7 +170,7 @@ extension Keeper {
             return sessionCommitted(key, generation, on: lane, succeeded: true)
         }
         let loop = self.loop
-        store.put(row) { result in
+        store.commit([.put(row)] + versionRows(of: key)) { result in
             // A lost letter is met by the alarm.
             _ = loop.post {
                 self.assumeIsolated { keeper in

@@ -18,6 +18,8 @@ extension Keeper {
         static let markKey: UInt8 = 6
         /// Whose access rows may be there.
         static let owners: UInt8 = 7
+        /// Of a session, as a fleet counts them; after the sessions.
+        static let version: UInt8 = 8
         /// One for each token, and there may be millions: looked up when they are missed, not read at boot.
         static let spilled: Set<UInt8> = [access]
     }
@@ -185,6 +187,7 @@ extension Keeper {
             case RowKind.markKey: adoptMarkKey(row.value)
             case RowKind.durable: restoreDurable(row)
             case RowKind.session: restoreSession(row)
+            case RowKind.version: restoreVersion(row)
             default: break
             }
         }

@@ -19,6 +19,8 @@ final class KeptFleet: @unchecked Sendable {
     /// Who knows a name of news. Entries of tokens that are gone are met and dropped.
     var tokens: [SharedName: AccessKey] = [:]
     var waits: [SharedName: [NewsWait]] = [:]
+    /// Who waits for the first connection.
+    var arrivals: [NewsWait] = []
     /// The version of each session, as the fleet counts them.
     var versions: [SessionKey: Int64] = [:]
     /// Turns whose outcome could not be committed: what they spent is known to this gateway alone.

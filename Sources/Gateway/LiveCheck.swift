@@ -1,4 +1,5 @@
 public import Configuration
+internal import Fleet
 internal import Handshakes
 internal import HotCache
 internal import Reactor
@@ -53,17 +54,23 @@ public enum LiveCheck {
                 identities: identities,
                 routes: compiler.keptRoutes, store: opened.store, storeState: opened.state, markKey: opened.markKey,
                 seed: 1, subjects: SubjectBook.Limits(configuration)))
+        // And with the fleet, whose refresh tokens and attempts these are too.
+        let shared = try Gateway.openFleet(
+            configuration, environment: environment, events: events, keeper: keeper)
         let findings = Mutex<[LiveFinding]>([])
         let rows = opened.rows
         let found: @Sendable (LiveFinding) -> Void = { finding in findings.withLock { $0.append(finding) } }
         _ = loop.post {
             keeper.assumeIsolated { keeper in
+                keeper.fleet = shared?.fleet
                 keeper.restore(rows)
                 keeper.recallKnown()
                 keeper.tryEverything(upstreams: plan.upstreams, found: found)
             }
         }
+        do { try shared?.tier.start() } catch { throw GatewayFault("store.shared: \(error)") }
         loop.run()
+        shared?.tier.stop()
         _ = opened.store?.close()
         return findings.withLock { $0 }
     }

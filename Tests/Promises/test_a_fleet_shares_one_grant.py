@@ -84,6 +84,14 @@ def test_a_revoked_token_is_replaced_once(gateways, lab, redis):
     assert lab.counts()["token"] == 2
 
 
+def test_a_start_that_waits_for_a_token(gateways, lab, redis):
+    """Gateways that want a token before anybody asks do not have one each for want of a connection."""
+    made = fleet(gateways, 4, redis.url, lambda gateway: gateway.oauth(token={"startup": "wait"}))
+    assert lab.counts()["token"] == 1
+    assert set(cold(made, 5, "/api/employees/1")) == {200}
+    assert lab.counts()["token"] == 1
+
+
 def test_the_holder_of_the_lease_is_killed(gateways, lab, redis):
     made = fleet(gateways, 3, redis.url, lambda gateway: gateway.oauth())
     lab.faults(issuer_slow_ms=4000)
@@ -150,6 +158,32 @@ def test_a_refused_password_is_known_to_all(gateways, lab, redis):
     made[1].start()
     late = join(gateways("late").webgate(password=WRONG), redis.url).start()
     assert set(cold([made[1], late], 10, "/hr/rest/employees/1")) == {503}
+    assert lab.counts()["password_rejected"] == 1
+
+
+def test_a_refused_basic_password_is_known_to_all(gateways, lab, redis):
+    def configure(gateway):
+        password = gateway.secret("basic-password", WRONG)
+        gateway.with_identity({"basic": {"username": lab.user, "password": password}})
+
+    made = fleet(gateways, 3, redis.url, configure)
+    assert made[0].get("/basic/employees/1").status in (502, 503)
+    late = gateways("late")
+    configure(late)
+    join(late, redis.url).start()
+    time.sleep(0.3)
+    assert {answer.status for answer in together(12, lambda index: [*made, late][index % 4].get("/basic/employees/1"))} <= {502, 503}
+    assert lab.counts()["password_rejected"] == 1
+
+
+def test_a_live_check_spends_what_the_fleet_allows(gateways, lab, redis):
+    made = fleet(gateways, 2, redis.url, lambda gateway: gateway.webgate(password=WRONG))
+    assert made[0].get().status == 503
+    made[1].stop()
+    for path in made[1].folder.glob("tokens.db*"):
+        path.unlink()
+    code, out, err = made[1].command("check", "--live")
+    assert code == 69, (code, out, err)
     assert lab.counts()["password_rejected"] == 1
 
 
@@ -260,6 +294,31 @@ def test_a_refresh_token_survives_a_server_that_forgets(gateways, provider, redi
         for gateway in made:
             eventually(lambda: state(gateway) == "serving", what="the shared store in use again")
         eventually(lambda: set(asked(made, 2)) == {200}, within=40, every=0.5, what="tokens for all")
+    assert provider.steps("refresh_reused") == []
+    assert len(provider.steps("password")) == 1
+
+
+def test_the_newest_refresh_token_wins_after_everything_was_down(gateways, provider, redis):
+    """Each gateway's file has the one that it saw last; the server has forgotten all of them."""
+    made = fleet(gateways, 3, redis.url, rotating(provider))
+    assert set(asked(made)) == {200}
+    made[2].kill()
+    for _ in range(3):
+        revoke(provider, made[0])
+        assert call(made[0].listens["api"]).status == 200
+    for gateway in made[:2]:
+        gateway.kill()
+    redis.die()
+    redis.start()
+    # The one that knows least is the first to look.
+    for gateway in (made[2], made[1], made[0]):
+        gateway.start(ready=False)
+    for gateway in made:
+        eventually(gateway.is_ready, what="readiness")
+        eventually(lambda: state(gateway) == "serving", what="the shared store in use")
+    # Its token was revoked long ago, and what it has in its file was spent by others.
+    eventually(lambda: call(made[2].listens["api"], timeout=30).status == 200, within=20, every=0.5, what="a token")
+    assert set(asked(made, 2)) == {200}
     assert provider.steps("refresh_reused") == []
     assert len(provider.steps("password")) == 1
 
