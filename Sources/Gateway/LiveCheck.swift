@@ -104,6 +104,15 @@ extension Keeper {
                 text: answers ?? "the issuer answers; a token per subject needs a subject and was not tried")
         }
         do throws(Handshakes.GrantFailure) {
+            if let person = identity.plan.handshake as? any InteractiveHandshake, person.needsPerson {
+                try await person.reach(ledger: ledger, issuer: client)
+                let isKnown = storeState == .serving
+                let login = loginNeed(of: identity)?.word == .needed ? "nobody is logged in: cardea login" : "logged in"
+                return LiveFinding(
+                    subject: subject, isGood: true, milliseconds: since(begun),
+                    text: "the issuer answers; no token was asked for, as a person grants them"
+                        + (isKnown ? "; \(login)" : ""))
+            }
             if let webgate = identity.plan.handshake as? OAMWebGateHandshake {
                 try await webgate.openSession(ledger: ledger, issuer: client)
                 return LiveFinding(

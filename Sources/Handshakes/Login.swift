@@ -6,6 +6,9 @@ public protocol InteractiveHandshake: Handshake {
     /// How the browser comes back to this client; nil for schemes whose person may use any device.
     var redirect: LoginRedirect? { get }
 
+    /// Whether the issuer can be reached, and offers what a login needs. Asks for nothing that a person would have to grant.
+    nonisolated(nonsending) func reach(ledger: any GrantLedger, issuer: any IssuerClient) async throws(GrantFailure)
+
     /// Leads a person through the login and returns what is to be kept. Runs on the executor of its caller, for minutes; whatever it
     /// holds by then that others could change is read again by whoever keeps the outcome.
     ///

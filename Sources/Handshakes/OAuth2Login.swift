@@ -14,6 +14,25 @@ extension OAuth2Handshake: InteractiveHandshake {
             isLoopback: uri.isLoopback && !uri.isTLS)
     }
 
+    public nonisolated(nonsending) func reach(
+        ledger: any GrantLedger, issuer: any IssuerClient
+    ) async throws(GrantFailure) {
+        let endpoints = try await endpoints(ledger, issuer)
+        switch settings.grant {
+        case .authorizationCode where endpoints.authorization == nil:
+            throw .configuration(reason: "the issuer names no authorization_endpoint")
+        case .deviceCode where endpoints.device == nil:
+            throw .configuration(reason: "the issuer names no device_authorization_endpoint")
+        default: break
+        }
+        guard discovery == nil else { return }
+        // Whatever a token endpoint says to this, it is there.
+        let call = IssuerCall(
+            step: "reach", method: "GET", url: endpoints.token, headers: settings.headers, body: [],
+            carriesPassword: false)
+        do throws(IssuerFault) { _ = try await issuer.send(call) } catch { throw GrantFailure(error, step: "reach") }
+    }
+
     public nonisolated(nonsending) func login(
         _ wanted: Wanted, dialogue: any LoginDialogue, ledger: any GrantLedger, issuer: any IssuerClient
     ) async throws(GrantFailure) -> LoginGrant {
@@ -63,9 +82,7 @@ extension OAuth2Handshake {
         guard let endpoint = trip.endpoints.authorization else {
             throw .configuration(reason: "login: the issuer names no authorization_endpoint")
         }
-        guard let redirectURI = redirectURI(port: dialogue.redirectPort) else {
-            throw .configuration(reason: "login: nothing listens for the browser; use --paste")
-        }
+        let redirectURI = redirectURI(port: dialogue.redirectPort)
         // 32 octets make the 43 characters that RFC 7636 §4.1 recommends.
         let verifier = Base64.encodeURL(random(32))
         let state = Base64.encodeURL(random(24))
@@ -103,13 +120,16 @@ extension OAuth2Handshake {
         return answer
     }
 
-    /// Loopback by number: a name may resolve elsewhere (RFC 8252 §8.3).
-    private func redirectURI(port: UInt16?) -> String? {
-        guard let uri = settings.redirectURI else { return port.map { "http://127.0.0.1:\($0)/callback" } }
+    /// Loopback by number: a name may resolve elsewhere (RFC 8252 §8.3). Without a port where the address is to be pasted: nothing listens
+    /// there, and servers leave the port out of account.
+    private func redirectURI(port: UInt16?) -> String {
+        guard let uri = settings.redirectURI else { return "http://127.0.0.1\(port.map { ":\($0)" } ?? "")/callback" }
         // As it is written, since servers compare it character by character.
-        if settings.redirectHasPort || !uri.isLoopback || uri.isTLS { return settings.redirectText }
+        guard let port, !settings.redirectHasPort, uri.isLoopback, !uri.isTLS else {
+            return settings.redirectText ?? uri.description
+        }
         let host = uri.host.utf8.contains(UInt8(ascii: ":")) ? "[\(uri.host)]" : uri.host
-        return port.map { "http://\(host):\($0)\(uri.path)" }
+        return "http://\(host):\(port)\(uri.path)"
     }
 
     /// It came straight from the token endpoint, so its signature says nothing more (OpenID Connect Core §3.1.3.7 point 6); what it says

@@ -76,7 +76,9 @@ extension ExplainReport {
         if let state = identityState {
             line(
                 "state",
-                state.state + (state.lastFailure.map { ", last failure: \($0)" } ?? "")
+                state.state
+                    + (state.loginExpiresInSeconds.map { ", its login ends in \(Int($0)) s" } ?? "")
+                    + (state.lastFailure.map { ", last failure: \($0)" } ?? "")
                     + (state.advice.map { "; \($0)" } ?? ""))
         }
         for token in tokens ?? [] { line("token", Self.words(token)) }

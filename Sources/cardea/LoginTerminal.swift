@@ -65,9 +65,13 @@ struct LoginTerminal {
         var size = winsize()
         let columns = ioctl(2, UInt(TIOCGWINSZ), &size) == 0 && size.ws_col > 0 ? Int(size.ws_col) : 80
         guard let code = QRCode(url) else { return [] }
-        let lines = code.lines()
+        let colours =
+            ConfigurationAccess.environment("NO_COLOR") == nil
+            && !["", "dumb"].contains(ConfigurationAccess.environment("TERM") ?? "")
+        // Black on white, whatever the terminal's ground is; without colours the ground is taken for dark.
+        let lines = code.lines(inverted: !colours)
         guard let width = lines.first?.count, width <= columns else { return [] }
-        return lines + [""]
+        return lines.map { colours ? "\u{1B}[38;5;16;48;5;231m\($0)\u{1B}[0m" : $0 } + [""]
     }
 
     mutating func progress(_ told: LoginDocument) {

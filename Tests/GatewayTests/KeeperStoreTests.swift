@@ -101,3 +101,60 @@ internal import TokenStore
         #expect(store.rows(Keeper.RowKind.session).map(\.expiresWall) == [nil])
     }
 }
+
+/// What a person's login brought, from its commit to its end.
+@Suite struct KeeperLoginTests {
+    private static let yaml = Plans.client(
+        identity: "grant: device_code, device_authorization_url: https://idp.example.com/d")
+
+    private static func material(_ keeper: isolated Keeper, _ token: String, days: UInt64 = 100) -> LayerMaterial {
+        let life = days * 86_400_000_000_000
+        return LayerMaterial(
+            bytes: Secret([]), obtainedAt: keeper.now, lifetime: nil, refreshToken: Secret(token), isHuman: true,
+            refreshLife: RefreshLife(left: life, whole: life))
+    }
+
+    private func logIn(_ scene: KeeperScene, _ token: String) {
+        scene.inKeeper { keeper in
+            let material = Self.material(keeper, token)
+            let identity = keeper.identities[0]
+            keeper.start { await $0.keep(material, of: identity) }
+        }
+        scene.settle()
+    }
+
+    private func word(_ scene: KeeperScene) -> LoginNeed.Word? {
+        scene.inKeeper { $0.loginNeed(of: $0.identities[0])?.word }
+    }
+
+    @Test func aLoginIsNotUsedBeforeItIsOnDisk() throws {
+        let store = MemoryStore()
+        let scene = try KeeperScene(Self.yaml, store: store)
+        scene.settle()
+        #expect(word(scene) == .needed)
+        store.disk = .hung
+        logIn(scene, "r")
+        #expect(word(scene) == .needed)
+        store.thaw()
+        scene.settle()
+        #expect(word(scene) == .good)
+        #expect(store.rows(Keeper.RowKind.session).count == 1)
+    }
+
+    @Test func itsEndIsKnownAcrossARestartAndToldAWeekAhead() throws {
+        let store = MemoryStore()
+        let first = try KeeperScene(Self.yaml, store: store)
+        logIn(first, "r")
+        first.pass(seconds: 50 * 86_400, step: 86_400)
+        let second = try KeeperScene(Self.yaml, store: store)
+        second.settle()
+        #expect(word(second) == .good)
+        // The second scene's wall clock stands where the first one's began, so all hundred days are left.
+        second.pass(seconds: 92 * 86_400, step: 86_400)
+        #expect(word(second) == .good)
+        second.pass(seconds: 2 * 86_400, step: 86_400)
+        #expect(word(second) == .soon)
+        second.pass(seconds: 8 * 86_400, step: 86_400)
+        #expect(word(second) == .needed)
+    }
+}

@@ -1,16 +1,11 @@
 """A person who logs in: a browser without a screen, at glewlwyd or at the server on Authlib, and a `cardea login` under a terminal."""
 
-import html
 import json
 import os
-import re
 import subprocess
-import urllib.parse
 
 import pexpect
 import requests
-
-from harness import eventually
 
 
 class Person:
@@ -79,7 +74,9 @@ class Lines:
     def next(self):
         line = self.process.stdout.readline()
         assert line, self.process.stderr.read().decode()
-        return json.loads(line)
+        told = json.loads(line)
+        self.flow = told["flow"]
+        return told
 
     def ends(self, status=0):
         self.process.stdin.close()
@@ -90,18 +87,24 @@ class Lines:
 
 
 def picture(text):
-    """The QR code among lines of half blocks, as an image of eight pixels a module (PGM)."""
-    lines = [line for line in text.replace("\r", "").split("\n") if "▀" in line or "▄" in line]
+    """The QR code among lines of half blocks, on a dark terminal, as an image of eight pixels a module (PGM)."""
+    ink = "\x1b[38;5;16;48;5;231m"
+    lines = text.replace("\r", "").split("\n")
+    coloured = any(line.startswith(ink) for line in lines)
+    if coloured:
+        lines = [line.removeprefix(ink).removesuffix("\x1b[0m") for line in lines if line.startswith(ink)]
+    else:
+        lines = [line for line in lines if set(line) & set("▀▄█")]
     rows = []
     for line in lines:
-        rows.append([mark in "█▀" for mark in line])
-        rows.append([mark in "█▄" for mark in line])
+        rows.append([(mark in "█▀") != coloured for mark in line])
+        rows.append([(mark in "█▄") != coloured for mark in line])
     width = max(map(len, rows))
+    assert width <= 120
     scaled = []
     for row in rows:
-        dots = b"".join((b"\xff" if light else b"\x00") * 8 for light in row + [False] * (width - len(row)))
-        scaled += [dots] * 8
-    # What readers ask for around it, beyond what a terminal's line gives.
-    body = b"".join(b"\xff" * 16 + line + b"\xff" * 16 for line in scaled)
-    blank = b"\xff" * (width * 8 + 32) * 16
-    return b"P5 %d %d 255\n" % (width * 8 + 32, len(scaled) + 32) + blank + body + blank
+        scaled += [b"".join((b"\xff" if light else b"\x00") * 8 for light in row + [False] * (width - len(row)))] * 8
+    ground = b"\x00" * 64
+    blank = b"\x00" * (width * 8 + 128) * 64
+    body = b"".join(ground + line + ground for line in scaled)
+    return b"P5 %d %d 255\n" % (width * 8 + 128, len(scaled) + 128) + blank + body + blank

@@ -80,11 +80,12 @@ def is_served(gateway):
     assert "orders.read" in answer.json["scope"]
 
 
-def test_with_a_code_on_another_device(configured, person):
+@pytest.mark.parametrize("terminal", [{"TERM": "xterm-256color"}, {"TERM": "xterm-256color", "NO_COLOR": "1"}])
+def test_with_a_code_on_another_device(configured, person, terminal):
     gateway = configured("device_code").start()
     assert state(gateway) == "login_needed"
     assert is_needed(gateway)
-    terminal = Terminal(gateway, "tv")
+    terminal = Terminal(gateway, "tv", environment=terminal)
     page = terminal.until(r"(http://\S+/device)\s").group(1)
     code = terminal.until(r"enter the code\s+(\S+)\s").group(1)
     terminal.until(r"waiting.* left")

@@ -30,6 +30,8 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from flask import Flask, Response, jsonify, request
 from werkzeug.serving import WSGIRequestHandler, make_server
 
+import people
+
 os.environ["AUTHLIB_INSECURE_TRANSPORT"] = "1"  # loopback
 URN = "urn:ietf:params:oauth:"
 KEY = rsa.generate_private_key(public_exponent=65537, key_size=2048)
@@ -45,6 +47,7 @@ class State:
         self.clients, self.tokens, self.used = {}, {}, set()
         self.families_revoked, self.log, self.faults = set(), [], {}
         self.access_revoked, self.lifetime = set(), 3600
+        people.reset(self)
 
 
 state = State()
@@ -334,6 +337,9 @@ def access_claims(token):
 def save_token(token, oauth_request):
     with state.lock:
         token["expires_in"] = state.lifetime
+        token.update(state.people["answer"])
+        if not state.people["refresh"]:
+            token.pop("refresh_token", None)
         before = getattr(oauth_request, "refresh_token", None)
         before = before if isinstance(before, Token) else getattr(oauth_request, "credential", None)
         family = before.family if isinstance(before, Token) else secrets.token_hex(8)
@@ -356,6 +362,7 @@ server.register_client_auth_method("assertion", by_assertion)
 server.register_client_auth_method("tls", by_certificate)
 for grant in (ClientCredentials, Password, Refresh, JWTBearer, SAMLBearer, Exchange):
     server.register_grant(grant)
+people.register(app, server, state, note, METHODS, User, lambda: issuer)
 
 
 class Revocation(RevocationEndpoint):
@@ -397,6 +404,9 @@ def metadata():
         "issuer": issuer,
         "token_endpoint": issuer + "/token",
         "revocation_endpoint": issuer + "/revoke",
+        "authorization_endpoint": issuer + "/authorize",
+        "device_authorization_endpoint": issuer + "/device_authorization",
+        "authorization_response_iss_parameter_supported": True,
         "jwks_uri": issuer + "/jwks",
         "response_types_supported": ["code"],
         "grant_types_supported": sorted({"client_credentials", "password", "refresh_token"}),

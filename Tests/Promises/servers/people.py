@@ -1,0 +1,113 @@
+"""How people log in at the authorization server: its page, which always says yes (or no), and codes for devices."""
+
+import time
+from urllib.parse import quote
+
+from authlib.oauth2.rfc6749 import grants
+from authlib.oauth2.rfc7636 import CodeChallenge
+from authlib.oauth2.rfc8628 import DeviceAuthorizationEndpoint, DeviceCodeGrant, DeviceCredentialDict
+from flask import jsonify, request
+
+
+def reset(state):
+    state.codes, state.devices, state.verdicts = {}, {}, {}
+    # Seconds between polls and for a code, members of every token answer, whether refresh tokens are given, how many polls are told
+    # to slow down, whether answers name their issuer.
+    state.people = {"interval": 1, "expires_in": 600, "answer": {}, "refresh": True, "slow_down": 0, "iss": True}
+
+
+class Code:
+    """An authorization code with what it was asked for."""
+
+    def __init__(self, client, user, asked):
+        self.client, self.user, self.asked = client, user, asked
+        self.code_challenge = asked.get("code_challenge")
+        self.code_challenge_method = asked.get("code_challenge_method")
+
+    def get_redirect_uri(self):
+        return self.asked.get("redirect_uri")
+
+    def get_scope(self):
+        return self.asked.get("scope", "")
+
+
+def register(app, server, state, note, methods, user, issuer):
+    class AuthorizationCode(grants.AuthorizationCodeGrant):
+        TOKEN_ENDPOINT_AUTH_METHODS = methods
+
+        def save_authorization_code(self, code, oauth_request):
+            with state.lock:
+                state.codes[code] = Code(oauth_request.client, oauth_request.user, request.args.to_dict())
+            return code
+
+        def query_authorization_code(self, code, client):
+            found = state.codes.get(code)
+            return found if found and found.client.id == client.id else None
+
+        def delete_authorization_code(self, authorization_code):
+            with state.lock:
+                state.codes = {name: code for name, code in state.codes.items() if code is not authorization_code}
+
+        def authenticate_user(self, authorization_code):
+            return authorization_code.user
+
+    class DeviceCode(DeviceCodeGrant):
+        TOKEN_ENDPOINT_AUTH_METHODS = methods
+
+        def query_device_credential(self, device_code):
+            return state.devices.get(device_code)
+
+        def query_user_grant(self, user_code):
+            verdict = state.verdicts.get(user_code)
+            return verdict and (user("anna"), verdict == "allow")
+
+        def should_slow_down(self, credential):
+            note("poll")
+            with state.lock:
+                state.people["slow_down"] -= 1
+                return state.people["slow_down"] >= 0
+
+    class DeviceAuthorization(DeviceAuthorizationEndpoint):
+        CLIENT_AUTH_METHODS = methods
+
+        def get_verification_uri(self):
+            return issuer() + "/device"
+
+        def save_device_credential(self, client_id, scope, data):
+            with state.lock:
+                data["interval"], data["expires_in"] = state.people["interval"], state.people["expires_in"]
+                expires = time.time() + data["expires_in"]
+                kept = {"client_id": client_id, "scope": scope, "expires_at": expires, **data}
+                state.devices[data["device_code"]] = DeviceCredentialDict(kept)
+
+    server.register_grant(AuthorizationCode, [CodeChallenge(required=True)])
+    server.register_grant(DeviceCode)
+    server.register_endpoint(DeviceAuthorization)
+
+    @app.get("/authorize")
+    def authorization_endpoint():
+        """Whoever comes here is anna, and says yes; or no, with `deny`."""
+        note("authorize", asked=request.args.to_dict())
+        answer = server.create_authorization_response(grant_user=None if state.people.get("deny") else user("anna"))
+        place = answer.headers.get("Location")
+        if place and state.people["iss"]:
+            answer.headers["Location"] = place + "&iss=" + quote(state.people.get("named", issuer()), safe="")
+        return answer
+
+    @app.post("/device_authorization")
+    def device_authorization_endpoint():
+        return server.create_endpoint_response(DeviceAuthorization.ENDPOINT_NAME)
+
+    @app.post("/control/people")
+    def change():
+        with state.lock:
+            state.people.update(request.get_json(force=True))
+        return jsonify({})
+
+    @app.post("/control/device")
+    def decide():
+        """What the person says to a code."""
+        body = request.get_json(force=True)
+        with state.lock:
+            state.verdicts[body["user_code"]] = body["verdict"]
+        return jsonify({})
