@@ -49,7 +49,7 @@ internal import TokenStore
         scene.issuer = Self.server
         #expect(scene.status() == 200)
         #expect(store.rows(Keeper.RowKind.durable).count == 2)
-        scene.inKeeper { $0.raiseEpoch(of: $0.identities[0], cause: .logout) }
+        scene.inKeeper { _ = $0.beginLogout($0.identities[0].plan.name) }
         scene.settle()
         let told = scene.issuerCalls.filter { $0.path.hasSuffix("/logout") }
         #expect(told.map { String($0.body.prefix(18)) } == ["security_check=Pin"])
