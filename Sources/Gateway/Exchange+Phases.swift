@@ -67,10 +67,7 @@ extension CallerConnection {
     // MARK: - Route
 
     /// The first route that matches wins.
-    private func findRoute() -> RoutePlan? {
-        for route in listener.routes where route.matches.mismatch(data.requestHead, in: input) == nil { return route }
-        return nil
-    }
+    private func findRoute() -> RoutePlan? { listener.table.first(for: data.requestHead, in: input) }
 
     /// The host that was asked for, without its port: the target's authority in absolute form, the Host field otherwise.
     var requestHost: UnsafeRawBufferPointer { hostName(of: data.requestHead, in: input) }

@@ -8,7 +8,7 @@ final class ListenerPlan: Sendable {
     let isUnix: Bool
     /// A loopback TCP address: a browser on this machine can reach it, so Host and Origin are checked.
     let isLoopback: Bool
-    let routes: [RoutePlan]
+    let table: RouteTable
     /// Nil in clear text.
     let tls: ListenerTLS?
     let proxyProtocol: ProxyProtocolPlan?
@@ -33,7 +33,7 @@ final class ListenerPlan: Sendable {
         self.text = text
         self.isUnix = isUnix
         self.isLoopback = isLoopback
-        self.routes = routes
+        table = RouteTable(routes)
         self.tls = tls
         self.proxyProtocol = proxyProtocol
         self.forwardedFrom = forwardedFrom
@@ -43,6 +43,9 @@ final class ListenerPlan: Sendable {
         needsArrival = tls != nil || proxyProtocol != nil || protocols == [.http2] || forward.mode == .transparent
         self.edition = edition
     }
+
+    /// In the order of the file.
+    var routes: [RoutePlan] { table.routes }
 
     /// Something stands before the first request: a header or a handshake. Which protocol a caller speaks in clear text is seen by its
     /// first line, where HTTP/1.1 is served too.

@@ -98,6 +98,20 @@ public func matchedLength(_ target: Span<UInt8>, prefix: Span<UInt8>) -> Int? {
     return cursor
 }
 
+/// A number that is the same for two paths whenever they have the same first segment by the rules of `matchedLength`; nil for a target that
+/// does not begin with a slash.
+public func firstSegmentHash(_ target: Span<UInt8>) -> UInt32? {
+    guard !target.isEmpty, target[0] == 0x2F else { return nil }
+    var hash: UInt32 = 0x811C_9DC5
+    var cursor = 1
+    while cursor < target.count, target[cursor] != 0x2F, target[cursor] != 0x3F {
+        let (value, width) = normalizedOctet(target, at: cursor)
+        hash = (hash ^ UInt32(value)) &* 0x0100_0193
+        cursor &+= width
+    }
+    return hash
+}
+
 /// The octet at `cursor` and its width: 3 for a percent-encoded one, 1 for a plain one or a `%` that encodes nothing.
 @inline(__always)
 func decodedOctet(_ bytes: Span<UInt8>, at cursor: Int, end: Int) -> (octet: UInt8, width: Int) {
