@@ -87,6 +87,11 @@ class Stream:
 
     def reset(self, code=8):
         self.connection.do("reset_stream", self.number, code)
+        # What came and will not be read has used the connection's window, which other streams need.
+        with self.connection.changed:
+            unread, self.pieces = self.pieces, []
+        for _, counted in unread:
+            self.connection.credit(self, counted)
 
 
 class Connection:
