@@ -19,7 +19,9 @@ struct Exchange: ~Copyable {
     private(set) var retried = false
     /// The one retry at another address has been used, for this request and its replay together.
     private(set) var moved = false
-    private var withdrawn = false
+    /// How often its token was gone by the time that its connection stood.
+    private var withdrawals = 0
+    static let mostWithdrawals = 3
     /// How often the upstream could not take it at that moment.
     private(set) var conflicts = 0
     /// It is sent this often again at most, over some three seconds.
@@ -156,12 +158,12 @@ struct Exchange: ~Copyable {
             return .send
 
         case (.asking, .withdrawn(let slot)):
-            // Once: a token that is gone again by the time its connection stands will be gone the next time too.
-            guard !withdrawn else {
+            // A refused token may be replaced twice while a slow connection is made; one that is gone each time will be gone again.
+            guard withdrawals < Self.mostWithdrawals else {
                 return end(
                     with: Fault(.issuerUnavailable, retryAfter: 1, detail: "tokens expire before they can be used"))
             }
-            withdrawn = true
+            withdrawals += 1
             phase = .waiting
             return .askToken(slot: slot)
 
@@ -230,7 +232,7 @@ struct Exchange: ~Copyable {
         replayed = false
         retried = false
         moved = false
-        withdrawn = false
+        withdrawals = 0
         conflicts = 0
         replay = .never
         body = .none
