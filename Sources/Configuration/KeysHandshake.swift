@@ -107,7 +107,10 @@ extension Keys {
             KeySpec(
                 "identity_domain_header", .text(.headerName), "The header that carries the tenant.",
                 default: "X-USER-IDENTITY-DOMAIN-NAME"),
-            KeySpec("dpop", .boolean, "Proof of possession with every request.", default: "false"),
+            KeySpec(
+                "dpop", .boolean,
+                "Tokens are bound to a key pair that the gateway makes and keeps, and every request proves its possession (RFC 9449).",
+                default: "false"),
         ])
 
     static let signing = Block(

@@ -7,8 +7,6 @@ enum NotSupportedYet {
 
         "recipe.attempts", "recipe_challenge.json",
 
-        "oauth2.dpop=true",
-
         "route.token_stub",
         "callers.token",
     ]

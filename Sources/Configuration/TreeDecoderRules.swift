@@ -34,6 +34,7 @@ extension TreeDecoder {
             return
         }
         checkRecipe(route, identity, reader, place: place)
+        checkProofs(route, identity, reader, place: place)
         let carrier = carrier(of: route, identity)
         if ReservedHeader.contains(carrier), case .header(nil, _, _) = route.inject {
             error(
@@ -48,6 +49,23 @@ extension TreeDecoder {
             error(
                 "'headers' of \(place) edits '\(name)', which identity '\(identity.name)' writes",
                 reader.mark("headers"))
+        }
+    }
+
+    /// Two fields of fixed names carry a bound token.
+    private mutating func checkProofs(_ route: Route, _ identity: Identity, _ reader: BlockReader, place: String) {
+        guard case .oauth2(let oauth2) = identity.handshake, oauth2.dpop else { return }
+        switch route.inject {
+        case .header(nil, nil, .drop): break
+        default:
+            error(
+                "\(place) has 'inject', and identity '\(identity.name)' with 'dpop' writes Authorization and DPoP",
+                reader.mark("inject"))
+        }
+        let names = route.headers.set.map(\.name) + route.headers.remove
+        if names.contains(where: { $0.lowercased() == "dpop" }) {
+            error(
+                "'headers' of \(place) edits 'DPoP', which identity '\(identity.name)' writes", reader.mark("headers"))
         }
     }
 

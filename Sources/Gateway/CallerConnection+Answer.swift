@@ -69,7 +69,8 @@ extension CallerConnection {
         answerPersistent = data.responseHead.keepAlive && framing != .untilClose
         answerHeadLength = length
         answerHeadFraming = framing
-        let judgement = judge(status, head: length, in: upstream)
+        let bringsNonce = takeNonce(of: upstream, head: length)
+        let judgement = judge(status, head: length, in: upstream, bringsNonce: bringsNonce)
         if caution.isProbe, judgement == .answer {
             followProbe()
         } else {
@@ -108,7 +109,9 @@ extension CallerConnection {
     }
 
     /// What the answer means to the route's identity.
-    private func judge(_ status: Int, head length: Int, in upstream: UpstreamConnection) -> Exchange.Judgement {
+    private func judge(
+        _ status: Int, head length: Int, in upstream: UpstreamConnection, bringsNonce: Bool
+    ) -> Exchange.Judgement {
         guard let identity = route?.identity else { return .answer }
         guard identity.inspectedStatuses.contains(status) else {
             if identity.reportsSuccess, status != 401, status != 403 { data.desk.reportSuccess(self) }
@@ -127,6 +130,7 @@ extension CallerConnection {
             return .misconfigured(Fault(.upstreamRedirectedToLogin, receivedStatus: status))
         case .conflict: return .conflict
         case .challenged(let challenge):
+            if bringsNonce, challenge.error == Challenge.wantsNonce { return .nonce }
             record.challenge = challenge
             return .challenge
         }
@@ -318,7 +322,8 @@ extension CallerConnection {
 
     /// Whether the held answer can be read to its end at once, so that its connection carries the replay too.
     func canReuseHeldAnswer() -> Bool {
-        guard exchange.replayed || exchange.conflicts > 0 || caution.isProbe, let upstream, upstream.state == .busy
+        guard exchange.replayed || exchange.renonced || exchange.conflicts > 0 || caution.isProbe, let upstream,
+            upstream.state == .busy
         else { return false }
         upstream.start += answerHeadLength
         while upstream.end > upstream.start, !answerBody.isComplete {

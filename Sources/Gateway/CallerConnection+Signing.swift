@@ -17,7 +17,11 @@ extension CallerConnection {
     ) -> UnsafeRawBufferPointer? {
         guard let identity = route.identity, ready.count >= identity.linePrefix + 2 else { return nil }
         let material = UnsafeRawBufferPointer(rebasing: ready[identity.linePrefix..<(ready.count - 2)])
-        guard let request = requestToSign(on: route) else { return nil }
+        guard var request = requestToSign(on: route) else { return nil }
+        if signer.usesNonces {
+            request.nonce = data.nonces[route.upstream.origin]
+            request.keys = data.proofKeys
+        }
         do throws(SigningFault) {
             let fields = try signer.sign(
                 request, with: material, wallSeconds: loop.kernel.wallMilliseconds() / 1000, entropy: randomBytes(16))
@@ -50,9 +54,21 @@ extension CallerConnection {
         var headers: [(name: String, value: String)] = []
         for index in 0..<head.fieldCount { headers.append((text(head[index].name), text(head[index].value))) }
         let scheme = route.upstream.usesTLS ? "https" : "http"
-        return RequestToSign(
-            method: text(head.method), url: "\(scheme)://\(head.host.map(text) ?? "")\(text(head.target))",
-            headers: headers)
+        let target = text(head.target)
+        // A proxy without a tunnel is told the whole URL.
+        let url = target.hasPrefix("/") ? "\(scheme)://\(head.host.map(text) ?? "")\(target)" : target
+        return RequestToSign(method: text(head.method), url: url, headers: headers)
+    }
+
+    /// Keeps the nonce that the next proof for this upstream has to contain; any answer may bring one (RFC 9449 §8.2).
+    /// - Precondition: `data.responseHead` is the answer's.
+    /// - Returns: whether there was one.
+    func takeNonce(of upstream: UpstreamConnection, head length: Int) -> Bool {
+        guard let route, route.identity?.signer?.usesNonces == true,
+            let field = data.responseHead.first(.dpopNonce)
+        else { return false }
+        let value = UnsafeRawBufferPointer(rebasing: upstream.input[..<length])[field]
+        return data.nonces.keep(value, from: route.upstream.origin)
     }
 }
 

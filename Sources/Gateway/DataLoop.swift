@@ -26,6 +26,10 @@ final class DataLoop {
     var responseHead: ResponseHead
     private var headOwner: ObjectIdentifier?
 
+    /// For proofs of possession.
+    var nonces = UpstreamNonces()
+    let proofKeys = ProofKeys()
+
     private(set) var groups: [UpstreamGroup?]
     private let resolver: Resolver
     private(set) var acceptors: [Acceptor] = []

@@ -24,6 +24,8 @@ struct Exchange: ~Copyable {
     static let mostWithdrawals = 3
     /// How often the upstream could not take it at that moment.
     private(set) var conflicts = 0
+    /// The one request that only the server's nonce was missing from has been sent again.
+    private(set) var renonced = false
     /// It is sent this often again at most, over some three seconds.
     static let mostConflicts = 6
 
@@ -101,6 +103,8 @@ struct Exchange: ~Copyable {
         case challenge
         /// Neither the request nor the credential is to blame.
         case conflict
+        /// The credential lacked the server's nonce, which has come with this answer (RFC 9449 §9).
+        case nonce
         /// The answer shows that the identity cannot work as configured.
         case misconfigured(Fault)
     }
@@ -234,6 +238,7 @@ struct Exchange: ~Copyable {
         moved = false
         withdrawals = 0
         conflicts = 0
+        renonced = false
         replay = .never
         body = .none
         idempotent = false
@@ -286,6 +291,19 @@ struct Exchange: ~Copyable {
             conflicts += 1
             phase = .pausing
             return .pause(conflicts - 1)
+        case .nonce where renonced:
+            phase = .relaying
+            return .refuseFinally
+        case .nonce:
+            guard replay == .once, body != .lost else {
+                phase = .relaying
+                return .relay
+            }
+            // Not the replay: the credential was not judged, and the keeper has no part in it.
+            renonced = true
+            retried = false
+            phase = .connecting
+            return .connect(fresh: false)
         case .challenge where credential == .none:
             // What was refused stands in the connection, and there is nothing else to send.
             phase = .relaying

@@ -64,6 +64,13 @@ extension GatewayCompiler {
             edits.dropCookies = PrefixSet(
                 ["OAMAuthnCookie", "ObSSOCookie", "OAMRequestContext"].map { Array($0.utf8) })
         }
+        // It is for us, and of no use to a caller.
+        if case .identity(let name) = route.use,
+            case .oauth2(let oauth2)? = configuration.identity(named: name)?.handshake, oauth2.dpop,
+            let field = FieldName("DPoP-Nonce")
+        {
+            edits.drop.insert(field)
+        }
         return edits
     }
 

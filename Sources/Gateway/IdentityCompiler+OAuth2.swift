@@ -32,6 +32,7 @@ extension IdentityCompiler {
         settings.extra = configured.extra.map { ($0.name, $0.value) }
         settings.headers = configured.headers.map { ($0.name, $0.value) }
         settings.allowedScopes = configured.allowedScopes
+        settings.dpop = configured.dpop
         if let statuses { settings.rejectedStatuses = statuses }
         settings.identityDomain = configured.identityDomain
         settings.identityDomainHeader = configured.identityDomainHeader

@@ -19,7 +19,7 @@ struct IdentityCompiler {
         let plan = IdentityPlan(
             index: index, name: identity.name, handshake: handshake, acquireTimeout: policy.access.acquireTimeout,
             reportsSuccess: policy.kind == .basic, resourceFromCaller: resourceFromCaller(identity.handshake),
-            statuses: nil, signer: Self.signer(of: identity))
+            statuses: nil, signer: Self.signer(of: identity, handshake))
         // A token may be bound to the certificate that it was asked for with (RFC 8705).
         let thumbprints = policy.network.clientKeys?.certificates.flatMap(\.thumbprint) ?? []
         guard let digest = IdentityDigest(sha256(identity.canonicalForm + thumbprints)) else {
@@ -33,7 +33,10 @@ struct IdentityCompiler {
     }
 
     /// What computes the credential of each request.
-    private static func signer(of identity: ConfiguredIdentity) -> (any RequestSigner)? {
+    private static func signer(
+        of identity: ConfiguredIdentity, _ handshake: any Handshakes.Handshake
+    ) -> (any RequestSigner)? {
+        if let oauth2 = handshake as? Handshakes.OAuth2Handshake { return oauth2.signer }
         guard case .recipe(let recipe) = identity.handshake, recipe.isSigned else { return nil }
         return RecipeSigner(recipe, identity: identity.name)
     }

@@ -60,7 +60,7 @@ extension Keeper {
             sentAt: grant.sentAt, expiresIn: seconds(of: grant, token.identity),
             jitter: UInt32.random(in: 0 ... .max))
         let generation = generations.next()
-        let line = grant.token.withBytes { bytes in
+        let line = (grant.material ?? grant.token).withBytes { bytes in
             Self.fieldLine(token.identity.plan.handshake.injection(for: Array(bytes)))
         }
         let asked = token.key.scopes.union(ScopeSet((token.widened + (challenge?.scopes ?? [])).map { ByteString($0) }))

@@ -156,7 +156,8 @@ final class IdentityPlan: Sendable {
         self.signer = signer
         refusesByStatus =
             statuses != nil
-            && (signer != nil || ["static", "basic", "client_certificate"].contains(handshake.scheme))
+            && (handshake is RecipeSigningHandshake
+                || ["static", "basic", "client_certificate"].contains(handshake.scheme))
         // A password whose refusals are not counted would be sent until the account is locked, whatever else the route counts as one.
         let always = refusesByStatus && handshake.scheme == "basic" ? [401] : []
         inspectedStatuses = (statuses ?? handshake.inspectedStatuses) + always

@@ -28,6 +28,8 @@ public struct Challenge: Sendable, Equatable {
     public var scopes: [String]
     /// RFC 6750 §3.1 code, if it is one of the registered words.
     public var error: String?
+    /// `error`, where only the server's nonce is missing (RFC 9449 §9).
+    public static let wantsNonce = "use_dpop_nonce"
     /// Recipe: values out of the challenge, by name. As opaque as `context`.
     public var taken: [String: Secret] = [:]
     /// Recipe: method of the refused request.

@@ -89,6 +89,8 @@ public struct Wanted: Sendable {
 /// A token, checked and fit to be injected.
 public struct AccessGrant: Sendable {
     public var token: Secret
+    /// What the identity's signer needs to send it, the token included; nil: the token is sent as it is.
+    public var material: Secret?
     /// `Bearer`, `OAM-Auth`, `Basic`, or empty for a bare value.
     public var tokenType: String
     /// Nanoseconds from `sentAt`; nil: the issuer did not say, the identity's `default_lifetime` holds.

@@ -16,7 +16,8 @@ struct OAuth2Answer {
     /// False where the status says that this URL is not, or no longer, that of the token endpoint.
     let isTokenEndpoint: Bool
 
-    init(_ answer: IssuerAnswer) {
+    /// - Parameter key: what the token must be bound to.
+    init(_ answer: IssuerAnswer, boundTo key: DPoPKey? = nil) {
         sentAt = answer.sentAt
         isTokenEndpoint = !(300..<400).contains(answer.status) && ![404, 405, 410].contains(answer.status)
         switch answer.status {
@@ -34,7 +35,7 @@ struct OAuth2Answer {
                 refreshToken = try Self.refreshToken(object)
                 refreshLife = Self.refreshLife(object, answer)
                 idToken = object.string("id_token").map { Secret($0) }
-                result = .success(try Self.success(object, answer))
+                result = .success(try Self.success(object, answer, key))
             } catch {
                 result = .failure(error)
             }
@@ -81,7 +82,9 @@ extension OAuth2Answer {
 // MARK: - Success
 
 extension OAuth2Answer {
-    private static func success(_ object: AnswerObject, _ answer: IssuerAnswer) throws(GrantFailure) -> AccessGrant {
+    private static func success(
+        _ object: AnswerObject, _ answer: IssuerAnswer, _ key: DPoPKey?
+    ) throws(GrantFailure) -> AccessGrant {
         guard let member = object["access_token"] else {
             // Some servers put an error into a 200.
             if errorCode(object) != nil { throw refusal(answer, object) }
@@ -97,16 +100,33 @@ extension OAuth2Answer {
         guard let type = object.string("token_type") else {
             throw .issuerAnswerInvalid(reason: "token: no token_type")
         }
-        guard Array(type.utf8).matches("Bearer") else {
-            throw .issuerAnswerInvalid(reason: "token: a token_type other than Bearer")
-        }
+        try check(type: type, of: token, boundTo: key)
         var grant = AccessGrant(
-            token: token, tokenType: "Bearer", lifetime: try lifetime(object["expires_in"]), sentAt: answer.sentAt,
+            token: token, tokenType: key == nil ? "Bearer" : "DPoP", lifetime: try lifetime(object["expires_in"]),
+            sentAt: answer.sentAt,
             grantedScopes: try scopes(object["scope"]))
         if grant.lifetime == nil, let times = JWTTimes(token), let expires = times.expires {
             grant.statedTimes = (times.issued, expires)
         }
         return grant
+    }
+
+    /// A server that knows nothing of DPoP answers as if it had not been asked for: the token would be anybody's (RFC 9449 §5).
+    private static func check(type: String, of token: Secret, boundTo key: DPoPKey?) throws(GrantFailure) {
+        guard let key else {
+            guard Array(type.utf8).matches("Bearer") else {
+                throw .issuerAnswerInvalid(reason: "token: a token_type other than Bearer")
+            }
+            return
+        }
+        if Array(type.utf8).matches("DPoP") { return }
+        // Some bind the token and call it Bearer all the same: then it says itself what it is bound to.
+        if Array(type.utf8).matches("Bearer"), case .object(let bound)? = JWTPayload.object(token)?["cnf"],
+            bound["jkt"] == key.thumbprint
+        {
+            return
+        }
+        throw .issuerAnswerInvalid(reason: "token: a token_type other than DPoP; the issuer did not bind the token")
     }
 
     /// Nanoseconds, at most a year. Absent is unknown, never endless; zero or less contradicts the token beside it.
@@ -231,7 +251,7 @@ extension String {
             "invalid_client", "invalid_scope", "unauthorized_client", "unsupported_grant_type", "invalid_request",
             "invalid_grant", "invalid_target", "unsupported_response_type", "access_denied", "interaction_required",
             "login_required", "consent_required", "server_error", "temporarily_unavailable", "slow_down",
-            "authorization_pending", "expired_token",
+            "authorization_pending", "expired_token", "use_dpop_nonce", "invalid_dpop_proof",
         ].contains(self)
     }
 }

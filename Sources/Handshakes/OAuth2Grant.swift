@@ -8,15 +8,25 @@ extension OAuth2Handshake {
         var target = OAuth2Request(step: "token")
         try addTarget(wanted, to: &target)
         let client = try await client(ledger)
+        let key = try await proofKey(ledger)
         let endpoints = try await endpoints(ledger, issuer)
         let trip = Trip(
-            target: target, user: wanted.user, client: client, endpoints: endpoints, ledger: ledger, issuer: issuer)
+            target: target, user: wanted.user, client: client, proofKey: key, endpoints: endpoints, ledger: ledger,
+            issuer: issuer)
+        var grant = try await grant(for: wanted, trip)
+        if let key { grant.material = BoundToken.encode(grant.token, boundTo: key) }
+        return grant
+    }
+
+    private nonisolated(nonsending) func grant(
+        for wanted: Wanted, _ trip: Trip
+    ) async throws(GrantFailure) -> AccessGrant {
         guard settings.grant.keepsRefreshToken else {
             var grant = try await fullGrant(trip).grant()
             grant.notAfter = wanted.user?.expiry
             return grant
         }
-        if needsPerson, let grant = try await lastingGrant(wanted, ledger) { return grant }
+        if needsPerson, let grant = try await lastingGrant(wanted, trip.ledger) { return grant }
         return try await acquireInTurn(trip)
     }
 
@@ -27,6 +37,8 @@ extension OAuth2Handshake {
         /// For whom, where each end user has a token.
         let user: EndUser?
         let client: OAuth2Client
+        /// What the token will be bound to.
+        let proofKey: DPoPKey?
         let endpoints: OAuth2Endpoints
         let ledger: any GrantLedger
         let issuer: any IssuerClient
@@ -121,11 +133,13 @@ extension OAuth2Handshake {
         _ request: OAuth2Request, _ trip: Trip
     ) async throws(OAuth2SendFailure) -> OAuth2Answer {
         var attempt = 0
+        var request = request
+        request.proofKey = trip.proofKey
         while true {
             let answer = OAuth2Answer(
                 try await send(
                     request, to: trip.endpoints.token, as: trip.client, for: trip.user, attempt: attempt,
-                    issuer: trip.issuer))
+                    issuer: trip.issuer), boundTo: trip.proofKey)
             // The endpoint has moved, or was never there.
             if !answer.isTokenEndpoint { discovery?.forget() }
             attempt += 1

@@ -7,6 +7,7 @@ public struct OAuth2Handshake: Handshake {
     let wallSeconds: @Sendable () -> Int64
     let random: @Sendable (Int) -> [UInt8]
     let discovery: OAuth2Discovery?
+    let proofs = OAuth2ProofMemory()
 
     /// Throws `.configuration` if a setting cannot be put on the wire.
     public init(_ settings: OAuth2Settings) throws(GrantFailure) {
@@ -86,7 +87,8 @@ public struct OAuth2Handshake: Handshake {
     }
 
     public func injection(for token: [UInt8]) -> InjectedField {
-        InjectedField(name: "Authorization", value: Array("Bearer ".utf8) + token)
+        // With `dpop` the line is not sent but given to the signer.
+        InjectedField(name: "Authorization", value: settings.dpop ? token : Array("Bearer ".utf8) + token)
     }
 }
 
@@ -115,9 +117,12 @@ extension OAuth2Handshake {
         status: Int, wwwAuthenticate: [[UInt8]], location: [UInt8]?, requestURL: String
     ) -> ChallengeVerdict {
         guard inspectedStatuses.contains(status) else { return .none }
-        let all = AuthChallenge.list(wwwAuthenticate).filter { $0.scheme.matches("Bearer") && $0.fault == nil }
+        let all = AuthChallenge.list(wwwAuthenticate).filter {
+            ($0.scheme.matches("Bearer") || settings.dpop && $0.scheme.matches("DPoP")) && $0.fault == nil
+        }
         // Of several, the one that says what is wrong with the token that was sent.
-        let known = ["insufficient_scope", "invalid_token", "invalid_request"]
+        let known =
+            (settings.dpop ? [Challenge.wantsNonce] : []) + ["insufficient_scope", "invalid_token", "invalid_request"]
         let codes = all.map { bearer in
             guard case .one(let code) = bearer["error"] else { return known.count }
             return known.firstIndex { code.elementsEqual($0.utf8) } ?? known.count

@@ -39,9 +39,11 @@ extension OAuth2Handshake: InteractiveHandshake {
         var target = OAuth2Request(step: "login")
         try addTarget(wanted, to: &target)
         let client = try await client(ledger)
+        let key = try await proofKey(ledger)
         let endpoints = try await endpoints(ledger, issuer)
         let trip = Trip(
-            target: target, user: nil, client: client, endpoints: endpoints, ledger: ledger, issuer: issuer)
+            target: target, user: nil, client: client, proofKey: key, endpoints: endpoints, ledger: ledger,
+            issuer: issuer)
         let answer =
             switch settings.grant {
             case .authorizationCode: try await codeLogin(trip, dialogue)
@@ -97,6 +99,8 @@ extension OAuth2Handshake {
         query.member("code_challenge", Base64.encodeURL(sha256(Array(verifier.utf8))))
         query.member("code_challenge_method", "S256")
         if let nonce { query.member("nonce", nonce) }
+        // The code is then good only with this key (RFC 9449 §10).
+        if let key = trip.proofKey { query.member("dpop_jkt", key.thumbprint) }
         for (name, value) in settings.loginParameters { query.member(name, value) }
         let joint = endpoint.path.utf8.contains(UInt8(ascii: "?")) ? "&" : "?"
         let url = "\(endpoint)\(joint)" + String(decoding: query.finish(), as: UTF8.self)

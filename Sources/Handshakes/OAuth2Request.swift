@@ -5,6 +5,8 @@ struct OAuth2Request {
     var members: [(name: String, value: Value)] = []
     /// Holds what must not arrive twice: a password, a refresh token that may be replaced by its use.
     var isSingleUse = false
+    /// The token is to be bound to it.
+    var proofKey: DPoPKey?
 
     enum Value {
         case text(String)
@@ -59,6 +61,17 @@ extension OAuth2Handshake {
         attempt: Int = 0,
         issuer: any IssuerClient
     ) async throws(OAuth2SendFailure) -> IssuerAnswer {
+        let known = proofs.standing(of: url)
+        let answer = try await sendOnce(request, to: url, as: client, for: user, attempt: attempt, issuer: issuer)
+        // Once, and only with a proof that says something else. Everything of one use is made anew.
+        guard request.proofKey != nil, refusesProof(answer), proofs.standing(of: url) != known else { return answer }
+        return try await sendOnce(request, to: url, as: client, for: user, attempt: attempt, issuer: issuer)
+    }
+
+    private nonisolated(nonsending) func sendOnce(
+        _ request: OAuth2Request, to url: IssuerURL, as client: OAuth2Client, for user: EndUser?, attempt: Int,
+        issuer: any IssuerClient
+    ) async throws(OAuth2SendFailure) -> IssuerAnswer {
         var call: IssuerCall
         do throws(GrantFailure) {
             call = try self.call(request, to: url, as: client, for: user, attempt: attempt)
@@ -67,7 +80,9 @@ extension OAuth2Handshake {
         }
         defer { call.body.wipe() }
         do throws(IssuerFault) {
-            return try await issuer.send(call)
+            let answer = try await issuer.send(call)
+            if request.proofKey != nil { proofs.learn(answer, from: url, wall: wallSeconds()) }
+            return answer
         } catch {
             throw .fault(error)
         }
@@ -91,6 +106,7 @@ extension OAuth2Handshake {
             }
         }
         headers += settings.headers
+        if let key = request.proofKey { try addProof(of: key, to: url, &headers) }
         if let domain = settings.identityDomain { headers.append((settings.identityDomainHeader, domain)) }
         return IssuerCall(
             step: request.step, method: "POST", url: url, headers: headers, body: body.finish(),

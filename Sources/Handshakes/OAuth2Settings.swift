@@ -36,6 +36,8 @@ public struct OAuth2Settings: Sendable {
     public var loginParameters: [(name: String, value: String)] = []
     /// Where refresh tokens are revoked (RFC 7009), beside what metadata says.
     public var revocationURL: IssuerURL?
+    /// Tokens are bound to a key pair, whose possession every request proves (RFC 9449).
+    public var dpop = false
     /// Whether metadata may name endpoints in clear text beyond this machine.
     public var allowsCleartext = false
 

@@ -6,6 +6,8 @@ public protocol RequestSigner: Sendable {
     var fieldNames: [String] { get }
     /// Whether it needs the digest of the body, so that the body must be there before the head goes out.
     var readsBody: Bool { get }
+    /// Whether the upstream's nonces go into what it writes (RFC 9449 §9): then the last one is handed to it with each request.
+    var usesNonces: Bool { get }
 
     /// The fields for one request.
     ///
@@ -17,6 +19,10 @@ public protocol RequestSigner: Sendable {
     ) throws(SigningFault) -> [InjectedField]
 }
 
+extension RequestSigner {
+    public var usesNonces: Bool { false }
+}
+
 /// A request as it will reach the upstream.
 public struct RequestToSign: Sendable {
     public var method: String
@@ -26,6 +32,10 @@ public struct RequestToSign: Sendable {
     public var headers: [(name: String, value: String)]
     /// SHA-256 of the body; nil where the signer does not read it.
     public var bodySHA256: [UInt8]?
+    /// The last nonce of the upstream, where the signer `usesNonces`.
+    public var nonce: String?
+    /// The keys that the loop has read so far.
+    public var keys: ProofKeys?
 
     public init(method: String, url: String, headers: [(name: String, value: String)] = [], bodySHA256: [UInt8]? = nil)
     {

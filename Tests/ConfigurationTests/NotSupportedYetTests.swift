@@ -28,7 +28,6 @@ import Testing
             Case("identity.\($0)", Trial.around(identity: "\($0): {whatever: [\"${NOT_SET}\", {x: 1}]}"))
         }
         + [
-            .oauth2("dpop=true", "\(Trial.oauth2), dpop: yes"),
             Case("recipe.attempts", recipe("\(steps), attempts: {json: /left}")),
             Case("recipe_challenge.json", recipe("\(steps), challenge: {json: /error}")),
             .route("callers.token", "callers: {token: env:T}"),

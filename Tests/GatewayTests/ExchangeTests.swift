@@ -120,6 +120,17 @@ private struct Row: Sendable, CustomTestStringConvertible {
         Row(
             "challenged after it", .pausing.then(.rested, .connected), .answered(.challenge), .reportAndPark, .parked),
         Row("a conflict of the replay", .askingAgain, .answered(.conflict), .pause(0), .pausing),
+        // Nor is a nonce that was missing, once.
+        Row("nonce", .asking, .answered(.nonce), .connect(fresh: false), .connecting),
+        Row("nonce, body lost", .asking.with(body: .lost), .answered(.nonce), .relay, .relaying),
+        Row("nonce, never", .asking.with(replay: .never), .answered(.nonce), .relay, .relaying),
+        Row("a nonce for the replay", .askingAgain, .answered(.nonce), .connect(fresh: false), .connecting),
+        Row(
+            "a second nonce", .asking.then(.answered(.nonce), .connected), .answered(.nonce), .refuseFinally,
+            .relaying),
+        Row(
+            "challenged with the nonce", .asking.then(.answered(.nonce), .connected), .answered(.challenge),
+            .reportAndPark, .parked),
         // One replay and no more.
         Row("refused again", .askingAgain, .answered(.challenge), .reportRefusal, .relaying),
         Row("accepted at last", .askingAgain, .answered(.answer), .relay, .relaying),

@@ -395,8 +395,8 @@ def parse_metrics(text):
 class Provider:
     """The authorization server on Authlib with its resource server: `issuer` and `api` are their origins."""
 
-    def __init__(self):
-        program = pathlib.Path(__file__).resolve().parent / "servers" / "authorization_server.py"
+    def __init__(self, program="authorization_server.py"):
+        program = pathlib.Path(__file__).resolve().parent / "servers" / program
         self.process = subprocess.Popen([sys.executable, program], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         line = self.process.stdout.readline()
         assert line, "the authorization server did not start"

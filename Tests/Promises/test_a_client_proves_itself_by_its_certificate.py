@@ -8,7 +8,7 @@ import types
 
 import pytest
 
-from harness import Nginx, call
+from harness import Nginx, call, eventually
 
 
 @pytest.fixture
@@ -77,3 +77,31 @@ def test_another_certificate_is_refused_once(gateway, provider, files):
         answer = call(gateway.listens["api"])
         assert (answer.status, answer.problem["type"]) == (503, "urn:cardea:problems/credential-quarantined"), answer
     assert len(provider.steps("refused")) == 1
+
+
+def test_a_new_certificate_is_used_on_both_sides(gateway, provider, files):
+    """Rotation: the token that was bound to the old certificate is refused once, unseen by the caller, and replaced."""
+    start(gateway, provider, files)
+    gateway.start()
+    old = thumbprint(files / "client.pem")
+    assert call(gateway.listens["api"]).json["cnf"] == {"x5t#S256": old}
+
+    def run(*arguments):
+        subprocess.run(["openssl", *arguments], check=True, capture_output=True, cwd=files)
+
+    key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
+    run("req", *key, "-keyout", "next.key", "-out", "next.csr", "-subj", "/CN=machine")
+    run("x509", "-req", "-in", "next.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-days", "2", "-out", "next.pem")
+    (files / "next.key").chmod(0o600)
+    new = thumbprint(files / "next.pem")
+    provider.client("machine", auth="tls", grants=["client_credentials"], thumbprint=new)
+    (files / "next.key").rename(files / "client.key")
+    (files / "next.pem").rename(files / "client.pem")
+
+    def renewed():
+        answer = call(gateway.listens["api"])
+        assert answer.status == 200, f"{answer}\n{gateway.text()}"
+        return answer.json["cnf"] == {"x5t#S256": new}
+
+    eventually(renewed, within=15, what="the new certificate on both sides")
+    assert len(provider.steps("bound_elsewhere")) <= 1 and not provider.steps("refused")

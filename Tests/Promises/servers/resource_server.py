@@ -1,6 +1,8 @@
 """A resource server that verifies JWTs of an OpenID provider with PyJWT, by the provider's own keys.
 
-    resource_server.py JWKS-URL      prints {"api": URL} and serves until its standard input ends
+    resource_server.py JWKS-URL [dpop]     prints {"api": URL} and serves until its standard input ends
+
+With `dpop` a token is taken only with a proof of the key that it is bound to (RFC 9449).
 """
 
 import json
@@ -11,8 +13,11 @@ import jwt
 from flask import Flask, Response, jsonify, request
 from werkzeug.serving import WSGIRequestHandler, make_server
 
+from dpop import Refused, Verifier
+
 api = Flask("api")
 keys = jwt.PyJWKClient(sys.argv[1])
+proofs = Verifier() if sys.argv[2:] == ["dpop"] else None
 
 
 @api.route("/", defaults={"path": ""})
@@ -20,11 +25,13 @@ keys = jwt.PyJWKClient(sys.argv[1])
 def resource(path):
     scheme, _, token = request.headers.get("Authorization", "").partition(" ")
     try:
-        if scheme != "Bearer":
-            raise jwt.InvalidTokenError("no Bearer token")
+        if scheme != ("DPoP" if proofs else "Bearer"):
+            raise jwt.InvalidTokenError("no token of the right scheme")
         key = keys.get_signing_key_from_jwt(token)
         claims = jwt.decode(token, key.key, algorithms=["RS256"], options={"verify_aud": False, "require": ["exp"]})
-    except jwt.PyJWTError as error:
+        if proofs and claims["cnf"]["jkt"] != proofs.verify(request, token):
+            raise Refused("another key")
+    except (jwt.PyJWTError, Refused) as error:
         return Response(str(error), 401, {"WWW-Authenticate": 'Bearer realm="api", error="invalid_token"'})
     return jsonify(claims)
 

@@ -1,0 +1,21 @@
+internal import Handshakes
+
+/// The last nonce that each upstream gave this loop (RFC 9449 §9), by origin. Loops learn them apart: reading another's memory would cost
+/// more than the one request that each of them has to send again.
+struct UpstreamNonces {
+    private var nonces: [String: String] = [:]
+
+    private static let most = 256
+
+    subscript(origin: String) -> String? { nonces[origin] }
+
+    /// - Returns: whether it is a nonce.
+    mutating func keep(_ value: UnsafeRawBufferPointer, from origin: String) -> Bool {
+        guard let nonce = proofNonce(value) else { return false }
+        // Most answers repeat the one that is known.
+        guard nonces[origin] != nonce else { return true }
+        if nonces.count >= Self.most, nonces[origin] == nil { nonces.removeAll(keepingCapacity: true) }
+        nonces[origin] = nonce
+        return true
+    }
+}

@@ -1,0 +1,117 @@
+import Synchronization
+import TLS
+import Testing
+
+@testable import Handshakes
+
+private let wanted = Wanted(upstreamOrigin: "https://api.example.com")
+private let bound = #"{"access_token":"t","token_type":"DPoP"}"#
+
+private func handshake(_ grant: OAuth2Settings.Grant = .clientCredentials) throws -> OAuth2Handshake {
+    var settings = OAuth2Settings(
+        .tokenURL(try #require(IssuerURL("https://idp.example.com/token?x=1"))), clientID: "c")
+    settings.grant = grant
+    settings.dpop = true
+    return try OAuth2Handshake(settings, wallSeconds: { 1_000_000 }, random: { [UInt8](repeating: 7, count: $0) })
+}
+
+private func lacksNonce(_ nonce: String) -> ScriptedIssuer.Line {
+    .answer(400, #"{"error":"use_dpop_nonce"}"#, [("DPoP-Nonce", nonce)])
+}
+
+private func claims(_ sent: ScriptedIssuer.Sent) throws -> AnswerObject {
+    let proof = try #require(sent.header("DPoP"))
+    return try #require(JWTPayload.object(Secret(proof)))
+}
+
+@Suite struct DPoPTests {
+    @Test func `the token request is proven and the token goes with its key`() async throws {
+        let ledger = MemoryLedger()
+        let issuer = ScriptedIssuer([.ok(bound), .ok(bound)])
+        let handshake = try handshake()
+        let grant = try await handshake.acquire(wanted, ledger: ledger, issuer: issuer)
+        let proof = try claims(issuer.sent[0])
+        #expect(proof.string("htu") == "https://idp.example.com/token" && proof.string("htm") == "POST")
+        #expect(proof.string("ath") == nil && proof.string("nonce") == nil)
+        let material = try #require(grant.material)
+        let next = try await handshake.acquire(wanted, ledger: ledger, issuer: issuer)
+        #expect(next.material == material)
+        let signer = try #require(handshake.signer)
+        let request = RequestToSign(method: "GET", url: "https://api.example.com/a?b#c")
+        let fields = try material.withBytes { bytes throws(SigningFault) in
+            try signer.sign(request, with: bytes, wallSeconds: 5, entropy: [1, 2, 3])
+        }
+        #expect(fields.map(\.name) == ["Authorization", "DPoP"])
+        #expect(fields[0].value == Array("DPoP t".utf8))
+        let sent = try #require(JWTPayload.object(Secret(fields[1].value)))
+        #expect(sent.string("htu") == "https://api.example.com/a")
+        #expect(sent.string("ath") == Base64.encodeURL(sha256(Array("t".utf8))))
+    }
+
+    @Test func `a nonce is put in once and kept`() async throws {
+        let issuer = ScriptedIssuer([lacksNonce("n1"), .ok(bound), .ok(bound)])
+        let handshake = try handshake()
+        let ledger = MemoryLedger()
+        for _ in 0..<2 { _ = try await handshake.acquire(wanted, ledger: ledger, issuer: issuer) }
+        #expect(try issuer.sent.map { try claims($0).string("nonce") } == [nil, "n1", "n1"])
+    }
+
+    @Test func `a server that is never content is asked twice`() async throws {
+        let issuer = ScriptedIssuer([lacksNonce("n1"), lacksNonce("n2"), .ok(bound)])
+        let failed = await failure {
+            _ = try await handshake().acquire(wanted, ledger: MemoryLedger(), issuer: issuer)
+        }
+        #expect(failed?.kind == "configuration" && issuer.sent.count == 2)
+    }
+
+    @Test func `the same nonce again is no reason to ask again`() async throws {
+        let issuer = ScriptedIssuer([lacksNonce("n"), .ok(bound), lacksNonce("n"), .ok(bound)])
+        let handshake = try handshake()
+        _ = try await handshake.acquire(wanted, ledger: MemoryLedger(), issuer: issuer)
+        _ = await failure { _ = try await handshake.acquire(wanted, ledger: MemoryLedger(), issuer: issuer) }
+        #expect(issuer.sent.count == 3)
+    }
+
+    @Test(arguments: ["", "a b", "a\"b", String(repeating: "n", count: 1025)])
+    func `what is no nonce does not get into a proof`(nonce: String) async throws {
+        let issuer = ScriptedIssuer([lacksNonce(nonce), .ok(bound)])
+        _ = await failure { _ = try await handshake().acquire(wanted, ledger: MemoryLedger(), issuer: issuer) }
+        #expect(issuer.sent.count == 1)
+    }
+
+    @Test func `a password that was not judged for want of a nonce is one attempt`() async throws {
+        let journal = Journal()
+        let ledger = MemoryLedger(journal: journal)
+        let issuer = ScriptedIssuer([lacksNonce("n"), .ok(bound)], journal: journal)
+        _ = try await handshake(.password(username: "u")).acquire(wanted, ledger: ledger, issuer: issuer)
+        #expect(journal.all.filter { $0.hasPrefix("spend") } == ["spend u"])
+        #expect(ledger.outcomes == [.accepted])
+    }
+
+    @Test func `a token that nobody bound is refused`() async throws {
+        let issuer = ScriptedIssuer([.ok(#"{"access_token":"t","token_type":"Bearer"}"#)])
+        let failed = await failure {
+            _ = try await handshake().acquire(wanted, ledger: MemoryLedger(), issuer: issuer)
+        }
+        #expect(failed?.kind == "invalid")
+    }
+
+    @Test func `a key that cannot be read is replaced`() async throws {
+        let ledger = MemoryLedger()
+        ledger.state.withLock {
+            $0.durables[.proofKey] = LayerMaterial(bytes: Secret("garbage"), obtainedAt: 1, lifetime: nil)
+        }
+        let grant = try await handshake().acquire(wanted, ledger: ledger, issuer: ScriptedIssuer([.ok(bound)]))
+        #expect(grant.material != nil)
+        let kept = await ledger.durable(.proofKey)
+        #expect(kept.flatMap { DPoPKey($0.bytes) } != nil)
+    }
+
+    @Test func `a nonce of the upstream is a challenge of its own`() throws {
+        let field = Array(#"Bearer realm="api", DPoP algs="ES256", error="use_dpop_nonce""#.utf8)
+        let verdict = try handshake().judge(
+            status: 401, wwwAuthenticate: [field], location: nil, requestURL: "https://api.example.com/")
+        guard case .challenged(let challenge) = verdict else { return _ = Issue.record("no challenge") }
+        #expect(challenge.error == Challenge.wantsNonce)
+    }
+}
