@@ -21,6 +21,12 @@ enum CanonicalForm {
         "mobilefirst.allowed_scopes",
         "mobilefirst.conflict_replay",
         "mobilefirst.assertion_lifetime",
+        // How a person is led to the provider, what is asked for, and how often. It stays the same device with the same login.
+        "adobe_pass.domain_name",
+        "adobe_pass.redirect_url",
+        "adobe_pass.resource",
+        "adobe_pass.calls_per_second",
+        "adobe_pass.burst",
         "oam_webgate.probe",
         "oam_webgate.strip_cookies",
         "recipe.probe",

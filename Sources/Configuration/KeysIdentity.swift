@@ -19,7 +19,7 @@ extension Keys {
         KeySpec("oam_oauth", .unchecked, "OAM 11g OAuth, 12c, SIM, IDCS."),
         KeySpec("mobilefirst", .block(mobileFirst), "IBM MobileFirst 8."),
         KeySpec("mobile_hub", .unchecked, "Oracle Mobile Hub or MCS."),
-        KeySpec("adobe_pass", .unchecked, "Adobe Pass."),
+        KeySpec("adobe_pass", .block(adobePass), "Adobe Pass Authentication."),
         KeySpec("recipe", .block(recipe), "An in-house system, declared."),
     ]
 

@@ -21,6 +21,7 @@ public enum Handshake: Sendable, Equatable {
     /// Mutual TLS alone; at least one.
     case clientCertificate([ClientKeyFiles])
     case mobileFirst(MobileFirstHandshake)
+    case adobePass(AdobePassHandshake)
     case recipe(Recipe)
     /// The name is known and nothing else; a configuration that holds one is never loaded.
     case notBuilt(String)
@@ -34,6 +35,7 @@ public enum Handshake: Sendable, Equatable {
         case .oamWebgate: "oam_webgate"
         case .clientCertificate: "client_certificate"
         case .mobileFirst: "mobilefirst"
+        case .adobePass: "adobe_pass"
         case .recipe: "recipe"
         case .notBuilt(let key): key
         }

@@ -107,6 +107,7 @@ extension Handshake {
                     + mobileFirst.answers.flatMap { answer in
                         answer.fields.map { (answer.secretName($0.name), $0.value) }
                     }
+            case .adobePass(let adobePass): [("software_statement", adobePass.softwareStatement)]
             case .recipe(let recipe): recipe.secrets.map { ($0.name, $0.value) }
             case .notBuilt: []
             }

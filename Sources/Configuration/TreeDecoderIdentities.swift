@@ -83,6 +83,7 @@ extension TreeDecoder {
         case "oauth2": return .oauth2(oauth2(inside, network: network, place: place))
         case "oam_webgate": return .oamWebgate(oamWebgate(inside, network: network, place: place))
         case "mobilefirst": return .mobileFirst(mobileFirst(inside, network: network, place: place))
+        case "adobe_pass": return .adobePass(adobePass(inside, network: network, place: place))
         case "recipe":
             var decoder = RecipeDecoder(inside, place: place, allowsCleartext: network.allowCleartext)
             let recipe = decoder.decode()

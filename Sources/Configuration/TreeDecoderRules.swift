@@ -35,6 +35,7 @@ extension TreeDecoder {
         }
         checkRecipe(route, identity, reader, place: place)
         checkProofs(route, identity, reader, place: place)
+        checkOneTime(route, identity, reader, place: place)
         let carrier = carrier(of: route, identity)
         if ReservedHeader.contains(carrier), case .header(nil, _, _) = route.inject {
             error(
@@ -211,6 +212,12 @@ extension TreeDecoder {
                 "identity '\(identity.name)' keeps no registration without a 'store': it registers another device at each start",
                 identity.mark)
         }
+        for identity in configuration.identities where configuration.store.path == nil || !identity.token.persist {
+            guard case .adobePass = identity.handshake else { continue }
+            warning(
+                "identity '\(identity.name)' keeps no device without a 'store': a person has to log in after each start",
+                identity.mark)
+        }
         guard configuration.store.path == nil else { return }
         for identity in configuration.identities where identity.handshake.sendsPassword {
             warning(
@@ -240,7 +247,7 @@ extension Handshake {
         case .recipe(let recipe): recipe.steps.contains { !$0.secrets.isEmpty }
         case .oauth2(let oauth2): oauth2.grant == .password
         case .mobileFirst(let mobileFirst): !mobileFirst.answers.isEmpty
-        case .static, .clientCertificate, .notBuilt: false
+        case .static, .clientCertificate, .adobePass, .notBuilt: false
         }
     }
 }

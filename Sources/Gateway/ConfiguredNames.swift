@@ -10,6 +10,7 @@ typealias ConfiguredBasic = BasicHandshake
 typealias ConfiguredOAuth2 = OAuth2Handshake
 typealias ConfiguredWebGate = OAMWebgateHandshake
 typealias ConfiguredMobileFirst = MobileFirstHandshake
+typealias ConfiguredAdobePass = AdobePassHandshake
 typealias ConfiguredAddress = IPAddress
 typealias ConfiguredRoute = Route
 typealias ConfiguredIdentity = Identity

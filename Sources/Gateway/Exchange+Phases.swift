@@ -180,6 +180,8 @@ extension CallerConnection {
 
     private func lookUpToken(for route: RoutePlan) -> Exchange.Lookup {
         guard let identity = route.identity, !identity.isTokenless else { return .unneeded }
+        // Each request has its own, and the keeper alone can fetch it.
+        if identity.isOneTime { return .cold }
         if route.subject != nil { return lookUpSubject(on: route, identity: identity) }
         if let slot = route.slot { return data.desk.lookUp(slot, identity: identity, caller: self) }
         return data.desk.lookUpLearned(route, path: requestPath, method: input[data.requestHead.method], caller: self)

@@ -39,6 +39,7 @@ public struct Fault: Error, Sendable, Equatable {
         case unsafePath, traceRefused, noRoute, callerRefused, misdirected, crossSite, connectRefused, incompleteBody
         case originFormRefused, destinationRefused
         case subjectMissing, subjectRefused
+        case resourceMissing, resourceDenied
         // The token.
         case issuerUnavailable, issuerAnswerInvalid, quarantined, secretUnreadable, secretUnusable
         case interactionRequired, tokenTimeout, policyDenied, identityMisconfigured
@@ -57,10 +58,11 @@ public struct Fault: Error, Sendable, Equatable {
         case .malformedRequest, .unknownTransferCoding, .unsupportedVersion, .slowHead, .slowBody, .longTarget,
             .bigHead, .bigBody,
             .unsafePath, .traceRefused, .noRoute, .callerRefused, .misdirected, .crossSite, .connectRefused,
-            .incompleteBody, .originFormRefused, .destinationRefused, .subjectMissing, .subjectRefused:
+            .incompleteBody, .originFormRefused, .destinationRefused, .subjectMissing, .subjectRefused,
+            .resourceMissing:
             .caller
         case .issuerUnavailable, .issuerAnswerInvalid, .quarantined, .secretUnreadable, .secretUnusable,
-            .interactionRequired, .tokenTimeout, .policyDenied, .identityMisconfigured:
+            .interactionRequired, .tokenTimeout, .policyDenied, .resourceDenied, .identityMisconfigured:
             .issuer
         case .upstreamUnresolvable, .upstreamRefused, .upstreamConnectTimeout, .upstreamTLS, .upstreamClosed,
             .proxyRefused, .upstreamGarbage, .upstreamBigHead, .upstreamTimeout, .upstreamRefusedCredential,

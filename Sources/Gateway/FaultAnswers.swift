@@ -67,6 +67,13 @@ extension Fault {
             .init(
                 403, "Forbidden", "subject-refused", "The issuer gives no token for this subject", "http_request_denied"
             )
+        case .resourceMissing:
+            .init(
+                403, "Forbidden", "resource-missing", "The request does not say what it is to be authorized for",
+                "http_request_denied")
+        case .resourceDenied:
+            .init(
+                403, "Forbidden", "resource-denied", "The provider does not authorize this", "http_request_denied")
         case .crossSite:
             .init(403, "Forbidden", "cross-site", "Requests of web pages are not admitted", "http_request_denied")
         case .misdirected:

@@ -60,6 +60,8 @@ struct IdentityCompiler {
                 return try OAMWebGateHandshake(settings(configured))
             case .mobileFirst(let configured):
                 return try Handshakes.MobileFirstHandshake(settings(configured, identity))
+            case .adobePass(let configured):
+                return Handshakes.AdobePassHandshake(try settings(configured, identity, statuses: statuses))
             case .clientCertificate: return ClientCertificateHandshake()
             case .recipe(let recipe):
                 if recipe.isSigned { return RecipeSigningHandshake(recipe) }
@@ -167,7 +169,7 @@ struct IdentityCompiler {
         case .recipe(let recipe):
             kind = recipe.isChallengeDriven ? .challengeDriven : .proactive
             access.needsChallenge = recipe.isChallengeDriven && recipe.probe == nil
-        case .oauth2, .mobileFirst, .notBuilt:
+        case .oauth2, .mobileFirst, .adobePass, .notBuilt:
             kind = .proactive
         }
         let refreshAhead: Tokens.RefreshAhead =
@@ -247,6 +249,7 @@ struct IdentityCompiler {
                     issuer: Tokens.Origin($0.origin), user: ByteString(configured.username ?? configured.clientID))
             }
         case .mobileFirst(let configured): configured.account(identity: identity.name)
+        case .adobePass(let configured): configured.account
         case .recipe(let recipe): recipe.account
         case .static, .clientCertificate, .notBuilt: nil
         }
@@ -257,6 +260,7 @@ struct IdentityCompiler {
         case .oamWebgate(let configured): Tokens.Origin(configured.service.origin)
         case .oauth2(let configured): (configured.tokenURL ?? configured.issuer).map { Tokens.Origin($0.origin) }
         case .mobileFirst(let configured): Tokens.Origin(configured.base.origin)
+        case .adobePass(let configured): Tokens.Origin(configured.base.origin)
         case .recipe(let recipe): recipe.issuer.map { Tokens.Origin($0) }
         case .static, .basic, .clientCertificate, .notBuilt: nil
         }

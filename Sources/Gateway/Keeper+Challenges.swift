@@ -54,6 +54,9 @@ extension Keeper {
     }
 
     private func cold(_ request: ParkedRequest, _ route: KeptRoute, _ identity: KeptIdentity) {
+        if let handshake = identity.plan.handshake as? any OneTimeHandshake {
+            return fetch(for: request.ticket, target: request.path, on: route, identity, by: handshake)
+        }
         if let subject = request.subject { return arrived(request, for: subject, on: route, identity) }
         if let slot = request.slot, let token = tokensBySlot[slot], token.probation != nil {
             return arriveOnProbation(request.ticket, token)
@@ -100,7 +103,7 @@ extension Keeper {
     // MARK: - Scouts
 
     func left(_ ticket: Ticket) {
-        if subjectLeft(ticket) { return }
+        if subjectLeft(ticket) || oneTime.tickets.remove(ticket) != nil { return }
         for route in routesByNumber.values where !route.scouts.isEmpty {
             perform(route.scouts.left(.init(loop: ticket.loop, number: ticket.number)), on: route)
         }
@@ -165,6 +168,12 @@ extension Keeper {
         guard let route = routesByNumber[report.route], let identity = route.identity else {
             if let ticket = report.ticket { answer(ticket, .pass) }
             return
+        }
+        if let handshake = identity.plan.handshake as? any OneTimeHandshake {
+            // Refused once: another one is fetched. Refused twice: it is not the token.
+            guard let ticket = report.ticket else { return }
+            if report.isReplay { return answer(ticket, .final) }
+            return fetch(for: ticket, target: report.path, on: route, identity, by: handshake)
         }
         let token: KeptToken?
         switch identity.policy.kind {

@@ -274,7 +274,8 @@ extension Keeper {
         identity.epoch += 1
         if cause == .logout {
             identity.logoutEpoch = identity.epoch
-            for key in durables.keys where key.digest == identity.digest {
+            let keeps = identity.plan.handshake.keepsRegistration
+            for key in durables.keys where key.digest == identity.digest && !keeps {
                 durables[key] = nil
                 deleteDurable(key)
             }

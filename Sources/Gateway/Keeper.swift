@@ -69,6 +69,7 @@ actor Keeper: KeeperInbox {
     var restoredTokens = 0
     var lastRecall: UInt64 = 0
 
+    var oneTime = KeptOneTime()
     var handOver = KeeperHandOver()
 
     private var loops: [LoopBound<DataLoop>] = []

@@ -10,6 +10,8 @@ final class KeeperLedger: GrantLedger, @unchecked Sendable {
     /// Under which the session machines know this flight.
     let claimant: SessionMachine.Claimant
     let sessionKey: SessionKey?
+    /// The one request that it is all for, where there is one.
+    let ticket: Ticket?
     /// As this flight has read them.
     private var secrets: [String: Secret] = [:]
     /// Of the attempts that are spent and not settled, by what was sent.
@@ -18,12 +20,13 @@ final class KeeperLedger: GrantLedger, @unchecked Sendable {
     /// - Parameter subject: the end user of a token per subject; otherwise the session is the identity's account's.
     init(
         keeper: Keeper, identity: KeptIdentity, standing: Standing, claimant: SessionMachine.Claimant,
-        subject: ByteString? = nil
+        subject: ByteString? = nil, ticket: Ticket? = nil
     ) {
         self.keeper = keeper
         self.identity = identity
         self.standing = standing
         self.claimant = claimant
+        self.ticket = ticket
         sessionKey = identity.sessionKey(subject: subject)
     }
 
@@ -168,6 +171,12 @@ final class KeeperLedger: GrantLedger, @unchecked Sendable {
     nonisolated(nonsending) func now() async -> UInt64 { await keeper.now }
 
     nonisolated(nonsending) func pause(_ span: UInt64) async { await keeper.pause(span) }
+
+    nonisolated(nonsending) func turn(_ quota: CallQuota) async throws(Handshakes.GrantFailure) {
+        try await keeper.turn(quota, for: ticket)
+    }
+
+    nonisolated(nonsending) func turnedAway(_ quota: CallQuota) async { await keeper.turnedAway(quota) }
 
     nonisolated(nonsending) func aside(
         _ work: @escaping @Sendable () throws -> Secret

@@ -71,6 +71,8 @@ enum TokenAnswer: Sendable {
     case use(slot: Slot, justGranted: Bool)
     /// Send these bytes, which are not in the hot cache: the one try of a secret that has not succeeded yet.
     case carry(Secret, slot: Slot, generation: UInt64)
+    /// Send these bytes, which are this request's alone and good once.
+    case once(Secret)
     /// Go out without a credential.
     case bare(scout: Bool)
     /// Ask again, as a request of its own.

@@ -101,6 +101,8 @@ final class KeptIdentity: @unchecked Sendable {
     /// What the last run of a recipe did.
     var lastRun: RunTrace?
     var lastFailure: String?
+    /// What was denied a short time ago, by resource; bounded.
+    var denials: [String: (until: UInt64, reason: String)] = [:]
     var grants: UInt64 = 0
     /// Grants with fewer scopes than were asked for, and tokens that another key's wider one stood in for.
     var narrowerGrants: UInt64 = 0

@@ -139,6 +139,8 @@ final class IdentityPlan: Sendable {
     let resourceFromCaller: Bool
     /// The TLS layer shows the credential; nothing is looked up or put into a request.
     let isTokenless: Bool
+    /// Its credentials are good for one request; nothing of them is in the hot cache.
+    let isOneTime: Bool
     /// Bytes before the token in the ready line.
     let linePrefix: Int
     /// Makes the credential of each request; the ready line then holds its material. Nil for all others.
@@ -153,6 +155,7 @@ final class IdentityPlan: Sendable {
         self.handshake = handshake
         isChallengeDriven = handshake.isChallengeDriven
         isTokenless = handshake.scheme == "client_certificate"
+        isOneTime = handshake is any OneTimeHandshake
         self.signer = signer
         refusesByStatus =
             statuses != nil

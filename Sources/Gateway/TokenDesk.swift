@@ -242,6 +242,11 @@ final class TokenDesk {
             // The ticket stays known: if the exchange ends without an answer, the next request tries the secret.
             caller.scoutTicket = ticket
             caller.perform(caller.exchange.on(.granted(.carried(slot: slot, generation: generation))))
+        case .once(let line):
+            caller.carried = line
+            let credential = Exchange.Credential.carried(slot: .nowhere, generation: 0)
+            caller.perform(
+                caller.exchange.on(isParkedForVerdict ? .verdict(.replay(credential)) : .granted(credential)))
         case .scout:
             parkCold(caller)
         case .gone:

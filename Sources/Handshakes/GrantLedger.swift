@@ -83,6 +83,12 @@ public protocol GrantLedger: Sendable {
     /// Returns after this many nanoseconds: to let others be through with what was in the way.
     nonisolated(nonsending) func pause(_ span: UInt64) async
 
+    /// Returns when it is this call's turn in what the issuer allows. Throws `.issuerUnavailable` where that would be too late.
+    nonisolated(nonsending) func turn(_ quota: CallQuota) async throws(GrantFailure)
+
+    /// The issuer has said that it was too much.
+    nonisolated(nonsending) func turnedAway(_ quota: CallQuota) async
+
     /// Runs what takes long, as the making of an RSA key, on a thread that holds up nobody.
     nonisolated(nonsending) func aside(
         _ work: @escaping @Sendable () throws -> Secret
@@ -97,6 +103,8 @@ public protocol GrantLedger: Sendable {
 
 extension GrantLedger {
     public nonisolated(nonsending) func pause(_ span: UInt64) async {}
+    public nonisolated(nonsending) func turn(_ quota: CallQuota) async throws(GrantFailure) {}
+    public nonisolated(nonsending) func turnedAway(_ quota: CallQuota) async {}
     public nonisolated(nonsending) func warn(_ what: String) async {}
 
     public nonisolated(nonsending) func aside(

@@ -39,12 +39,16 @@ public protocol Handshake: Sendable {
     /// Whether `revoke` has something to say of every session, not only of those with a refresh token.
     var endsSessions: Bool { get }
 
+    /// Whether a logout ends the session alone: durable parts stay, because the issuer expects this installation to come back as the same one.
+    var keepsRegistration: Bool { get }
+
     /// The field that carries the token, unless the route says otherwise.
     func injection(for token: [UInt8]) -> InjectedField
 }
 
 extension Handshake {
     public var endsSessions: Bool { false }
+    public var keepsRegistration: Bool { false }
 
     /// Schemes without a way to say so let the session run out.
     public nonisolated(nonsending) func revoke(

@@ -7,6 +7,7 @@ struct ControlSite: Sendable {
     let protected: Site
     let issuer: Site
     let mobileFirst: MobileFirstServer
+    let adobePass: AdobePassServer
 
     func answer(_ request: Request, _ connection: Connection) throws(WireFault) -> Response? {
         let body = try connection.readBody(keeping: 1_048_576)
@@ -59,6 +60,7 @@ struct ControlSite: Sendable {
                 $0.password = ledger.settings.password
             }
             mobileFirst.reset(clients: body?["tokens"]?.isSet == true)
+            if body?["tokens"]?.isSet == true { adobePass.reset() }
             if body?["tokens"]?.isSet == true { forgetTokens(handles: true, users: true) }
         case "/revoke": forgetTokens(handles: false, users: false)
         case "/revoke_user_tokens": ledger.withState { $0.userTokens.removeAll() }
@@ -74,6 +76,8 @@ struct ControlSite: Sendable {
         case "/pin":
             guard let pin = body?["pin"]?.text else { return .json(400, "Bad Request", ["error": "pin is missing"]) }
             mobileFirst.change(pin: pin)
+        case "/adobe/expire_access_tokens": adobePass.expireAccessTokens()
+        case "/adobe/end_logins": adobePass.endLogins()
         case "/mfp/forget": mobileFirst.forgetPassedChecks()
         case "/close_idle": return .json(200, ["closed": JSON(protected.closeIdle() + issuer.closeIdle())])
         case "/issuer/stop": issuer.stop()

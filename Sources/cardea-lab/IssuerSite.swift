@@ -6,6 +6,7 @@ struct IssuerSite: Sendable {
     let service: TokenService
     let server: OAuthServer
     let mobileFirst: MobileFirstServer
+    let adobePass: AdobePassServer
 
     func answer(_ request: Request, _ connection: Connection) throws(WireFault) -> Response? {
         let body = try connection.readBody(keeping: 1_048_576)
@@ -36,6 +37,7 @@ struct IssuerSite: Sendable {
         switch operation {
         case "token": return server.token(request, body.bytes)
         case .some(let name) where name.hasPrefix("mfp_"): return mobileFirst.answer(name, request, body.bytes)
+        case .some(let name) where name.hasPrefix("adobe_"): return adobePass.answer(name, request, body.bytes)
         case .some(let name): return service.answer(name, request, body.bytes)
         case nil: break
         }
@@ -52,6 +54,7 @@ struct IssuerSite: Sendable {
     private func operation(_ path: String) -> String? {
         if path == "/token" { return "token" }
         if let name = MobileFirstServer.operation(path) { return name }
+        if let name = AdobePassServer.operation(path) { return name }
         guard path.hasPrefix(TokenService.root) else { return nil }
         let name = String(path.dropFirst(TokenService.root.count))
         return ["register", "authenticate", "access"].contains(name) ? name : nil

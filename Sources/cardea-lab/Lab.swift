@@ -48,11 +48,12 @@ enum Lab {
                 name: name, host: address.host, port: address.port, ledger: ledger, faults: faults, handler: handler)
         }
         let mobileFirst = MobileFirstServer(ledger: ledger, faults: faults)
-        let guarded = ProtectedSite(ledger: ledger, faults: faults, gate: gate, api: api)
+        let adobePass = AdobePassServer(ledger: ledger, faults: faults)
+        let guarded = ProtectedSite(ledger: ledger, faults: faults, gate: gate, api: api, adobePass: adobePass)
         let plain = PlainSite(ledger: ledger, gate: gate, api: api)
         let issuing = IssuerSite(
             ledger: ledger, faults: faults, service: TokenService(ledger: ledger, faults: faults),
-            server: OAuthServer(ledger: ledger, faults: faults), mobileFirst: mobileFirst)
+            server: OAuthServer(ledger: ledger, faults: faults), mobileFirst: mobileFirst, adobePass: adobePass)
         let protected = site("protected", settings.listen) { (request, connection) throws(WireFault) in
             try guarded.answer(request, connection)
         }
@@ -60,7 +61,8 @@ enum Lab {
             try issuing.answer(request, connection)
         }
         let steering = ControlSite(
-            ledger: ledger, faults: faults, protected: protected, issuer: issuer, mobileFirst: mobileFirst)
+            ledger: ledger, faults: faults, protected: protected, issuer: issuer, mobileFirst: mobileFirst,
+            adobePass: adobePass)
         return [
             protected,
             site("plain", settings.plain) { (request, connection) throws(WireFault) in

@@ -4,6 +4,7 @@ struct ProtectedSite: Sendable {
     let faults: Faults
     let gate: WebGate
     let api: ResourceAPI
+    let adobePass: AdobePassServer
 
     func answer(_ request: Request, _ connection: Connection) throws(WireFault) -> Response? {
         let path = request.path
@@ -15,6 +16,9 @@ struct ProtectedSite: Sendable {
             return try enter(gate.judge(name: name, url: url, path: path, request), request, connection)
         }
         if path.hasPrefix(MobileFirstServer.adapters) { return try enter(adapter(request), request, connection) }
+        if AdobePassServer.areas.contains(where: { path.hasPrefix($0) }) {
+            return try enter(adobePass.admit(request), request, connection)
+        }
         if path.hasPrefix("/api/") { return try enter(bearer(request), request, connection) }
         if path.hasPrefix("/basic/") { return try enter(basic(request), request, connection) }
         if path.hasPrefix("/key/") { return try enter(key(request), request, connection) }
@@ -49,6 +53,9 @@ struct ProtectedSite: Sendable {
     private func rest(of path: String) -> String {
         if path.hasPrefix(MobileFirstServer.adapters) {
             return String(path.dropFirst(MobileFirstServer.adapters.count).drop { $0 != "/" })
+        }
+        for area in AdobePassServer.areas where path.hasPrefix(area) {
+            return String(path.dropFirst(area.count).drop { $0 != "/" })
         }
         for prefix in ["/hr/rest", "/payroll/rest", "/api", "/basic", "/key"] where path.hasPrefix(prefix + "/") {
             return String(path.dropFirst(prefix.count))

@@ -1,0 +1,112 @@
+internal import Configuration
+internal import TLS
+
+// The client that this gateway is to Adobe: its device, its registration, its access token. The first two are kept for ever: another one
+// would end every login (§3, §4.1).
+extension AdobePassRun {
+    nonisolated(nonsending) func deviceID() async throws(GrantFailure) -> String {
+        if let id = settings.device.id { return id }
+        let now = await ledger.now()
+        let random = random
+        let kept = try await ledger.durable(.device, unless: nil) { () throws(GrantFailure) in
+            LayerMaterial(bytes: Secret(UUIDText.version4(random(16))), obtainedAt: now, lifetime: nil)
+        }
+        return kept.bytes.text
+    }
+
+    // MARK: - Access token (§4.2)
+
+    /// - Parameter refused: one that the server does not take any more.
+    nonisolated(nonsending) func accessToken(unless refused: LayerMaterial?) async throws(GrantFailure) -> LayerMaterial
+    {
+        try await ledger.durable(.accessToken, unless: refused) { () throws(GrantFailure) in
+            try await self.fetchAccessToken()
+        }
+    }
+
+    private nonisolated(nonsending) func fetchAccessToken() async throws(GrantFailure) -> LayerMaterial {
+        let client = try await registration(unless: nil)
+        let reply = try await send(
+            "token", "POST", settings.token,
+            .form([("grant_type", "client_credentials"), ("client_id", client.id), ("client_secret", client.secret)]),
+            [])
+        if reply.status == 400, reply.text("error") == "invalid_client" {
+            throw .credentialRejected(
+                reason:
+                    "token: invalid_client: the registration is gone, and its logins with it; a login registers anew")
+        }
+        guard (200...201).contains(reply.status), let token = reply.text("access_token") else {
+            throw dcrFailure("token", reply)
+        }
+        guard token.isHeaderSafe else { throw .issuerAnswerInvalid(reason: "token: access_token cannot be sent") }
+        // The page says 24 h, its example 6 h (§9): what counts is what the answer says.
+        guard let seconds = reply.tree?.milliseconds(["expires_in"]), seconds > 0 else {
+            throw .issuerAnswerInvalid(reason: "token: no expires_in")
+        }
+        let life = UInt64(min(seconds, 365 * 86_400)) * 900_000_000
+        return LayerMaterial(bytes: Secret(token), obtainedAt: reply.sentAt, lifetime: life)
+    }
+
+    // MARK: - Registration (§4.1)
+
+    struct Client {
+        let id, secret: String
+        let material: LayerMaterial
+
+        init?(_ material: LayerMaterial) {
+            guard let values = RecipeMaterial.decode(material.bytes)?["client"], let id = values["id"],
+                let secret = values["secret"]
+            else { return nil }
+            self.id = id.text
+            self.secret = secret.text
+            self.material = material
+        }
+    }
+
+    nonisolated(nonsending) func registration(unless refused: LayerMaterial?) async throws(GrantFailure) -> Client {
+        let material = try await ledger.durable(.registration, unless: refused) { () throws(GrantFailure) in
+            try await self.register()
+        }
+        guard let client = Client(material) else { throw .internal(reason: "a registration that is none") }
+        return client
+    }
+
+    private nonisolated(nonsending) func register() async throws(GrantFailure) -> LayerMaterial {
+        let statement = try await ledger.secret("software_statement")
+        guard !statement.isEmpty, statement.withBytes({ $0.allSatisfy { (0x21...0x7E).contains($0) } }) else {
+            throw .secretUnusable(name: "software_statement", reason: "it is no JWT")
+        }
+        var body = JSONBody(capacity: statement.count + 512)
+        body.member("software_statement", statement)
+        if let redirect = settings.redirectURL { body.member("redirect_uri", redirect) }
+        let reply = try await send("register", "POST", settings.register, .json(body.finish()), [], isOnce: true)
+        guard (200...201).contains(reply.status), let id = reply.text("client_id"),
+            let secret = reply.text("client_secret"), !id.isEmpty, !secret.isEmpty, id.utf8.count <= 1024,
+            secret.utf8.count <= 4096
+        else { throw dcrFailure("register", reply) }
+        return LayerMaterial(
+            bytes: RecipeMaterial.encode(["client": ["id": Secret(id), "secret": Secret(secret)]]),
+            obtainedAt: reply.sentAt, lifetime: nil)
+    }
+
+    /// Errors of the two DCR calls are OAuth's.
+    private func dcrFailure(_ step: String, _ reply: AdobePassReply) -> GrantFailure {
+        let code = reply.text("error")?.asErrorCode
+        switch code {
+        case "invalid_software_statement", "unapproved_software_statement":
+            return .credentialRejected(reason: "\(step): \(code ?? "")")
+        case let code? where reply.status >= 400: return .configuration(reason: "\(step): \(code)")
+        default: return failure(step, reply)
+        }
+    }
+}
+
+extension DurablePart {
+    /// Of the client itself, where it is none of a user's.
+    static let accessToken: DurablePart = "access_token"
+}
+
+extension String {
+    /// Visible ASCII of at most 8 KiB.
+    var isHeaderSafe: Bool { (1...8192).contains(utf8.count) && utf8.allSatisfy { (0x21...0x7E).contains($0) } }
+}

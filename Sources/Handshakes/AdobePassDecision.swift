@@ -1,0 +1,56 @@
+internal import Configuration
+
+// Authorization of one resource, and the media token that comes with it (§4.9).
+extension AdobePassRun {
+    /// A new token for one request.
+    nonisolated(nonsending) func mediaToken(for resource: String) async throws(GrantFailure) -> Secret {
+        guard let profile = await ledger.session() else { throw Self.nobodyLoggedIn }
+        let reply: AdobePassReply
+        do throws(GrantFailure) {
+            reply = try await call("authorize", "POST", settings.authorize, .json(decisionBody([resource])))
+            guard reply.status == 200 else { throw failure("authorize", reply) }
+            return try mediaToken(in: reply, for: resource)
+        } catch {
+            if case .interactionRequired = error { await forget(profile) }
+            throw error
+        }
+    }
+
+    static let nobodyLoggedIn = GrantFailure.interactionRequired(reason: "nobody has logged in at the provider")
+
+    func decisionBody(_ resources: [String]) -> [UInt8] {
+        var body: [UInt8] = Array("{\"resources\":[".utf8)
+        for (index, resource) in resources.enumerated() {
+            if index > 0 { body.append(UInt8(ascii: ",")) }
+            var one = JSONBody(capacity: resource.utf8.count * 6 + 16)
+            one.member("r", resource)
+            body += one.finish().dropFirst(5).dropLast()
+        }
+        return body + Array("]}".utf8)
+    }
+
+    private func mediaToken(in reply: AdobePassReply, for resource: String) throws(GrantFailure) -> Secret {
+        guard let decisions = reply.tree?.items(["decisions"]),
+            let decision = decisions.first(where: { $0.text(["resource"]) == resource }),
+            let isAuthorized = decision.flag(["authorized"])
+        else { throw .issuerAnswerInvalid(reason: "authorize: no decision on the resource") }
+        guard isAuthorized else {
+            throw AdobePassError(decision, ["error"])?.failure("authorize")
+                ?? .policyDenied(reason: "authorization_denied")
+        }
+        guard let token = decision.text(["token", "serializedToken"]) else {
+            throw .issuerAnswerInvalid(reason: "authorize: a permit without a media token")
+        }
+        guard token.isHeaderSafe else {
+            throw .issuerAnswerInvalid(reason: "authorize: a media token that cannot be sent")
+        }
+        return Secret(token)
+    }
+
+    /// The server does not know the login any more.
+    nonisolated(nonsending) func forget(_ profile: LayerMaterial) async {
+        _ = try? await ledger.session(SessionClaim(refused: profile, canGrantFully: false)) {
+            (_, _) throws(GrantFailure) in throw Self.nobodyLoggedIn
+        }
+    }
+}

@@ -1,0 +1,116 @@
+internal import Configuration
+internal import Glibc
+internal import TLS
+
+/// `adobe_pass`: Adobe Pass Authentication, REST API V2. A person logs in at a pay-TV provider once; from then on each request gets a media
+/// token of its own.
+///
+/// What Adobe says in words (`message`, `details`) is nobody's business but the operator's at Adobe: only codes are repeated.
+public struct AdobePassHandshake: OneTimeHandshake {
+    public let settings: AdobePassSettings
+    /// Milliseconds since 1970, and random bytes: parameters, so that a test can know what goes out.
+    let wallMilliseconds: @Sendable () -> Int64
+    let random: @Sendable (Int) -> [UInt8]
+
+    public init(_ settings: AdobePassSettings) {
+        self.init(settings, wallMilliseconds: Self.clock, random: { randomBytes($0) })
+    }
+
+    init(
+        _ settings: AdobePassSettings, wallMilliseconds: @escaping @Sendable () -> Int64,
+        random: @escaping @Sendable (Int) -> [UInt8]
+    ) {
+        self.settings = settings
+        self.wallMilliseconds = wallMilliseconds
+        self.random = random
+    }
+
+    private static func clock() -> Int64 {
+        var time = timespec()
+        clock_gettime(CLOCK_REALTIME, &time)
+        return Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000
+    }
+
+    private func run(_ ledger: any GrantLedger, _ issuer: any IssuerClient) -> AdobePassRun {
+        AdobePassRun(
+            settings: settings, wallMilliseconds: wallMilliseconds, random: random, ledger: ledger, issuer: issuer)
+    }
+
+    public var scheme: String { "adobe_pass" }
+    public var isChallengeDriven: Bool { false }
+    public var endsSessions: Bool { true }
+    public var keepsRegistration: Bool { true }
+    public var inspectedStatuses: [Int] { settings.refusals }
+    public var quota: CallQuota { settings.quota }
+
+    /// Routes say where the token goes; this stands where one could not.
+    public func injection(for token: [UInt8]) -> InjectedField {
+        InjectedField(name: "X-Adobe-Authorization", value: token)
+    }
+
+    /// Media services have no common grammar: a refusal is what the route says is one.
+    public func judge(
+        status: Int, wwwAuthenticate: [[UInt8]], location: [UInt8]?, requestURL: String
+    ) -> ChallengeVerdict {
+        settings.refusals.contains(status) ? .challenged(Challenge(resource: requestURL)) : .none
+    }
+
+    // MARK: - One request
+
+    public func resource(of target: [UInt8], on wanted: Wanted) -> String? {
+        // Read when the configuration was checked.
+        let own = wanted.resource.first.flatMap { try? ResourceTemplate($0) }
+        return (own ?? settings.resource)?.text(for: target)
+    }
+
+    public nonisolated(nonsending) func credential(
+        for resource: String, ledger: any GrantLedger, issuer: any IssuerClient
+    ) async throws(GrantFailure) -> Secret {
+        try await run(ledger, issuer).mediaToken(for: resource)
+    }
+
+    // MARK: - Ahead of requests
+
+    /// Makes sure that media tokens can be had, and for how long. The grant's token is a word that opens nothing.
+    public nonisolated(nonsending) func acquire(
+        _ wanted: Wanted, ledger: any GrantLedger, issuer: any IssuerClient
+    ) async throws(GrantFailure) -> AccessGrant {
+        guard let session = await ledger.session() else { throw AdobePassRun.nobodyLoggedIn }
+        let run = run(ledger, issuer)
+        do throws(GrantFailure) {
+            let profile = try await run.profile("profiles", settings.profile).material
+            return AccessGrant(
+                token: Secret("ready"), tokenType: "", lifetime: profile.lifetime, sentAt: profile.obtainedAt)
+        } catch {
+            if case .interactionRequired = error { await run.forget(session) }
+            throw error
+        }
+    }
+}
+
+extension AdobePassHandshake: InteractiveHandshake {
+    public var needsPerson: Bool { true }
+    public var redirect: LoginRedirect? { nil }
+
+    /// Whatever the token endpoint says to this, it is there.
+    public nonisolated(nonsending) func reach(
+        ledger: any GrantLedger, issuer: any IssuerClient
+    ) async throws(GrantFailure) {
+        _ = try await run(ledger, issuer).send("reach", "GET", settings.token, .none, [])
+    }
+
+    public nonisolated(nonsending) func login(
+        _ wanted: Wanted, dialogue: any LoginDialogue, ledger: any GrantLedger, issuer: any IssuerClient
+    ) async throws(GrantFailure) -> LoginGrant {
+        try await run(ledger, issuer).login(dialogue)
+    }
+
+    /// The call itself deletes the profile; the provider's own page is a browser's affair, and no browser of ours was there (§4.10).
+    public nonisolated(nonsending) func revoke(
+        _ session: LayerMaterial, ledger: any GrantLedger, issuer: any IssuerClient
+    ) async -> Revocation {
+        let reply = try? await run(ledger, issuer).call("logout", "GET", settings.logout)
+        guard let reply, reply.status == 200 || reply.status == 302 else { return .unconfirmed }
+        return .revoked
+    }
+}

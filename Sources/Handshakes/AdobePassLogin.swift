@@ -1,0 +1,156 @@
+internal import Configuration
+
+// The person's login at the provider, once for the life of a profile (§4.4 to §4.7, §7.2). We never see the provider's pages.
+extension AdobePassRun {
+    nonisolated(nonsending) func login(_ dialogue: any LoginDialogue) async throws(GrantFailure) -> LoginGrant {
+        await dialogue.progress("asking Adobe for a code")
+        do throws(GrantFailure) { _ = try await accessToken(unless: nil) } catch {
+            // A registration that is gone has taken its logins with it: this login is the moment to register anew.
+            guard case .credentialRejected = error, let gone = await ledger.durable(.registration) else { throw error }
+            _ = try await registration(unless: gone)
+        }
+        var session = try await open("sessions", settings.sessions)
+        if session.action == "resume", let code = session.code {
+            session = try await open("sessions", settings.session(code))
+        }
+        switch session.action {
+        case "authorize":
+            await dialogue.progress("somebody has logged in already")
+            return try await profile("profiles", settings.profile)
+        case "authenticate": return try await wait(for: session, dialogue)
+        case "resume", "retry":
+            throw .configuration(
+                reason: "sessions: Adobe misses \(session.missing); see mvpd, domain_name and redirect_url")
+        default: throw .issuerAnswerInvalid(reason: "sessions: an action that is not known")
+        }
+    }
+
+    // MARK: - Session
+
+    private struct LoginSession {
+        var action: String
+        var code: String?
+        var url: String?
+        var missing: String
+        /// Nanoseconds that the code is good for.
+        var life: UInt64
+    }
+
+    private nonisolated(nonsending) func open(
+        _ step: String, _ path: String
+    ) async throws(GrantFailure) -> LoginSession {
+        var form = [("mvpd", settings.mvpd)]
+        if let domain = settings.domainName {
+            form.append(("domainName", domain))
+            form.append(("redirectUrl", settings.redirectURL ?? "https://\(domain)/"))
+        } else if let redirect = settings.redirectURL {
+            form.append(("redirectUrl", redirect))
+        }
+        let reply = try await call(step, "POST", path, .form(form))
+        guard (200...201).contains(reply.status), let tree = reply.tree, let action = tree.text(["actionName"]) else {
+            throw failure(step, reply)
+        }
+        let code = tree.text(["code"])
+        if let code, code.asErrorCode == nil, !code.isCode {
+            throw .issuerAnswerInvalid(reason: "\(step): a code that cannot be shown")
+        }
+        let missing = tree.items(["missingParameters"])?.prefix(8).compactMap { $0.text([])?.asErrorCode } ?? []
+        let end = tree.milliseconds(["notAfter"]) ?? 0
+        let left = end - min(end, wallMilliseconds())
+        let life = left > 0 ? UInt64(left) * 1_000_000 : 1_800_000_000_000
+        return LoginSession(
+            action: action, code: code, url: tree.text(["url"]).flatMap(address),
+            missing: missing.isEmpty ? "a parameter" : missing.joined(separator: ", "),
+            life: min(life, AdobePassSettings.longestLogin))
+    }
+
+    /// What may be shown to a person: a path of the server that was asked, or an address over TLS.
+    private func address(_ text: String) -> String? {
+        if text.hasPrefix("/"), !text.hasPrefix("//") { return IssuerURL(settings.base.origin + text)?.description }
+        guard let url = IssuerURL(text), url.isTLS || url.origin == settings.base.origin else { return nil }
+        return url.description
+    }
+
+    // MARK: - Waiting (§4.6)
+
+    private nonisolated(nonsending) func wait(
+        for session: LoginSession, _ dialogue: any LoginDialogue
+    ) async throws(GrantFailure) -> LoginGrant {
+        guard let code = session.code, let url = session.url else {
+            throw .issuerAnswerInvalid(reason: "sessions: no code, or no address that can be shown")
+        }
+        let deadline = await ledger.now() + session.life
+        await dialogue.show(LoginPrompt(url: url, completeURL: url, code: code, deadline: deadline))
+        while true {
+            let now = await ledger.now()
+            guard now + AdobePassSettings.pollInterval < deadline else {
+                if now < deadline { try await dialogue.pause(deadline - now) }
+                throw .loginExpired
+            }
+            try await dialogue.pause(AdobePassSettings.pollInterval)
+            do throws(GrantFailure) {
+                let reply = try await call("profiles", "GET", settings.profile(code: code))
+                if reply.status == 200, let grant = try grant(in: reply) { return grant }
+                if let error = reply.error, reply.status == 400 {
+                    throw .policyDenied(reason: "login: the code is not good any more (\(error.code))")
+                }
+                guard reply.status == 200 else { throw failure("profiles", reply) }
+                await dialogue.progress("waiting for the login at the provider")
+            } catch {
+                switch error {
+                case .issuerUnavailable, .timedOut:
+                    await dialogue.progress("Adobe does not answer; asking again")
+                default: throw error
+                }
+            }
+        }
+    }
+
+    // MARK: - Profile (§4.7)
+
+    nonisolated(nonsending) func profile(_ step: String, _ path: String) async throws(GrantFailure) -> LoginGrant {
+        let reply = try await call(step, "GET", path)
+        guard reply.status == 200 else { throw failure(step, reply) }
+        guard let grant = try grant(in: reply) else { throw Self.nobodyLoggedIn }
+        return grant
+    }
+
+    /// Nil while the map is empty. Of several the configured provider's counts, else the one that lasts.
+    private func grant(in reply: AdobePassReply) throws(GrantFailure) -> LoginGrant? {
+        guard let profiles = reply.tree?.members(["profiles"]) else {
+            throw .issuerAnswerInvalid(reason: "profiles: no map of profiles")
+        }
+        let found = profiles.first { $0.name == settings.mvpd }
+        guard let found else {
+            guard profiles.isEmpty else {
+                throw .policyDenied(reason: "login: somebody logged in at another provider than mvpd says")
+            }
+            return nil
+        }
+        guard let end = found.value.milliseconds(["notAfter"]) else {
+            throw .issuerAnswerInvalid(reason: "profiles: no notAfter")
+        }
+        // No longer than from its beginning to its end, whatever the clocks say.
+        let whole = found.value.milliseconds(["notBefore"]).map { max(0, end - min(end, $0)) }
+        let left = min(max(0, end - min(end, wallMilliseconds())), whole ?? .max, 10 * 365 * 86_400_000)
+        guard left > 0 else { return nil }
+        let type = found.value.text(["type"])?.asErrorCode ?? "regular"
+        let metadata = (found.value.members(["attributes"]) ?? []).prefix(64).compactMap { attribute in
+            attribute.name.asErrorCode.map { ($0, attribute.value.text(["state"]) == "enc" ? "encrypted" : "plain") }
+        }
+        let values = [
+            "profile": ["mvpd": Secret(settings.mvpd), "type": Secret(type)],
+            "metadata": Dictionary(metadata.map { ($0.0, Secret($0.1)) }, uniquingKeysWith: { first, _ in first }),
+        ]
+        return LoginGrant(
+            material: LayerMaterial(
+                bytes: RecipeMaterial.encode(values), obtainedAt: reply.sentAt, lifetime: UInt64(left) * 1_000_000,
+                isHuman: true),
+            remark: type == "regular" ? nil : "this is no regular login but one of type \(type)")
+    }
+}
+
+extension String {
+    /// Letters and digits, at most 64: what may stand in a path as it is.
+    fileprivate var isCode: Bool { (1...64).contains(utf8.count) && utf8.allSatisfy { $0.isLetterOrDigit } }
+}

@@ -1,0 +1,89 @@
+internal import Configuration
+
+/// An answer of Adobe's, read without trust: its status, its tree, and the error that it may be or hold (§8).
+struct AdobePassReply {
+    let status: Int
+    /// Nil for what is no JSON, as the page that says 429.
+    let tree: JSONTree?
+    let sentAt: UInt64
+    let location: String?
+
+    init(_ answer: IssuerAnswer) {
+        status = answer.status
+        sentAt = answer.sentAt
+        location = answer.header("Location")
+        tree = try? JSONTree(answer.body)
+    }
+
+    func text(_ pointer: String...) -> String? { tree?.text(pointer) }
+
+    /// The error that is the whole answer, or stands in it under `error`, or in its only decision.
+    var error: AdobePassError? {
+        guard let tree else { return nil }
+        if status >= 400 { return AdobePassError(tree, []) ?? AdobePassError(tree, ["error"]) }
+        return AdobePassError(tree, ["error"]) ?? AdobePassError(tree, ["decisions", "0", "error"])
+    }
+}
+
+/// An enhanced error (§8). What to do stands in `action`; codes may be new ones.
+struct AdobePassError {
+    let action: String
+    /// Of fixed shape, so that it may be shown.
+    let code: String
+
+    init?(_ tree: JSONTree, _ place: [String]) {
+        guard
+            let action = tree.text(place + ["action"])?.asErrorCode
+                ?? (tree.text(place + ["code"]) == nil ? nil : "none")
+        else { return nil }
+        self.action = action
+        code = tree.text(place + ["code"])?.asErrorCode ?? "unnamed_error"
+    }
+
+    /// It is about the decision and not about how it was asked for.
+    var isDenial: Bool { action == "none" && (code.contains("denied") || code.contains("degradation")) }
+
+    func failure(_ step: String) -> GrantFailure {
+        switch action {
+        case "authentication": .interactionRequired(reason: "\(step): \(code)")
+        case "configuration", "application-registration": .configuration(reason: "\(step): \(code)")
+        case "retry": .timedOut(step: "\(step) (\(code))")
+        default:
+            if isDenial {
+                .policyDenied(reason: code)
+            } else if code == "internal_server_error" {
+                .issuerUnavailable(retryAfterSeconds: nil, reason: "\(step): \(code)")
+            } else {
+                .configuration(reason: "\(step): \(code)")
+            }
+        }
+    }
+}
+
+extension JSONTree {
+    func text(_ pointer: [String]) -> String? {
+        guard case .string(let bytes)? = try? value(at: pointer) else { return nil }
+        return String(validating: bytes, as: UTF8.self)
+    }
+
+    /// Milliseconds since 1970: a number, or the same in quotes (§4.4).
+    func milliseconds(_ pointer: [String]) -> Int64? {
+        guard let bytes = (try? value(at: pointer))?.scalar, bytes.count <= 16 else { return nil }
+        return Int64(String(decoding: bytes, as: UTF8.self))
+    }
+
+    func flag(_ pointer: [String]) -> Bool? {
+        guard case .bool(let flag)? = try? value(at: pointer) else { return nil }
+        return flag
+    }
+
+    func members(_ pointer: [String]) -> [(name: String, value: JSONTree)]? {
+        guard case .object(let members)? = try? value(at: pointer) else { return nil }
+        return members.map { (String(decoding: $0.name, as: UTF8.self), $0.value) }
+    }
+
+    func items(_ pointer: [String]) -> [JSONTree]? {
+        guard case .list(let items)? = try? value(at: pointer) else { return nil }
+        return items
+    }
+}

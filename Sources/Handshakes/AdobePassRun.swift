@@ -1,0 +1,113 @@
+internal import Configuration
+internal import TLS
+
+/// The calls of one flight, one login or one request: each in its turn, with the headers that it needs and no other (§3).
+struct AdobePassRun {
+    let settings: AdobePassSettings
+    let wallMilliseconds: @Sendable () -> Int64
+    let random: @Sendable (Int) -> [UInt8]
+    let ledger: any GrantLedger
+    let issuer: any IssuerClient
+
+    enum Body {
+        case none
+        case form([(String, String)])
+        case json([UInt8])
+    }
+
+    private static let formType = "application/x-www-form-urlencoded"
+
+    // MARK: - Calls of the V2 API
+
+    /// Sends a call as this client, with another access token where the one at hand is refused, and again where the server asks for it.
+    ///
+    /// - Returns: the answer, whatever its status, unless its error is one of the way there.
+    nonisolated(nonsending) func call(
+        _ step: String, _ method: String, _ path: String, _ body: Body = .none
+    ) async throws(GrantFailure) -> AdobePassReply {
+        var refused: LayerMaterial?
+        var tries = 0
+        while true {
+            let token = try await accessToken(unless: refused)
+            let reply = try await send(
+                step, method, path, body,
+                [
+                    ("Authorization", "Bearer " + token.bytes.text),
+                    ("AP-Device-Identifier", "fingerprint " + Base64.encode(Array(try await deviceID().utf8))),
+                ])
+            let error = reply.error
+            if reply.status == 401 || error?.action == "application-registration" {
+                // With the same client: another one would end every login (§8).
+                guard refused == nil else {
+                    throw .configuration(
+                        reason: "\(step): status \(reply.status), a new access token is refused too\(said(error))")
+                }
+                refused = token
+                continue
+            }
+            if error?.action == "retry" {
+                tries += 1
+                guard tries < AdobePassSettings.mostTries else { throw .timedOut(step: "\(step)\(said(error))") }
+                await ledger.pause(500_000_000 << UInt64(tries - 1))
+                continue
+            }
+            return reply
+        }
+    }
+
+    func said(_ error: AdobePassError?) -> String { error.map { ", \($0.code)" } ?? "" }
+
+    /// What an answer means that is none of those its step expects.
+    func failure(_ step: String, _ reply: AdobePassReply) -> GrantFailure {
+        if reply.status >= 500, reply.error == nil {
+            return .issuerUnavailable(retryAfterSeconds: nil, reason: "\(step): status \(reply.status)")
+        }
+        if reply.status >= 300 {
+            return reply.error?.failure(step) ?? .configuration(reason: "\(step): status \(reply.status)")
+        }
+        return .issuerAnswerInvalid(reason: "\(step): not an answer to it")
+    }
+
+    // MARK: - One call
+
+    /// - Parameter isOnce: it must not arrive twice.
+    nonisolated(nonsending) func send(
+        _ step: String, _ method: String, _ path: String, _ body: Body, _ headers: [(String, String)],
+        isOnce: Bool = false
+    ) async throws(GrantFailure) -> AdobePassReply {
+        var headers = headers.map { (name: $0.0, value: $0.1) }
+        headers.append(("X-Device-Info", settings.device.header))
+        headers.append(("Accept", "application/json"))
+        var bytes: [UInt8] = []
+        switch body {
+        case .none: break
+        case .form(let members):
+            var form = FormBody(capacity: members.reduce(16) { $0 + 3 * ($1.0.utf8.count + $1.1.utf8.count) + 2 })
+            for (name, value) in members { form.member(name, value) }
+            bytes = form.finish()
+            headers.append(("Content-Type", Self.formType))
+        case .json(let object):
+            bytes = object
+            headers.append(("Content-Type", "application/json"))
+        }
+        let call = IssuerCall(
+            step: step, method: method, url: try settings.url(path), headers: headers, body: bytes,
+            carriesPassword: isOnce)
+        for attempt in 0... {
+            try await ledger.turn(settings.quota)
+            let answer: IssuerAnswer
+            do throws(IssuerFault) { answer = try await issuer.send(call) } catch {
+                throw GrantFailure(error, step: step)
+            }
+            guard answer.status == 429 else { return AdobePassReply(answer) }
+            // Its body is a page, and it seldom says how long (§7.5).
+            await ledger.turnedAway(settings.quota)
+            if attempt == 1 { break }
+        }
+        throw .issuerUnavailable(retryAfterSeconds: 1, reason: "\(step): throttled, status 429")
+    }
+}
+
+extension Secret {
+    var text: String { withBytes { String(decoding: $0, as: UTF8.self) } }
+}

@@ -1,0 +1,84 @@
+public import Configuration
+internal import TLS
+
+/// Settings of an `adobe_pass` identity. Sections: protocols/adobe-pass.md.
+public struct AdobePassSettings: Sendable {
+    /// Without a path.
+    public var base: IssuerURL
+    public var serviceProvider: String
+    public var mvpd: String
+    public var domainName: String?
+    public var redirectURL: String?
+    public var device = Device()
+    public var quota: CallQuota
+    /// Statuses by which the media service refuses a token.
+    public var refusals: [Int] = []
+    /// For routes without one.
+    let resource: ResourceTemplate?
+
+    public init(
+        base: IssuerURL, serviceProvider: String, mvpd: String, resource: ResourceTemplate?, quota: CallQuota
+    ) {
+        self.base = base
+        self.serviceProvider = serviceProvider
+        self.mvpd = mvpd
+        self.quota = quota
+        self.resource = resource
+    }
+
+    /// What `X-Device-Info` tells (§3).
+    public struct Device: Sendable {
+        /// nil: made once and kept.
+        public var id: String?
+        public var model = "cardea"
+        public var version = "1.0"
+        public var hardware = "Unknown"
+        public var system = "Linux"
+        public var systemVersion = "6.1"
+        public var connection = "Ethernet"
+
+        public init() {}
+
+        var header: String {
+            var info = JSONBody(capacity: 512)
+            info.member("primaryHardwareType", hardware)
+            info.member("model", model)
+            info.member("version", version)
+            info.member("osName", system)
+            info.member("osVersion", systemVersion)
+            info.member("connectionType", connection)
+            return Base64.encode(info.finish())
+        }
+    }
+
+    /// Nanoseconds between two looks at whether the person is through (§4.6: 3 to 5 s).
+    static let pollInterval: UInt64 = 3_000_000_000
+    /// The longest that a code is waited for, whatever the server says: an hour.
+    static let longestLogin: UInt64 = 3_600_000_000_000
+    /// Attempts at a call that the server itself asks to try again.
+    static let mostTries = 3
+}
+
+// MARK: - Endpoints (§4)
+
+extension AdobePassSettings {
+    var register: String { "/o/client/register" }
+    var token: String { "/o/client/token" }
+    var sessions: String { "\(api)/sessions" }
+    var profile: String { "\(api)/profiles/\(mvpd)" }
+    var authorize: String { "\(api)/decisions/authorize/\(mvpd)" }
+    var preauthorize: String { "\(api)/decisions/preauthorize/\(mvpd)" }
+    var logout: String { "\(api)/logout/\(mvpd)" }
+
+    func session(_ code: String) -> String { "\(sessions)/\(code)" }
+    func profile(code: String) -> String { "\(api)/profiles/code/\(code)" }
+
+    private var api: String { "/api/v2/\(serviceProvider)" }
+
+    func url(_ path: String) throws(GrantFailure) -> IssuerURL {
+        guard let url = base.appending(path: path) else {
+            throw .configuration(reason: "base_url, service_provider, mvpd: not a URL")
+        }
+        return url
+    }
+}

@@ -1,0 +1,62 @@
+/// A scheme whose credential is good for one request: each request gets its own from the keeper, and nobody else ever sees it. It is not
+/// cached, not shared, not stored, and never sent a second time.
+///
+/// `acquire` obtains what such credentials are made from, and says by the lifetime of its grant for how long that can be done.
+public protocol OneTimeHandshake: Handshake {
+    /// How many calls its issuer takes.
+    var quota: CallQuota { get }
+
+    /// What the request wants to be authorized for; nil where it does not say so.
+    /// - Parameter target: path and query of the caller's request, as received.
+    func resource(of target: [UInt8], on wanted: Wanted) -> String?
+
+    /// Obtains the credential of one request. Throws `.policyDenied` where this resource is denied, and `.interactionRequired` where a
+    /// person has to log in first.
+    nonisolated(nonsending) func credential(
+        for resource: String, ledger: any GrantLedger, issuer: any IssuerClient
+    ) async throws(GrantFailure) -> Secret
+}
+
+/// The calls that an issuer takes from one address: so many at once, then so many a second.
+public struct CallQuota: Sendable, Hashable {
+    /// Names whose quota it is: the issuer's origin.
+    public var origin: String
+    public var perSecond: Int
+    public var burst: Int
+    /// Nanoseconds that a call waits for its turn at most.
+    public var patience: UInt64
+
+    public init(origin: String, perSecond: Int, burst: Int, patience: UInt64) {
+        self.origin = origin
+        self.perSecond = perSecond
+        self.burst = burst
+        self.patience = patience
+    }
+
+    /// Nanoseconds between two calls once the burst is spent.
+    var interval: UInt64 { 1_000_000_000 / UInt64(max(1, perSecond)) }
+}
+
+/// When the next calls may leave: a token bucket, kept as the moment at which it would be full again. Pure; the time comes from outside.
+public struct CallPace: Sendable {
+    private var fullAt: UInt64 = 0
+
+    public init() {}
+
+    /// Takes a turn.
+    /// - Parameter now: nanoseconds.
+    /// - Returns: nanoseconds to wait before the call; nil where that would be longer than the quota's patience, and then no turn is taken.
+    public mutating func take(_ quota: CallQuota, at now: UInt64) -> UInt64? {
+        let full = max(fullAt, now)
+        let slack = quota.interval * UInt64(max(1, quota.burst) - 1)
+        let wait = full - now > slack ? full - now - slack : 0
+        guard wait <= quota.patience else { return nil }
+        fullAt = full + quota.interval
+        return wait
+    }
+
+    /// The issuer says that it was too much: others use the same address. Nothing leaves for one interval.
+    public mutating func turnedAway(_ quota: CallQuota, at now: UInt64) {
+        fullAt = max(fullAt, now + quota.interval * UInt64(max(1, quota.burst)))
+    }
+}
