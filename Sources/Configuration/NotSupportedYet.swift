@@ -7,6 +7,8 @@ enum NotSupportedYet {
 
         "recipe.attempts", "recipe_challenge.json",
 
+        "adobe_pass.api=v1",
+
         "route.token_stub",
         "callers.token",
     ]

@@ -24,10 +24,15 @@ import Testing
     static func recipe(_ keys: String) -> String { Trial.around(identity: "recipe: {\(keys)}") }
 
     static let cases: [Case] =
-        ["oam_oauth", "mobile_hub", "adobe_pass"].map {
+        ["oam_oauth", "mobile_hub"].map {
             Case("identity.\($0)", Trial.around(identity: "\($0): {whatever: [\"${NOT_SET}\", {x: 1}]}"))
         }
         + [
+            Case(
+                "adobe_pass.api=v1",
+                Trial.around(
+                    identity: "adobe_pass: {service_provider: N, mvpd: C, software_statement: env:S, api: v1}",
+                    route: "inject: {header: X-Token}, resource: R")),
             Case("recipe.attempts", recipe("\(steps), attempts: {json: /left}")),
             Case("recipe_challenge.json", recipe("\(steps), challenge: {json: /error}")),
             .route("callers.token", "callers: {token: env:T}"),

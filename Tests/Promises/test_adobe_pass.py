@@ -71,7 +71,7 @@ def test_without_a_login_callers_are_told_so_and_nothing_else(gateway):
         assert (answer.status, answer.problem["type"]) == (503, "urn:cardea:problems/login-required")
         assert "http" not in answer.problem.get("detail", "") and answer.field("WWW-Authenticate") is None
     assert gateway.lab.counts()["issuer_calls"] == 0
-    assert "login needed" in state(gateway)
+    assert state(gateway) == "login_needed"
 
 
 def test_a_person_logs_in_once_and_every_request_has_its_own_token(served):
@@ -185,7 +185,7 @@ def test_the_end_of_a_login_is_told_ahead(gateway):
     gateway.lab.faults(adobe_profile_life_ms=9_000)
     log_in(gateway)
     assert gateway.get(PLAY).status == 200
-    eventually(lambda: "login due" in state(gateway) or "login needed" in state(gateway), within=10, what="a warning")
+    eventually(lambda: "login_due" in state(gateway) or "login_needed" in state(gateway), within=10, what="a warning")
     eventually(lambda: gateway.get(PLAY).status == 503, within=10, every=0.2, what="the end of the login")
     assert gateway.get(PLAY).problem["type"].endswith("login-required")
 
@@ -195,7 +195,7 @@ def test_a_login_that_the_server_ended_is_over_here_too(served):
     for _ in range(5):
         assert served.get(PLAY).problem["type"].endswith("login-required")
     assert served.lab.counts()["adobe_authorize"] == 1
-    assert "login needed" in state(served)
+    assert state(served) == "login_needed"
 
 
 def test_a_session_that_the_provider_invalidated_needs_a_login(served):
