@@ -8,6 +8,7 @@ struct ControlSite: Sendable {
     let issuer: Site
     let mobileFirst: MobileFirstServer
     let adobePass: AdobePassServer
+    let oracle: OracleServer
 
     func answer(_ request: Request, _ connection: Connection) throws(WireFault) -> Response? {
         let body = try connection.readBody(keeping: 1_048_576)
@@ -59,6 +60,7 @@ struct ControlSite: Sendable {
                 $0.locked = false
                 $0.password = ledger.settings.password
             }
+            oracle.reset(all: body?["tokens"]?.isSet == true)
             mobileFirst.reset(clients: body?["tokens"]?.isSet == true)
             if body?["tokens"]?.isSet == true { adobePass.reset() }
             if body?["tokens"]?.isSet == true { forgetTokens(handles: true, users: true) }
@@ -78,6 +80,11 @@ struct ControlSite: Sendable {
             mobileFirst.change(pin: pin)
         case "/adobe/expire_access_tokens": adobePass.expireAccessTokens()
         case "/adobe/end_logins": adobePass.endLogins()
+        case "/oracle/key":
+            if let why = oracle.learn(key: body) { return .json(400, "Bad Request", ["error": .string(why)]) }
+        case "/oracle/thumbprint": oracle.learn(thumbprint: body?["x5t"]?.text)
+        case "/oracle/forget_users": oracle.forgetSession()
+        case "/oracle/forget_clients": oracle.forgetClients(renewals: body?["renewals"]?.isSet == true)
         case "/mfp/forget": mobileFirst.forgetPassedChecks()
         case "/close_idle": return .json(200, ["closed": JSON(protected.closeIdle() + issuer.closeIdle())])
         case "/issuer/stop": issuer.stop()

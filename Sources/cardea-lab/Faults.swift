@@ -64,6 +64,13 @@ final class Faults: Sendable {
         "adobe_no_outer_times": "decisions without times of their own",
         "adobe_logout_redirect": "logout answers 302",
         "adobe_media_refuses": "the media service refuses the token",
+        // Oracle's dialects of OAuth.
+        "oam12c_error_code": "12c refuses with errorCode and errorDesc, always 400",
+        "oam12c_upper_only": "12c takes grant types in capitals alone",
+        "oam_client_assertion_dead": "a client assertion that was issued is refused",
+        "oam_server_session": "11g keeps the user assertion itself",
+        "oam_client_life_s": "how long a client assertion of 11g is good for, as it says",
+        "oam_profile_elsewhere": "the application profile names a token endpoint at another server",
         // How an answer travels (limit with on: challenge or answer; default answer).
         "close_without_answer": "closes after the request was read",
         "close_on_reuse": "closes without an answer when a second request arrives on a connection",

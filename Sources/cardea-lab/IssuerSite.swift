@@ -7,6 +7,7 @@ struct IssuerSite: Sendable {
     let server: OAuthServer
     let mobileFirst: MobileFirstServer
     let adobePass: AdobePassServer
+    let oracle: OracleServer
 
     func answer(_ request: Request, _ connection: Connection) throws(WireFault) -> Response? {
         let body = try connection.readBody(keeping: 1_048_576)
@@ -36,6 +37,8 @@ struct IssuerSite: Sendable {
         }
         switch operation {
         case "token": return server.token(request, body.bytes)
+        case .some(let name) where OracleServer.operation(request.path) == name:
+            return oracle.answer(name, request, body.bytes)
         case .some(let name) where name.hasPrefix("mfp_"): return mobileFirst.answer(name, request, body.bytes)
         case .some(let name) where name.hasPrefix("adobe_"): return adobePass.answer(name, request, body.bytes)
         case .some(let name): return service.answer(name, request, body.bytes)
@@ -53,7 +56,7 @@ struct IssuerSite: Sendable {
 
     private func operation(_ path: String) -> String? {
         if path == "/token" { return "token" }
-        if let name = MobileFirstServer.operation(path) { return name }
+        if let name = MobileFirstServer.operation(path) ?? OracleServer.operation(path) { return name }
         if let name = AdobePassServer.operation(path) { return name }
         guard path.hasPrefix(TokenService.root) else { return nil }
         let name = String(path.dropFirst(TokenService.root.count))

@@ -47,13 +47,15 @@ enum Lab {
             return Site(
                 name: name, host: address.host, port: address.port, ledger: ledger, faults: faults, handler: handler)
         }
+        let oracle = OracleServer(ledger: ledger, faults: faults)
         let mobileFirst = MobileFirstServer(ledger: ledger, faults: faults)
         let adobePass = AdobePassServer(ledger: ledger, faults: faults)
         let guarded = ProtectedSite(ledger: ledger, faults: faults, gate: gate, api: api, adobePass: adobePass)
         let plain = PlainSite(ledger: ledger, gate: gate, api: api)
         let issuing = IssuerSite(
             ledger: ledger, faults: faults, service: TokenService(ledger: ledger, faults: faults),
-            server: OAuthServer(ledger: ledger, faults: faults), mobileFirst: mobileFirst, adobePass: adobePass)
+            server: OAuthServer(ledger: ledger, faults: faults), mobileFirst: mobileFirst, adobePass: adobePass,
+            oracle: oracle)
         let protected = site("protected", settings.listen) { (request, connection) throws(WireFault) in
             try guarded.answer(request, connection)
         }
@@ -62,7 +64,7 @@ enum Lab {
         }
         let steering = ControlSite(
             ledger: ledger, faults: faults, protected: protected, issuer: issuer, mobileFirst: mobileFirst,
-            adobePass: adobePass)
+            adobePass: adobePass, oracle: oracle)
         return [
             protected,
             site("plain", settings.plain) { (request, connection) throws(WireFault) in

@@ -19,7 +19,9 @@ struct ProtectedSite: Sendable {
         if AdobePassServer.areas.contains(where: { path.hasPrefix($0) }) {
             return try enter(adobePass.admit(request), request, connection)
         }
-        if path.hasPrefix("/api/") { return try enter(bearer(request), request, connection) }
+        if path.hasPrefix("/api/") || path.hasPrefix("/bare/") {
+            return try enter(bearer(request), request, connection)
+        }
         if path.hasPrefix("/basic/") { return try enter(basic(request), request, connection) }
         if path.hasPrefix("/key/") { return try enter(key(request), request, connection) }
         _ = try connection.readBody()
@@ -57,7 +59,8 @@ struct ProtectedSite: Sendable {
         for area in AdobePassServer.areas where path.hasPrefix(area) {
             return String(path.dropFirst(area.count).drop { $0 != "/" })
         }
-        for prefix in ["/hr/rest", "/payroll/rest", "/api", "/basic", "/key"] where path.hasPrefix(prefix + "/") {
+        for prefix in ["/hr/rest", "/payroll/rest", "/api", "/bare", "/basic", "/key"]
+        where path.hasPrefix(prefix + "/") {
             return String(path.dropFirst(prefix.count))
         }
         return path
@@ -79,8 +82,10 @@ extension ProtectedSite {
             if !request.values("Authorization").isEmpty { ledger.refuse("bearer: several Authorization fields") }
             return challenge(401, "Unauthorized", "")
         }
-        guard value.lowercased().hasPrefix("bearer ") else { return challenge(401, "Unauthorized", "") }
-        let token = String(value.dropFirst("bearer ".count))
+        // Some resources of OAM 11g want the token and nothing before it.
+        let prefix = request.path.hasPrefix("/bare/") ? "" : "bearer "
+        guard value.lowercased().hasPrefix(prefix) else { return challenge(401, "Unauthorized", "") }
+        let token = String(value.dropFirst(prefix.count))
         let known = ledger.withState { $0.bearerTokens[token] }
         guard let known, known.expires > Moment.now(), faults.take("reject_tokens", path: request.path) == nil else {
             return challenge(401, "Unauthorized", ", error=\"invalid_token\"")
