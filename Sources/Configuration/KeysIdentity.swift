@@ -16,7 +16,7 @@ extension Keys {
             "Mutual TLS only; of several certificates the one whose issuer the server names."),
         KeySpec("oauth2", .block(oauth2), "Any OAuth 2.0 server."),
         KeySpec("oam_webgate", .block(oamWebgate), "An OAM WebGate with Mobile & Social."),
-        KeySpec("oam_oauth", .unchecked, "OAM 11g OAuth, 12c, SIM, IDCS."),
+        KeySpec("oam_oauth", .block(oamOAuth), "OAM 11g OAuth, 12c, SIM, IDCS."),
         KeySpec("mobilefirst", .block(mobileFirst), "IBM MobileFirst 8."),
         KeySpec("mobile_hub", .unchecked, "Oracle Mobile Hub or MCS."),
         KeySpec("adobe_pass", .block(adobePass), "Adobe Pass Authentication."),

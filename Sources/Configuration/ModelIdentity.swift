@@ -18,6 +18,7 @@ public enum Handshake: Sendable, Equatable {
     case basic(BasicHandshake)
     case oauth2(OAuth2Handshake)
     case oamWebgate(OAMWebgateHandshake)
+    case oamOAuth(OAMOAuthHandshake)
     /// Mutual TLS alone; at least one.
     case clientCertificate([ClientKeyFiles])
     case mobileFirst(MobileFirstHandshake)
@@ -33,6 +34,7 @@ public enum Handshake: Sendable, Equatable {
         case .basic: "basic"
         case .oauth2: "oauth2"
         case .oamWebgate: "oam_webgate"
+        case .oamOAuth: "oam_oauth"
         case .clientCertificate: "client_certificate"
         case .mobileFirst: "mobilefirst"
         case .adobePass: "adobe_pass"

@@ -3,7 +3,7 @@
 enum NotSupportedYet {
     /// `block.key` refuses the key, `block.key=word` one value of it. Of a refused handshake the body is not read.
     static let entries: Set<String> = [
-        "identity.oam_oauth", "identity.mobile_hub",
+        "identity.mobile_hub",
 
         "recipe.attempts", "recipe_challenge.json",
 

@@ -80,6 +80,18 @@ extension OAuth2Handshake {
     public var keyNames: [String] { keys.indices.map { $0 == 0 ? "key" : "key \($0 + 1)" } }
 }
 
+extension OAuth2Handshake {
+    /// The secrets of the handshake by their keys.
+    fileprivate var secrets: [(key: String, reference: SecretReference?)] {
+        [
+            ("client_secret", clientSecret), ("key_password", keyPassword),
+            ("certificate", signing.certificate.map { .file(path: $0) }), ("assertion", assertion),
+            ("password", password), ("refresh_token", refreshToken), ("subject_token", subjectToken?.secret),
+            ("actor_token", actorToken),
+        ] + zip(keyNames, keys).map { ($0, $1) }
+    }
+}
+
 extension SubjectToken {
     var secret: SecretReference? { if case .secret(let reference) = self { reference } else { nil } }
 }
@@ -91,14 +103,8 @@ extension Handshake {
             switch self {
             case .static(let handshake): [("value", handshake.value)]
             case .basic(let handshake): [("password", handshake.password)]
-            case .oauth2(let oauth2):
-                [
-                    ("client_secret", oauth2.clientSecret), ("key_password", oauth2.keyPassword),
-                    ("certificate", oauth2.signing.certificate.map { .file(path: $0) }),
-                    ("assertion", oauth2.assertion),
-                    ("password", oauth2.password), ("refresh_token", oauth2.refreshToken),
-                    ("subject_token", oauth2.subjectToken?.secret), ("actor_token", oauth2.actorToken),
-                ] + zip(oauth2.keyNames, oauth2.keys).map { ($0, $1) }
+            case .oauth2(let oauth2): oauth2.secrets
+            case .oamOAuth(let oam): oam.general.secrets
             case .oamWebgate(let webgate): [("password", webgate.password)]
             case .clientCertificate(let certificates):
                 certificates.flatMap { [("key", $0.key), ("password", $0.password)] }

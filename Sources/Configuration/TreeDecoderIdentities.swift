@@ -41,7 +41,7 @@ extension TreeDecoder {
 
     /// `allowed_scopes` bounds what routes and identities may ask for.
     mutating func checkScopes(_ scopes: [String], of identity: Identity, at mark: Mark, place: String) {
-        guard case .oauth2(let oauth2) = identity.handshake, let allowed = oauth2.allowedScopes else { return }
+        guard let allowed = identity.handshake.general?.allowedScopes else { return }
         for scope in scopes where !allowed.contains(scope) {
             error(
                 "\(place) asks for scope '\(Quoted.short(scope))', which 'allowed_scopes' of identity '\(identity.name)' does not have",
@@ -82,6 +82,7 @@ extension TreeDecoder {
             return .basic(BasicHandshake(username: username, password: inside.secret("password") ?? absent))
         case "oauth2": return .oauth2(oauth2(inside, network: network, place: place))
         case "oam_webgate": return .oamWebgate(oamWebgate(inside, network: network, place: place))
+        case "oam_oauth": return .oamOAuth(oamOAuth(inside, network: network, place: place))
         case "mobilefirst": return .mobileFirst(mobileFirst(inside, network: network, place: place))
         case "adobe_pass": return .adobePass(adobePass(inside, network: network, place: place))
         case "recipe":

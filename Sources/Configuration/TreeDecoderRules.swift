@@ -197,7 +197,7 @@ extension TreeDecoder {
         }
         checkAdminAddress(configuration)
         for identity in configuration.identities {
-            guard case .oauth2(let oauth2) = identity.handshake, oauth2.grant == .refreshToken,
+            guard identity.handshake.general?.grant == .refreshToken,
                 configuration.store.path == nil || !identity.token.persist
             else { continue }
             warning(
@@ -216,6 +216,12 @@ extension TreeDecoder {
             guard case .adobePass = identity.handshake else { continue }
             warning(
                 "identity '\(identity.name)' keeps no device without a 'store': a person has to log in after each start",
+                identity.mark)
+        }
+        for identity in configuration.identities where configuration.store.path == nil || !identity.token.persist {
+            guard case .oamOAuth(let oam) = identity.handshake, oam.mobile != nil else { continue }
+            warning(
+                "identity '\(identity.name)' keeps no client assertion without a 'store': it registers again with the password at each start",
                 identity.mark)
         }
         guard configuration.store.path == nil else { return }
@@ -240,12 +246,22 @@ extension TreeDecoder {
 }
 
 extension Handshake {
+    /// What the handshake has in common with `oauth2`.
+    var general: OAuth2Handshake? {
+        switch self {
+        case .oauth2(let oauth2): oauth2
+        case .oamOAuth(let oam): oam.general
+        default: nil
+        }
+    }
+
     /// Whether refusing it may lock an account.
     var sendsPassword: Bool {
         switch self {
         case .basic, .oamWebgate: true
         case .recipe(let recipe): recipe.steps.contains { !$0.secrets.isEmpty }
         case .oauth2(let oauth2): oauth2.grant == .password
+        case .oamOAuth(let oam): oam.sendsPassword
         case .mobileFirst(let mobileFirst): !mobileFirst.answers.isEmpty
         case .static, .clientCertificate, .adobePass, .notBuilt: false
         }

@@ -9,6 +9,7 @@ typealias ConfiguredStatic = StaticHandshake
 typealias ConfiguredBasic = BasicHandshake
 typealias ConfiguredOAuth2 = OAuth2Handshake
 typealias ConfiguredWebGate = OAMWebgateHandshake
+typealias ConfiguredOAMOAuth = OAMOAuthHandshake
 typealias ConfiguredMobileFirst = MobileFirstHandshake
 typealias ConfiguredAdobePass = AdobePassHandshake
 typealias ConfiguredAddress = IPAddress

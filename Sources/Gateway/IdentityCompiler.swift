@@ -56,6 +56,10 @@ struct IdentityCompiler {
                 settings.allowsCleartext = identity.network.allowCleartext
                 settings.usesMutualTLS = identity.network.tls.identity != nil
                 return try Handshakes.OAuth2Handshake(settings)
+            case .oamOAuth(let configured):
+                var settings = try settings(configured, statuses: statuses)
+                settings.allowsCleartext = identity.network.allowCleartext
+                return try Handshakes.OAuth2Handshake(settings)
             case .oamWebgate(let configured):
                 return try OAMWebGateHandshake(settings(configured))
             case .mobileFirst(let configured):
@@ -169,7 +173,7 @@ struct IdentityCompiler {
         case .recipe(let recipe):
             kind = recipe.isChallengeDriven ? .challengeDriven : .proactive
             access.needsChallenge = recipe.isChallengeDriven && recipe.probe == nil
-        case .oauth2, .mobileFirst, .adobePass, .notBuilt:
+        case .oauth2, .oamOAuth, .mobileFirst, .adobePass, .notBuilt:
             kind = .proactive
         }
         let refreshAhead: Tokens.RefreshAhead =
@@ -248,6 +252,10 @@ struct IdentityCompiler {
                 Account(
                     issuer: Tokens.Origin($0.origin), user: ByteString(configured.username ?? configured.clientID))
             }
+        case .oamOAuth(let configured):
+            configured.general.tokenURL.map {
+                Account(issuer: Tokens.Origin($0.origin), user: ByteString(configured.user))
+            }
         case .mobileFirst(let configured): configured.account(identity: identity.name)
         case .adobePass(let configured): configured.account
         case .recipe(let recipe): recipe.account
@@ -259,6 +267,7 @@ struct IdentityCompiler {
         switch identity.handshake {
         case .oamWebgate(let configured): Tokens.Origin(configured.service.origin)
         case .oauth2(let configured): (configured.tokenURL ?? configured.issuer).map { Tokens.Origin($0.origin) }
+        case .oamOAuth(let configured): configured.general.tokenURL.map { Tokens.Origin($0.origin) }
         case .mobileFirst(let configured): Tokens.Origin(configured.base.origin)
         case .adobePass(let configured): Tokens.Origin(configured.base.origin)
         case .recipe(let recipe): recipe.issuer.map { Tokens.Origin($0) }

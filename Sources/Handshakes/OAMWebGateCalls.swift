@@ -38,31 +38,13 @@ extension OAMWebGateHandshake {
 // MARK: - Device profile
 
 extension OAMWebGateHandshake {
-    private static let claimPrefix = "oracle:idm:claims:client:"
-    private static let hardwareClaims: Set = [
-        "phonenumber", "imei", "macaddress", "udid", "iosidforvendor", "iosidforad",
-    ]
-
     private var claimsSize: Int {
         settings.deviceClaims.reduce(0) { $0 + 64 + 6 * ($1.key.utf8.count + $1.value.utf8.count) }
     }
 
-    // The three claims that are always there may be empty; services were seen to accept that, not their absence.
     private func deviceProfile(_ body: inout JSONBody) {
-        var claims = settings.deviceClaims
-        let prefix = Self.claimPrefix
-        for (name, value) in settings.deviceClaims where name.hasPrefix(prefix) {
-            claims[name] = nil
-            claims[String(name.dropFirst(prefix.count))] = value
-        }
         body.open("deviceProfile")
-        let always = ["sdkversion", "ostype", "osversion"]
-        for name in always { body.member(prefix + name, claims[name] ?? "") }
-        let others = claims.sorted { $0.key < $1.key }.filter { !always.contains($0.key) }
-        for (name, value) in others where !Self.hardwareClaims.contains(name) { body.member(prefix + name, value) }
-        body.open("hardwareIds")
-        for (name, value) in others where Self.hardwareClaims.contains(name) { body.member(prefix + name, value) }
-        body.close()
+        OAMDeviceProfile.write(settings.deviceClaims, into: &body)
         body.close()
         if let clientID = settings.clientID { body.member("clientId", clientID) }
     }

@@ -13,11 +13,15 @@ struct OAuth2Answer {
     private(set) var error: String?
     /// Whether the issuer answers at all: neither overload nor a fault of its own.
     private(set) var isJudged = true
+    /// The whole of it, where more than the standard's members is looked at.
+    var whole: JSONTree?
     /// False where the status says that this URL is not, or no longer, that of the token endpoint.
     let isTokenEndpoint: Bool
 
-    /// - Parameter key: what the token must be bound to.
-    init(_ answer: IssuerAnswer, boundTo key: DPoPKey? = nil) {
+    /// - Parameters:
+    ///   - key: what the token must be bound to.
+    ///   - isToken: whether the token is sent to upstreams, and must be of a kind that can be.
+    init(_ answer: IssuerAnswer, boundTo key: DPoPKey? = nil, isToken: Bool = true) {
         sentAt = answer.sentAt
         isTokenEndpoint = !(300..<400).contains(answer.status) && ![404, 405, 410].contains(answer.status)
         switch answer.status {
@@ -35,7 +39,7 @@ struct OAuth2Answer {
                 refreshToken = try Self.refreshToken(object)
                 refreshLife = Self.refreshLife(object, answer)
                 idToken = object.string("id_token").map { Secret($0) }
-                result = .success(try Self.success(object, answer, key))
+                result = .success(try Self.success(object, answer, key, isToken: isToken))
             } catch {
                 result = .failure(error)
             }
@@ -83,7 +87,7 @@ extension OAuth2Answer {
 
 extension OAuth2Answer {
     private static func success(
-        _ object: AnswerObject, _ answer: IssuerAnswer, _ key: DPoPKey?
+        _ object: AnswerObject, _ answer: IssuerAnswer, _ key: DPoPKey?, isToken: Bool
     ) throws(GrantFailure) -> AccessGrant {
         guard let member = object["access_token"] else {
             // Some servers put an error into a 200.
@@ -97,10 +101,12 @@ extension OAuth2Answer {
         guard TokenAlphabet.b64token.admits(token) else {
             throw .issuerAnswerInvalid(reason: "token: access_token is empty, too long, or not fit for a header")
         }
-        guard let type = object.string("token_type") else {
-            throw .issuerAnswerInvalid(reason: "token: no token_type")
+        if isToken {
+            guard let type = object.string("token_type") else {
+                throw .issuerAnswerInvalid(reason: "token: no token_type")
+            }
+            try check(type: type, of: token, boundTo: key)
         }
-        try check(type: type, of: token, boundTo: key)
         var grant = AccessGrant(
             token: token, tokenType: key == nil ? "Bearer" : "DPoP", lifetime: try lifetime(object["expires_in"]),
             sentAt: answer.sentAt,

@@ -90,7 +90,11 @@ extension OAuth2Handshake {
         let own = Set(claims.others.map(\.name))
         if !own.contains("iss") { body.member("iss", claims.issuer) }
         if !own.contains("sub") { body.member("sub", claims.subject) }
-        body.member("aud", claims.audience)
+        if settings.oracle?.listsAudience == true {
+            body.list("aud", [claims.audience])
+        } else {
+            body.member("aud", claims.audience)
+        }
         body.member("jti", Base64.encodeURL(random(16)))
         body.member("iat", now)
         body.member("exp", now + Int64(settings.signing.lifetime))

@@ -7,6 +7,8 @@ enum OAuth2Client {
     case secret(Secret)
     /// `private_key_jwt`: the issuer may know the first of them, or not yet.
     case keys([NamedSigningKey], certificate: [UInt8]?)
+    /// With an assertion that the server itself has given.
+    case issued(OAMIssuedClient)
 }
 
 // MARK: - Client authentication (RFC 6749 §2.3.1)
@@ -57,6 +59,7 @@ extension OAuth2Handshake {
     ) throws(GrantFailure) {
         switch client {
         case .named: request.add("client_id", settings.clientID)
+        case .issued(let issued): prove(issued, in: &request)
         case .keys(let keys, let certificate):
             let proof = try assertion(claims(for: endpoint), with: keys[attempt], certificate: certificate)
             addAssertion(proof, to: &request)
@@ -71,7 +74,9 @@ extension OAuth2Handshake {
     }
 
     private func claims(for endpoint: IssuerURL) throws(GrantFailure) -> JWTClaims {
-        JWTClaims(issuer: settings.clientID, subject: settings.clientID, audience: try audience(of: endpoint))
+        JWTClaims(
+            issuer: settings.clientID, subject: settings.clientID, audience: try audience(of: endpoint),
+            others: (settings.oracle?.clientClaims ?? []).map { ($0.name, $0.value) })
     }
 
     private func addAssertion(_ assertion: Secret, to request: inout OAuth2Request) {

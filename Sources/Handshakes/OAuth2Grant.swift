@@ -21,8 +21,8 @@ extension OAuth2Handshake {
     private nonisolated(nonsending) func grant(
         for wanted: Wanted, _ trip: Trip
     ) async throws(GrantFailure) -> AccessGrant {
-        guard settings.grant.keepsRefreshToken else {
-            var grant = try await fullGrant(trip).grant()
+        guard settings.grant.keepsRefreshToken || settings.oracle?.issuesForPassword == true else {
+            var grant = try await proven(trip) { trip throws(GrantFailure) in try await fullGrant(trip) }.grant()
             grant.notAfter = wanted.user?.expiry
             return grant
         }
@@ -36,10 +36,10 @@ extension OAuth2Handshake {
         let target: OAuth2Request
         /// For whom, where each end user has a token.
         let user: EndUser?
-        let client: OAuth2Client
+        var client: OAuth2Client
         /// What the token will be bound to.
         let proofKey: DPoPKey?
-        let endpoints: OAuth2Endpoints
+        var endpoints: OAuth2Endpoints
         let ledger: any GrantLedger
         let issuer: any IssuerClient
     }
@@ -55,10 +55,12 @@ extension OAuth2Handshake {
             let answer: OAuth2Answer
             if rung == .refreshToken, let held = standing?.refreshToken {
                 refused = held
-                answer = try await refresh(held, trip)
+                answer = try await proven(trip) { trip throws(GrantFailure) in try await refresh(held, trip) }
                 outcome = answer.result
             } else {
-                answer = try await fullGrant(trip, refused: refused)
+                let dead = refused
+                answer = try await proven(trip) { trip throws(GrantFailure) in try await fullGrant(trip, refused: dead)
+                }
                 outcome = answer.result
                 if answer.refreshToken == nil { _ = try answer.grant() }
             }
@@ -136,10 +138,11 @@ extension OAuth2Handshake {
         var request = request
         request.proofKey = trip.proofKey
         while true {
-            let answer = OAuth2Answer(
-                try await send(
-                    request, to: trip.endpoints.token, as: trip.client, for: trip.user, attempt: attempt,
-                    issuer: trip.issuer), boundTo: trip.proofKey)
+            let raw = try await send(
+                request, to: trip.endpoints.token, as: trip.client, for: trip.user, attempt: attempt,
+                issuer: trip.issuer)
+            var answer = OAuth2Answer(raw, boundTo: trip.proofKey, isToken: request.isToken)
+            if settings.oracle?.issued != nil { answer.whole = try? JSONTree(raw.body) }
             // The endpoint has moved, or was never there.
             if !answer.isTokenEndpoint { discovery?.forget() }
             attempt += 1
@@ -174,7 +177,20 @@ extension OAuth2Handshake {
             return try await assertionGrant("urn:ietf:params:oauth:grant-type:saml2-bearer", assertion, trip)
         case .tokenExchange(let exchange):
             return try await exchangeGrant(exchange, trip)
+        case .oamUser: return try await userGrant("urn:ietf:params:oauth:grant-type:jwt-bearer", trip)
+        case .oamCredentials:
+            return try await userGrant("oracle-idm:/oauth/grant-type/oam_credentials", withProfile: true, trip)
         }
+    }
+
+    private nonisolated(nonsending) func userGrant(
+        _ type: String, withProfile: Bool = false, _ trip: Trip
+    ) async throws(GrantFailure) -> OAuth2Answer {
+        guard case .issued(let client) = trip.client, case .mobile(let mobile)? = settings.oracle?.issued else {
+            throw .internal(reason: "a user's grant without a mobile client")
+        }
+        let registration = OAMMobileRegistration(self, mobile, trip)
+        return try await registration.userGrant(type, withProfile: withProfile, client)
     }
 
     private nonisolated(nonsending) func plain(
@@ -276,9 +292,16 @@ extension OAuth2Handshake {
     private nonisolated(nonsending) func passwordGrant(
         _ username: String, _ trip: Trip
     ) async throws(GrantFailure) -> OAuth2Answer {
+        try await passwordAnswer(username, trip.target, trip)
+    }
+
+    /// Sends a request with the user's password.
+    nonisolated(nonsending) func passwordAnswer(
+        _ username: String, _ target: OAuth2Request, _ trip: Trip
+    ) async throws(GrantFailure) -> OAuth2Answer {
         let password = try await textSecret("password", trip.ledger)
         try await trip.ledger.spendAttempt(user: username)
-        var request = trip.target
+        var request = target
         request.members.insert(
             contentsOf: [
                 ("grant_type", .text("password")), ("username", .text(username)), ("password", .secret(password)),

@@ -78,7 +78,7 @@ public struct OAuth2Handshake: Handshake {
         "resource", "audience",
     ]
 
-    public var scheme: String { "oauth2" }
+    public var scheme: String { settings.oracle == nil ? "oauth2" : "oam_oauth" }
     public var isChallengeDriven: Bool { false }
 
     public var inspectedStatuses: [Int] {
@@ -88,7 +88,8 @@ public struct OAuth2Handshake: Handshake {
 
     public func injection(for token: [UInt8]) -> InjectedField {
         // With `dpop` the line is not sent but given to the signer.
-        InjectedField(name: "Authorization", value: settings.dpop ? token : Array("Bearer ".utf8) + token)
+        let prefix = settings.dpop ? "" : settings.oracle?.tokenPrefix ?? "Bearer "
+        return InjectedField(name: "Authorization", value: Array(prefix.utf8) + token)
     }
 }
 

@@ -7,6 +7,8 @@ struct OAuth2Request {
     var isSingleUse = false
     /// The token is to be bound to it.
     var proofKey: DPoPKey?
+    /// Whether what comes back is sent to upstreams, and must be of a kind that can be. Other things have no `token_type`.
+    var isToken = true
 
     enum Value {
         case text(String)
@@ -101,7 +103,9 @@ extension OAuth2Handshake {
         var body = FormBody(capacity: 16 + all.largestSize)
         for member in all.members {
             switch member.value {
-            case .text(let text): body.member(member.name, text)
+            case .text(let text):
+                let isGrant = member.name == "grant_type"
+                body.member(member.name, isGrant ? settings.oracle?.spelling(of: text) ?? text : text)
             case .secret(let secret): body.member(member.name, secret)
             }
         }

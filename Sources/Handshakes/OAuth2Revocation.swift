@@ -8,6 +8,7 @@ extension OAuth2Handshake {
         // Where a login brought no refresh token, its access token is all there is.
         let token = session.refreshToken ?? (session.bytes.isEmpty ? nil : session.bytes)
         guard let token else { return .impossible }
+        if settings.oracle?.deletesByAction == true { return await delete(token, ledger: ledger, issuer: issuer) }
         guard let endpoints = try? await endpoints(ledger, issuer) else { return .unconfirmed }
         guard let url = endpoints.revocation else { return .impossible }
         guard let client = try? await client(ledger) else { return .unconfirmed }

@@ -41,6 +41,9 @@ public struct OAuth2Settings: Sendable {
     /// Whether metadata may name endpoints in clear text beyond this machine.
     public var allowsCleartext = false
 
+    /// nil: the server follows the standard.
+    public var oracle: OAMOAuthDialect?
+
     public init(_ location: Location, clientID: String) {
         self.location = location
         self.clientID = clientID
@@ -74,6 +77,10 @@ public struct OAuth2Settings: Sendable {
         case saml2Bearer
         /// RFC 8693.
         case tokenExchange(TokenExchange)
+        /// What a mobile client of OAM 11g was given for its user (protocols/oam.md §3.4), for an access token.
+        case oamUser
+        /// The same for the tokens behind OAM's cookies (§3.5).
+        case oamCredentials
     }
 
     /// RFC 8693 §2.1, types as URIs.
@@ -126,7 +133,9 @@ extension OAuth2Settings.Grant {
     /// grant costs nobody anything: what is not kept cannot be lost or stolen.
     var keepsRefreshToken: Bool {
         switch self {
-        case .password, .refreshToken, .authorizationCode, .deviceCode, .jwtBearer, .saml2Bearer: true
+        case .password, .refreshToken, .authorizationCode, .deviceCode, .jwtBearer, .saml2Bearer, .oamUser,
+            .oamCredentials:
+            true
         case .clientCredentials, .mintedJWT, .tokenExchange: false
         }
     }

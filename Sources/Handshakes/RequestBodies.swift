@@ -23,6 +23,17 @@ struct JSONBody: ~Copyable {
         bytes.append(contentsOf: String(value).utf8)
     }
 
+    mutating func list(_ name: String, _ values: [String]) {
+        key(name)
+        bytes.append(UInt8(ascii: "["))
+        for (index, value) in values.enumerated() {
+            if index > 0 { bytes.append(UInt8(ascii: ",")) }
+            var value = value
+            value.withUTF8 { string(UnsafeRawBufferPointer($0)) }
+        }
+        bytes.append(UInt8(ascii: "]"))
+    }
+
     mutating func null(_ name: String) {
         key(name)
         bytes.append(contentsOf: "null".utf8)

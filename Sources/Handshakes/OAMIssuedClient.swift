@@ -1,0 +1,137 @@
+/// The assertion that the server has given this client to prove itself with.
+struct OAMIssuedClient {
+    let assertion: Secret
+    /// The `client_assertion_type` that goes with it.
+    let type: String
+    /// Mobile clients: what renews the assertion, and the user assertion that came with it.
+    let refreshToken: Secret?
+    let userAssertion: Secret?
+    /// Mobile clients: where the application profile says that tokens are.
+    let tokenURL: IssuerURL?
+    /// The server keeps the user assertion.
+    let usesDeviceStore: Bool
+    /// As the ledger keeps it.
+    let material: LayerMaterial
+}
+
+/// A client for one flight, and whether it was had in this flight.
+struct OAMProvenClient {
+    var client: OAMIssuedClient
+    var isFresh: Bool
+}
+
+// MARK: - As the ledger keeps it
+
+extension OAMIssuedClient {
+    static let jwtBearer = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
+
+    /// nil for anything that `material(_:)` does not make.
+    init?(_ material: LayerMaterial) {
+        guard let values = RecipeMaterial.decode(material.bytes)?["client"], let assertion = values["assertion"],
+            let type = values["type"]
+        else { return nil }
+        func text(_ secret: Secret) -> String { secret.withBytes { String(decoding: $0, as: UTF8.self) } }
+        self.init(
+            assertion: assertion, type: text(type), refreshToken: values["refresh"], userAssertion: values["user"],
+            tokenURL: values["token_url"].flatMap { IssuerURL(text($0)) },
+            usesDeviceStore: values["device_store"] != nil, material: material)
+    }
+
+    static func material(
+        _ grant: AccessGrant, type: String, others: [String: Secret] = [:]
+    ) -> LayerMaterial {
+        let values = others.merging(["assertion": grant.token, "type": Secret(type)]) { $1 }
+        return LayerMaterial(
+            bytes: RecipeMaterial.encode(["client": values]), obtainedAt: grant.sentAt, lifetime: grant.lifetime)
+    }
+}
+
+// MARK: - For a flight
+
+extension OAuth2Handshake {
+    /// Runs a part of a flight with the client's proof; where the server refuses one that was kept, once more with a new one.
+    nonisolated(nonsending) func proven(
+        _ trip: Trip, _ body: nonisolated(nonsending) (Trip) async throws(GrantFailure) -> OAuth2Answer
+    ) async throws(GrantFailure) -> OAuth2Answer {
+        guard let issuance = settings.oracle?.issued else { return try await body(trip) }
+        let first = try await issued(issuance, trip, unless: nil)
+        let answer = try await body(trip.proven(by: first.client))
+        guard answer.refusesClient, !first.isFresh else { return answer }
+        let second = try await issued(issuance, trip, unless: first.client.material)
+        return try await body(trip.proven(by: second.client))
+    }
+
+    /// The client as it stands, or a new one.
+    private nonisolated(nonsending) func issued(
+        _ issuance: OAMOAuthDialect.Issuance, _ trip: Trip, unless refused: LayerMaterial?
+    ) async throws(GrantFailure) -> OAMProvenClient {
+        var old = refused
+        if old == nil, let standing = await trip.ledger.durable(.registration) {
+            let now = await trip.ledger.now()
+            if standing.isLive(at: now), let client = OAMIssuedClient(standing) {
+                return OAMProvenClient(client: client, isFresh: false)
+            }
+            old = standing
+        }
+        let before = old
+        let material = try await trip.ledger.durable(.registration, unless: before) { () throws(GrantFailure) in
+            switch issuance {
+            case .forSecret: try await self.assertionForSecret(trip)
+            case .mobile(let mobile):
+                try await OAMMobileRegistration(self, mobile, trip).material(
+                    before: before.flatMap { OAMIssuedClient($0) })
+            }
+        }
+        guard let client = OAMIssuedClient(material) else { throw .internal(reason: "a client assertion that is none") }
+        return OAMProvenClient(client: client, isFresh: true)
+    }
+
+    /// Client credentials without a scope bring a token for the client itself (§4.2 f).
+    private nonisolated(nonsending) func assertionForSecret(_ trip: Trip) async throws(GrantFailure) -> LayerMaterial {
+        var request = OAuth2Request(step: "client assertion")
+        request.add("grant_type", "client_credentials")
+        let answer = try await self.answer(request, trip)
+        let grant = try answer.grant()
+        guard answer.oracleText("oracle_tk_context").map({ $0 == "client_assertion" }) ?? true else {
+            throw .configuration(
+                reason: "client assertion: the server gave another kind of token; is a scope its default?")
+        }
+        return OAMIssuedClient.material(grant, type: answer.assertionType)
+    }
+
+    /// What an issued client sends instead of a secret.
+    func prove(_ client: OAMIssuedClient, in request: inout OAuth2Request) {
+        request.add("client_id", settings.clientID)
+        request.add("client_assertion_type", client.type)
+        request.add("client_assertion", client.assertion)
+    }
+}
+
+extension OAuth2Handshake.Trip {
+    func proven(by client: OAMIssuedClient) -> Self {
+        var trip = self
+        trip.client = .issued(client)
+        if let url = client.tokenURL { trip.endpoints.token = url }
+        return trip
+    }
+}
+
+// MARK: - Oracle's members of a token answer
+
+extension OAuth2Answer {
+    /// Read from the whole answer, which only steps of this kind keep.
+    func oracle(_ pointer: [String]) -> JSONTree? { whole.flatMap { try? $0.value(at: pointer) } }
+
+    func oracleText(_ pointer: String...) -> String? {
+        guard case .string(let bytes)? = oracle(pointer) else { return nil }
+        return String(decoding: bytes, as: UTF8.self)
+    }
+
+    /// The type that goes with a client assertion; what is no URI of visible characters is not believed.
+    var assertionType: String {
+        guard let text = oracleText("oracle_client_assertion_type"), (1...256).contains(text.utf8.count),
+            text.utf8.allSatisfy({ (0x21...0x7E).contains($0) })
+        else { return OAMIssuedClient.jwtBearer }
+        return text
+    }
+}

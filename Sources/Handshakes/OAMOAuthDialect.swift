@@ -1,0 +1,86 @@
+/// Where Oracle's servers differ from the standard that `oauth2` follows (protocols/oam.md §§3, 4).
+public struct OAMOAuthDialect: Sendable {
+    /// Grant types in OAM 12c's capitals.
+    public var hasUpperCaseGrants = false
+    /// Of the assertion that proves the client, beside those that every one has.
+    public var clientClaims: [NamedText] = []
+    /// `aud` is a list of one.
+    public var listsAudience = false
+    /// Put before the token as it stands.
+    public var tokenPrefix = "Bearer "
+    /// Whether tokens are deleted by `oracle_token_action` at the token endpoint (§3.6), which has no endpoint for it.
+    public var deletesByAction = false
+    /// Who gives the assertion that proves the client; nil: it proves itself as with any server.
+    public var issued: Issuance?
+
+    public enum Issuance: Sendable, Equatable {
+        /// For id and secret, without a scope (SIM's flow f).
+        case forSecret
+        /// For a user's password, once (§3.4).
+        case mobile(OAMMobileClient)
+    }
+
+    public init() {}
+}
+
+/// A client of OAM 11g that registers itself with a user's password (§3.4).
+public struct OAMMobileClient: Sendable, Equatable {
+    /// Up to and with the service's name.
+    public var service: IssuerURL
+    public var fetchesProfile = true
+    public var username: String
+    /// Claims of the device, with or without their prefix.
+    public var deviceClaims: [String: String] = [:]
+    /// Whether the server keeps the user assertion; nil: as the application profile says.
+    public var usesDeviceStore: Bool?
+    public var deviceStoreParam = "oracle_use_server_device_store"
+    public var preAssertion = "oracle-idm:/oauth/assertion-type/client-identity/mobile-client-pre-authz-code-client"
+    public var clientAssertion = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
+    public var userAssertion = "oracle-idm:/oauth/assertion-type/user-identity/jwt"
+
+    public init(service: IssuerURL, username: String) {
+        self.service = service
+        self.username = username
+    }
+}
+
+extension OAMOAuthDialect {
+    /// Then a grant may send a password, whatever it is itself.
+    var issuesForPassword: Bool { if case .mobile? = issued { true } else { false } }
+
+    /// A grant type as it is written to this server.
+    func spelling(of grant: String) -> String {
+        guard hasUpperCaseGrants else { return grant }
+        switch grant {
+        case "client_credentials", "password", "refresh_token", "authorization_code": return grant.uppercased()
+        case "urn:ietf:params:oauth:grant-type:jwt-bearer": return "JWT_BEARER"
+        default: return grant
+        }
+    }
+}
+
+/// What the device tells of itself, in the form that both of Mobile & Social's services take (§2.3).
+enum OAMDeviceProfile {
+    static let prefix = "oracle:idm:claims:client:"
+    private static let hardware: Set = ["phonenumber", "imei", "macaddress", "udid", "iosidforvendor", "iosidforad"]
+    // They may be empty; services were seen to accept that, not their absence.
+    private static let always = ["sdkversion", "ostype", "osversion"]
+
+    static func size(_ claims: [String: String]) -> Int {
+        claims.reduce(256) { $0 + 64 + 6 * ($1.key.utf8.count + $1.value.utf8.count) }
+    }
+
+    /// The members of the profile, into an object that is open.
+    static func write(_ written: [String: String], into body: inout JSONBody) {
+        var claims: [String: String] = [:]
+        for (name, value) in written {
+            claims[name.hasPrefix(prefix) ? String(name.dropFirst(prefix.count)) : name] = value
+        }
+        for name in always { body.member(prefix + name, claims[name] ?? "") }
+        let others = claims.sorted { $0.key < $1.key }.filter { !always.contains($0.key) }
+        for (name, value) in others where !hardware.contains(name) { body.member(prefix + name, value) }
+        body.open("hardwareIds")
+        for (name, value) in others where hardware.contains(name) { body.member(prefix + name, value) }
+        body.close()
+    }
+}
