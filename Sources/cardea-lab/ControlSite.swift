@@ -9,6 +9,7 @@ struct ControlSite: Sendable {
     let mobileFirst: MobileFirstServer
     let adobePass: AdobePassServer
     let oracle: OracleServer
+    let mobileHub: MobileHubServer
 
     func answer(_ request: Request, _ connection: Connection) throws(WireFault) -> Response? {
         let body = try connection.readBody(keeping: 1_048_576)
@@ -85,6 +86,7 @@ struct ControlSite: Sendable {
         case "/oracle/thumbprint": oracle.learn(thumbprint: body?["x5t"]?.text)
         case "/oracle/forget_users": oracle.forgetSession()
         case "/oracle/forget_clients": oracle.forgetClients(renewals: body?["renewals"]?.isSet == true)
+        case "/hub/third_party": return .json(200, ["token": .string(mobileHub.mintThirdParty(body))])
         case "/mfp/forget": mobileFirst.forgetPassedChecks()
         case "/close_idle": return .json(200, ["closed": JSON(protected.closeIdle() + issuer.closeIdle())])
         case "/issuer/stop": issuer.stop()
@@ -105,6 +107,7 @@ struct ControlSite: Sendable {
         ledger.withState {
             $0.accessTokens.removeAll()
             $0.bearerTokens.removeAll()
+            $0.mobileTokens.removeAll()
             if users { $0.userTokens.removeAll() }
             if handles { $0.handles.removeAll() }
         }

@@ -71,6 +71,13 @@ final class Faults: Sendable {
         "oam_server_session": "11g keeps the user assertion itself",
         "oam_client_life_s": "how long a client assertion of 11g is good for, as it says",
         "oam_profile_elsewhere": "the application profile names a token endpoint at another server",
+        // Oracle Mobile Hub.
+        "hub_refuses": "an exchange refuses the token that it is given",
+        "hub_answer": "what an exchange gives: jwt, saml, or (default) opaque text",
+        "hub_milliseconds": "the times in such a JWT are milliseconds",
+        "hub_expires_string": "expires_in is a string",
+        "hub_no_type": "an exchange does not state a token_type",
+        "hub_waives_secret": "auth/token wants no client secret in the form",
         // How an answer travels (limit with on: challenge or answer; default answer).
         "close_without_answer": "closes after the request was read",
         "close_on_reuse": "closes without an answer when a second request arrives on a connection",

@@ -8,6 +8,7 @@ struct IssuerSite: Sendable {
     let mobileFirst: MobileFirstServer
     let adobePass: AdobePassServer
     let oracle: OracleServer
+    let mobileHub: MobileHubServer
 
     func answer(_ request: Request, _ connection: Connection) throws(WireFault) -> Response? {
         let body = try connection.readBody(keeping: 1_048_576)
@@ -41,6 +42,7 @@ struct IssuerSite: Sendable {
             return oracle.answer(name, request, body.bytes)
         case .some(let name) where name.hasPrefix("mfp_"): return mobileFirst.answer(name, request, body.bytes)
         case .some(let name) where name.hasPrefix("adobe_"): return adobePass.answer(name, request, body.bytes)
+        case .some(let name) where name.hasPrefix("hub_"): return mobileHub.answer(name, request, body.bytes)
         case .some(let name): return service.answer(name, request, body.bytes)
         case nil: break
         }
@@ -58,6 +60,7 @@ struct IssuerSite: Sendable {
         if path == "/token" { return "token" }
         if let name = MobileFirstServer.operation(path) ?? OracleServer.operation(path) { return name }
         if let name = AdobePassServer.operation(path) { return name }
+        if let name = MobileHubServer.operation(path) { return name }
         guard path.hasPrefix(TokenService.root) else { return nil }
         let name = String(path.dropFirst(TokenService.root.count))
         return ["register", "authenticate", "access"].contains(name) ? name : nil

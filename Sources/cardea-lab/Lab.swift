@@ -29,6 +29,7 @@ enum Lab {
                     ("oauth_client_id", .string(settings.oauthClientID)),
                     ("service_domain", .string(settings.serviceDomain)),
                     ("user_agent_prefix", .string(settings.userAgentPrefix)),
+                    ("anonymous_key", .string(MobileHubServer.anonymousKey(settings))),
                     ("service", .string("http://\(sites[2].address)\(TokenService.root.dropLast())")),
                 ])
         write(STDOUT_FILENO, line.description + "\n")
@@ -51,11 +52,12 @@ enum Lab {
         let mobileFirst = MobileFirstServer(ledger: ledger, faults: faults)
         let adobePass = AdobePassServer(ledger: ledger, faults: faults)
         let guarded = ProtectedSite(ledger: ledger, faults: faults, gate: gate, api: api, adobePass: adobePass)
+        let mobileHub = MobileHubServer(ledger: ledger, faults: faults)
         let plain = PlainSite(ledger: ledger, gate: gate, api: api)
         let issuing = IssuerSite(
             ledger: ledger, faults: faults, service: TokenService(ledger: ledger, faults: faults),
             server: OAuthServer(ledger: ledger, faults: faults), mobileFirst: mobileFirst, adobePass: adobePass,
-            oracle: oracle)
+            oracle: oracle, mobileHub: mobileHub)
         let protected = site("protected", settings.listen) { (request, connection) throws(WireFault) in
             try guarded.answer(request, connection)
         }
@@ -64,7 +66,7 @@ enum Lab {
         }
         let steering = ControlSite(
             ledger: ledger, faults: faults, protected: protected, issuer: issuer, mobileFirst: mobileFirst,
-            adobePass: adobePass, oracle: oracle)
+            adobePass: adobePass, oracle: oracle, mobileHub: mobileHub)
         return [
             protected,
             site("plain", settings.plain) { (request, connection) throws(WireFault) in

@@ -32,6 +32,8 @@ final class Ledger: Sendable {
         var userTokens = BoundedTable<String>(capacity: 1_000)
         var accessTokens = BoundedTable<AccessToken>(capacity: 10_000)
         var bearerTokens = BoundedTable<BearerToken>(capacity: 10_000)
+        var mobileTokens = BoundedTable<MobileHubServer.Token>(capacity: 10_000)
+        var thirdParty = BoundedTable<MobileHubServer.ThirdParty>(capacity: 1_000)
         var refreshTokens = BoundedTable<Set<String>>(capacity: 1_000)
         var secrets = BoundedTable<Bool>(capacity: 50_000)
         var counts: [String: Int] = [:]

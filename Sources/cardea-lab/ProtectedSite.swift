@@ -16,6 +16,7 @@ struct ProtectedSite: Sendable {
             return try enter(gate.judge(name: name, url: url, path: path, request), request, connection)
         }
         if path.hasPrefix(MobileFirstServer.adapters) { return try enter(adapter(request), request, connection) }
+        if path.hasPrefix(ProtectedSite.hub + "/") { return try enter(mobile(request), request, connection) }
         if AdobePassServer.areas.contains(where: { path.hasPrefix($0) }) {
             return try enter(adobePass.admit(request), request, connection)
         }
@@ -55,6 +56,9 @@ struct ProtectedSite: Sendable {
     private func rest(of path: String) -> String {
         if path.hasPrefix(MobileFirstServer.adapters) {
             return String(path.dropFirst(MobileFirstServer.adapters.count).drop { $0 != "/" })
+        }
+        if path.hasPrefix(ProtectedSite.hub + "/") {
+            return String(path.dropFirst(ProtectedSite.hub.count + 1).drop { $0 != "/" })
         }
         for area in AdobePassServer.areas where path.hasPrefix(area) {
             return String(path.dropFirst(area.count).drop { $0 != "/" })
