@@ -39,6 +39,7 @@ let package = Package(
         .systemLibrary(name: "COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
         .systemLibrary(name: "CNghttp2", pkgConfig: "libnghttp2", providers: [.apt(["libnghttp2-dev"])]),
         .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
+        .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
         .systemLibrary(name: "CYAML", pkgConfig: "yaml-0.1", providers: [.apt(["libyaml-dev"])]),
 
         // Pure.
@@ -54,7 +55,7 @@ let package = Package(
         module("HTTP2", ["CNghttp2"]),
         module("TokenStore", ["CSQLite", "TLS", "Tokens"]),
         module("Fleet", ["TLS", "Telemetry"]),
-        module("Handshakes", ["Tokens", "HTTP1", "Configuration", "TLS"]),
+        module("Handshakes", ["CZlib", "Tokens", "HTTP1", "Configuration", "TLS"]),
         module(
             "Gateway",
             [

@@ -35,6 +35,7 @@ enum CanonicalForm {
         "adobe_pass.resource",
         "adobe_pass.calls_per_second",
         "adobe_pass.burst",
+        "mobile_hub.send_backend_id_with_bearer",
         "oam_webgate.probe",
         "oam_webgate.strip_cookies",
         "recipe.probe",

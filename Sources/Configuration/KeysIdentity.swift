@@ -18,7 +18,7 @@ extension Keys {
         KeySpec("oam_webgate", .block(oamWebgate), "An OAM WebGate with Mobile & Social."),
         KeySpec("oam_oauth", .block(oamOAuth), "OAM 11g OAuth, 12c, SIM, IDCS."),
         KeySpec("mobilefirst", .block(mobileFirst), "IBM MobileFirst 8."),
-        KeySpec("mobile_hub", .unchecked, "Oracle Mobile Hub or MCS."),
+        KeySpec("mobile_hub", .block(mobileHub), "Oracle Mobile Hub or MCS."),
         KeySpec("adobe_pass", .block(adobePass), "Adobe Pass Authentication."),
         KeySpec("recipe", .block(recipe), "An in-house system, declared."),
     ]

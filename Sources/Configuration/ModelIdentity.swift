@@ -23,6 +23,7 @@ public enum Handshake: Sendable, Equatable {
     case clientCertificate([ClientKeyFiles])
     case mobileFirst(MobileFirstHandshake)
     case adobePass(AdobePassHandshake)
+    case mobileHub(MobileHubHandshake)
     case recipe(Recipe)
     /// The name is known and nothing else; a configuration that holds one is never loaded.
     case notBuilt(String)
@@ -38,6 +39,7 @@ public enum Handshake: Sendable, Equatable {
         case .clientCertificate: "client_certificate"
         case .mobileFirst: "mobilefirst"
         case .adobePass: "adobe_pass"
+        case .mobileHub: "mobile_hub"
         case .recipe: "recipe"
         case .notBuilt(let key): key
         }

@@ -114,6 +114,12 @@ extension Handshake {
                         answer.fields.map { (answer.secretName($0.name), $0.value) }
                     }
             case .adobePass(let adobePass): [("software_statement", adobePass.softwareStatement)]
+            case .mobileHub(let hub):
+                [
+                    ("anonymous_key", hub.anonymousKey), ("password", hub.password),
+                    ("client_secret", hub.clientSecret),
+                    ("third_party_token", hub.thirdPartyToken?.secret),
+                ]
             case .recipe(let recipe): recipe.secrets.map { ($0.name, $0.value) }
             case .notBuilt: []
             }

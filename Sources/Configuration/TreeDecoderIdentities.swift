@@ -41,6 +41,10 @@ extension TreeDecoder {
 
     /// `allowed_scopes` bounds what routes and identities may ask for.
     mutating func checkScopes(_ scopes: [String], of identity: Identity, at mark: Mark, place: String) {
+        if case .mobileHub = identity.handshake, !scopes.isEmpty {
+            error(
+                "\(place) asks for 'scopes', but the scope of identity '\(identity.name)' is that of its backend", mark)
+        }
         guard let allowed = identity.handshake.general?.allowedScopes else { return }
         for scope in scopes where !allowed.contains(scope) {
             error(
@@ -85,6 +89,7 @@ extension TreeDecoder {
         case "oam_oauth": return .oamOAuth(oamOAuth(inside, network: network, place: place))
         case "mobilefirst": return .mobileFirst(mobileFirst(inside, network: network, place: place))
         case "adobe_pass": return .adobePass(adobePass(inside, network: network, place: place))
+        case "mobile_hub": return .mobileHub(mobileHub(inside, network: network, place: place))
         case "recipe":
             var decoder = RecipeDecoder(inside, place: place, allowsCleartext: network.allowCleartext)
             let recipe = decoder.decode()

@@ -10,7 +10,8 @@ extension TreeDecoder {
             keyPassword: reader.secret("key_password"), signing: signing(reader), claims: reader.pairs("claims"),
             assertion: reader.secret("assertion"), username: reader.text("username"),
             password: reader.secret("password"), refreshToken: reader.secret("refresh_token"),
-            subjectToken: subjectToken(reader), subjectTokenType: tokenType("subject_token_type", reader, place),
+            subjectToken: subjectToken("subject_token", reader),
+            subjectTokenType: tokenType("subject_token_type", reader, place),
             actorToken: reader.secret("actor_token"), actorTokenType: tokenType("actor_token_type", reader, place),
             requestedTokenType: tokenType("requested_token_type", reader, place),
             extra: reader.pairs("extra"),
@@ -207,9 +208,9 @@ extension TreeDecoder {
 
     // MARK: - Token exchange
 
-    private func subjectToken(_ reader: BlockReader) -> SubjectToken? {
-        if let reference = reader.secret("subject_token") { return .secret(reference) }
-        let inside = reader.inside("subject_token", Keys.subjectToken)
+    func subjectToken(_ key: String, _ reader: BlockReader) -> SubjectToken? {
+        if let reference = reader.secret(key) { return .secret(reference) }
+        let inside = reader.inside(key, Keys.subjectToken)
         return inside.text("identity").map { .identity($0) }
     }
 
@@ -231,13 +232,12 @@ extension TreeDecoder {
     mutating func checkExchanges() {
         var subjects: [String: String] = [:]
         for identity in identities {
-            guard case .oauth2(let oauth2) = identity.handshake, case .identity(let name)? = oauth2.subjectToken else {
-                continue
-            }
+            let handshake = identity.handshake
+            guard let key = handshake.subjectKey, case .identity(let name)? = handshake.subjectToken else { continue }
             subjects[identity.name] = name
-            let entry = root.entry("identities")?.value[identity.name]?.value["oauth2"]?.value["subject_token"]
+            let entry = root.entry("identities")?.value[identity.name]?.value[handshake.key]?.value[key]
             let mark = entry?.value["identity"]?.mark ?? entry?.mark ?? identity.mark
-            let place = "'subject_token' of identity '\(identity.name)'"
+            let place = "'\(key)' of identity '\(identity.name)'"
             guard let subject = identities.first(where: { $0.name == name }) else {
                 let near = NearestWord.of(name, in: identities.map(\.name)).map { "; did you mean '\($0)'?" } ?? ""
                 error("\(place) names identity '\(Quoted.short(name))', which is not there\(near)", mark)

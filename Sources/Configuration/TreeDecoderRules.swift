@@ -45,7 +45,10 @@ extension TreeDecoder {
         let names = route.headers.set.map(\.name) + route.headers.remove
         // The WebGate answers with a challenge only to the User-Agent that starts with its prefix.
         let isWebgate = if case .oamWebgate = identity.handshake { true } else { false }
-        let owned = [carrier.lowercased()] + (isWebgate ? ["user-agent"] : [])
+        let isHub = if case .mobileHub = identity.handshake { true } else { false }
+        let owned =
+            [carrier.lowercased()] + (isWebgate ? ["user-agent"] : [])
+            + (isHub ? [MobileHubHandshake.backendHeader.lowercased()] : [])
         if let name = names.first(where: { owned.contains($0.lowercased()) }) {
             error(
                 "'headers' of \(place) edits '\(name)', which identity '\(identity.name)' writes",
@@ -225,6 +228,10 @@ extension TreeDecoder {
                 identity.mark)
         }
         guard configuration.store.path == nil else { return }
+        for identity in configuration.identities {
+            guard case .mobileHub(let hub) = identity.handshake, hub.persistsTokens else { continue }
+            warning("'persist_tokens' of identity '\(identity.name)' has no effect without a 'store'", identity.mark)
+        }
         for identity in configuration.identities where identity.handshake.sendsPassword {
             warning(
                 "identity '\(identity.name)' sends a password and there is no 'store': after a restart a refused one is tried again",
@@ -263,6 +270,7 @@ extension Handshake {
         case .oauth2(let oauth2): oauth2.grant == .password
         case .oamOAuth(let oam): oam.sendsPassword
         case .mobileFirst(let mobileFirst): !mobileFirst.answers.isEmpty
+        case .mobileHub(let hub): hub.method == .basicUser || hub.method == .oauthPassword
         case .static, .clientCertificate, .adobePass, .notBuilt: false
         }
     }

@@ -54,12 +54,12 @@ extension TreeDecoder {
 
     /// An identity that asks in a user's name has nothing to ask for where the route knows none.
     private mutating func checkNoSubject(_ route: Route, _ reader: BlockReader, place: String) {
-        guard let identity = identity(of: route), case .oauth2(let oauth2) = identity.handshake else { return }
-        if oauth2.exchangesCallersToken {
+        guard let identity = identity(of: route) else { return }
+        if identity.handshake.exchangesCallersToken, let key = identity.handshake.subjectKey {
             error(
-                "identity '\(identity.name)' has no 'subject_token', so \(place) needs 'subject: from_caller_token'",
+                "identity '\(identity.name)' has no '\(key)', so \(place) needs 'subject: from_caller_token'",
                 reader.mark("use"))
-        } else if oauth2.namesSubject {
+        } else if identity.handshake.namesSubject {
             error(
                 "identity '\(identity.name)' puts {subject} into its requests, so \(place) needs 'subject'",
                 reader.mark("use"))
@@ -70,18 +70,18 @@ extension TreeDecoder {
     mutating func checkSubjectsOfIdentities() {
         let used = Set(routes.compactMap { if case .identity(let name) = $0.use { name } else { nil } })
         for identity in identities {
-            guard case .oauth2(let oauth2) = identity.handshake else { continue }
-            if oauth2.exchangesCallersToken, !used.contains(identity.name) {
+            guard let key = identity.handshake.subjectKey else { continue }
+            if identity.handshake.exchangesCallersToken, !used.contains(identity.name) {
                 error(
-                    "identity '\(identity.name)' needs 'subject_token' for 'grant: token_exchange', or a route with 'subject: from_caller_token'",
+                    "identity '\(identity.name)' needs '\(key)' for an exchange, or a route with 'subject: from_caller_token'",
                     identity.mark)
             }
-            guard case .identity(let name)? = oauth2.subjectToken,
-                case .oauth2(let source)? = identities.first(where: { $0.name == name })?.handshake,
+            guard case .identity(let name)? = identity.handshake.subjectToken,
+                let source = identities.first(where: { $0.name == name })?.handshake,
                 source.exchangesCallersToken || source.namesSubject
             else { continue }
             error(
-                "'subject_token' of identity '\(identity.name)' names identity '\(name)', which has a token per subject",
+                "'\(key)' of identity '\(identity.name)' names identity '\(name)', which has a token per subject",
                 identity.mark)
         }
     }
@@ -90,6 +90,9 @@ extension TreeDecoder {
 extension Handshake {
     /// Why a token of this handshake cannot be one end user's; nil where it can.
     fileprivate func reasonAgainst(_ subject: Route.Subject) -> String? {
+        if case .mobileHub = self, exchangesCallersToken {
+            return subject == .callerToken ? nil : "it exchanges the caller's own token; say subject: from_caller_token"
+        }
         guard case .oauth2(let oauth2) = self else {
             return "'\(key)' has one credential for everybody"
         }
@@ -115,9 +118,31 @@ extension Handshake {
     }
 }
 
-extension OAuth2Handshake {
-    var exchangesCallersToken: Bool { grant == .tokenExchange && subjectToken == nil }
+extension Handshake {
+    /// The key that says which token is exchanged; nil where none is.
+    var subjectKey: String? {
+        switch self {
+        case .oauth2(let oauth2): oauth2.grant == .tokenExchange ? "subject_token" : nil
+        case .mobileHub(let hub): hub.method == .tokenExchange ? "third_party_token" : nil
+        default: nil
+        }
+    }
 
+    /// The token that is exchanged, where it is not the caller's own.
+    var subjectToken: SubjectToken? {
+        switch self {
+        case .oauth2(let oauth2): oauth2.subjectToken
+        case .mobileHub(let hub): hub.thirdPartyToken
+        default: nil
+        }
+    }
+
+    var exchangesCallersToken: Bool { subjectKey != nil && subjectToken == nil }
+
+    var namesSubject: Bool { if case .oauth2(let oauth2) = self { oauth2.namesSubject } else { false } }
+}
+
+extension OAuth2Handshake {
     /// Where a value of its requests takes the user's name.
     var namesSubject: Bool {
         (extra + (grant == .jwtBearer && assertion == nil ? claims : [])).contains { $0.value.contains("{subject}") }

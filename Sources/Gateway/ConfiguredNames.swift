@@ -12,6 +12,7 @@ typealias ConfiguredWebGate = OAMWebgateHandshake
 typealias ConfiguredOAMOAuth = OAMOAuthHandshake
 typealias ConfiguredMobileFirst = MobileFirstHandshake
 typealias ConfiguredAdobePass = AdobePassHandshake
+typealias ConfiguredMobileHub = MobileHubHandshake
 typealias ConfiguredAddress = IPAddress
 typealias ConfiguredRoute = Route
 typealias ConfiguredIdentity = Identity

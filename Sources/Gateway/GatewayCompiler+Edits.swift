@@ -33,6 +33,7 @@ extension GatewayCompiler {
         }
         if let plan { try place(route, plan, in: &edits) }
         if let subject = subject(of: route), let field = FieldName(bytes: subject.field) { edits.drop.insert(field) }
+        try nameBackend(route, in: &edits)
         if case .identity(let name) = route.use,
             case .oamWebgate(let webgate)? = configuration.identity(named: name)?.handshake
         {
@@ -43,6 +44,20 @@ extension GatewayCompiler {
             edits.userAgent = Array(agent.utf8)
         }
         return edits
+    }
+
+    /// `mobile_hub`: a caller must not choose the backend that our credential is used at.
+    private func nameBackend(_ route: ConfiguredRoute, in edits: inout RequestEdits) throws(GatewayFault) {
+        guard case .identity(let name) = route.use,
+            case .mobileHub(let hub)? = configuration.identity(named: name)?.handshake
+        else { return }
+        let header = ConfiguredMobileHub.backendHeader
+        guard let field = FieldName(header) else { throw GatewayFault("route \(route.name): \(header)") }
+        edits.drop.insert(field)
+        guard hub.namesBackend else { return }
+        guard edits.set(field, spelled: Array(header.utf8), value: Array(hub.backendID.utf8)) else {
+            throw GatewayFault("route \(route.name): backend_id is not fit for a header")
+        }
     }
 
     func subject(of route: ConfiguredRoute) -> SubjectPlan? {

@@ -66,6 +66,7 @@ struct IdentityCompiler {
                 return try Handshakes.MobileFirstHandshake(settings(configured, identity))
             case .adobePass(let configured):
                 return Handshakes.AdobePassHandshake(try settings(configured, identity, statuses: statuses))
+            case .mobileHub(let configured): return try Handshakes.MobileHubHandshake(settings(configured))
             case .clientCertificate: return ClientCertificateHandshake()
             case .recipe(let recipe):
                 if recipe.isSigned { return RecipeSigningHandshake(recipe) }
@@ -173,6 +174,13 @@ struct IdentityCompiler {
         case .recipe(let recipe):
             kind = recipe.isChallengeDriven ? .challengeDriven : .proactive
             access.needsChallenge = recipe.isChallengeDriven && recipe.probe == nil
+        case .mobileHub(let hub) where hub.method.isBasic:
+            kind = .basic
+            access.canRegrant = false
+            access.persist = false
+        case .mobileHub(let hub):
+            kind = .proactive
+            access.persist = access.persist && hub.persistsTokens
         case .oauth2, .oamOAuth, .mobileFirst, .adobePass, .notBuilt:
             kind = .proactive
         }
@@ -196,6 +204,11 @@ struct IdentityCompiler {
             policy.attemptSecrets = accounts.keys.sorted()
         }
         policy.isShared = token.persist && access.canRegrant
+        if case .mobileHub(let hub) = identity.handshake {
+            policy.isShared = policy.isShared && hub.persistsTokens
+            policy.forgetsWhenReplaced = true
+            policy.refusalsUntilClosed = hub.refusalsUntilClosed
+        }
         return policy
     }
 
@@ -258,6 +271,7 @@ struct IdentityCompiler {
             }
         case .mobileFirst(let configured): configured.account(identity: identity.name)
         case .adobePass(let configured): configured.account
+        case .mobileHub(let configured): configured.account
         case .recipe(let recipe): recipe.account
         case .static, .clientCertificate, .notBuilt: nil
         }
@@ -270,6 +284,7 @@ struct IdentityCompiler {
         case .oamOAuth(let configured): configured.general.tokenURL.map { Tokens.Origin($0.origin) }
         case .mobileFirst(let configured): Tokens.Origin(configured.base.origin)
         case .adobePass(let configured): Tokens.Origin(configured.base.origin)
+        case .mobileHub(let configured): configured.issuer
         case .recipe(let recipe): recipe.issuer.map { Tokens.Origin($0) }
         case .static, .basic, .clientCertificate, .notBuilt: nil
         }

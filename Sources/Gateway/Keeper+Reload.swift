@@ -72,6 +72,7 @@ extension Keeper {
     private func takeIdentities(_ next: KeeperChange) -> [ObjectIdentifier: KeptIdentity] {
         var before = identities + retiring.identities
         var arrived: [ObjectIdentifier: KeptIdentity] = [:]
+        var returned: [KeptIdentity] = []
         identities = next.identities.map { compiled in
             // Two may be equal but for their names: then the name decides.
             let position =
@@ -85,6 +86,9 @@ extension Keeper {
             arrived[ObjectIdentifier(compiled)] = same
             let changed = same.policy.differs(from: compiled.policy)
             same.take(compiled)
+            if same.policy.forgetsWhenReplaced, retiring.identities.contains(where: { $0 === same }) {
+                returned.append(same)
+            }
             if changed {
                 for token in tokens.values where token.identity === same {
                     apply(token.machine.settingsChanged(to: same.policy.access, at: now), to: token)
@@ -96,6 +100,7 @@ extension Keeper {
         retiring.identities = before
         matchLanes()
         sweepMemory()
+        for identity in returned { raiseEpoch(of: identity, cause: .purge) }
         return arrived
     }
 

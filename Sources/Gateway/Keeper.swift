@@ -306,7 +306,9 @@ actor Keeper: KeeperInbox {
             seed: seed ^ UInt64(slot.index) &* 0x9E37_79B9_7F4A_7C15)
         let token = KeptToken(key: key, slot: slot, identity: identity, machine: machine, wanted: wanted)
         if !handOver.mayGrant { _ = token.machine.suspended(at: now) }
-        if identity.policy.kind == .basic { token.probation = BasicProbation() }
+        if identity.policy.kind == .basic {
+            token.probation = BasicProbation(pathLimit: identity.policy.refusalsUntilClosed)
+        }
         token.mayBeStored = store != nil && identity.policy.access.persist
         tokens[key] = token
         if key.subject == nil { shared[key] = token }

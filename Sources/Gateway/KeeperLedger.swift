@@ -147,6 +147,11 @@ final class KeeperLedger: GrantLedger, @unchecked Sendable {
         return secret
     }
 
+    nonisolated(nonsending) func latestSecret(_ name: String) async throws(Handshakes.GrantFailure) -> Secret {
+        secrets[name] = nil
+        return try await secret(name)
+    }
+
     nonisolated(nonsending) func token(of name: String) async throws(Handshakes.GrantFailure) -> Secret {
         try await keeper.subjectToken(of: name, for: identity)
     }

@@ -156,6 +156,10 @@ struct IdentityPolicy: Sendable {
     var attemptSecrets: [String]?
     /// Those of them whose marks are not on the identity's own account.
     var attemptAccounts: [String: Account] = [:]
+    /// `basic`: different paths that must refuse a proven secret until it is held back.
+    var refusalsUntilClosed = BasicProbation.pathLimit
+    /// What it obtained does not come back with it, after another configuration had taken its place.
+    var forgetsWhenReplaced = false
     /// What it obtains may leave this process: for the store, and for the gateways of a fleet.
     var isShared = false
 

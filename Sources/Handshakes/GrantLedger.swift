@@ -59,6 +59,9 @@ public protocol GrantLedger: Sendable {
     /// so that the mark of an attempt and the bytes sent belong together.
     nonisolated(nonsending) func secret(_ name: String) async throws(GrantFailure) -> Secret
 
+    /// Reads it again, after what was read before was refused: who rotates it may have done so meanwhile. No attempt may be open on it.
+    nonisolated(nonsending) func latestSecret(_ name: String) async throws(GrantFailure) -> Secret
+
     /// A new access token of another identity, for an exchange. Its failure is this flight's.
     nonisolated(nonsending) func token(of identity: String) async throws(GrantFailure) -> Secret
 
@@ -117,6 +120,11 @@ extension GrantLedger {
 }
 
 extension GrantLedger {
+    /// For ledgers that keep no version.
+    public nonisolated(nonsending) func latestSecret(_ name: String) async throws(GrantFailure) -> Secret {
+        try await secret(name)
+    }
+
     public nonisolated(nonsending) func token(of identity: String) async throws(GrantFailure) -> Secret {
         throw .internal(reason: "no tokens of other identities here")
     }

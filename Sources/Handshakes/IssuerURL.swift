@@ -110,6 +110,12 @@ extension IssuerURL {
         while base.hasSuffix("/") { base.removeLast() }
         return IssuerURL(origin + base + "/" + more.drop { $0 == "/" } + path[cut...])
     }
+
+    /// - Parameter query: fixed text that needs no encoding.
+    func adding(query: String) -> IssuerURL {
+        let mark = path.utf8.contains(UInt8(ascii: "?")) ? "&" : "?"
+        return IssuerURL(scheme: scheme, host: host, port: port, path: path + mark + query)
+    }
 }
 
 extension IssuerURL: CustomStringConvertible {

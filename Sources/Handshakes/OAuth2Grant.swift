@@ -21,7 +21,8 @@ extension OAuth2Handshake {
     private nonisolated(nonsending) func grant(
         for wanted: Wanted, _ trip: Trip
     ) async throws(GrantFailure) -> AccessGrant {
-        guard settings.grant.keepsRefreshToken || settings.oracle?.issuesForPassword == true else {
+        let keeps = settings.grant.keepsRefreshToken && !settings.ignoresRefreshTokens
+        guard keeps || settings.oracle?.issuesForPassword == true else {
             var grant = try await proven(trip) { trip throws(GrantFailure) in try await fullGrant(trip) }.grant()
             grant.notAfter = wanted.user?.expiry
             return grant

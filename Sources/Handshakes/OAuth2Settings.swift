@@ -22,6 +22,9 @@ public struct OAuth2Settings: Sendable {
     public var identityDomain: String?
     public var identityDomainHeader = "X-USER-IDENTITY-DOMAIN-NAME"
 
+    /// The grant is made again instead of using a refresh token that comes with an access token.
+    public var ignoresRefreshTokens = false
+
     /// Whether connections to the issuer show a certificate: aliases for mutual TLS are then used (RFC 8705 §5).
     public var usesMutualTLS = false
     /// Where a person logs in, and where device codes are asked for (RFC 8628), beside what metadata says.

@@ -3,7 +3,8 @@
 /// Until the secret has succeeded once, nothing is published: every request is a miss and asks here. After that the record
 /// is in the hot cache, and only refusals (and successes while `wantsSuccesses`) are reported.
 public struct BasicProbation: Sendable {
-    /// Different paths that must refuse, with no success between, before a proven secret counts as changed elsewhere.
+    /// Different paths that must refuse, with no success between, before a proven secret counts as changed elsewhere: one may be closed
+    /// to this user alone.
     public static let pathLimit = 3
 
     public typealias Ticket = ScoutMachine.Ticket
@@ -27,7 +28,9 @@ public struct BasicProbation: Sendable {
     private var waiting: [Ticket] = []
     private var refusedPaths: Set<ByteString> = []
 
-    public init() {}
+    private let pathLimit: Int
+
+    public init(pathLimit: Int = BasicProbation.pathLimit) { self.pathLimit = pathLimit }
 
     /// The secret is on its one try.
     public var isTrying: Bool { scout != nil }
@@ -68,7 +71,7 @@ public struct BasicProbation: Sendable {
         case .unproven: return quarantine()
         case .proven:
             refusedPaths.insert(path)
-            return refusedPaths.count >= Self.pathLimit ? quarantine() : []
+            return refusedPaths.count >= pathLimit ? quarantine() : []
         }
     }
 

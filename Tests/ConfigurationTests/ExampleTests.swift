@@ -7,7 +7,7 @@ import Testing
 
     @Test(arguments: [
         "webgate", "oauth2", "person", "basic-and-static", "sidecar", "forward-proxy", "users", "full", "mobilefirst",
-        "adobe-pass", "oam-oauth",
+        "adobe-pass", "oam-oauth", "mobile-hub",
         "fleet", "recipes/oam-webgate",
         "recipes/docker-registry",
         "recipes/aws-sigv4",

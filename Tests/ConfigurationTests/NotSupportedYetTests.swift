@@ -24,10 +24,7 @@ import Testing
     static func recipe(_ keys: String) -> String { Trial.around(identity: "recipe: {\(keys)}") }
 
     static let cases: [Case] =
-        ["mobile_hub"].map {
-            Case("identity.\($0)", Trial.around(identity: "\($0): {whatever: [\"${NOT_SET}\", {x: 1}]}"))
-        }
-        + [
+        [
             Case(
                 "adobe_pass.api=v1",
                 Trial.around(

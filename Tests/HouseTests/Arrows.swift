@@ -11,7 +11,7 @@ enum Arrows {
         "HTTP2": ["CNghttp2", "HTTP1"],
         "TokenStore": ["CSQLite", "TLS", "Tokens"],
         "Fleet": ["TLS", "Telemetry"],
-        "Handshakes": ["Tokens", "HTTP1", "Configuration", "TLS", "FoundationEssentials"],
+        "Handshakes": ["CZlib", "Tokens", "HTTP1", "Configuration", "TLS", "FoundationEssentials"],
         "Gateway": [
             "HTTP1", "HTTP2", "HotCache", "Tokens", "Configuration", "Telemetry", "Reactor", "TLS", "TokenStore",
             "Handshakes", "Fleet",

@@ -1,0 +1,147 @@
+internal import Glibc
+internal import TLS
+
+/// `mobile_hub`: a backend of Oracle Mobile Hub, formerly Mobile Cloud Service.
+///
+/// With Basic every forwarded request is a login, so those methods have no token to renew: a refusal closes the identity. The field
+/// that names the backend is the same in every request and is written by the route.
+public struct MobileHubHandshake: Handshake {
+    public let settings: MobileHubSettings
+    let basic: BasicHandshake?
+    let consumer: OAuth2Handshake?
+    /// Where tokens are exchanged; nil for other methods.
+    let exchangeURL: IssuerURL?
+    /// Seconds since 1970, and random bytes: parameters, so that a test can know what goes out.
+    let wallSeconds: @Sendable () -> Int64
+    let random: @Sendable (Int) -> [UInt8]
+
+    /// Throws `.configuration` if a setting cannot be put on the wire.
+    public init(_ settings: MobileHubSettings) throws(GrantFailure) {
+        try self.init(settings, wallSeconds: { Int64(time(nil)) }, random: { randomBytes($0) })
+    }
+
+    init(
+        _ settings: MobileHubSettings, wallSeconds: @escaping @Sendable () -> Int64,
+        random: @escaping @Sendable (Int) -> [UInt8]
+    ) throws(GrantFailure) {
+        self.settings = settings
+        self.wallSeconds = wallSeconds
+        self.random = random
+        guard !settings.backendID.isEmpty, settings.backendID.isFieldContent else {
+            throw .configuration(reason: "backend_id: empty, or not fit for a header")
+        }
+        for (name, value) in settings.extraHeaders {
+            let isOurs = [
+                "authorization", "content-type", "content-length", "host", "transfer-encoding", "connection",
+                MobileHubSettings.backendHeader.lowercased(),
+            ].contains(name.lowercased())
+            guard name.isFieldName, value.isFieldContent, !isOurs else {
+                throw .configuration(reason: "extra_headers: not a field that an exchange may carry")
+            }
+        }
+        var basic: BasicHandshake?
+        var consumer: OAuth2Settings?
+        var path: String?
+        switch settings.method {
+        case .anonymousKey: break
+        case .user(let name): basic = try BasicHandshake(username: name)
+        case .consumer(let oauth2, _): consumer = oauth2
+        case .exchange(let exchange):
+            switch exchange.endpoint {
+            case .sso: path = "mobile/platform/sso/exchange-token"
+            case .token(let proof):
+                path = "mobile/platform/auth/token"
+                if case .assertion(let oauth2, _) = proof { consumer = oauth2 }
+            }
+        }
+        self.basic = basic
+        if let consumer {
+            self.consumer = try OAuth2Handshake(consumer, wallSeconds: wallSeconds, random: random)
+        } else {
+            self.consumer = nil
+        }
+        exchangeURL = path.flatMap { settings.base.appending(path: $0) }
+        guard path == nil || exchangeURL != nil else { throw .configuration(reason: "base_url: not a URL") }
+    }
+
+    public var scheme: String { "mobile_hub" }
+    public var isChallengeDriven: Bool { false }
+    /// A 403 is about roles or the backend: a new token would not change it (§5).
+    public var inspectedStatuses: [Int] { [401] }
+
+    public func judge(
+        status: Int, wwwAuthenticate: [[UInt8]], location: [UInt8]?, requestURL: String
+    ) -> ChallengeVerdict {
+        status == 401 ? .challenged(Challenge(resource: requestURL)) : .none
+    }
+
+    public func injection(for token: [UInt8]) -> InjectedField {
+        let scheme =
+            switch settings.method {
+            case .anonymousKey, .user: "Basic "
+            case .consumer, .exchange: "Bearer "
+            }
+        return InjectedField(name: "Authorization", value: Array(scheme.utf8) + token)
+    }
+
+    public nonisolated(nonsending) func acquire(
+        _ wanted: Wanted, ledger: any GrantLedger, issuer: any IssuerClient
+    ) async throws(GrantFailure) -> AccessGrant {
+        switch settings.method {
+        case .anonymousKey: return try await anonymousKey(ledger)
+        case .user:
+            guard let basic else { throw .internal(reason: "no user") }
+            return try await basic.acquire(wanted, ledger: ledger, issuer: issuer)
+        case .consumer(_, let scope):
+            return try await consumerGrant(scope, wanted, ledger: ledger, issuer: issuer)
+        case .exchange(let exchange):
+            return try await MobileHubExchange(self, exchange, wanted, ledger: ledger, issuer: issuer).grant()
+        }
+    }
+
+    /// The key is base 64 of a user and a password that nobody needs to know (§2).
+    private nonisolated(nonsending) func anonymousKey(_ ledger: any GrantLedger) async throws(GrantFailure)
+        -> AccessGrant
+    {
+        let key = try await ledger.secret("anonymous_key")
+        guard TokenAlphabet.b64token.admits(key) else {
+            throw .secretUnusable(name: "anonymous_key", reason: "not the base 64 text that the settings page shows")
+        }
+        return AccessGrant(
+            token: key, tokenType: "Basic", lifetime: AccessGrant.longestLifetime, sentAt: await ledger.now())
+    }
+}
+
+// MARK: - OAuth consumer (§3)
+
+extension MobileHubHandshake {
+    nonisolated(nonsending) func consumerGrant(
+        _ scope: String?, _ wanted: Wanted, ledger: any GrantLedger, issuer: any IssuerClient
+    ) async throws(GrantFailure) -> AccessGrant {
+        guard let consumer else { throw .internal(reason: "no consumer") }
+        var target = Wanted(scopes: scope.map { [$0] } ?? [], upstreamOrigin: wanted.upstreamOrigin)
+        target.challenge = wanted.challenge
+        // A password that may have arrived counts as tried: it is not sent again by itself.
+        guard case .clientCredentials = consumer.settings.grant else {
+            return try await consumer.acquire(target, ledger: ledger, issuer: issuer)
+        }
+        return try await Self.patiently(ledger) { () throws(GrantFailure) in
+            try await consumer.acquire(target, ledger: ledger, issuer: issuer)
+        }
+    }
+
+    /// Twice more while the server is in trouble and asks for no longer pause (§5).
+    nonisolated(nonsending) static func patiently<Value>(
+        _ ledger: any GrantLedger, _ work: nonisolated(nonsending) () async throws(GrantFailure) -> Value
+    ) async throws(GrantFailure) -> Value {
+        for pause in [200_000_000, 800_000_000] as [UInt64] {
+            do throws(GrantFailure) { return try await work() } catch {
+                switch error {
+                case .issuerUnavailable(retryAfterSeconds: nil, _), .timedOut: await ledger.pause(pause)
+                default: throw error
+                }
+            }
+        }
+        return try await work()
+    }
+}

@@ -1,0 +1,76 @@
+/// Settings of a `mobile_hub` identity. Sections: protocols/oracle-mobile-hub.md.
+public struct MobileHubSettings: Sendable {
+    /// The backend's base URL, from its settings page.
+    public var base: IssuerURL
+    public var backendID: String
+    public var method: Method
+    /// Further headers of an exchange.
+    public var extraHeaders: [(name: String, value: String)] = []
+
+    public init(base: IssuerURL, backendID: String, method: Method) {
+        self.base = base
+        self.backendID = backendID
+        self.method = method
+    }
+
+    public enum Method: Sendable {
+        /// §2: the secret `anonymous_key`, which is sent as it stands.
+        case anonymousKey
+        /// §2, with the secret `password`.
+        case user(String)
+        /// §3.
+        case consumer(OAuth2Settings, scope: String?)
+        /// §4.
+        case exchange(Exchange)
+    }
+
+    /// What is given for a mobile token, and where.
+    public struct Exchange: Sendable {
+        public enum Endpoint: Sendable {
+            /// §4.1.
+            case sso
+            /// §4.2.
+            case token(ClientProof)
+        }
+
+        /// One of the three that §4.2 has.
+        public enum ClientProof: Sendable {
+            case basic(id: String)
+            /// Without a secret where the instance waives it for the issuer.
+            case form(id: String, hasSecret: Bool)
+            /// A token of the consumer's own.
+            case assertion(OAuth2Settings, scope: String?)
+        }
+
+        public enum Format: Sendable {
+            case jwt
+            case samlXML
+            /// Compressed and encoded already.
+            case samlPacked
+        }
+
+        public var endpoint: Endpoint
+        public var subject: OAuth2Settings.TokenExchange.Subject
+        public var format = Format.jwt
+        /// Of §4.2; nil: none is sent.
+        public var grantType: String? = Exchange.jwtBearer
+
+        public static let jwtBearer = "urn:ietf:params:oauth:grant-type:jwt-bearer"
+
+        public init(endpoint: Endpoint, subject: OAuth2Settings.TokenExchange.Subject) {
+            self.endpoint = endpoint
+            self.subject = subject
+        }
+    }
+
+    /// Names the backend beside Basic credentials and in an exchange.
+    public static let backendHeader = "Oracle-Mobile-Backend-ID"
+
+    /// What an exchanged token lives unless an administrator has changed it (`Security_TokenExchangeTimeoutSecs`), in seconds.
+    static let exchangedLife: UInt64 = 21_600
+}
+
+extension MobileHubSettings {
+    /// The scope of a backend (§3.1): its base URL as the settings page shows it, with nothing in between.
+    public static func scope(ofBase text: String) -> String { text + "urn:opc:resource:consumer::all" }
+}

@@ -1,0 +1,73 @@
+internal import TLS
+
+/// When a SAML assertion says that it ends: the earliest `NotOnOrAfter` in it, in seconds since 1970. As with `JWTTimes` nothing is
+/// verified, and it counts only where nobody says better.
+enum SAMLTimes {
+    /// An assertion grows beyond this only by mistake, or with intent.
+    static let largest = 256 * 1024
+    private static let mostTimes = 16
+
+    /// Of the XML, or base 64 of it, compressed or not. Nil for anything else.
+    static func expiry(of token: Secret) -> Int64? {
+        guard var document = document(token) else { return nil }
+        defer { document.wipe() }
+        return expiry(inDocument: document)
+    }
+
+    private static func document(_ token: Secret) -> [UInt8]? {
+        var text = token.withBytes { $0.filter { !$0.isJSONBlank } }
+        if text.first == UInt8(ascii: "<") { return token.withBytes { Array($0) } }
+        defer { text.wipe() }
+        guard let bytes = Base64.decode(text), let first = bytes.first else { return nil }
+        if first == UInt8(ascii: "<") { return bytes }
+        return Gzip.decompress(bytes, upTo: largest)
+    }
+
+    private static func expiry(inDocument document: [UInt8]) -> Int64? {
+        let name = Array("NotOnOrAfter".utf8)
+        var earliest: Int64?
+        var found = 0
+        var rest = document[...]
+        while found < mostTimes, let start = rest.firstIndex(of: name[0]) {
+            rest = rest[start...]
+            guard rest.starts(with: name) else {
+                rest = rest.dropFirst()
+                continue
+            }
+            rest = rest.dropFirst(name.count).drop { $0.isJSONBlank }
+            guard rest.popFirst() == UInt8(ascii: "=") else { continue }
+            rest = rest.drop { $0.isJSONBlank }
+            guard let quote = rest.popFirst(), quote == UInt8(ascii: "\"") || quote == UInt8(ascii: "'") else {
+                continue
+            }
+            found += 1
+            guard let time = seconds(rest.prefix { $0 != quote }) else { continue }
+            earliest = min(earliest ?? time, time)
+        }
+        return earliest
+    }
+
+    /// `2026-11-22T02:15:00.000Z`: a time of UTC (SAML core §1.3.3).
+    private static func seconds(_ text: ArraySlice<UInt8>) -> Int64? {
+        let pattern = Array("0000-00-00T00:00:00".utf8)
+        guard text.count > pattern.count, text.count <= 40, text.last == UInt8(ascii: "Z") else { return nil }
+        var numbers: [Int64] = [0]
+        for (byte, shape) in zip(text, pattern) {
+            if shape == UInt8(ascii: "0") {
+                guard byte.isDigit else { return nil }
+                numbers[numbers.count - 1] = numbers[numbers.count - 1] * 10 + Int64(byte & 0x0F)
+            } else {
+                guard byte == shape else { return nil }
+                numbers.append(0)
+            }
+        }
+        guard (1...12).contains(numbers[1]), (1...31).contains(numbers[2]), numbers[3] < 25, numbers[4] < 60 else {
+            return nil
+        }
+        // Days since 1970 of the civil calendar, with years that begin in March so that the leap day is the last.
+        let year = numbers[0] - (numbers[1] <= 2 ? 1 : 0)
+        let month = (numbers[1] + 9) % 12
+        let days = 365 * year + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + numbers[2] - 1 - 719_468
+        return days * 86_400 + numbers[3] * 3600 + numbers[4] * 60 + numbers[5]
+    }
+}
