@@ -2,7 +2,23 @@
 ///
 /// Keys are sorted, values are in one spelling, a value that equals its default is left out: writing a default down,
 /// moving a secret's file or a new version's new key changes nothing. A key counts unless it stands below.
+///
+/// Of a secret counts only that there is one: whose the token is, the issuer tells by the client or the user beside it. Where nothing
+/// else says whose it is, the secret does, and its place counts (`telling`); its value never does.
 enum CanonicalForm {
+    /// `block.key`: secrets that say who we are. A new value at the same place is the same principal, another place another one.
+    static let telling: Set<String> = [
+        "static.value",
+        // The same user may have another password elsewhere, and here the password is the token.
+        "basic.password",
+        "oauth2.refresh_token",
+        "oauth2.assertion",
+        "oauth2.subject_token",
+        "oauth2.actor_token",
+        // What a recipe does with its secrets is not known.
+        "recipe_secret.value",
+    ]
+
     /// `block.key`: policy that does not decide which token is had.
     static let excluded: Set<String> = [
         // How the client proves itself. It stays the same client while its keys are replaced.
@@ -53,7 +69,8 @@ enum CanonicalForm {
         var result: [UInt8] = []
         for entry in (node.map ?? []).sorted(by: { $0.key < $1.key }) {
             guard let spec = block[entry.key], !excluded.contains("\(block.name).\(spec.name)"),
-                let bytes = value(entry.value, spec.type)
+                let bytes = telling.contains("\(block.name).\(spec.name)")
+                    ? place(entry.value) ?? value(entry.value, spec.type) : value(entry.value, spec.type)
             else { continue }
             if let text = spec.defaultText(in: block), let canonical = try? spec.type.canonical(text),
                 bytes == Array(canonical.utf8)
@@ -87,6 +104,13 @@ enum CanonicalForm {
         case nil: return nil
         }
         return result
+    }
+
+    /// Nil for what is no reference, such as the name of another identity. Of a literal that it is one: its text is the value itself.
+    private static func place(_ node: Node) -> [UInt8]? {
+        guard let text = node.scalar?.text, let reference = try? SecretReference(text: text) else { return nil }
+        if case .literal = reference { return Array("literal".utf8) }
+        return Array(text.utf8)
     }
 
     /// The kind first: a list of one is not what stands in it. Members are sorted, as their order means nothing.

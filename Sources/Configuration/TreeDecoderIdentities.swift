@@ -3,6 +3,7 @@ extension TreeDecoder {
         for entry in root.entry("identities")?.value.map ?? [] { decodeIdentity(entry) }
         checkExchanges()
         checkDevices()
+        checkPrincipals()
     }
 
     private mutating func decodeIdentity(_ entry: Node.Entry) {

@@ -31,6 +31,22 @@ import Testing
         #expect(form("oauth2: {\(oauth2)}") != form("oauth2: {\(Trial.oauth2)}"))
     }
 
+    /// Where nothing but the secret says whose the token is.
+    @Test(arguments: [
+        "static: {value: \"%\"}", "basic: {username: u, password: \"%\"}",
+        "oauth2: {\(Trial.oauth2), grant: refresh_token, refresh_token: \"%\"}",
+        "oauth2: {\(Trial.oauth2), grant: jwt_bearer, assertion: \"%\"}",
+        "oauth2: {\(Trial.oauth2), grant: token_exchange, subject_token: \"%\"}",
+        "oauth2: {\(Trial.oauth2), grant: token_exchange, subject_token: env:S, actor_token: \"%\", actor_token_type: jwt}",
+    ])
+    func changedByThePlaceOfASecretThatSaysWhoWeAre(identity: String) {
+        func placed(_ place: String) -> [UInt8]? { form(identity.split(separator: "%").joined(separator: place)) }
+        #expect(placed("file:/anna") != nil)
+        #expect(placed("file:/anna") == placed("file:/anna"))
+        #expect(placed("file:/anna") != placed("file:/bert"))
+        #expect(placed("literal:anna") == placed("literal:bert"), "a value never counts")
+    }
+
     @Test func partsDoNotRunTogether() {
         #expect(form("oauth2: {\(Trial.oauth2), extra: {a: bc}}") != form("oauth2: {\(Trial.oauth2), extra: {ab: c}}"))
         #expect(form("oauth2: {\(Trial.oauth2), extra: {}}") != nil)
