@@ -1,13 +1,14 @@
 public import Gateway
 internal import Telemetry
 
-/// What the admin addresses answer: health, metrics, the page, its facts as JSON, and the changes: a reset, and care for
-/// the store.
+/// What the admin addresses answer: health, metrics, the page, its facts as JSON, and the changes.
+///
+/// This file holds what is read; `AdminSite+Changes.swift` what is changed, and by whom.
 ///
 /// Answers are made on the keeper's loop. Nothing here waits; what is listed is bounded, so that a page never holds up a token.
 public struct AdminSite: AdminResponder {
     let source: FactSource
-    private let token: AdminToken?
+    let token: AdminToken?
 
     /// - Parameters:
     ///   - gateway: the running gateway.
@@ -15,14 +16,16 @@ public struct AdminSite: AdminResponder {
     ///   - configurationPath: shown on the page.
     ///   - token: reads `admin.token` anew for each comparison, so that a changed file counts at once; returns nil when it cannot be
     ///     read. nil: none is configured.
+    ///   - reload: has the configuration read again, later and elsewhere.
     ///   - logDropped: lines that the log had to drop.
     public init(
         gateway: Gateway, version: String, configurationPath: String, token: (@Sendable () -> [UInt8]?)?,
-        logDropped: @escaping @Sendable () -> UInt64
+        reload: @escaping @Sendable () -> Void, logDropped: @escaping @Sendable () -> UInt64
     ) {
         self.init(
             source: FactSource(
-                gateway: gateway, version: version, configurationPath: configurationPath, logDropped: logDropped),
+                gateway: gateway, version: version, configurationPath: configurationPath, reload: reload,
+                logDropped: logDropped),
             token: token.map(AdminToken.init))
     }
 
@@ -40,7 +43,10 @@ public struct AdminSite: AdminResponder {
         case "/status": return reading(request) { status() }
         case "/run": return reading(request) { run(request) }
         case "/": return reading(request) { page(request) }
+        case "/sign-in": return reading(request) { signIn(request) }
         case "/reset": return reset(request)
+        case "/tokens/purge": return purge(request)
+        case "/reload": return reload(request)
         case "/store": return reading(request) { storeWork() }
         case "/store/rotate": return start(.rotate, request)
         case "/store/verify": return start(.verify, request)
@@ -49,12 +55,12 @@ public struct AdminSite: AdminResponder {
         default:
             return AdminAnswer(
                 404, Self.plain,
-                "not found; there are / /livez /readyz /metrics /status /run /store and POST /reset "
-                    + "/store/rotate /store/verify /store/compact\n")
+                "not found; there are / /livez /readyz /metrics /status /run /store and POST /reset /reload "
+                    + "/tokens/purge /store/rotate /store/verify /store/compact\n")
         }
     }
 
-    private static let plain = "text/plain; charset=utf-8"
+    static let plain = "text/plain; charset=utf-8"
     static let json = "application/json"
 
     // MARK: - Reading
@@ -96,53 +102,10 @@ public struct AdminSite: AdminResponder {
 
     private func page(_ request: AdminRequest) -> AdminAnswer {
         let refreshes = queryValue("refresh", in: request.query) != "off"
-        return AdminAnswer(
-            200, "text/html; charset=utf-8", Page(source.facts(), refreshes: refreshes).html, fields: Page.fields)
-    }
-
-    // MARK: - Changing
-
-    private func reset(_ request: AdminRequest) -> AdminAnswer {
-        guard request.method == "POST" else { return Self.wrongMethod(allowing: "POST") }
-        if let refusal = refusal(of: request) { return refusal }
-        guard let name = queryValue("identity", in: request.query), !name.isEmpty else {
-            return Self.said(400, "say which identity: POST /reset?identity=NAME")
-        }
-        guard source.reset(name) else {
-            // Bounded, as a file may define thousands.
-            let names = source.status().identities.map(\.name).prefix(100)
-            return Self.said(404, "there is no identity of that name", identities: Array(names))
-        }
-        return Self.said(200, nil, identities: [name])
-    }
-
-    private func start(_ task: StoreTask, _ request: AdminRequest) -> AdminAnswer {
-        guard request.method == "POST" else { return Self.wrongMethod(allowing: "POST") }
-        if let refusal = refusal(of: request) { return refusal }
-        switch source.startTask(task) {
-        case .started(let work): return AdminAnswer(202, Self.json, StoreDocument(work).encoded())
-        case .busy: return Self.said(409, "another task is under way: GET /store")
-        case .noStore(let reason): return Self.said(409, reason)
-        }
-    }
-
-    private func storeWork() -> AdminAnswer {
-        guard let work = source.storeWork() else { return Self.said(404, "no task has been started") }
-        return AdminAnswer(200, Self.json, StoreDocument(work).encoded())
-    }
-
-    /// The kernel has already vouched for whoever is on the socket.
-    private func refusal(of request: AdminRequest) -> AdminAnswer? {
-        if request.entrance == .socket { return nil }
-        guard let token else { return Self.said(403, "changes need admin.token") }
-        switch token.verdict(on: request.authorization) {
-        case .admitted: return nil
-        case .unreadable: return Self.said(503, "admin.token cannot be read")
-        case .refused:
-            var answer = Self.said(401, "changes need the admin token: Authorization: Bearer …")
-            answer.fields.append(("WWW-Authenticate", "Bearer realm=\"cardea admin\""))
-            return answer
-        }
+        let page = Page(
+            source.facts(), refreshes: refreshes, operator: operatorState(of: request),
+            done: queryValue("done", in: request.query))
+        return AdminAnswer(200, "text/html; charset=utf-8", page.html, fields: Page.fields)
     }
 
     static func said(_ status: Int, _ error: String?, identities: [String] = []) -> AdminAnswer {
@@ -155,7 +118,7 @@ public struct AdminSite: AdminResponder {
         request.method == "GET" || request.method == "HEAD"
     }
 
-    private static func wrongMethod(allowing methods: String) -> AdminAnswer {
+    static func wrongMethod(allowing methods: String) -> AdminAnswer {
         AdminAnswer(405, plain, "only \(methods) here\n", fields: [("Allow", methods)])
     }
 }

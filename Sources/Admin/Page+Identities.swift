@@ -47,7 +47,9 @@ extension Page {
         count("granted", identity.status.grants, .quiet)
         count("failed", identity.status.failures, identity.status.failures > 0 ? .warn : .quiet)
         count("waiting", UInt64(max(identity.waiting, 0)), identity.waiting > 0 ? .busy : .quiet)
-        out.markup("</dl>\n</article>\n")
+        out.markup("</dl>\n")
+        if case .isSignedIn = `operator` { writeButtons(of: identity) }
+        out.markup("</article>\n")
     }
 
     private mutating func count(_ name: StaticString, _ value: UInt64, _ tone: IdentityState.Tone) {
@@ -103,7 +105,9 @@ extension Page {
     static func times(of token: TokenStatus) -> [String] {
         guard token.subjects == nil else { return [] }
         guard let age = token.age else {
-            return [IdentityState(token: token.state) == .acquiring ? "its first token is on the way" : "no token now"]
+            if IdentityState(token: token.state) == .acquiring { return ["its first token is on the way"] }
+            guard let retryIn = token.retryIn, retryIn > 0 else { return ["no token now"] }
+            return ["no token now", "next try in \(spelled(retryIn))"]
         }
         var times = ["\(spelled(age)) old"]
         guard let expiresIn = token.expiresIn else { return times + ["does not expire"] }
@@ -111,6 +115,7 @@ extension Page {
             times.append(refreshIn == 0 ? "refresh due" : "refresh in \(spelled(refreshIn))")
         }
         times.append(expiresIn == 0 ? "expired" : "expires in \(spelled(expiresIn))")
+        if let retryIn = token.retryIn, retryIn > 0 { times.append("next try in \(spelled(retryIn))") }
         return times
     }
 

@@ -8,7 +8,15 @@ struct Page {
     let facts: SiteFacts
     /// Whether it loads itself anew every few seconds.
     let refreshes: Bool
+    /// What whoever looks may do.
+    let `operator`: Operator
+    /// The last part of the path of the change that a button has just made.
+    let done: String?
     var out = HTML()
+
+    enum Operator: Sendable {
+        case cannotSignIn, mayProve, isSignedIn
+    }
 
     /// What one page lists at most; the rest is counted and stands in `/status`.
     static let maximumIdentities = 100
@@ -20,15 +28,18 @@ struct Page {
     static let fields: [(name: String, value: String)] = [
         (
             "Content-Security-Policy",
-            "default-src 'none'; style-src '\(PageStyle.digest)'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+            "default-src 'none'; style-src '\(PageStyle.digest)'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
         ),
-        ("Referrer-Policy", "no-referrer"),
+        // Such that a browser says of the page's own buttons where they stand: changes are taken from there alone.
+        ("Referrer-Policy", "same-origin"),
         ("Cross-Origin-Resource-Policy", "same-origin"),
     ]
 
-    init(_ facts: SiteFacts, refreshes: Bool) {
+    init(_ facts: SiteFacts, refreshes: Bool, operator: Operator = .cannotSignIn, done: String? = nil) {
         self.facts = facts
         self.refreshes = refreshes
+        self.operator = `operator`
+        self.done = done
     }
 
     var html: String {
@@ -44,9 +55,11 @@ struct Page {
         writeHeader()
         out.markup("<main>\n")
         writeTiles()
+        writeDone()
         writeNotices(identities)
         writeIdentities(identities)
         writeRoutes()
+        writeUpstreams()
         out.markup("</main>\n")
         writeFooter()
         out.markup("</body>\n</html>\n")
@@ -58,7 +71,8 @@ struct Page {
         out.markup("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n")
         out.markup("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n")
         out.markup("<meta name=\"color-scheme\" content=\"light dark\">\n")
-        if refreshes { out.markup("<meta http-equiv=\"refresh\" content=\"10\">\n") }
+        // To the page as such: what a button did is told once.
+        if refreshes { out.markup("<meta http-equiv=\"refresh\" content=\"10;url=/\">\n") }
         // The tab tells the worst, so that it need not be looked at.
         let troubled = identities.count { $0.state.tone == .bad }
         out.element(
@@ -77,6 +91,7 @@ struct Page {
         out.element("span", class: "version", shortened(facts.version, to: 60))
         out.element("span", class: facts.isReady ? "chip good" : "chip bad", facts.isReady ? "ready" : "not ready")
         out.markup("<span class=\"gap\"></span>")
+        writeOperator()
         if refreshes {
             out.markup(
                 "<span class=\"pace\">updates every 10 s <a href=\"/?refresh=off\">pause</a></span>\n</header>\n")
@@ -107,6 +122,20 @@ struct Page {
                 ? "tokens end with the process"
                 : store == .serving ? "\(facts.status.restoredTokens) restored at start" : nil,
             tone: store == .degraded || store == .refused ? .warn : nil)
+        if let shared = facts.status.shared {
+            tile(
+                "Fleet", shared.state.rawValue,
+                "\(shortened(shared.place, to: 80)); \(grouped(shared.taken)) tokens taken, \(grouped(shared.alone)) had alone, \(grouped(shared.withheld)) steps withheld",
+                tone: shared.state == .degraded ? .warn : nil)
+        }
+        let subjects = facts.status.subjects
+        if subjects.inMemory > 0 || subjects.refused > 0 || facts.status.tokens.contains(where: { $0.subjects != nil })
+        {
+            tile(
+                "End users", "\(grouped(UInt64(max(subjects.inMemory, 0))))",
+                "of \(grouped(UInt64(max(subjects.limit, 0)))) in memory; \(grouped(subjects.refused)) refused, \(grouped(subjects.evicted)) given up",
+                tone: subjects.refused > 0 ? .warn : nil)
+        }
         out.markup("</dl>\n")
     }
 

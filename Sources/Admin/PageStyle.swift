@@ -2,7 +2,7 @@
 /// it by digest.
 enum PageStyle {
     /// CSP source expression (CSP3 §2.3.1) of `sheet`. A test says the new one when the sheet changes.
-    static let digest = "sha256-nYJXgr2HZL/152cDUFDE5AwLrSrwmSIUQInSK9a5P7w="
+    static let digest = "sha256-owuT4FOj1rLgE/ophu43ZsaCGLWdCPbALQS/JnIaehc="
 
     static let sheet: StaticString = """
         :root{color-scheme:light dark;--page:#f6f5f2;--card:#fff;--ink:#1e242c;--soft:#66707c;--line:#e3e1db;--track:#e9e7e1;\
@@ -92,6 +92,14 @@ enum PageStyle {
         .spark{display:inline-block;width:64px;height:20px;margin-right:10px;vertical-align:-4px;overflow:visible}
         .spark path{fill:none;stroke:var(--busy);stroke-width:1.5;vector-effect:non-scaling-stroke;stroke-linejoin:round}
         .spark .area{stroke:none;fill:color-mix(in srgb,var(--busy) 16%,transparent)}
+        form{display:inline-block;margin:0}
+        button{font:inherit;font-size:13px;line-height:1.4;padding:3px 12px;margin:0 0 0 8px;border-radius:7px;cursor:pointer;\
+        color:var(--ink);background:var(--card);border:1px solid var(--past)}
+        button:hover{border-color:var(--ink)}
+        a:focus-visible,button:focus-visible{outline:2px solid var(--busy);outline-offset:2px}
+        .acts{grid-column:1/-1;text-align:right}
+        .notice.good{background:color-mix(in srgb,var(--good) 10%,var(--card));border-color:var(--good-soft)}
+        td .chip+.quiet{font-size:13px;overflow-wrap:anywhere}
         footer{margin-top:34px;font-size:13px;overflow-wrap:anywhere}
         @media(max-width:760px){body{padding:18px 14px 30px}.tiles{grid-template-columns:repeat(2,minmax(0,1fr));gap:8px}\
         .tiles>div:last-child:nth-child(odd){grid-column:1/-1}.times{justify-content:flex-start}\
@@ -100,7 +108,7 @@ enum PageStyle {
         .counts dd{font-size:14px;order:-1}thead{display:none}\
         tbody tr{display:grid;grid-template-columns:repeat(2,minmax(0,1fr));gap:10px 14px;padding:14px 18px}\
         tbody th,.answers{grid-column:1/-1;width:auto;min-width:0}th,td,th:first-child,td:last-child{padding:0}\
-        .n{text-align:left}.n::before{content:attr(data-name);display:block;font-size:12.5px;color:var(--soft)}}
+        .n{text-align:left}.acts{text-align:left}.acts button{margin:0 8px 0 0}td[data-name=State]{grid-column:1/-1}.n::before{content:attr(data-name);display:block;font-size:12.5px;color:var(--soft)}}
 
         """
 }

@@ -9,6 +9,21 @@ func queryValue(_ name: String, in query: String) -> String? {
     return nil
 }
 
+/// A value such that `queryValue` gives it back.
+func queryEscaped(_ text: String) -> String {
+    var escaped = ""
+    for byte in text.utf8 {
+        switch byte {
+        case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"):
+            escaped.unicodeScalars.append(Unicode.Scalar(byte))
+        default:
+            let digits = String(byte, radix: 16, uppercase: true)
+            escaped += "%" + (digits.utf8.count == 1 ? "0" : "") + digits
+        }
+    }
+    return escaped
+}
+
 private func unescaped(_ text: some Sequence<UInt8>) -> String? {
     var bytes: [UInt8] = []
     var iterator = text.makeIterator()

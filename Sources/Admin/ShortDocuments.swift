@@ -47,6 +47,26 @@ struct ResetDocument: Codable, Equatable {
     func encoded() -> String { json(self) }
 }
 
+/// What a purge did.
+public struct PurgeDocument: Codable, Equatable, Sendable {
+    public var identities: [String]
+    /// Held in memory when they went.
+    public var tokens: Int
+
+    init(_ report: PurgeReport) {
+        identities = report.identities
+        tokens = report.tokens
+    }
+
+    /// - Parameter text: as `encoded` writes it; nil for anything else.
+    public init?(_ text: String) {
+        guard let document = try? JSONDecoder().decode(PurgeDocument.self, from: Data(text.utf8)) else { return nil }
+        self = document
+    }
+
+    func encoded() -> String { json(self) }
+}
+
 /// A task on the store, how far it is or what came of it, as the admin socket tells it and the command line reads it.
 public struct StoreDocument: Codable, Equatable, Sendable {
     public var number: UInt64

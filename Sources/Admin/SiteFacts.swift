@@ -28,6 +28,10 @@ struct FactSource: Sendable {
     var process: @Sendable () -> ProcessFacts
     /// False if there is no such identity.
     var reset: @Sendable (String) -> Bool
+    /// Nil if there is no such identity or route.
+    var purge: @Sendable (PurgeScope) -> PurgeReport?
+    /// Asks for a reload; what came of it stands in the configuration's status.
+    var reload: @Sendable () -> Void
     var startTask: @Sendable (StoreTask) -> Gateway.StoreStart
     /// The task on the store that runs, or the last one.
     var storeWork: @Sendable () -> StoreWork?
@@ -47,7 +51,8 @@ struct LoginSource: Sendable {
 
 extension FactSource {
     init(
-        gateway: Gateway, version: String, configurationPath: String, logDropped: @escaping @Sendable () -> UInt64
+        gateway: Gateway, version: String, configurationPath: String, reload: @escaping @Sendable () -> Void,
+        logDropped: @escaping @Sendable () -> UInt64
     ) {
         let history = TrafficHistory()
         let reader = ProcessReader()
@@ -66,6 +71,8 @@ extension FactSource {
         }
         process = { reader.read() }
         reset = { gateway.reset(identity: $0) }
+        purge = { gateway.purge($0) }
+        self.reload = reload
         startTask = { gateway.start($0) }
         storeWork = { gateway.storeWork }
         run = { gateway.lastRun(identity: $0) }

@@ -87,6 +87,8 @@ public struct StatusDocument: Codable, Sendable, Equatable {
         public var granted: String?
         /// End users with a token of this key in memory; nil where the token is everybody's.
         public var subjects: Int?
+        /// Until the next try after a failure; nil where nothing is waited for.
+        public var retryInSeconds: Double?
     }
 
     /// End users with tokens of their own; names never.
@@ -220,6 +222,7 @@ extension StatusDocument.Token {
         lastFailure = status.lastFailure.map { shortened($0) }
         granted = status.granted.map { shortened($0) }
         subjects = status.subjects
+        retryInSeconds = status.retryIn.map(StatusDocument.seconds)
     }
 }
 

@@ -13,6 +13,8 @@ public struct AdminRequest: Sendable {
     public var entrance: Entrance
     /// `Authorization` as received; for the comparison with the admin token only.
     public var authorization: String?
+    /// A browser says that a page of this very address made the request.
+    public var isOwnPage = false
 
     public enum Entrance: Sendable {
         case listen
@@ -231,7 +233,9 @@ private final class AdminConnection: Stream {
                 return AdminAnswer(421, "text/plain", "this host is not served here; name it in admin.hosts\n")
             }
         }
-        if head.contains(.origin) { return AdminAnswer(403, "text/plain", "requests of web pages are not admitted\n") }
+        if head.contains(.origin), !isOwnOrigin {
+            return AdminAnswer(403, "text/plain", "requests of web pages are not admitted\n")
+        }
         if let site = head.first(.secFetchSite) {
             let value = input[site]
             if !value.elementsEqual("same-origin".utf8), !value.elementsEqual("none".utf8) {
@@ -241,13 +245,25 @@ private final class AdminConnection: Stream {
         return nil
     }
 
+    /// The page's own buttons. The name behind `Host` has been found to be ours, so no other site can have this origin.
+    private var isOwnOrigin: Bool {
+        guard let origin = head.first(.origin), let host = head.host ?? head.authority, !host.isEmpty else {
+            return false
+        }
+        let text = String(decoding: input[origin], as: UTF8.self).lowercased()
+        let name = String(decoding: input[host], as: UTF8.self).lowercased()
+        return text == "http://" + name || text == "https://" + name
+    }
+
     private func request() -> AdminRequest {
         let target = String(decoding: input[head.path], as: UTF8.self)
         let parts = target.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
         return AdminRequest(
             method: String(decoding: input[head.method], as: UTF8.self), path: String(parts.first ?? "/"),
             query: parts.count > 1 ? String(parts[1]) : "", entrance: entrance,
-            authorization: head.first(.authorization).map { String(decoding: input[$0], as: UTF8.self) })
+            authorization: head.first(.authorization).map { String(decoding: input[$0], as: UTF8.self) },
+            isOwnPage: isOwnOrigin
+                || head.first(.secFetchSite).map { input[$0].elementsEqual("same-origin".utf8) } ?? false)
     }
 
     private func send(_ answer: AdminAnswer, closing: Bool, headOnly: Bool = false) {
@@ -270,6 +286,7 @@ private final class AdminConnection: Stream {
         case 200: "OK"
         case 202: "Accepted"
         case 204: "No Content"
+        case 303: "See Other"
         case 400: "Bad Request"
         case 401: "Unauthorized"
         case 403: "Forbidden"

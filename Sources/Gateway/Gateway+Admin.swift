@@ -40,6 +40,9 @@ extension Gateway {
     /// Must be called on the keeper's loop. Lifts the identity's quarantine; false if there is no such identity.
     public func reset(identity: String) -> Bool { keeper.assumeIsolated { $0.reset(identity: identity) } }
 
+    /// Must be called on the keeper's loop. Forgets tokens, so that they are had anew; nil if there is no such identity or route.
+    public func purge(_ scope: PurgeScope) -> PurgeReport? { keeper.assumeIsolated { $0.purge(scope) } }
+
     /// Must be called on the keeper's loop. Once ready, it stays so until the gateway drains: an issuer's outage or a quarantine is no reason
     /// to take the traffic away that valid tokens still serve.
     public func readiness() -> Readiness {

@@ -136,6 +136,8 @@ public struct TokenStatus: Sendable {
     public var granted: String?
     /// End users with a token of this key in memory; nil where the token is everybody's.
     public var subjects: Int?
+    /// Nanoseconds until the keeper tries again by itself, or may be asked to, after a failure; nil where nothing is waited for.
+    public var retryIn: UInt64?
 }
 
 public struct RouteStatus: Sendable {

@@ -165,9 +165,13 @@ extension Keeper {
     func dropUsers(of identity: KeptIdentity) {
         guard identity.isPerUser else { return }
         let digest = identity.digest
+        dropUsers(where: { $0.digest == digest })
+    }
+
+    func dropUsers(where isMeant: @escaping @Sendable (AccessKey) -> Bool) {
         store?.start(
             .retain(kind: RowKind.access) { row in
-                (try? KeyCodec.accessKey(row.key)).map { $0.digest != digest || $0.subject == nil } ?? true
+                (try? KeyCodec.accessKey(row.key)).map { $0.subject == nil || !isMeant($0) } ?? true
             }
         ) { _ in }
     }

@@ -145,8 +145,12 @@ extension Keeper {
 
     /// A purge or a logout counts for all gateways.
     func withdrawFromFleet(_ identity: KeptIdentity) {
+        withdrawFromFleet(tokens.values.filter { $0.identity === identity })
+    }
+
+    func withdrawFromFleet(_ chosen: [KeptToken]) {
         guard let fleet else { return }
-        for token in tokens.values where token.identity === identity {
+        for token in chosen {
             if let name = token.sharedName, let value = token.sharedIdentity { fleet.tier.withdraw(name, value) }
         }
     }

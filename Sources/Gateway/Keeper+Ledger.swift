@@ -124,7 +124,7 @@ extension Keeper {
     }
 
     /// A fixed credential's value is another one: nothing of the old one is served, and those on trial begin anew.
-    private func reload(_ token: KeptToken) {
+    func reload(_ token: KeptToken) {
         let actions = token.probation?.secretChanged() ?? []
         token.line = nil
         cache.clear(slot: token.slot)
@@ -263,8 +263,9 @@ extension Keeper {
             start { await $0.storeAttempts(rows) }
             for one in all { resetInFleet(one) }
         }
-        for token in tokens.values where token.identity === identity { token.lastFailure = nil }
-        raiseEpoch(of: identity, cause: .reset)
+        for token in tokens.values where token.key.digest == identity.digest { token.lastFailure = nil }
+        // Whoever shares its tokens shares its refusals.
+        for one in same(as: identity) { raiseEpoch(of: one, cause: .reset) }
         events.info("identity reset", [LogField("identity", .name(name))])
         return true
     }
@@ -285,9 +286,17 @@ extension Keeper {
         raiseSessionEpoch(of: identity, cause: cause)
         for token in tokens.values where token.identity === identity {
             apply(token.machine.epochRose(to: identity.epoch, cause: cause, at: now), to: token)
-            if token.probation != nil { reload(token) }
+            switch cause {
+            case .purge, .logout: reloadFixed(token)
+            case .reset, .reload: if token.probation != nil { reload(token) }
+            }
         }
         flushOrders()
+    }
+
+    /// After a purge: nobody grants a fixed credential, it is read anew.
+    func reloadFixed(_ token: KeptToken) {
+        if token.probation != nil || token.identity.policy.kind == .fixed { reload(token) }
     }
 }
 

@@ -63,7 +63,8 @@ extension Keeper {
                     },
                     grants: token.grants, lastFailure: token.lastFailure, waiting: token.tickets.count,
                     granted: held.flatMap { $0.granted == token.key.scopes ? nil : $0.granted.description },
-                    subjects: token.identity.isPerUser ? perUser[token.slot] ?? 0 : nil))
+                    subjects: token.identity.isPerUser ? perUser[token.slot] ?? 0 : nil,
+                    retryIn: token.machine.pausedUntil.map { $0 - min(now, $0) }))
         }
         tokenList.sort {
             ($0.identity, $0.upstream, $0.realm, $0.scopes) < ($1.identity, $1.upstream, $1.realm, $1.scopes)

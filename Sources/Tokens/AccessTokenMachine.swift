@@ -122,6 +122,9 @@ public struct AccessTokenMachine: Sendable {
     /// The token that is held, for listings and for the superset rule.
     public var heldGrant: Grant? { held?.grant }
 
+    /// Until when a failure keeps the keeper from trying again; nil where none does.
+    public var pausedUntil: Instant? { pause?.until }
+
     /// The token that waits for its commit.
     public var landingGrant: Grant? { landing?.grant }
 

@@ -13,7 +13,8 @@ struct Cardea: ParsableCommand {
             Exit status: 0 good; 64 bad usage; 78 bad configuration; 69 an issuer or upstream is unreachable; 70 our fault.
             """,
         subcommands: [
-            Run.self, Check.self, Health.self, Login.self, Logout.self, Reset.self, Explain.self, StoreCommand.self,
+            Run.self, Check.self, Health.self, Login.self, Logout.self, Reset.self, Explain.self, TokensCommand.self,
+            StoreCommand.self,
             CertificateAuthorityCommand.self,
             Schema.self, Version.self,
         ])

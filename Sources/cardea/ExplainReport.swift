@@ -94,7 +94,13 @@ extension ExplainReport {
         if !token.scopes.isEmpty { words.append("scopes \(token.scopes)") }
         if let granted = token.granted { words.append("granted \(granted)") }
         if let count = token.subjects { words.append("one per subject, \(count) in memory") }
-        if let seconds = token.expiresInSeconds { words.append("\(Int(seconds)) s left") }
+        if let seconds = token.ageSeconds { words.append("\(TokenTable.span(seconds)) old") }
+        if let seconds = token.retryInSeconds, seconds > 0 {
+            words.append("next try in \(TokenTable.span(seconds))")
+        } else if let seconds = token.refreshInSeconds, seconds > 0 {
+            words.append("refresh in \(TokenTable.span(seconds))")
+        }
+        if let seconds = token.expiresInSeconds { words.append("expires in \(TokenTable.span(seconds))") }
         words.append(token.grants == 1 ? "1 grant" : "\(token.grants) grants")
         if let failure = token.lastFailure { words.append("last failure: \(failure)") }
         return words.joined(separator: ", ")

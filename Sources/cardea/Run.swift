@@ -67,7 +67,8 @@ struct Run: ParsableCommand {
             let site = AdminSite(
                 gateway: gateway, version: Cardea.version, configurationPath: common.config ?? "",
                 token: adminToken(configuration),
-                logDropped: { log.dropped })
+                // As an operator would: the main thread takes signals one after the other.
+                reload: { kill(getpid(), SIGHUP) }, logDropped: { log.dropped })
             try openAdmin(gateway, configuration, site, events)
             // Before the old process closes its own: whoever waits there is then its to serve.
             if succession != nil { inherited.closeRest() }

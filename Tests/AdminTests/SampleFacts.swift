@@ -156,6 +156,8 @@ func facts(saying text: String) throws -> SiteFacts {
 /// A site over sample facts, and what was asked of it.
 final class SampleSite: Sendable {
     private let resets = Mutex<[String]>([])
+    private let purges = Mutex<[PurgeScope]>([])
+    private let reloads = Mutex(0)
     private let tasks = Mutex<[StoreWork]>([])
     let facts: SiteFacts
     let token: [UInt8]?
@@ -166,6 +168,8 @@ final class SampleSite: Sendable {
     }
 
     var wasReset: [String] { resets.withLock { $0 } }
+    var wasPurged: [PurgeScope] { purges.withLock { $0 } }
+    var wasReloaded: Int { reloads.withLock { $0 } }
 
     func site(withToken: Bool = true) -> AdminSite {
         AdminSite(
@@ -177,6 +181,11 @@ final class SampleSite: Sendable {
                     self.resets.withLock { $0.append(name) }
                     return true
                 },
+                purge: { scope in
+                    self.purges.withLock { $0.append(scope) }
+                    return scope == .identity("nobody") ? nil : PurgeReport(identities: ["hr"], tokens: 2)
+                },
+                reload: { self.reloads.withLock { $0 += 1 } },
                 startTask: { task in
                     self.tasks.withLock { tasks in
                         guard tasks.isEmpty else { return .busy }
@@ -214,12 +223,12 @@ final class SampleSite: Sendable {
 
 func request(
     _ method: String = "GET", _ target: String, _ entrance: AdminRequest.Entrance = .listen,
-    authorization: String? = nil
+    authorization: String? = nil, isOwnPage: Bool = false
 ) -> AdminRequest {
     let parts = target.split(separator: "?", maxSplits: 1).map(String.init)
     return AdminRequest(
         method: method, path: parts[0], query: parts.count > 1 ? parts[1] : "", entrance: entrance,
-        authorization: authorization)
+        authorization: authorization, isOwnPage: isOwnPage)
 }
 
 /// Reads what the site writes.

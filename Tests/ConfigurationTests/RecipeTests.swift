@@ -202,7 +202,8 @@ import Testing
     @Test func theDigestCountsWhatIsSent() {
         let plain = form()
         #expect(plain != nil)
-        #expect(form([("env:P", "env:Q")]) == plain)
+        // What a recipe does with a secret is not known: it may be all that says who we are.
+        #expect(form([("env:P", "env:Q")]) != plain)
         #expect(form([("keep: true", "keep: false")]) != plain)
         #expect(form([("s: \"1\"", "s: 1")]) != plain)
         #expect(form([("user: svc", "user: [svc]")]) != plain)

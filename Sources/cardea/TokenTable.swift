@@ -1,0 +1,168 @@
+import Admin
+import FoundationEssentials
+import Glibc
+
+/// What `cardea tokens` prints: a line for each token, and for each identity that has none.
+struct TokenTable {
+    /// What a line tells, in the order of its columns.
+    struct Row: Equatable {
+        var identity: String
+        var key = "–"
+        var upstream = "–"
+        var state: String
+        var age = "–"
+        var expires = "–"
+        var next = "–"
+        var grants: UInt64
+        var failure: String?
+        var isBad = false
+    }
+
+    private var identities: [StatusDocument.Identity]
+    private var tokens: [StatusDocument.Token]
+    private var leftOut: Int
+
+    /// - Parameter names: of the identities that are asked for; empty for all.
+    init(_ status: StatusDocument, of names: [String] = []) {
+        identities = status.identities.filter { names.isEmpty || names.contains($0.name) }
+        tokens = status.tokens.filter { names.isEmpty || names.contains($0.identity) }
+        leftOut = status.tokensLeftOut
+    }
+
+    /// In the order of the configuration.
+    var rows: [Row] {
+        let owned = Dictionary(grouping: tokens, by: \.identity)
+        return identities.flatMap { identity -> [Row] in
+            // A failure is told once, beside the token that it befell.
+            guard let tokens = owned[identity.name] else { return [Self.row(of: identity)] }
+            return tokens.map { Self.row(of: $0, identity) }
+        }
+    }
+
+    private static func row(of identity: StatusDocument.Identity) -> Row {
+        Row(
+            identity: identity.name, state: word(identity), next: identity.advice ?? "–", grants: identity.grants,
+            failure: identity.lastFailure, isBad: isBad(identity))
+    }
+
+    private static func row(of token: StatusDocument.Token, _ identity: StatusDocument.Identity) -> Row {
+        var row = Row(identity: token.identity, state: token.state, grants: token.grants, failure: token.lastFailure)
+        row.key = [token.realm + (token.level.map { ":\($0)" } ?? ""), token.scopes].filter { !$0.isEmpty }
+            .joined(separator: " / ")
+        if row.key.isEmpty { row.key = "–" }
+        row.upstream = place(token.upstream)
+        if let count = token.subjects {
+            row.state = "\(count) \(count == 1 ? "user" : "users")"
+        } else if let age = token.ageSeconds {
+            row.age = span(age)
+            row.expires = token.expiresInSeconds.map { $0 <= 0 ? "expired" : "in \(span($0))" } ?? "never"
+        }
+        if identity.quarantined || identity.state == "login_needed" {
+            row.isBad = true
+            if token.ageSeconds == nil { row.state = word(identity) }
+            row.next = identity.advice ?? "–"
+            row.failure = row.failure ?? identity.lastFailure
+        } else if let retry = token.retryInSeconds, retry > 0 {
+            row.next = "retry \(span(retry))"
+        } else if let refresh = token.refreshInSeconds {
+            row.next = refresh <= 0 ? "refresh due" : "refresh \(span(refresh))"
+        } else if token.waiting > 0 {
+            row.next = "\(token.waiting) waiting"
+        }
+        return row
+    }
+
+    private static func word(_ identity: StatusDocument.Identity) -> String {
+        identity.quarantined ? "QUARANTINED" : identity.state.split(separator: "_").joined(separator: " ")
+    }
+
+    private static func isBad(_ identity: StatusDocument.Identity) -> Bool {
+        identity.quarantined || ["login_needed", "failed", "negative"].contains(identity.state)
+    }
+
+    /// The largest unit alone, as one looks at it: `12m`, `3d`.
+    static func span(_ seconds: Double) -> String {
+        switch seconds {
+        case ..<60: "\(Int(max(seconds, 0)))s"
+        case ..<3600: "\(Int(seconds / 60))m"
+        case ..<172_800: "\(Int(seconds / 3600))h"
+        default: "\(Int(min(seconds / 86_400, 1e9)))d"
+        }
+    }
+
+    /// An origin as people write it.
+    private static func place(_ origin: String) -> String {
+        guard origin.hasPrefix("https://") else { return origin }
+        return String(
+            origin.dropFirst(8).reversed().starts(with: ":443".reversed())
+                ? origin.dropFirst(8).dropLast(4) : origin.dropFirst(8))
+    }
+}
+
+// MARK: - Text
+
+extension TokenTable {
+    func text(hasColours: Bool) -> String {
+        let head = ["IDENTITY", "REALM / SCOPE", "UPSTREAM", "STATE", "AGE", "EXPIRES", "NEXT", "GRANTS", "LAST ERROR"]
+        let rows = self.rows
+        let cells = rows.map { row in
+            [
+                row.identity, row.key, row.upstream, row.state, row.age, row.expires, row.next, String(row.grants),
+                row.failure ?? "–",
+            ].map(Self.printable)
+        }
+        var widths = head.map(\.unicodeScalars.count)
+        for line in cells {
+            for (column, cell) in line.enumerated() { widths[column] = max(widths[column], cell.unicodeScalars.count) }
+        }
+        func line(_ cells: [String], colour: String? = nil) -> String {
+            var parts: [String] = []
+            for (column, cell) in cells.enumerated() {
+                let room = String(repeating: " ", count: widths[column] - cell.unicodeScalars.count)
+                // Numbers end where numbers end; the last column needs no room behind it.
+                let shown = column == 3 ? colour.map { "\u{1B}[\($0)m\(cell)\u{1B}[0m" } ?? cell : cell
+                parts.append(column == 7 ? room + shown : column == cells.count - 1 ? shown : shown + room)
+            }
+            return parts.joined(separator: "  ")
+        }
+        var lines = [line(head)]
+        for (row, cells) in zip(rows, cells) { lines.append(line(cells, colour: hasColours && row.isBad ? "31" : nil)) }
+        if identities.isEmpty { lines = ["no identities: every route forwards without a credential"] }
+        if leftOut > 0 { lines.append("and \(leftOut) more tokens") }
+        return lines.joined(separator: "\n")
+    }
+
+    /// Realms and failures come from the network: nothing of theirs may move a terminal's cursor or fill it.
+    static func printable(_ text: String) -> String {
+        var result = ""
+        for scalar in text.unicodeScalars.prefix(120) {
+            switch scalar.value {
+            case 0..<0x20, 0x7F...0x9F, 0x200E, 0x200F, 0x202A...0x202E, 0x2066...0x2069: result += "\u{FFFD}"
+            default: result.unicodeScalars.append(scalar)
+            }
+        }
+        return text.unicodeScalars.count > 120 ? result + "…" : result
+    }
+
+    func json() -> String {
+        struct Document: Encodable {
+            var identities: [StatusDocument.Identity]
+            var tokens: [StatusDocument.Token]
+            var tokensLeftOut: Int
+        }
+        let encoder = JSONEncoder()
+        encoder.keyEncodingStrategy = .convertToSnakeCase
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        let document = Document(identities: identities, tokens: tokens, tokensLeftOut: leftOut)
+        // Strings, numbers and lists of them always have a JSON form.
+        return (try? encoder.encode(document)).map { String(decoding: $0, as: UTF8.self) } ?? "{}"
+    }
+}
+
+/// What standard output is.
+enum Terminal {
+    static var hasColours: Bool {
+        let environment = ConfigurationAccess.environment
+        return isatty(1) == 1 && (environment("NO_COLOR") ?? "").isEmpty && environment("TERM") != "dumb"
+    }
+}

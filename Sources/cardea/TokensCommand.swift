@@ -1,0 +1,108 @@
+import Admin
+import ArgumentParser
+import Configuration
+
+/// `cardea tokens`: what the running gateway holds, and forgetting it. A value is never told, nor a user's name.
+struct TokensCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "tokens", abstract: "Lists the state of every token, or purges tokens, in the running gateway.",
+        subcommands: [List.self, Purge.self], defaultSubcommand: List.self)
+
+    struct List: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Lists every token: its state, age and end, what comes next, and what failed last.",
+            discussion: "Tokens of end users are counted, not listed. --json tells times in seconds.")
+
+        @OptionGroup var common: CommonOptions
+
+        @Argument(help: "Only of these identities.")
+        var identities: [String] = []
+
+        func run() throws {
+            let configuration = try ConfigurationAccess.loaded(common.config)
+            try known(identities, as: "identity", among: configuration.identities.map(\.name))
+            let answer = try answer(of: configuration, "GET", "/status")
+            guard answer.status == 200, let status = try? StatusDocument(parsing: Array(answer.body.utf8)) else {
+                throw refused(answer)
+            }
+            let table = TokenTable(status, of: identities)
+            print(common.json ? table.json() : table.text(hasColours: Terminal.hasColours))
+        }
+    }
+
+    struct Purge: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Forgets tokens, in memory and in the store; they are had anew when they are asked for.",
+            discussion: """
+                What is under way is not published any more. With an identity goes the session that its tokens were had with, but never a
+                person's login: that is 'cardea logout'. Refused credentials stay refused: that is 'cardea reset'.
+                """)
+
+        @OptionGroup var common: CommonOptions
+
+        @Argument(help: "Identities whose tokens go.")
+        var identities: [String] = []
+
+        @Option(name: .long, help: "A route whose tokens go, whoever else uses them; may be given several times.")
+        var route: [String] = []
+
+        @Flag(name: .long, help: "All tokens of all identities.")
+        var all = false
+
+        func validate() throws {
+            guard all != (!identities.isEmpty || !route.isEmpty) else {
+                throw ValidationError("say what: identities, --route NAME, or --all alone")
+            }
+        }
+
+        func run() throws {
+            let configuration = try ConfigurationAccess.loaded(common.config)
+            try known(identities, as: "identity", among: configuration.identities.map(\.name))
+            try known(route, as: "route", among: configuration.routes.map(\.name))
+            let wishes =
+                all
+                ? ["all=yes"]
+                : identities.map { "identity=\(AdminClient.encoded($0))" }
+                    + route.map { "route=\(AdminClient.encoded($0))" }
+            var count = 0
+            var names: [String] = []
+            for wish in wishes {
+                let answer = try answer(of: configuration, "POST", "/tokens/purge?\(wish)")
+                guard answer.status == 200, let told = PurgeDocument(answer.body) else { throw refused(answer) }
+                count += told.tokens
+                names += told.identities.filter { !names.contains($0) }
+            }
+            if common.json {
+                print(
+                    "{\"identities\":[\(names.map { "\(JSONText($0))" }.joined(separator: ","))],\"tokens\":\(count)}")
+            } else {
+                print(
+                    "\(count) \(count == 1 ? "token" : "tokens") purged"
+                        + (names.isEmpty ? "" : " of \(names.joined(separator: ", "))"))
+            }
+        }
+    }
+}
+
+private func known(_ names: [String], as kind: String, among defined: [String]) throws {
+    for name in names where !defined.contains(name) {
+        ConfigurationAccess.complain("cardea: no \(kind) '\(name)'; defined: \(defined.joined(separator: ", "))")
+        throw ExitCode(64)
+    }
+}
+
+private func answer(of configuration: Configuration, _ method: String, _ target: String) throws -> AdminClient.Answer {
+    guard let answer = AdminClient(configuration).request(method, target) else {
+        let path = ConfigurationAccess.adminSocket(configuration)
+        ConfigurationAccess.complain(
+            "cardea: no gateway answers at \(path); tokens live in the gateway: is it running, with the same configuration and user?"
+        )
+        throw ExitCode(ExitStatus.unavailable)
+    }
+    return answer
+}
+
+private func refused(_ answer: AdminClient.Answer) -> ExitCode {
+    ConfigurationAccess.complain("cardea: the gateway refused: \(answer.status) \(answer.body)")
+    return ExitCode(ExitStatus.internalFault)
+}
