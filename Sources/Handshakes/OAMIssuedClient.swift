@@ -10,6 +10,9 @@ struct OAMIssuedClient {
     let tokenURL: IssuerURL?
     /// The server keeps the user assertion.
     let usesDeviceStore: Bool
+    /// Nanoseconds from `material.obtainedAt`, as the server has said. Not the material's own life: the ledger forgets what has ended,
+    /// and with it what could renew it.
+    let life: UInt64?
     /// As the ledger keeps it.
     let material: LayerMaterial
 }
@@ -34,15 +37,21 @@ extension OAMIssuedClient {
         self.init(
             assertion: assertion, type: text(type), refreshToken: values["refresh"], userAssertion: values["user"],
             tokenURL: values["token_url"].flatMap { IssuerURL(text($0)) },
-            usesDeviceStore: values["device_store"] != nil, material: material)
+            usesDeviceStore: values["device_store"] != nil, life: values["life"].flatMap { UInt64(text($0)) },
+            material: material)
     }
 
     static func material(
         _ grant: AccessGrant, type: String, others: [String: Secret] = [:]
     ) -> LayerMaterial {
-        let values = others.merging(["assertion": grant.token, "type": Secret(type)]) { $1 }
+        var values = others.merging(["assertion": grant.token, "type": Secret(type)]) { $1 }
+        values["life"] = grant.lifetime.map { Secret(String($0)) }
         return LayerMaterial(
-            bytes: RecipeMaterial.encode(["client": values]), obtainedAt: grant.sentAt, lifetime: grant.lifetime)
+            bytes: RecipeMaterial.encode(["client": values]), obtainedAt: grant.sentAt, lifetime: nil)
+    }
+
+    func isLive(at now: UInt64) -> Bool {
+        life.map { now < material.obtainedAt || now - material.obtainedAt < $0 } ?? true
     }
 }
 
@@ -68,7 +77,7 @@ extension OAuth2Handshake {
         var old = refused
         if old == nil, let standing = await trip.ledger.durable(.registration) {
             let now = await trip.ledger.now()
-            if standing.isLive(at: now), let client = OAMIssuedClient(standing) {
+            if let client = OAMIssuedClient(standing), client.isLive(at: now) {
                 return OAMProvenClient(client: client, isFresh: false)
             }
             old = standing

@@ -94,7 +94,7 @@ import Testing
         case "identity": [Trial.around(identity: line)]
         case "route": [Trial.around(route: line), "routes: [\(body)]", "defaults: {route: \(body)}"]
         case "listener": ["listeners: {l: \(body)}", "listeners: {l: {address: \"127.0.0.1:1\", \(line)}}"]
-        case "static", "basic", "oauth2", "oam_webgate": [Trial.around(identity: "\(block): \(body)")]
+        case "static", "basic", "oauth2", "oam_webgate", "oam_oauth": [Trial.around(identity: "\(block): \(body)")]
         case "paths": [Trial.around(identity: "oam_webgate: {\(Trial.webgate), paths: \(body)}")]
         case "token", "network": [Trial.around(top: "defaults: {\(block): \(body)}")]
         case "on_issuer_failure": [Trial.around(top: "defaults: {token: {on_issuer_failure: \(body)}}")]

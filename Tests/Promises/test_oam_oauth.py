@@ -310,3 +310,40 @@ def test_oam_credentials_are_had_where_somebody_dares(oracle):
     cookies = [value for name, value in answer.json["headers"] if name.lower() == "cookie"]
     assert len(cookies) == 1 and cookies[0].startswith("ObSSOCookie=")
     assert oracle.lab.counts()["oam11g_oam_credentials"] == 1
+
+
+def test_a_client_assertion_that_has_ended_is_renewed_without_the_password(oracle):
+    oracle.lab.faults(oam_client_life_s={"value": 1, "times": 1})
+    gateway = oracle.mobile().start()
+    assert gateway.get(PATH).status == 200, oracle.lab.get("/refusals")
+
+    def renewed():
+        oracle.lab.post("/revoke")
+        assert gateway.get(PATH).status == 200, oracle.lab.get("/refusals")
+        return oracle.lab.counts()["oam11g_renew"]
+
+    eventually(renewed, within=15, every=0.3, what="a renewed registration")
+    assert oracle.lab.counts()["password_attempts"] == 1
+
+
+# --- Hostile answers -------------------------------------------------------------------------------------------------
+
+STEPS = ["oam12c_token", "sim_token", "idcs_token", "oam11g_token", "oam11g_profile"]
+
+
+@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize(
+    "fault", ["html", "empty", "empty_object", "crlf_token", "huge_json", "redirect", "garbage", "close", "status"]
+)
+def test_an_answer_that_is_none_is_an_error_and_no_token(oracle, step, fault):
+    if step.startswith("oam11g"):
+        gateway = oracle.mobile("jwt_bearer")
+    else:
+        dialect = {"oam12c_token": "12c"}.get(step, step.split("_")[0])
+        how = "issued_jwt" if dialect == "sim" else "basic"
+        gateway = oracle.serve(dialect, oracle.proof(how), oracle.grant("jwt_bearer"))
+    oracle.lab.faults(**{f"issuer_{fault}": {"on": step, "value": 70_000 if fault == "huge_json" else 503}})
+    gateway.start()
+    answer = gateway.get(PATH)
+    assert answer.status in (502, 503) and answer.problem["route"] == "payroll", answer
+    assert oracle.lab.counts()["password_attempts"] == 0
