@@ -14,8 +14,7 @@ struct Cardea: ParsableCommand {
             """,
         subcommands: [
             Run.self, Check.self, Health.self, Login.self, Logout.self, Reset.self, Explain.self, TokensCommand.self,
-            StoreCommand.self,
-            CertificateAuthorityCommand.self,
+            StoreCommand.self, CertificateAuthorityCommand.self, ImportCommand.self,
             Schema.self, Version.self,
         ])
 
