@@ -41,6 +41,9 @@ extension Page {
             out.element(
                 "p", class: "quiet", left == 0 ? "Its login has ended." : "Its login ends in \(spelled(left)).")
         }
+        for fact in identity.status.facts.prefix(16) {
+            out.element("p", class: "quiet", shortened("\(fact.name): \(fact.value)", to: 160))
+        }
         leftOut(identity.tokens.count - shown.count, "tokens")
         writeFailure(of: identity, shown)
         out.markup("</div>\n<dl class=\"counts\">")

@@ -65,8 +65,15 @@ public struct StatusDocument: Codable, Sendable, Equatable {
         public var lastFailure: String?
         /// Until what a person's login brought ends; nil where nobody logs in, or its issuer has not said.
         public var loginExpiresInSeconds: Double?
+        /// What its scheme tells of what stands behind it; nil where that is nothing.
+        public var facts: [Fact]?
         /// The command that helps, where a person has to.
         public var advice: String?
+    }
+
+    public struct Fact: Codable, Sendable, Equatable {
+        public var name: String
+        public var value: String
     }
 
     public struct Token: Codable, Sendable, Equatable {
@@ -202,6 +209,9 @@ extension StatusDocument.Identity {
         failures = facts.status.failures
         lastFailure = facts.status.lastFailure.map { shortened($0) }
         loginExpiresInSeconds = facts.status.login?.expiresIn.map(StatusDocument.seconds)
+        self.facts =
+            facts.status.facts.isEmpty
+            ? nil : facts.status.facts.map { .init(name: shortened($0.name), value: shortened($0.value)) }
         advice = facts.command
     }
 }

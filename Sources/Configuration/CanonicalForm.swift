@@ -49,6 +49,7 @@ enum CanonicalForm {
         "adobe_pass.domain_name",
         "adobe_pass.redirect_url",
         "adobe_pass.resource",
+        "adobe_pass.preauthorize",
         "adobe_pass.calls_per_second",
         "adobe_pass.burst",
         "mobile_hub.send_backend_id_with_bearer",

@@ -20,6 +20,10 @@ extension Keys {
                 "resource", .text(.line),
                 "What is to be authorized, for routes that do not say it: an id or MRSS, with {path.1} and {query.name} out of the request."
             ),
+            KeySpec(
+                "preauthorize", .list(.text(.line)),
+                "Resources of which the admin page says whether they would be authorized; at most 5, asked at most every 5m."
+            ),
             KeySpec("device", .block(adobePassDevice), "What Adobe is told of the device that this gateway is."),
             KeySpec(
                 "calls_per_second", .integer(1...1000), "How many calls Adobe allows this address each second.",

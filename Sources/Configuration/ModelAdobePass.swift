@@ -32,6 +32,8 @@ public struct AdobePassHandshake: Sendable, Equatable {
     public var redirectURL: String?
     /// For routes without one.
     public var resource: ResourceTemplate?
+    /// For the admin page; at most 5.
+    public var preauthorize: [String]
     public var device: Device
     public var callsPerSecond: Int
     public var burst: Int

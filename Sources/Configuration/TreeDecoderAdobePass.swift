@@ -10,12 +10,18 @@ extension TreeDecoder {
             softwareStatement: reader.secret("software_statement") ?? .environment(name: ""),
             domainName: reader.text("domain_name"), redirectURL: reader.text("redirect_url"),
             resource: resourceTemplate(reader.text("resource"), reader, place: place),
+            preauthorize: reader.texts("preauthorize") ?? [],
             device: .init(
                 id: device.text("id"), model: device.text("model") ?? "", version: device.text("version") ?? "",
                 hardware: device.word("hardware"), system: device.word("os_name"),
                 systemVersion: device.text("os_version") ?? "", connection: device.text("connection_type") ?? ""),
             callsPerSecond: reader.integer("calls_per_second") ?? 1, burst: reader.integer("burst") ?? 10)
         guard reader.node != nil else { return handshake }
+        if handshake.preauthorize.count > 5 {
+            error(
+                "'preauthorize' of \(place) has more than 5 resources, which Adobe refuses", reader.mark("preauthorize")
+            )
+        }
         if let url = reader.httpURL("base_url") {
             requireSafe(url, network, reader.mark("base_url"), "'base_url' of \(place)")
             if url.query != nil || url.path != "/" {

@@ -112,6 +112,8 @@ public struct IdentityStatus: Sendable {
     public var borrowings: UInt64 = 0
     /// Of identities that need a person; nil for all others.
     public var login: LoginNeed?
+    /// What its scheme tells of what stands behind it; texts for people.
+    public var facts: [(name: String, value: String)] = []
     /// One safe sentence.
     public var lastFailure: String?
     /// Requests that wait for one of its tokens now, over all loops.

@@ -17,6 +17,7 @@ extension IdentityCompiler {
             resource: configured.resource, quota: quota)
         settings.domainName = configured.domainName
         settings.redirectURL = configured.redirectURL
+        settings.preauthorized = configured.preauthorize
         settings.refusals = statuses ?? []
         settings.device.id = configured.device.id
         settings.device.model = configured.device.model

@@ -7,6 +7,9 @@ internal import Tokens
 extension Keeper {
     /// Requests that wait for one at a time, over all identities.
     static let mostOneTime = 1024
+    /// Calls for them that are under way at a time: fewer than the connections that the keeper has to one issuer, so that its other calls
+    /// always find one.
+    static let mostOneTimeCalls = 32
     /// How long a denial is told again without a call, so that callers who insist do not use up what the issuer allows.
     static let denialMemory: UInt64 = 5_000_000_000
 
@@ -48,7 +51,7 @@ extension Keeper {
         let ledger = KeeperLedger(
             keeper: self, identity: identity, standing: identity.standing, claimant: nextClaimant(), ticket: ticket)
         defer { release(ledger.claimant) }
-        let client = KeeperIssuerClient(keeper: self, network: identity.policy.network)
+        let client = QueuedIssuerClient(keeper: self, network: identity.policy.network)
         do throws(Handshakes.GrantFailure) {
             let token = try await handshake.credential(for: resource, ledger: ledger, issuer: client)
             let line = token.withBytes { bytes in Self.fieldLine(handshake.injection(for: Array(bytes))) }
@@ -76,6 +79,58 @@ extension Keeper {
         identity.denials[resource] = (now + Self.denialMemory, reason)
     }
 
+    // MARK: - Calls
+
+    /// Waits for a place among the calls; first come, first served.
+    func enterCall() async {
+        guard oneTime.calls >= Self.mostOneTimeCalls else {
+            oneTime.calls += 1
+            return
+        }
+        await withCheckedContinuation { oneTime.queue.append($0) }
+    }
+
+    /// Gives the place to who has waited longest.
+    func leaveCall() {
+        guard oneTime.queue.isEmpty else { return oneTime.queue.removeFirst().resume() }
+        oneTime.calls -= 1
+    }
+
+    // MARK: - For operators
+
+    /// How long a preview stands.
+    static let previewLife: UInt64 = 300_000_000_000
+
+    /// What is known now; where the preview is old, a new one is asked for and seen by the next look.
+    func facts(of identity: KeptIdentity) -> [IdentityFact] {
+        guard let handshake = identity.plan.handshake as? any OneTimeHandshake,
+            let key = identity.sessionKey(subject: nil), let session = sessions[key]?.material, session.isLive(at: now)
+        else { return [] }
+        if handshake.hasPreview, handOver.mayGrant, identity.policy.access.connectivity != .offline,
+            !attemptsRefused(identity), identity.preview.map({ now - $0.at > Self.previewLife }) ?? true
+        {
+            // Marked before it is asked, so that a failure is not asked again at each look.
+            identity.preview = (now, [])
+            start { await $0.preview(identity, by: handshake) }
+        }
+        return handshake.facts(of: session) + (identity.preview?.facts ?? [])
+    }
+
+    private func preview(_ identity: KeptIdentity, by handshake: any OneTimeHandshake) async {
+        let ledger = KeeperLedger(
+            keeper: self, identity: identity, standing: identity.standing, claimant: nextClaimant())
+        defer { release(ledger.claimant) }
+        let client = KeeperIssuerClient(keeper: self, network: identity.policy.network)
+        let facts: [IdentityFact]
+        do throws(Handshakes.GrantFailure) {
+            facts = try await handshake.preview(ledger: ledger, issuer: client)
+        } catch {
+            facts = [IdentityFact(name: "preview", value: "\(error)")]
+        }
+        identity.preview?.facts = facts
+        flushOrders()
+    }
+
     // MARK: - Pace
 
     func turn(_ quota: CallQuota, for ticket: Ticket?) async throws(Handshakes.GrantFailure) {
@@ -99,6 +154,25 @@ extension Keeper {
 /// What the keeper remembers of credentials that are good once: who waits, and how fast its issuers may be asked.
 struct KeptOneTime {
     var tickets: Set<Ticket> = []
+    /// Under way; and who waits for a place among them, no more than there are tickets.
+    var calls = 0
+    var queue: [CheckedContinuation<Void, Never>] = []
     /// By origin.
     var paces: [String: CallPace] = [:]
+}
+
+/// The keeper as a handshake sees it that serves single requests: hundreds at once, over a bounded number of connections.
+struct QueuedIssuerClient: IssuerClient {
+    let keeper: Keeper
+    let network: IssuerNetwork
+
+    nonisolated(nonsending) func send(_ call: IssuerCall) async throws(IssuerFault) -> IssuerAnswer {
+        await keeper.enterCall()
+        let result: Result<IssuerAnswer, IssuerFault>
+        do throws(IssuerFault) { result = .success(try await keeper.call(call, network: network)) } catch {
+            result = .failure(error)
+        }
+        await keeper.leaveCall()
+        return try result.get()
+    }
 }

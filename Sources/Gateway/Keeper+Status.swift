@@ -76,7 +76,8 @@ extension Keeper {
                 failureReasons: Handshakes.GrantFailure.Reason.allCases.map {
                     ($0.rawValue, identity.failures[$0] ?? 0)
                 }, isQuarantined: attemptsRefused(identity), narrowerGrants: identity.narrowerGrants,
-                borrowings: identity.borrowings, login: loginNeed(of: identity), lastFailure: identity.lastFailure
+                borrowings: identity.borrowings, login: loginNeed(of: identity),
+                facts: facts(of: identity).map { ($0.name, $0.value) }, lastFailure: identity.lastFailure
             )
         }
         let storeWord =

@@ -101,6 +101,8 @@ final class KeptIdentity: @unchecked Sendable {
     /// What the last run of a recipe did.
     var lastRun: RunTrace?
     var lastFailure: String?
+    /// What its issuer would say to some resources, and when it was asked.
+    var preview: (at: UInt64, facts: [IdentityFact])?
     /// What was denied a short time ago, by resource; bounded.
     var denials: [String: (until: UInt64, reason: String)] = [:]
     var grants: UInt64 = 0

@@ -47,6 +47,22 @@ extension AdobePassRun {
         return Secret(token)
     }
 
+    /// Advice on several resources at once (§4.8): it comes without tokens.
+    nonisolated(nonsending) func preauthorize() async throws(GrantFailure) -> [IdentityFact] {
+        let reply = try await call(
+            "preauthorize", "POST", settings.preauthorize, .json(decisionBody(settings.preauthorized)))
+        guard reply.status == 200, let decisions = reply.tree?.items(["decisions"]) else {
+            throw failure("preauthorize", reply)
+        }
+        return settings.preauthorized.map { resource in
+            let decision = decisions.first { $0.text(["resource"]) == resource }
+            let isAuthorized = decision?.flag(["authorized"])
+            let code = decision.flatMap { AdobePassError($0, ["error"])?.code }
+            let word = isAuthorized == true ? "would be authorized" : "would be denied" + (code.map { ": \($0)" } ?? "")
+            return IdentityFact(name: resource.printable(upTo: 80), value: isAuthorized == nil ? "not decided" : word)
+        }
+    }
+
     /// The server does not know the login any more.
     nonisolated(nonsending) func forget(_ profile: LayerMaterial) async {
         _ = try? await ledger.session(SessionClaim(refused: profile, canGrantFully: false)) {

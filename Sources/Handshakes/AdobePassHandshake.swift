@@ -69,6 +69,30 @@ public struct AdobePassHandshake: OneTimeHandshake {
         try await run(ledger, issuer).mediaToken(for: resource)
     }
 
+    // MARK: - For operators
+
+    /// Of the metadata the names alone: values tell who somebody is (§4.7).
+    public func facts(of session: LayerMaterial) -> [IdentityFact] {
+        guard let values = RecipeMaterial.decode(session.bytes) else { return [] }
+        var facts = ["mvpd", "type"].compactMap { name in
+            values["profile"]?[name].map { IdentityFact(name: name, value: $0.text) }
+        }
+        let metadata = (values["metadata"] ?? [:]).sorted { $0.key < $1.key }.map {
+            $0.value.text == "encrypted" ? "\($0.key) (encrypted)" : $0.key
+        }
+        if !metadata.isEmpty { facts.append(IdentityFact(name: "metadata", value: metadata.joined(separator: ", "))) }
+        return facts
+    }
+
+    public var hasPreview: Bool { !settings.preauthorized.isEmpty }
+
+    public nonisolated(nonsending) func preview(
+        ledger: any GrantLedger, issuer: any IssuerClient
+    ) async throws(GrantFailure) -> [IdentityFact] {
+        guard hasPreview, await ledger.session() != nil else { return [] }
+        return try await run(ledger, issuer).preauthorize()
+    }
+
     // MARK: - Ahead of requests
 
     /// Makes sure that media tokens can be had, and for how long. The grant's token is a word that opens nothing.

@@ -13,6 +13,8 @@ public struct AdobePassSettings: Sendable {
     public var quota: CallQuota
     /// Statuses by which the media service refuses a token.
     public var refusals: [Int] = []
+    /// Resources of which operators are told whether they would be authorized; at most 5 (§4.8).
+    public var preauthorized: [String] = []
     /// For routes without one.
     let resource: ResourceTemplate?
 

@@ -10,11 +10,35 @@ public protocol OneTimeHandshake: Handshake {
     /// - Parameter target: path and query of the caller's request, as received.
     func resource(of target: [UInt8], on wanted: Wanted) -> String?
 
+    /// What a session is, in words for operators.
+    func facts(of session: LayerMaterial) -> [IdentityFact]
+
+    /// What the issuer would say to the resources that operators care for; advice only, never a reason to admit or refuse. Empty where none
+    /// is configured.
+    nonisolated(nonsending) func preview(
+        ledger: any GrantLedger, issuer: any IssuerClient
+    ) async throws(GrantFailure) -> [IdentityFact]
+
+    /// Whether `preview` asks anything.
+    var hasPreview: Bool { get }
+
     /// Obtains the credential of one request. Throws `.policyDenied` where this resource is denied, and `.interactionRequired` where a
     /// person has to log in first.
     nonisolated(nonsending) func credential(
         for resource: String, ledger: any GrantLedger, issuer: any IssuerClient
     ) async throws(GrantFailure) -> Secret
+}
+
+/// Something about an identity that operators may want to know; never a secret, and nothing that tells who a person is.
+public struct IdentityFact: Sendable, Equatable {
+    public var name: String
+    /// Printable ASCII, bounded.
+    public var value: String
+
+    public init(name: String, value: String) {
+        self.name = name
+        self.value = value
+    }
 }
 
 /// The calls that an issuer takes from one address: so many at once, then so many a second.
