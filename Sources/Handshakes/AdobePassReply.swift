@@ -40,8 +40,8 @@ struct AdobePassError {
         code = tree.text(place + ["code"])?.asErrorCode ?? "unnamed_error"
     }
 
-    /// It is about the decision and not about how it was asked for.
-    var isDenial: Bool { action == "none" && (code.contains("denied") || code.contains("degradation")) }
+    /// It is about the decision and not about how it was asked for, or how the server is.
+    var isDenial: Bool { action == "none" && !code.hasPrefix("invalid_") && code != "internal_server_error" }
 
     func failure(_ step: String) -> GrantFailure {
         switch action {
