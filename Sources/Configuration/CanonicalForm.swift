@@ -26,6 +26,9 @@ enum CanonicalForm {
         "oauth2.key_password",
         "oauth2.signing",
         "oauth2.revocation_url",
+        // Asked about a token, and by a check alone.
+        "oauth2.introspection",
+        "oauth2.introspection_url",
         // How a person is led to the issuer. It stays the same person while the way changes.
         "oauth2.authorization_url",
         "oauth2.device_authorization_url",

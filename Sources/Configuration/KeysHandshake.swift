@@ -52,8 +52,17 @@ extension Keys {
             KeySpec(
                 "login_parameters", .named(.line, .text(.anyLine)),
                 "Further parameters of the authorization request, such as prompt or access_type."),
-            KeySpec("client_id", .text(.line), "The client.", required: true),
+            KeySpec("client_id", .text(.line), "The client; instead of registration."),
             KeySpec("client_secret", .secret, "The client's secret."),
+            KeySpec(
+                "registration", .block(registration),
+                "The client registers itself (RFC 7591), once; the id and secret that it gets are kept in the store."),
+            KeySpec(
+                "introspection", .boolean,
+                "Whether check --live asks the issuer if the token that it got is active (RFC 7662).", default: "false"),
+            KeySpec(
+                "introspection_url", .text(.httpURL),
+                "Where to ask, beside token_url; with issuer the metadata names it."),
             KeySpec(
                 "client_auth",
                 .words(
@@ -111,6 +120,19 @@ extension Keys {
                 "dpop", .boolean,
                 "Tokens are bound to a key pair that the gateway makes and keeps, and every request proves its possession (RFC 9449).",
                 default: "false"),
+        ])
+
+    static let registration = Block(
+        name: "registration", description: "How the client gets its id.",
+        keys: [
+            KeySpec(
+                "url", .text(.httpURL),
+                "The registration endpoint, beside token_url; with issuer the metadata names it."),
+            KeySpec("initial_access_token", .secret, "What the server wants to see of who registers."),
+            KeySpec("software_statement", .secret, "A signed statement about this software (RFC 7591 section 2.3)."),
+            KeySpec(
+                "metadata", .named(.line, .text(.anyLine)),
+                "Further members of the client's metadata, such as client_name or scope."),
         ])
 
     static let signing = Block(

@@ -120,8 +120,23 @@ public struct OAuth2Handshake: Sendable, Equatable {
     /// Sent in `identityDomainHeader` with every token request.
     public var identityDomain: String?
     public var identityDomainHeader: String
-    /// Not built yet.
+    /// Tokens are bound to a key of ours (RFC 9449).
     public var dpop: Bool
+    /// nil: the client has an id.
+    public var registration: Registration? = nil
+    /// Whether `check --live` asks the issuer about the token; the URL stands beside `tokenURL`.
+    public var introspects = false
+    public var introspectionURL: ServiceURL? = nil
+
+    /// How the client gets an id (RFC 7591).
+    public struct Registration: Sendable, Equatable {
+        /// Beside `tokenURL`; with `issuer` the metadata names it.
+        public var url: ServiceURL?
+        public var initialAccessToken: SecretReference?
+        public var softwareStatement: SecretReference?
+        /// Further members, in the order of the file.
+        public var metadata: [NamedValue]
+    }
 }
 
 extension OAuth2Handshake {

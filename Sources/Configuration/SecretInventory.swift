@@ -86,6 +86,8 @@ extension OAuth2Handshake {
         [
             ("client_secret", clientSecret), ("key_password", keyPassword),
             ("certificate", signing.certificate.map { .file(path: $0) }), ("assertion", assertion),
+            ("initial_access_token", registration?.initialAccessToken),
+            ("software_statement", registration?.softwareStatement),
             ("password", password), ("refresh_token", refreshToken), ("subject_token", subjectToken?.secret),
             ("actor_token", actorToken),
         ] + zip(keyNames, keys).map { ($0, $1) }

@@ -22,7 +22,9 @@ extension TreeDecoder {
             revocationURL: reader.httpURL("revocation_url"), redirectURI: reader.httpURL("redirect_uri"),
             redirectText: reader.text("redirect_uri"), loginParameters: reader.pairs("login_parameters"),
             identityDomain: reader.text("identity_domain"),
-            identityDomainHeader: reader.text("identity_domain_header") ?? "", dpop: reader.boolean("dpop"))
+            identityDomainHeader: reader.text("identity_domain_header") ?? "", dpop: reader.boolean("dpop"),
+            registration: registration(reader), introspects: reader.boolean("introspection"),
+            introspectionURL: reader.httpURL("introspection_url"))
         guard reader.node != nil else { return oauth2 }
         switch (!reader.lacks("issuer"), !reader.lacks("token_url")) {
         case (false, false): error("\(place) needs 'token_url' or 'issuer'", reader.mark)
@@ -38,6 +40,7 @@ extension TreeDecoder {
         let named = [
             ("revocation_url", oauth2.revocationURL), ("authorization_url", oauth2.authorizationURL),
             ("device_authorization_url", oauth2.deviceAuthorizationURL),
+            ("introspection_url", oauth2.introspectionURL),
         ]
         for (key, url) in named {
             guard let url else { continue }
@@ -46,6 +49,7 @@ extension TreeDecoder {
                 error("'\(key)' of \(place) is named by the metadata of 'issuer'", reader.mark(key))
             }
         }
+        checkRegistration(oauth2, reader, network, place)
         checkLogin(oauth2, reader, place)
         checkClient(oauth2, reader, place)
         if oauth2.clientAuth == .tls { checkMutualTLS(oauth2, reader, network, place) }
@@ -89,7 +93,7 @@ extension TreeDecoder {
     private mutating func checkClient(_ oauth2: OAuth2Handshake, _ reader: BlockReader, _ place: String) {
         switch oauth2.clientAuth {
         case .basic, .post, .clientSecretJWT:
-            if reader.lacks("client_secret") {
+            if reader.lacks("client_secret"), oauth2.registration == nil {
                 error("\(place) needs 'client_secret' for 'client_auth: \(oauth2.clientAuth.rawValue)'", reader.mark)
             }
         case .privateKeyJWT:

@@ -33,6 +33,16 @@ extension IdentityCompiler {
         settings.headers = configured.headers.map { ($0.name, $0.value) }
         settings.allowedScopes = configured.allowedScopes
         settings.dpop = configured.dpop
+        settings.introspects = configured.introspects
+        settings.introspectionURL = configured.introspectionURL.flatMap { IssuerURL($0) }
+        if let configured = configured.registration {
+            var registration = ClientRegistration()
+            registration.url = configured.url.flatMap { IssuerURL($0) }
+            registration.hasInitialToken = configured.initialAccessToken != nil
+            registration.hasStatement = configured.softwareStatement != nil
+            registration.metadata = configured.metadata.map { ($0.name, $0.value) }
+            settings.registration = registration
+        }
         if let statuses { settings.rejectedStatuses = statuses }
         settings.identityDomain = configured.identityDomain
         settings.identityDomainHeader = configured.identityDomainHeader

@@ -126,7 +126,16 @@ extension Keeper {
                     text: (recipe.keepsSession ? "session layer opened" : "nothing is kept below the access layer")
                         + "; tokens need a challenge of the upstream and were not tried")
             }
-            _ = try await identity.plan.handshake.acquire(wanted, ledger: ledger, issuer: client)
+            let grant = try await identity.plan.handshake.acquire(wanted, ledger: ledger, issuer: client)
+            if let oauth2 = identity.plan.handshake as? Handshakes.OAuth2Handshake,
+                let isActive = try await oauth2.introspect(grant.token, ledger: ledger, issuer: client)
+            {
+                return LiveFinding(
+                    subject: subject, isGood: isActive, milliseconds: since(begun),
+                    text: isActive
+                        ? "token obtained, and the issuer calls it active"
+                        : "token obtained, and the issuer calls it inactive")
+            }
             let isLocal = identity.policy.kind == .fixed || identity.policy.kind == .basic
             return LiveFinding(
                 subject: subject, isGood: true, milliseconds: since(begun),

@@ -18,7 +18,12 @@ extension OAuth2Handshake {
     nonisolated(nonsending) func client(_ ledger: any GrantLedger) async throws(GrantFailure) -> OAuth2Client {
         switch settings.clientAuth {
         case .tls, .none: return .named
-        case .basic, .post, .clientSecretJWT: return .secret(try await textSecret("client_secret", ledger))
+        case .basic, .post, .clientSecretJWT:
+            if let client {
+                guard let secret = client.secret else { throw .internal(reason: "the registration has no secret") }
+                return .secret(secret)
+            }
+            return .secret(try await textSecret("client_secret", ledger))
         case .privateKeyJWT:
             return .keys(try await signingKeys(ledger), certificate: try await certificate(ledger))
         }

@@ -3,6 +3,14 @@ extension OAuth2Handshake {
     public nonisolated(nonsending) func acquire(
         _ wanted: Wanted, ledger: any GrantLedger, issuer: any IssuerClient
     ) async throws(GrantFailure) -> AccessGrant {
+        try await asRegistered(ledger, issuer) { handshake throws(GrantFailure) in
+            try await handshake.acquire(wanted, as: ledger, issuer)
+        }
+    }
+
+    private nonisolated(nonsending) func acquire(
+        _ wanted: Wanted, as ledger: any GrantLedger, _ issuer: any IssuerClient
+    ) async throws(GrantFailure) -> AccessGrant {
         // Before anything is asked of the issuer: what only a person can mend is said also while it is down.
         if needsPerson, await ledger.session() == nil { throw .interactionRequired(reason: "a person must log in") }
         var target = OAuth2Request(step: "token")
@@ -146,6 +154,7 @@ extension OAuth2Handshake {
             if settings.oracle?.issued != nil { answer.whole = try? JSONTree(raw.body) }
             // The endpoint has moved, or was never there.
             if !answer.isTokenEndpoint { discovery?.forget() }
+            if answer.error == "invalid_client" { client?.refusal.set() }
             attempt += 1
             guard attempt < proofs(of: trip.client), answer.refusesClient else { return answer }
         }

@@ -3,7 +3,9 @@ internal import TLS
 
 /// `oauth2`: any OAuth 2.0 authorization server (RFC 6749), with a token that is sent as Bearer (RFC 6750).
 public struct OAuth2Handshake: Handshake {
-    public let settings: OAuth2Settings
+    public internal(set) var settings: OAuth2Settings
+    /// As which it is known, where it registers itself.
+    var client: RegisteredClient?
     let wallSeconds: @Sendable () -> Int64
     let random: @Sendable (Int) -> [UInt8]
     let discovery: OAuth2Discovery?
@@ -28,7 +30,7 @@ public struct OAuth2Handshake: Handshake {
         }
         self.wallSeconds = wallSeconds
         self.random = random
-        guard !settings.clientID.isEmpty, !settings.clientID.hasControls else {
+        guard settings.registration != nil || !settings.clientID.isEmpty, !settings.clientID.hasControls else {
             throw .configuration(reason: "client_id: empty, or with a control character")
         }
         if settings.clientAuth == .basic, settings.basicEncoding == .raw,

@@ -36,6 +36,14 @@ extension OAuth2Handshake: InteractiveHandshake {
     public nonisolated(nonsending) func login(
         _ wanted: Wanted, dialogue: any LoginDialogue, ledger: any GrantLedger, issuer: any IssuerClient
     ) async throws(GrantFailure) -> LoginGrant {
+        try await asRegistered(ledger, issuer) { handshake throws(GrantFailure) in
+            try await handshake.login(wanted, dialogue, ledger, issuer)
+        }
+    }
+
+    private nonisolated(nonsending) func login(
+        _ wanted: Wanted, _ dialogue: any LoginDialogue, _ ledger: any GrantLedger, _ issuer: any IssuerClient
+    ) async throws(GrantFailure) -> LoginGrant {
         var target = OAuth2Request(step: "login")
         try addTarget(wanted, to: &target)
         let client = try await client(ledger)

@@ -5,6 +5,13 @@ extension OAuth2Handshake {
     public nonisolated(nonsending) func revoke(
         _ session: LayerMaterial, ledger: any GrantLedger, issuer: any IssuerClient
     ) async -> Revocation {
+        if settings.registration != nil, client == nil {
+            // As the client that it was given to, and as no new one.
+            guard let known = await ledger.durable(.registration).flatMap({ RegisteredClient($0.bytes) }) else {
+                return .impossible
+            }
+            return await self.known(as: known).revoke(session, ledger: ledger, issuer: issuer)
+        }
         // Where a login brought no refresh token, its access token is all there is.
         let token = session.refreshToken ?? (session.bytes.isEmpty ? nil : session.bytes)
         guard let token else { return .impossible }

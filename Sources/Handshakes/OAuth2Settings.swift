@@ -41,6 +41,11 @@ public struct OAuth2Settings: Sendable {
     public var revocationURL: IssuerURL?
     /// Tokens are bound to a key pair, whose possession every request proves (RFC 9449).
     public var dpop = false
+    /// The server gives the client its id; then `clientID` is empty.
+    public var registration: ClientRegistration?
+    /// A check asks the issuer about the token that it got (RFC 7662).
+    public var introspects = false
+    public var introspectionURL: IssuerURL?
     /// Whether metadata may name endpoints in clear text beyond this machine.
     public var allowsCleartext = false
 

@@ -23,6 +23,11 @@ struct JSONBody: ~Copyable {
         bytes.append(contentsOf: String(value).utf8)
     }
 
+    mutating func flag(_ name: String, _ value: Bool) {
+        key(name)
+        bytes.append(contentsOf: (value ? "true" : "false").utf8)
+    }
+
     mutating func list(_ name: String, _ values: [String]) {
         key(name)
         bytes.append(UInt8(ascii: "["))

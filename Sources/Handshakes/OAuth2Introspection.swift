@@ -1,0 +1,37 @@
+// What the issuer says of a token of ours (RFC 7662). A check for operators; nothing is decided by it.
+extension OAuth2Handshake {
+    /// Whether the issuer calls a token active; nil where there is nothing to ask.
+    public nonisolated(nonsending) func introspect(
+        _ token: Secret, ledger: any GrantLedger, issuer: any IssuerClient
+    ) async throws(GrantFailure) -> Bool? {
+        guard settings.introspects else { return nil }
+        return try await asRegistered(ledger, issuer) { handshake throws(GrantFailure) in
+            try await handshake.askAbout(token, ledger, issuer)
+        }
+    }
+
+    private nonisolated(nonsending) func askAbout(
+        _ token: Secret, _ ledger: any GrantLedger, _ issuer: any IssuerClient
+    ) async throws(GrantFailure) -> Bool? {
+        var url = settings.introspectionURL
+        if url == nil { url = try await endpoints(ledger, issuer).introspection }
+        guard let url else {
+            throw .configuration(reason: "introspection: the issuer names no introspection_endpoint")
+        }
+        let client = try await client(ledger)
+        var request = OAuth2Request(step: "introspection")
+        request.add("token", token)
+        request.add("token_type_hint", "access_token")
+        let answer: IssuerAnswer
+        do throws(OAuth2SendFailure) { answer = try await send(request, to: url, as: client, issuer: issuer) } catch {
+            throw error.grantFailure(step: "introspection")
+        }
+        guard answer.status == 200 else {
+            throw .configuration(reason: "introspection: status \(answer.status)")
+        }
+        guard let object = try? AnswerObject(answer.body), case .bool(let isActive)? = object["active"] else {
+            throw .issuerAnswerInvalid(reason: "introspection: it does not say whether the token is active")
+        }
+        return isActive
+    }
+}

@@ -1,0 +1,209 @@
+internal import Synchronization
+internal import TLS
+
+/// How a client without an id of its own gets one (RFC 7591).
+public struct ClientRegistration: Sendable {
+    /// Beside what metadata says.
+    public var url: IssuerURL?
+    /// There is a secret `initial_access_token` (RFC 7591 §3).
+    public var hasInitialToken = false
+    /// There is a secret `software_statement` (RFC 7591 §2.3).
+    public var hasStatement = false
+    /// Further members of the client's metadata, in order.
+    public var metadata: [(name: String, value: String)] = []
+
+    public init() {}
+}
+
+/// What a registration brought.
+struct RegisteredClient: Sendable {
+    var id: String
+    var secret: Secret?
+    /// Set when the server says that it does not know this client, or no longer.
+    let refusal = ClientRefusal()
+
+    private static let layer = "registration"
+
+    var material: Secret {
+        var values = ["client_id": Secret(id)]
+        values["client_secret"] = secret
+        return RecipeMaterial.encode([Self.layer: values])
+    }
+
+    init(id: String, secret: Secret?) {
+        self.id = id
+        self.secret = secret
+    }
+
+    /// Nil for what `material` did not make.
+    init?(_ material: Secret) {
+        guard let values = RecipeMaterial.decode(material)?[Self.layer], let id = values["client_id"] else {
+            return nil
+        }
+        self.init(id: id.withBytes { String(decoding: $0, as: UTF8.self) }, secret: values["client_secret"])
+    }
+}
+
+/// Whether one client was refused, told from whatever else a flight may fail of.
+final class ClientRefusal: Sendable {
+    private let value = Atomic<Bool>(false)
+    var isSet: Bool { value.load(ordering: .relaxed) }
+    func set() { value.store(true, ordering: .relaxed) }
+}
+
+extension OAuth2Handshake {
+    /// Does `work` as the client that the server knows: the one that stands, or one that is registered for it, and once more as another
+    /// where the server has forgotten it.
+    nonisolated(nonsending) func asRegistered<Outcome>(
+        _ ledger: any GrantLedger, _ issuer: any IssuerClient,
+        _ work: nonisolated(nonsending) (OAuth2Handshake) async throws(GrantFailure) -> Outcome
+    ) async throws(GrantFailure) -> Outcome {
+        guard settings.registration != nil else { return try await work(self) }
+        var refused: LayerMaterial?
+        while true {
+            let standing = try await ledger.durable(.registration, unless: refused) {
+                () async throws(GrantFailure) in try await register(ledger, issuer)
+            }
+            guard let client = RegisteredClient(standing.bytes) else {
+                guard refused == nil else { throw .internal(reason: "the registration that was kept cannot be read") }
+                refused = standing
+                continue
+            }
+            do throws(GrantFailure) { return try await work(known(as: client)) } catch {
+                guard client.refusal.isSet, refused == nil else { throw error }
+                refused = standing
+                await ledger.warn("the issuer does not know the client any more; it is registered again")
+            }
+        }
+    }
+
+    /// Under the name that the server gave.
+    func known(as client: RegisteredClient) -> OAuth2Handshake {
+        var known = self
+        known.settings.clientID = client.id
+        known.client = client
+        return known
+    }
+
+    private nonisolated(nonsending) func register(
+        _ ledger: any GrantLedger, _ issuer: any IssuerClient
+    ) async throws(GrantFailure) -> LayerMaterial {
+        guard let registration = settings.registration else { throw .internal(reason: "no registration") }
+        let endpoints = try await endpoints(ledger, issuer)
+        guard let url = registration.url ?? endpoints.registration else {
+            throw .configuration(reason: "registration: the issuer names no registration_endpoint")
+        }
+        var headers = [(name: "Content-Type", value: "application/json"), (name: "Accept", value: "application/json")]
+        if registration.hasInitialToken {
+            let token = try await textSecret("initial_access_token", ledger)
+            guard TokenAlphabet.b64token.admits(token) else {
+                throw .secretUnusable(name: "initial_access_token", reason: "not fit for a header")
+            }
+            headers.append(("Authorization", "Bearer " + token.withBytes { String(decoding: $0, as: UTF8.self) }))
+        }
+        headers += settings.headers
+        let statement = registration.hasStatement ? try await textSecret("software_statement", ledger) : nil
+        // An initial access token may be good for one client: no second one is registered because an answer was lost on a stale connection.
+        var call = IssuerCall(
+            step: "registration", method: "POST", url: url, headers: headers,
+            body: metadata(registration, statement), carriesPassword: true)
+        defer { call.body.wipe() }
+        let answer: IssuerAnswer
+        do throws(IssuerFault) { answer = try await issuer.send(call) } catch {
+            throw GrantFailure(error, step: "registration")
+        }
+        return try registered(answer)
+    }
+
+    private func metadata(_ registration: ClientRegistration, _ statement: Secret?) -> [UInt8] {
+        var body = JSONBody(capacity: 2048 + 6 * (statement?.count ?? 0))
+        for (name, value) in registration.metadata { body.member(name, value) }
+        body.member("token_endpoint_auth_method", authMethod)
+        body.list(
+            "grant_types", [settings.grant.registeredName] + (settings.grant.keepsRefreshToken ? ["refresh_token"] : [])
+        )
+        if case .authorizationCode = settings.grant {
+            body.list("response_types", ["code"])
+            // Loopback with any port (RFC 8252 §7.3).
+            body.list("redirect_uris", [settings.redirectText ?? "http://127.0.0.1/callback"])
+        } else {
+            // The default would be `code`, which wants a redirect address (RFC 7591 §2).
+            body.list("response_types", [])
+        }
+        if settings.dpop { body.flag("dpop_bound_access_tokens", true) }
+        if let statement { body.member("software_statement", statement) }
+        return body.finish()
+    }
+
+    private var authMethod: String {
+        switch settings.clientAuth {
+        case .basic: "client_secret_basic"
+        case .post: "client_secret_post"
+        case .clientSecretJWT: "client_secret_jwt"
+        case .privateKeyJWT: "private_key_jwt"
+        case .tls: "tls_client_auth"
+        case .none: "none"
+        }
+    }
+
+    /// `registration_client_uri` and its token (RFC 7592) are not kept: where the gateway goes is not for an answer to say.
+    private func registered(_ answer: IssuerAnswer) throws(GrantFailure) -> LayerMaterial {
+        let object = try? AnswerObject(answer.body)
+        switch answer.status {
+        case 200, 201: break
+        case 401, 403:
+            throw .credentialRejected(reason: "registration: status \(answer.status)")
+        // Of a wrong initial access token Authlib says this with a 400.
+        case 400 where object.flatMap(OAuth2Answer.errorCode) == "access_denied":
+            throw .credentialRejected(reason: "registration: status 400, access_denied")
+        case 400..<500:
+            let code = object.flatMap(OAuth2Answer.errorCode).map { ", \(OAuth2Answer.shown($0))" } ?? ""
+            throw .configuration(reason: "registration: status \(answer.status)\(code)")
+        case 500..<600:
+            throw .issuerUnavailable(
+                retryAfterSeconds: answer.retryAfter, reason: "registration: status \(answer.status)")
+        default: throw .issuerAnswerInvalid(reason: "registration: status \(answer.status)")
+        }
+        guard let object else { throw .issuerAnswerInvalid(reason: "registration: no JSON object") }
+        guard let id = object.string("client_id"), (1...1024).contains(id.utf8.count),
+            id.utf8.allSatisfy({ (0x20...0x7E).contains($0) })
+        else { throw .issuerAnswerInvalid(reason: "registration: no client_id, or one that is not printable ASCII") }
+        // A server may register something else than it was asked for (RFC 7591 §3.2.1).
+        if let method = object.string("token_endpoint_auth_method"), method != authMethod {
+            throw .configuration(reason: "registration: the issuer wants another client_auth than \(authMethod)")
+        }
+        var client = RegisteredClient(id: id, secret: nil)
+        var lifetime: UInt64?
+        switch settings.clientAuth {
+        case .basic, .post, .clientSecretJWT:
+            guard let secret = object.string("client_secret").map({ Secret($0) }),
+                TokenAlphabet.fieldValue.admits(secret)
+            else { throw .issuerAnswerInvalid(reason: "registration: no client_secret, or one that cannot be sent") }
+            client.secret = secret
+            if case .integer(let end)? = object["client_secret_expires_at"], end > 0 {
+                let left = end - (answer.date ?? wallSeconds())
+                guard left > 0 else { throw .issuerAnswerInvalid(reason: "registration: a secret that has expired") }
+                lifetime = UInt64(min(left, 1 << 32)) * 1_000_000_000
+            }
+        case .privateKeyJWT, .tls, .none: break
+        }
+        return LayerMaterial(bytes: client.material, obtainedAt: answer.sentAt, lifetime: lifetime)
+    }
+}
+
+extension OAuth2Settings.Grant {
+    /// As `grant_types` names it (RFC 7591 §2).
+    fileprivate var registeredName: String {
+        switch self {
+        case .clientCredentials: "client_credentials"
+        // Those of OAM register in a way of their own, and never here.
+        case .password, .oamUser, .oamCredentials: "password"
+        case .refreshToken: "refresh_token"
+        case .authorizationCode: "authorization_code"
+        case .deviceCode: "urn:ietf:params:oauth:grant-type:device_code"
+        case .jwtBearer, .mintedJWT: "urn:ietf:params:oauth:grant-type:jwt-bearer"
+        case .saml2Bearer: "urn:ietf:params:oauth:grant-type:saml2-bearer"
+        case .tokenExchange: "urn:ietf:params:oauth:grant-type:token-exchange"
+        }
+    }
+}
