@@ -187,7 +187,10 @@ extension Keys {
                 "tls_names", .oneOrMore(.text(.line)),
                 "Names of which the caller's certificate must have one: DNS names, URIs or mail addresses among its subjectAltNames."
             ),
-            KeySpec("token", .secret, "What the caller brings as Bearer or Basic password."),
+            KeySpec(
+                "token", .secret,
+                "What the caller brings as Bearer or Basic password, to a forward proxy in Proxy-Authorization; it is not forwarded."
+            ),
             KeySpec("unix_users", .oneOrMore(.text(.name)), "Users by name or number, on a unix socket."),
             KeySpec(
                 "browsers", .boolean, "Whether requests made by web pages of other sites are admitted.",

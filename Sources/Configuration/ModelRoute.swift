@@ -222,7 +222,7 @@ public struct Callers: Sendable, Equatable {
     public var allow: Allow
     /// DNS names, URIs or mail addresses of which the caller's certificate must have one; empty: no condition.
     public var tlsNames: [String]
-    /// Not built yet.
+    /// What the caller brings as Bearer or as Basic password, to a proxy by `Proxy-Authorization`; nil: no condition.
     public var token: SecretReference?
     /// By name or number; empty: no condition.
     public var unixUsers: [String]

@@ -123,6 +123,20 @@ extension TreeDecoder {
     private mutating func checkCallers(_ route: Route, _ reader: BlockReader, place: String) {
         let callers = route.callers
         let bound = route.listen.compactMap { name in listeners.first { $0.name == name } }
+        if callers.token != nil {
+            let mark = reader.inside("callers", Keys.callers).mark("token")
+            if bound.contains(where: { $0.mode == .transparent }) {
+                error(
+                    "'token' in 'callers' of \(place) has no meaning in transparent mode: callers know of no gateway",
+                    mark)
+            }
+            if route.subject == .callerToken {
+                error("'token' in 'callers' of \(place) stands where 'subject: from_caller_token' is found", mark)
+            }
+            if case .header(_, _, .keepAs) = route.inject {
+                error("'token' in 'callers' of \(place) would be kept by 'keep_as' and reach the upstream", mark)
+            }
+        }
         let admitsNamed = callers.token != nil || !callers.tlsNames.isEmpty || !callers.unixUsers.isEmpty
         // `callers: local` in so many words is a decision; a map that names nobody is none.
         let isStated = reader.entry("callers")?.value.scalar != nil

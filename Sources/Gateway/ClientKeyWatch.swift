@@ -8,6 +8,7 @@ internal import Telemetry
 final class ClientKeyWatch: @unchecked Sendable {
     private let sets: [ClientKeys]
     private let proxies: [ProxyCredential]
+    private let tokens: [CallerToken]
     private let loop: Loop
     private let blocking: any BlockingWork
     private let events: EventLog
@@ -22,11 +23,13 @@ final class ClientKeyWatch: @unchecked Sendable {
 
     /// - Parameter changed: called on the loop when a set has another certificate.
     init(
-        _ sets: [ClientKeys], proxies: [ProxyCredential], loop: Loop, blocking: any BlockingWork, events: EventLog,
+        _ sets: [ClientKeys], proxies: [ProxyCredential], tokens: [CallerToken] = [], loop: Loop,
+        blocking: any BlockingWork, events: EventLog,
         changed: @escaping (ClientKeys) -> Void
     ) {
         self.sets = sets
         self.proxies = proxies
+        self.tokens = tokens
         self.loop = loop
         self.blocking = blocking
         self.events = events
@@ -48,7 +51,7 @@ final class ClientKeyWatch: @unchecked Sendable {
 
     /// A folder with files of ours has changed.
     func look() {
-        guard !sets.isEmpty || !proxies.isEmpty else { return }
+        guard !sets.isEmpty || !proxies.isEmpty || !tokens.isEmpty else { return }
         guard !isReading else {
             again = true
             return
@@ -56,18 +59,25 @@ final class ClientKeyWatch: @unchecked Sendable {
         isReading = true
         let sets = self.sets
         let proxies = self.proxies
+        let tokens = self.tokens
         let loop = self.loop
         let taken = blocking.run { [self] in
             let outcomes = sets.map { $0.reload() }
             let faults = proxies.compactMap { $0.reload() }
+            let refused = tokens.compactMap { $0.reload() }
             // A full mailbox: loops see the new version all the same, only the word in the log is lost until the next look.
-            _ = loop.post { self.read(outcomes, faults) }
+            _ = loop.post { self.read(outcomes, faults, refused) }
         }
         if !taken { isReading = false }
     }
 
-    private func read(_ outcomes: [(changed: [Int], failed: [Int])], _ faults: [String]) {
+    private func read(
+        _ outcomes: [(changed: [Int], failed: [Int])], _ faults: [String], _ refused: [String]
+    ) {
         isReading = false
+        for reason in refused {
+            events.error("callers.token cannot be read; the one before counts", [LogField("reason", .name(reason))])
+        }
         for reason in faults { complain(ofProxy: reason) }
         for (keys, outcome) in zip(sets, outcomes) {
             complain(of: keys, outcome.failed)

@@ -80,6 +80,7 @@ extension CallerConnection {
     func admit(to route: RoutePlan) -> Fault? {
         if let fault = admitPeer(to: route) { return fault }
         let admission = route.admission
+        if let token = admission.token, let fault = admitToken(token) { return fault }
         // Only callers that take us for the origin have a Host that should be ours.
         let isOrigin = listener.isLoopback && listener.forward.mode == .gateway
         guard !admission.browsers else { return isOrigin ? checkHost(admission) : nil }

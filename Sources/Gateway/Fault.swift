@@ -39,6 +39,7 @@ public struct Fault: Error, Sendable, Equatable {
         case unsafePath, traceRefused, noRoute, callerRefused, misdirected, crossSite, connectRefused, incompleteBody
         case originFormRefused, destinationRefused
         case subjectMissing, subjectRefused
+        case callerTokenRefused, proxyTokenRefused
         case resourceMissing, resourceDenied
         // The token.
         case issuerUnavailable, issuerAnswerInvalid, quarantined, secretUnreadable, secretUnusable
@@ -59,6 +60,7 @@ public struct Fault: Error, Sendable, Equatable {
             .bigHead, .bigBody,
             .unsafePath, .traceRefused, .noRoute, .callerRefused, .misdirected, .crossSite, .connectRefused,
             .incompleteBody, .originFormRefused, .destinationRefused, .subjectMissing, .subjectRefused,
+            .callerTokenRefused, .proxyTokenRefused,
             .resourceMissing:
             .caller
         case .issuerUnavailable, .issuerAnswerInvalid, .quarantined, .secretUnreadable, .secretUnusable,

@@ -59,6 +59,11 @@ extension Fault {
             .init(404, "Not Found", "no-route", "No route matches", "destination_not_found")
         case .callerRefused:
             .init(403, "Forbidden", "caller-refused", "This caller is not admitted", "http_request_denied")
+        case .callerTokenRefused:
+            .init(401, "Unauthorized", "caller-token-refused", "The gateway's token is missing or wrong")
+        case .proxyTokenRefused:
+            .init(
+                407, "Proxy Authentication Required", "proxy-token-refused", "The proxy's token is missing or wrong")
         case .subjectMissing:
             .init(
                 403, "Forbidden", "subject-missing", "The request does not say for whom it is, or says it twice",
@@ -205,6 +210,11 @@ extension Fault {
             if let receivedStatus { head += "; received-status=\(receivedStatus)" }
             head += "\r\n"
         }
+        switch kind {
+        case .callerTokenRefused: head += Self.challenge("WWW-Authenticate", pseudonym)
+        case .proxyTokenRefused: head += Self.challenge("Proxy-Authenticate", pseudonym)
+        default: break
+        }
         if answer.status == 405 { head += "Allow: \(Self.allowedMethods)\r\n" }
         if let retryAfter { head += "Retry-After: \(retryAfter)\r\n" }
         if close || answer.closes { head += "Connection: close\r\n" }
@@ -214,6 +224,11 @@ extension Fault {
 
     /// What is forwarded; others are, too, but nobody has to be told.
     static let allowedMethods = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"
+
+    /// Either form will do (RFC 9110 §11.6.1, §11.7.1).
+    private static func challenge(_ field: String, _ realm: String) -> String {
+        "\(field): Bearer realm=\"\(realm)\"\r\n\(field): Basic realm=\"\(realm)\"\r\n"
+    }
 
     private static func escaped(_ text: String) -> String {
         var escaped = ""

@@ -108,6 +108,7 @@ public final class Gateway: Sendable {
         keyWatch = Mutex(
             ClientKeyWatch(
                 identityCompiler.keyCatalog.all, proxies: identityCompiler.proxyCatalog.all.compactMap(\.credential),
+                tokens: identityCompiler.callerTokens.all,
                 loop: keeperLoop, blocking: blocking, events: log.events
             ) { keys in keeper.assumeIsolated { $0.clientKeysChanged(keys) } })
         metrics = MetricBoard()
@@ -259,7 +260,8 @@ public final class Gateway: Sendable {
     func watchKeys(of compiler: IdentityCompiler) {
         let keeper = self.keeper
         let next = ClientKeyWatch(
-            compiler.keyCatalog.all, proxies: compiler.proxyCatalog.all.compactMap(\.credential), loop: keeperLoop,
+            compiler.keyCatalog.all, proxies: compiler.proxyCatalog.all.compactMap(\.credential),
+            tokens: compiler.callerTokens.all, loop: keeperLoop,
             blocking: keeper.blocking, events: events
         ) { keys in keeper.assumeIsolated { $0.clientKeysChanged(keys) } }
         keyWatch.withLock { watch in

@@ -32,6 +32,11 @@ extension GatewayCompiler {
             }
         }
         if let plan { try place(route, plan, in: &edits) }
+        // The caller's token is for us. A proxy's caller brings it in a field that never passes.
+        let isOrigin = route.listen.contains { name in
+            configuration.listeners.contains { $0.name == name && $0.mode != .forwardProxy }
+        }
+        if route.callers.token != nil, isOrigin, let field = FieldName("authorization") { edits.drop.insert(field) }
         if let subject = subject(of: route), let field = FieldName(bytes: subject.field) { edits.drop.insert(field) }
         try nameBackend(route, in: &edits)
         if case .identity(let name) = route.use,

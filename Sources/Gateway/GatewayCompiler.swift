@@ -305,6 +305,10 @@ struct GatewayCompiler {
         admission.tlsNames = route.callers.tlsNames.map { name in
             Array((name.contains("@") || name.contains(":") ? name : name.lowercased()).utf8)
         }
+        if let token = route.callers.token {
+            admission.token = identityCompiler.callerTokens.token(
+                token, environment: identityCompiler.environment, policy: identityCompiler.secretFiles)
+        }
         admission.browsers = route.callers.browsers
         var hosts = ["localhost", "127.0.0.1", "::1", to.origin.host.lowercased()]
         for listen in route.listen {

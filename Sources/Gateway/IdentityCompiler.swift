@@ -12,6 +12,7 @@ struct IdentityCompiler {
     let persists: Bool
     var keyCatalog = ClientKeyCatalog()
     var proxyCatalog = ProxyCatalog()
+    var callerTokens = CallerTokenCatalog()
 
     func compile(_ identity: ConfiguredIdentity, index: Int) throws(GatewayFault) -> KeptIdentity {
         let handshake = try handshake(of: identity, statuses: nil)

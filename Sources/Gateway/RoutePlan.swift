@@ -202,6 +202,8 @@ struct Admission: Sendable {
     var unixUsers: [UInt32] = []
     /// DNS names (lower case), URIs or mail addresses of which the caller's certificate must have one; empty: no condition.
     var tlsNames: [[UInt8]] = []
+    /// What the request has to bring; nil: nothing.
+    var token: CallerToken?
     var browsers = false
     /// Lower-case hosts (no port) that a request on a loopback TCP listener may name; nil: not checked there.
     var hosts: [[UInt8]] = []

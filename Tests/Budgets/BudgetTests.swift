@@ -13,7 +13,7 @@ import Testing
 @Suite(.serialized) struct BudgetTests {
     enum Case: String, CaseIterable, Sendable {
         case noIdentity, hit, hitWithAccessLog, hitWithBodies, hitWithChunks, hitWithChunkedRequest, hitOverMinutes
-        case user, callersToken, ownField, manyFields, query, cookie, tellsTheCaller, mapsAddresses
+        case user, callersToken, admittedByToken, ownField, manyFields, query, cookie, tellsTheCaller, mapsAddresses
 
         /// As long as a JWT is.
         private static let own = String(repeating: "eyJhbGciOiJFUzI1NiJ9.", count: 40)
@@ -24,6 +24,7 @@ import Testing
             case .noIdentity: scene = try Scene(Plans.open())
             case .hitWithAccessLog: scene = try Scene(Plans.fixed() + "log: {access: all}\n", logsAccess: true)
             case .ownField: scene = try Scene(Plans.fixed("inject: {header: X-Key, value: \"k {token}\"}"))
+            case .admittedByToken: scene = try Scene(Plans.fixed("callers: {token: \"literal:secret\"}"))
             case .query: scene = try Scene(Plans.fixed("inject: {query: key}"))
             case .cookie: scene = try Scene(Plans.fixed("inject: {cookie: key}"))
             case .user: scene = try Scene(Plans.users("extra: {act_as: '{subject}'}", "{from_header: X-User}"))
@@ -65,6 +66,10 @@ import Testing
                 return Treadmill(
                     scene, request: Wire.get("/a/b"),
                     answer: Wire.ok("x", "Location: http://127.0.0.1:9000/c\r\nSet-Cookie: a=b; Path=/; Secure\r\n"))
+            // `anna:secret`.
+            case .admittedByToken:
+                return Treadmill(
+                    scene, request: Wire.get("/", "Authorization: Basic YW5uYTpzZWNyZXQ=\r\n"), answer: Wire.ok("x"))
             case .user: return Treadmill(scene, request: Wire.get("/", "X-User: anna\r\n"), answer: Wire.ok("x"))
             case .callersToken:
                 return Treadmill(

@@ -32,7 +32,6 @@ import Testing
                     route: "inject: {header: X-Token}, resource: R")),
             Case("recipe.attempts", recipe("\(steps), attempts: {json: /left}")),
             Case("recipe_challenge.json", recipe("\(steps), challenge: {json: /error}")),
-            .route("callers.token", "callers: {token: env:T}"),
             Case("route.token_stub", "routes: [{listen: \"127.0.0.1:1\", token_stub: {}}]"),
         ]
 

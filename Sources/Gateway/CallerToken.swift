@@ -1,0 +1,178 @@
+internal import Configuration
+internal import HTTP1
+internal import Reactor
+internal import Synchronization
+internal import TLS
+
+/// What callers of a route have to bring (`callers.token`), read from its secret again when that changes.
+///
+/// Loops compare digests: that takes the same time for every wrong token, whatever its length, and needs neither a lock nor memory. The
+/// four words of the digest change one by one, so a reader takes them only where the version before and after is the same even number.
+final class CallerToken: Sendable {
+    private let read: @Sendable () throws -> SecretBytes
+    private let version = Atomic<UInt64>(0)
+    private let first = Atomic<UInt64>(0)
+    private let second = Atomic<UInt64>(0)
+    private let third = Atomic<UInt64>(0)
+    private let fourth = Atomic<UInt64>(0)
+    /// Readings take turns.
+    private let fault = Mutex<String?>(nil)
+
+    init(read: @escaping @Sendable () throws -> SecretBytes) { self.read = read }
+
+    /// Blocks. What cannot be read leaves the token before in force.
+    /// - Returns: a new fault.
+    func reload() -> String? {
+        let result = Result { try read() }
+        return fault.withLock { known in
+            switch result {
+            case .success(let secret):
+                let digest = secret.withBytes { $0.isEmpty ? nil : CallerToken.digest($0) }
+                guard let digest else {
+                    defer { known = "empty" }
+                    return known == "empty" ? nil : "empty"
+                }
+                known = nil
+                put(digest)
+                return nil
+            case .failure(let error):
+                defer { known = "\(error)" }
+                return known == "\(error)" ? nil : "\(error)"
+            }
+        }
+    }
+
+    private func put(_ digest: Words) {
+        version.add(1, ordering: .sequentiallyConsistent)
+        first.store(digest.0, ordering: .sequentiallyConsistent)
+        second.store(digest.1, ordering: .sequentiallyConsistent)
+        third.store(digest.2, ordering: .sequentiallyConsistent)
+        fourth.store(digest.3, ordering: .sequentiallyConsistent)
+        version.add(1, ordering: .sequentiallyConsistent)
+    }
+
+    /// Whether it is the token; nil while none could be read.
+    func admits(_ token: UnsafeRawBufferPointer) -> Bool? {
+        let given = Self.digest(token)
+        // A change is over in an instant; who meets three of them is asked to try again.
+        for _ in 0..<3 {
+            let before = version.load(ordering: .sequentiallyConsistent)
+            let difference =
+                (first.load(ordering: .sequentiallyConsistent) ^ given.0)
+                | (second.load(ordering: .sequentiallyConsistent) ^ given.1)
+                | (third.load(ordering: .sequentiallyConsistent) ^ given.2)
+                | (fourth.load(ordering: .sequentiallyConsistent) ^ given.3)
+            guard version.load(ordering: .sequentiallyConsistent) == before, before & 1 == 0 else { continue }
+            return before == 0 ? nil : difference == 0
+        }
+        return nil
+    }
+
+    private typealias Words = (UInt64, UInt64, UInt64, UInt64)
+
+    private static func digest(_ bytes: UnsafeRawBufferPointer) -> Words {
+        withUnsafeTemporaryAllocation(byteCount: 32, alignment: 8) { place in
+            sha256(bytes, into: place)
+            func word(_ index: Int) -> UInt64 { place.load(fromByteOffset: index * 8, as: UInt64.self) }
+            return (word(0), word(1), word(2), word(3))
+        }
+    }
+}
+
+/// Every caller token of a configuration.
+final class CallerTokenCatalog: Sendable {
+    private let tokens = Mutex<[CallerToken]>([])
+
+    var all: [CallerToken] { tokens.withLock { $0 } }
+
+    /// Reads the secret; blocks.
+    func token(
+        _ reference: SecretReference, environment: @escaping @Sendable (String) -> String?, policy: SecretFilePolicy
+    ) -> CallerToken {
+        let token = CallerToken { try readSecret(reference, environment: environment, policy: policy) }
+        _ = token.reload()
+        tokens.withLock { $0.append(token) }
+        return token
+    }
+}
+
+// MARK: - In requests
+
+extension CallerConnection {
+    /// Looks for the token where this listener's callers put it: a proxy's in `Proxy-Authorization` (RFC 9110 §11.7.2). What came through a
+    /// CONNECT that we have opened was admitted with it.
+    func admitToken(_ token: CallerToken) -> Fault? {
+        let isProxy = listener.forward.mode == .forward
+        if isProxy, peer.authority != nil { return nil }
+        let refusal = Fault(isProxy ? .proxyTokenRefused : .callerTokenRefused)
+        let wanted: KnownField = isProxy ? .proxyAuthorization : .authorization
+        var found: ByteRange?
+        for index in 0..<data.requestHead.fieldCount {
+            let field = data.requestHead[index]
+            guard field.known == wanted else { continue }
+            // Which of two counts must not be a matter of interpretation.
+            guard found == nil else { return refusal }
+            found = field.value
+        }
+        guard let found else { return refusal }
+        let value = input[found]
+        guard let blank = value.firstIndex(of: 0x20) else { return refusal }
+        let scheme = UnsafeRawBufferPointer(rebasing: value[..<blank])
+        guard let start = value[blank...].firstIndex(where: { $0 != 0x20 }) else { return refusal }
+        let rest = UnsafeRawBufferPointer(rebasing: value[start...])
+        let verdict: Bool?
+        if equalsIgnoringCase(scheme, Self.bearer) {
+            verdict = token.admits(rest)
+        } else if equalsIgnoringCase(scheme, Self.basic), rest.count <= Self.longestBasic {
+            // As much as the stack is used for; more would come from the heap.
+            verdict = withUnsafeTemporaryAllocation(byteCount: 1024, alignment: 1) { place in
+                defer { Hardening.wipe(place) }
+                guard let count = decodeBasic(rest, into: place),
+                    let colon = place[..<count].firstIndex(of: 0x3a)
+                else { return false }
+                // Whatever the user is called: the password is what counts.
+                return token.admits(UnsafeRawBufferPointer(rebasing: place[(colon + 1)..<count]))
+            }
+        } else {
+            verdict = false
+        }
+        switch verdict {
+        case true?: return nil
+        case false?: return refusal
+        case nil: return Fault(.secretUnreadable, retryAfter: 1, detail: "callers.token cannot be read")
+        }
+    }
+
+    private static let bearer = Array("bearer".utf8)
+    private static let basic = Array("basic".utf8)
+    /// Characters; decoded it is shorter than 1024 bytes.
+    private static let longestBasic = 1360
+}
+
+/// Base 64 (RFC 4648 §4) without memory of its own.
+/// - Returns: bytes written; nil for what is no base 64.
+private func decodeBasic(_ text: UnsafeRawBufferPointer, into place: UnsafeMutableRawBufferPointer) -> Int? {
+    var bits: UInt32 = 0
+    var held: UInt32 = 0
+    var count = 0
+    var end = text.count
+    while end > 0, text[end - 1] == 0x3d, text.count - end < 2 { end -= 1 }
+    for octet in text[..<end] {
+        let six: UInt8
+        switch octet {
+        case 0x41...0x5a: six = octet - 0x41
+        case 0x61...0x7a: six = octet - 0x61 + 26
+        case 0x30...0x39: six = octet - 0x30 + 52
+        case 0x2b: six = 62
+        case 0x2f: six = 63
+        default: return nil
+        }
+        bits = bits << 6 | UInt32(six)
+        held += 6
+        guard held >= 8 else { continue }
+        held -= 8
+        place[count] = UInt8(truncatingIfNeeded: bits >> held)
+        count += 1
+    }
+    return count
+}
