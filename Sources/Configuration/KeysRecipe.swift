@@ -16,7 +16,10 @@ extension Keys {
             KeySpec(
                 "inject", .either([.block(recipeField), .list(.block(recipeField))]),
                 "Where it goes; a route's own wins."),
-            KeySpec("attempts", .block(recipeTake), "Where a refusal says how many attempts are left."),
+            KeySpec(
+                "attempts", .block(recipeTake),
+                "Where a refusal says how many attempts are left: with less than two nothing more is sent, also no other secret, until a reset; token.allow_last_attempt spends the last one too."
+            ),
             KeySpec(
                 "probe", .text(.absolutePath),
                 "A path on the upstream that answers with a challenge and changes nothing."),

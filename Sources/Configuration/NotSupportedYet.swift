@@ -3,7 +3,7 @@
 enum NotSupportedYet {
     /// `block.key` refuses the key, `block.key=word` one value of it. Of a refused handshake the body is not read.
     static let entries: Set<String> = [
-        "recipe.attempts", "recipe_challenge.json",
+        "recipe_challenge.json",
 
         "adobe_pass.api=v1",
 

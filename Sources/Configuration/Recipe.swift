@@ -183,6 +183,14 @@ extension Recipe {
         return found
     }
 
+    /// Whose attempts are counted: of several credentials at one issuer each is told from the others by where its secrets stand, as a recipe
+    /// has no user name that could be told from its other texts.
+    public var accountName: String {
+        let names = steps.reduce(into: Set<String>()) { $0.formUnion($1.secrets) }
+        return (["recipe"] + names.sorted().compactMap { secret(named: $0).map { "\($0.value)" } }).joined(
+            separator: " ")
+    }
+
     public func secret(named name: String) -> RecipeSecret? { secrets.first { $0.name == name } }
 }
 

@@ -291,7 +291,7 @@ extension Keeper {
         guard let fleet, let attempt = fleet.attempts.removeValue(forKey: mark) else { return }
         switch outcome {
         case .accepted: fleet.tier.accepted(attempt.account)
-        case .rejected: fleet.tier.rejected(attempt)
+        case .rejected, .rejectedLeaving: fleet.tier.rejected(attempt)
         case .notSent: fleet.tier.refund(attempt)
         case .unknown: break
         }

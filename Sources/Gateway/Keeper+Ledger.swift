@@ -235,6 +235,7 @@ extension Keeper {
         switch outcome {
         case .accepted: await storeAttempts(attempts.succeeded(mark))
         case .rejected: await storeAttempts([attempts.rejected(mark)])
+        case .rejectedLeaving(let left): await storeAttempts([attempts.rejected(mark, remaining: left)])
         case .notSent: await storeAttempts([attempts.refunded(mark)])
         // Sent, and no word of what became of it: it counts.
         case .unknown: break

@@ -7,10 +7,9 @@ extension Recipe {
     /// Whose word counts on the credential: where the first secret goes, or else the first step.
     var issuer: ConfiguredOrigin? { (steps.first { !$0.secrets.isEmpty } ?? steps.first)?.origin }
 
-    /// A recipe has no user name that could be told from its other texts. Accounts of one issuer are told apart by their secrets.
     var account: Account? {
         guard steps.contains(where: { !$0.secrets.isEmpty }), let issuer else { return nil }
-        return Account(issuer: Tokens.Origin(issuer), user: "recipe")
+        return Account(issuer: Tokens.Origin(issuer), user: ByteString(accountName))
     }
 
     /// The keys under which attempts are booked.

@@ -233,6 +233,8 @@ public enum AttemptOutcome: Sendable, Equatable {
     case accepted
     /// The issuer judged the password and refused it.
     case rejected
+    /// The same, and how many more the issuer says it would judge.
+    case rejectedLeaving(Int64)
     /// The password did not leave, or the answer proves that it was not judged (5xx, unknown path, client refused): the mark
     /// is taken back.
     case notSent

@@ -23,7 +23,7 @@ extension RecipeRun {
             name: step.name, layer: step.layer.rawValue, request: "\(step.method) \(step.origin)\(step.target)",
             status: nil, duration: 0, taken: [], outcome: "")
         if let key = step.attemptKey {
-            do throws(GrantFailure) { try await ledger.spendAttempt(user: "recipe", secret: key) } catch {
+            do throws(GrantFailure) { try await ledger.spendAttempt(user: recipe.accountName, secret: key) } catch {
                 line.outcome = "not sent: \(error)"
                 trace(line)
                 throw error
@@ -41,7 +41,8 @@ extension RecipeRun {
         line.status = answer.status
         let now = await ledger.now()
         line.duration = now > begun ? now - begun : 0
-        let verdict = RecipeVerdict(answer, of: step, sendsSecret: !secrets.isEmpty)
+        let verdict = RecipeVerdict(
+            answer, of: step, sendsSecret: !secrets.isEmpty, attempts: recipe.attempts)
         if !secrets.isEmpty { await ledger.settleAttempt(verdict.attempt) }
         switch verdict.meaning {
         case .success(let taken, let lifetime):
@@ -177,7 +178,8 @@ struct RecipeVerdict {
     let meaning: Meaning
     let attempt: AttemptOutcome
 
-    init(_ answer: IssuerAnswer, of step: RecipeStep, sendsSecret: Bool) {
+    /// - Parameter attempts: where a refusal says how many are left.
+    init(_ answer: IssuerAnswer, of step: RecipeStep, sendsSecret: Bool, attempts: RecipeTake? = nil) {
         let place = RecipeAnswer(answer)
         let reason = "\(step.name): status \(answer.status)"
         if let stale = step.stale, place.meets(stale) {
@@ -185,7 +187,8 @@ struct RecipeVerdict {
             self.init(.stale(reason: reason), .notSent)
         } else if place.meets(step.rejected) {
             self.init(
-                sendsSecret ? .failure(.credentialRejected(reason: reason)) : .stale(reason: reason), .rejected)
+                sendsSecret ? .failure(.credentialRejected(reason: reason)) : .stale(reason: reason),
+                Self.rejection(place, attempts))
         } else if step.accepted.isEmpty ? (200..<300).contains(answer.status) : step.accepted.contains(answer.status) {
             do throws(RecipeAnswer.Fault) {
                 let taken = try place.values(of: step.take)
@@ -198,6 +201,13 @@ struct RecipeVerdict {
         } else {
             self.init(Self.failure(answer, reason), Self.attempt(answer.status))
         }
+    }
+
+    /// An issuer that says nothing is not asked; one that says what cannot be read is taken to say none.
+    private static func rejection(_ place: RecipeAnswer, _ attempts: RecipeTake?) -> AttemptOutcome {
+        guard let attempts, let said = try? place.value(of: attempts) else { return .rejected }
+        let left = said.withBytes { bytes in bytes.count <= 16 ? Int64(String(decoding: bytes, as: UTF8.self)) : nil }
+        return .rejectedLeaving(max(0, left ?? 0))
     }
 
     private init(_ meaning: Meaning, _ attempt: AttemptOutcome) {

@@ -98,7 +98,7 @@ import Testing
         #expect(issuer.sent.map(\.carriesPassword) == [false, true, false])
         #expect(
             journal.all == [
-                "send device", "commit recipe", "spend recipe", "send login", "settle accepted", "commit session",
+                "send device", "commit recipe", "spend recipe env:P", "send login", "settle accepted", "commit session",
                 "send access",
             ])
     }
