@@ -122,7 +122,7 @@ def test_the_first_refusal_closes_a_password_that_has_worked(gateway):
     eventually(lambda: problem(gateway.get(f"{ORDERS}/employees/2")) == "credential-quarantined", what="the quarantine")
     before = gateway.lab.counts()["password_rejected"]
     assert {gateway.get(f"{ORDERS}/employees/{number}").status for number in range(20)} == {503}
-    assert gateway.lab.counts()["password_rejected"] == before <= 2
+    assert gateway.lab.counts()["password_rejected"] == before == 1
     assert gateway.command("reset", "orders")[0] == 0
     gateway.get(TRY)
     assert gateway.lab.counts()["password_rejected"] == before + 1
@@ -132,7 +132,7 @@ def test_one_path_that_is_closed_to_the_anonymous_user_does_not_close_the_others
     anonymous(gateway).start().warm(TRY)
     gateway.lab.faults(reject_tokens={"path": f"{ORDERS}/employees/7"})
     for _ in range(3):
-        assert gateway.get(f"{ORDERS}/employees/7").status in (401, 502)
+        assert gateway.get(f"{ORDERS}/employees/7").status == 502
         assert gateway.get(TRY).status == 200
 
 
@@ -171,7 +171,7 @@ def test_a_token_that_is_always_refused_is_not_asked_for_again_and_again(gateway
     consumer(gateway).start()
     gateway.lab.faults(reject_tokens=True)
     for _ in range(5):
-        assert gateway.get(TRY).status in (401, 502)
+        assert gateway.get(TRY).status == 502
     assert gateway.lab.counts()["hub_token"] <= 2
 
 
@@ -218,7 +218,7 @@ def test_a_password_is_not_sent_again_to_a_token_endpoint_in_trouble(gateway):
     as_user(gateway).start()
     gateway.lab.faults(issuer_close={"on": "hub_token"})
     for _ in range(3):
-        assert gateway.get(TRY).status in (502, 503, 504)
+        assert gateway.get(TRY).status == 503
     assert len([line for line in gateway.lab.get("/requests") if "/oauth2/v1/token" in line]) == 1
 
 
