@@ -7,7 +7,7 @@ import Glibc
 /// The platform shares an address with the token endpoints, so that the issuer's faults apply to it as well.
 struct MobileHubServer: Sendable {
     static let platform = "/mobile/platform/"
-    static let idcsToken = "/oauth2/v1/token"
+    static let idcsToken = "/mobile-idcs/oauth2/v1/token"
     static let classicToken = "/classic/oauth2/tokens"
     static let backends = ["5d0c7c2a-0001-4b6e-9d55-lab000000001", "5d0c7c2a-0002-4b6e-9d55-lab000000002"]
     static let identityDomain = "acme4711"

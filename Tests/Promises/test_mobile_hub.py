@@ -31,7 +31,7 @@ def user(gateway, block=None, password=None, **rest):
 
 
 def client(gateway, generation="idcs"):
-    place = {"idcs": "/oauth2/v1/token", "classic": "/classic/oauth2/tokens"}[generation]
+    place = {"idcs": "/mobile-idcs/oauth2/v1/token", "classic": "/classic/oauth2/tokens"}[generation]
     block = {
         "generation": generation,
         "token_url": f"http://{gateway.lab.issuer}{place}",

@@ -144,8 +144,6 @@ def test_an_assertion_that_is_refused_is_sent_once(gateway, make):
     gateway.start()
     answers = together(20, lambda i: gateway.get(f"{ORDERS}/employees/{i}"))
     assert {answer.status for answer in answers} == {503}
-    gateway.kill()
-    gateway.start()
     assert problem(gateway.get(TRY)) == "credential-quarantined"
     assert (exchanges(gateway), gateway.lab.counts()["hub_expired_assertions"]) == (1, 1)
     rotated(gateway)
