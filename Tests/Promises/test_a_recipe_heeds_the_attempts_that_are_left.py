@@ -105,6 +105,7 @@ def test_a_success_of_one_account_frees_no_other(gateway):
         inhouse(gateway, server, upstream)
         other = json.loads(json.dumps(gateway.config["identities"]["only"]))
         other["recipe"]["secrets"]["password"]["value"] = gateway.secret("other-password", RIGHT)
+        other["recipe"]["steps"][0]["json"]["user"] = "other"
         gateway.config["identities"]["other"] = other
         way = gateway.route("other", upstream.address) | {"match": {"path": "/other/"}}
         gateway.config["routes"].insert(0, way)
