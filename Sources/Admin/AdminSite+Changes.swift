@@ -63,7 +63,8 @@ extension AdminSite {
     func signIn(_ request: AdminRequest) -> AdminAnswer {
         guard let token else { return AdminAnswer(403, Self.plain, "changes need admin.token in the configuration\n") }
         switch token.verdict(on: request.authorization) {
-        case .admitted: return Self.sees("/")
+        // Here, not by a redirect to it: browsers follow that one without what they have just been told.
+        case .admitted: return page(request)
         case .unreadable: return AdminAnswer(503, Self.plain, "admin.token cannot be read\n")
         case .refused:
             return AdminAnswer(

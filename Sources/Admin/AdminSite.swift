@@ -100,7 +100,7 @@ public struct AdminSite: AdminResponder {
         return AdminAnswer(200, Self.json, RunDocument(identity: name, source.run(name)).encoded())
     }
 
-    private func page(_ request: AdminRequest) -> AdminAnswer {
+    func page(_ request: AdminRequest) -> AdminAnswer {
         let refreshes = queryValue("refresh", in: request.query) != "off"
         let page = Page(
             source.facts(), refreshes: refreshes, operator: operatorState(of: request),

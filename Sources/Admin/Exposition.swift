@@ -53,6 +53,22 @@ private struct Scrape {
         if begins("cardea_wider_tokens_used_total", "Keys that a token with more scopes has served.", .counter) {
             for identity in identities { text.sample([("identity", identity.status.name)], identity.status.borrowings) }
         }
+        if begins("cardea_grant_duration_seconds", "Time from a grant's start to its end, good or bad.", .histogram) {
+            for identity in identities { text.sample([("identity", identity.status.name)], identity.status.grantTimes) }
+        }
+        if begins("cardea_negative_hits_total", "Misses answered by a failure that stands, without a grant.", .counter)
+        {
+            for identity in identities {
+                text.sample([("identity", identity.status.name)], identity.status.negativeHits)
+            }
+        }
+        if begins("cardea_clock_skew_seconds", "The issuer's clock minus ours.", .gauge) {
+            for identity in identities {
+                if let skew = identity.status.clockSkew {
+                    text.sample([("identity", identity.status.name)], Double(skew))
+                }
+            }
+        }
         writeSubjects(facts.status.subjects)
         if begins("cardea_token_age_seconds", "Age of the identity's oldest token.", .gauge) {
             for identity in identities {
@@ -96,6 +112,10 @@ private struct Scrape {
             for state in StoreState.allCases {
                 text.sample([("state", state.rawValue)], state == facts.status.storeState ? 1 : 0)
             }
+        }
+        if begins("cardea_store_commits_total", "Changes of the store, by outcome.", .counter) {
+            text.sample([("result", "good")], facts.status.storeCommits.good)
+            text.sample([("result", "failed")], facts.status.storeCommits.failed)
         }
         if begins("cardea_store_restored_tokens", "Tokens taken up from the store at start.", .gauge) {
             text.sample([], facts.status.restoredTokens)

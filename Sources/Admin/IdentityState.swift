@@ -72,7 +72,8 @@ struct IdentityFacts: Sendable {
         waiting = max(status.waiting, tokens.reduce(0) { $0 + $1.waiting })
         expiresIn = tokens.compactMap(\.expiresIn).min()
         age = tokens.compactMap(\.age).max()
-        var states = Set(tokens.map { IdentityState(token: $0.state) })
+        // A key's own state is that of nobody's token where each user has one.
+        var states = Set(tokens.map { ($0.subjects ?? 0) > 0 ? .fresh : IdentityState(token: $0.state) })
         switch identity.login?.word {
         // Before anybody has asked for a token, and so found out.
         case .needed?: states.insert(.loginNeeded)

@@ -2,7 +2,7 @@
 /// it by digest.
 enum PageStyle {
     /// CSP source expression (CSP3 §2.3.1) of `sheet`. A test says the new one when the sheet changes.
-    static let digest = "sha256-owuT4FOj1rLgE/ophu43ZsaCGLWdCPbALQS/JnIaehc="
+    static let digest = "sha256-36wVSEATaeWt9CQ7Hb1KF3K313keLDtkm0YRYVwH92s="
 
     static let sheet: StaticString = """
         :root{color-scheme:light dark;--page:#f6f5f2;--card:#fff;--ink:#1e242c;--soft:#66707c;--line:#e3e1db;--track:#e9e7e1;\
@@ -107,7 +107,7 @@ enum PageStyle {
         .counts{display:flex;gap:4px 20px;text-align:left}.counts>div{display:flex;gap:6px;align-items:baseline}\
         .counts dd{font-size:14px;order:-1}thead{display:none}\
         tbody tr{display:grid;grid-template-columns:repeat(2,minmax(0,1fr));gap:10px 14px;padding:14px 18px}\
-        tbody th,.answers{grid-column:1/-1;width:auto;min-width:0}th,td,th:first-child,td:last-child{padding:0}\
+        tbody th:first-child,.answers{grid-column:1/-1;width:auto;min-width:0}th,td,th:first-child,td:last-child{padding:0}\
         .n{text-align:left}.acts{text-align:left}.acts button{margin:0 8px 0 0}td[data-name=State]{grid-column:1/-1}.n::before{content:attr(data-name);display:block;font-size:12.5px;color:var(--soft)}}
 
         """

@@ -1,3 +1,5 @@
+public import Telemetry
+
 /// The state of everything, for operators. Holds names and times, never a value.
 public struct GatewayStatus: Sendable {
     public var identities: [IdentityStatus]
@@ -13,6 +15,8 @@ public struct GatewayStatus: Sendable {
     public var subjects = SubjectsStatus()
     /// Nil without `store.shared`.
     public var shared: SharedStatus?
+    /// Changes that the store took, and that it could not.
+    public var storeCommits: (good: UInt64, failed: UInt64) = (0, 0)
 }
 
 /// End users with tokens of their own, over all identities. Names never.
@@ -110,6 +114,12 @@ public struct IdentityStatus: Sendable {
     public var narrowerGrants: UInt64 = 0
     /// Keys that a wider token of another key has served.
     public var borrowings: UInt64 = 0
+    /// From a grant's start to its end, good or bad.
+    public var grantTimes = DurationDistribution()
+    /// Misses that a failure or refusal that stands has answered without a grant.
+    public var negativeHits: UInt64 = 0
+    /// The issuer's clock minus ours, in seconds, as its answers over TLS have it; nil for schemes without an issuer.
+    public var clockSkew: Int64?
     /// Of identities that need a person; nil for all others.
     public var login: LoginNeed?
     /// What its scheme tells of what stands behind it; texts for people.

@@ -35,12 +35,14 @@ extension Keeper {
         }
         guard needsRecall(token) else {
             borrow(for: token)
+            token.noteMiss(at: now)
             apply(token.machine.missed(from: loop, at: now), to: token)
             return
         }
         recall(token) { keeper, fault in
             if let fault { return keeper.order(.settled(slot: slot, .fault(fault)), to: loop) }
             keeper.borrow(for: token)
+            token.noteMiss(at: keeper.now)
             keeper.apply(token.machine.missed(from: loop, at: keeper.now), to: token)
         }
     }
@@ -75,6 +77,7 @@ extension Keeper {
                 }
             }
             var scouts = false
+            token.noteMiss(at: now)
             for action in token.machine.missed(from: request.ticket.loop, at: now) {
                 switch action {
                 case .scout: scouts = true

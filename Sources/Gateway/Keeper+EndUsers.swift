@@ -51,6 +51,7 @@ extension Keeper {
         }
         borrow(for: token)
         var isAnswered = false
+        token.noteMiss(at: now)
         for action in token.machine.missed(from: request.ticket.loop, at: now) {
             if case .answer(_, let outcome) = action {
                 answer(request.ticket, tokenAnswer(outcome, of: token))

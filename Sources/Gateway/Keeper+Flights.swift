@@ -16,6 +16,8 @@ extension Keeper {
 
     private func fly(_ flight: Flight, _ token: KeptToken, challenge: Handshakes.Challenge?) async {
         let identity = token.identity
+        let began = now
+        defer { identity.grantTimes.observe(nanoseconds: now - min(now, began)) }
         var wanted = token.wanted
         wanted.challenge = challenge
         // A challenge that asked for more was answered once; a renewal that asked for less would only bring it back.

@@ -76,7 +76,9 @@ extension Keeper {
                 failureReasons: Handshakes.GrantFailure.Reason.allCases.map {
                     ($0.rawValue, identity.failures[$0] ?? 0)
                 }, isQuarantined: attemptsRefused(identity), narrowerGrants: identity.narrowerGrants,
-                borrowings: identity.borrowings, login: loginNeed(of: identity),
+                borrowings: identity.borrowings,
+                grantTimes: identity.grantTimes, negativeHits: identity.negativeHits,
+                clockSkew: identity.issuer.map { _ in skew(of: identity).seconds }, login: loginNeed(of: identity),
                 facts: facts(of: identity).map { ($0.name, $0.value) }, lastFailure: identity.lastFailure
             )
         }
@@ -94,7 +96,7 @@ extension Keeper {
             },
             subjects: SubjectsStatus(
                 inMemory: subjects.count, limit: subjects.limits.subjects, refused: subjects.refused,
-                evicted: subjects.evicted))
+                evicted: subjects.evicted), storeCommits: storeCommits)
     }
 
     /// By the slot that stands for all of a key's users.

@@ -68,6 +68,8 @@ actor Keeper: KeeperInbox {
     /// Tokens that were taken up from the store at boot.
     var restoredTokens = 0
     var lastRecall: UInt64 = 0
+    /// Changes that the store took, and that it could not.
+    var storeCommits: (good: UInt64, failed: UInt64) = (0, 0)
 
     var oneTime = KeptOneTime()
     var handOver = KeeperHandOver()

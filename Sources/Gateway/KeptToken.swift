@@ -3,6 +3,7 @@ internal import Handshakes
 internal import HotCache
 internal import Reactor
 internal import TLS
+internal import Telemetry
 internal import Tokens
 
 /// One access key's token, as the keeper holds it: the machine, the bytes that it decides over, and who waits for them.
@@ -68,6 +69,16 @@ final class KeptToken: @unchecked Sendable {
     }
 }
 
+extension KeptToken {
+    /// A request found no token: what has failed before may be its answer.
+    func noteMiss(at now: UInt64) {
+        switch machine.state(at: now) {
+        case .negative, .quarantined, .loginNeeded: identity.negativeHits += 1
+        case .empty, .acquiring, .fresh, .refreshAhead, .renewalFailing, .expiredGrace: break
+        }
+    }
+}
+
 /// An identity as the keeper holds it.
 /// Touched on the keeper's loop only.
 final class KeptIdentity: @unchecked Sendable {
@@ -109,6 +120,10 @@ final class KeptIdentity: @unchecked Sendable {
     /// Grants with fewer scopes than were asked for, and tokens that another key's wider one stood in for.
     var narrowerGrants: UInt64 = 0
     var borrowings: UInt64 = 0
+    /// From a grant's start to its end, good or bad.
+    var grantTimes = DurationDistribution()
+    /// Misses that a failure or refusal that stands has answered without a grant.
+    var negativeHits: UInt64 = 0
     /// Each end user has a token of it.
     var isPerUser = false
     private(set) var failures: [Handshakes.GrantFailure.Reason: UInt64] = [:]

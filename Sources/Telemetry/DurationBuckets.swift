@@ -46,9 +46,23 @@ public enum DurationBuckets {
 /// What a histogram has seen, summed over the loops.
 public struct DurationDistribution: Sendable, Equatable {
     /// Observations of each bucket, not cumulative; the last has no upper bound.
-    public let buckets: [UInt64]
+    public private(set) var buckets: [UInt64]
     /// Sum of all observations, nanoseconds.
-    public let sum: UInt64
+    public private(set) var sum: UInt64
+
+    /// One that has seen nothing.
+    public init() { self.init(buckets: Array(repeating: 0, count: DurationBuckets.count), sum: 0) }
+
+    init(buckets: [UInt64], sum: UInt64) {
+        self.buckets = buckets
+        self.sum = sum
+    }
+
+    /// For what is counted in one place, off the data path.
+    public mutating func observe(nanoseconds: UInt64) {
+        buckets[DurationBuckets.bucket(of: nanoseconds)] &+= 1
+        sum &+= nanoseconds
+    }
 
     public var count: UInt64 { buckets.reduce(0, &+) }
 

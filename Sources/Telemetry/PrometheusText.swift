@@ -52,7 +52,8 @@ public struct PrometheusText: Sendable {
         line("", labels, Self.number(value))
     }
 
-    private mutating func sample(_ labels: [(String, String)], _ distribution: DurationDistribution) {
+    /// The buckets, the sum and the count of a histogram.
+    public mutating func sample(_ labels: [(String, String)], _ distribution: DurationDistribution) {
         var cumulative: UInt64 = 0
         for (index, inside) in distribution.buckets.enumerated() {
             cumulative &+= inside

@@ -53,6 +53,7 @@ struct TokenTable {
         row.upstream = place(token.upstream)
         if let count = token.subjects {
             row.state = "\(count) \(count == 1 ? "user" : "users")"
+            row.grants = identity.grants
         } else if let age = token.ageSeconds {
             row.age = span(age)
             row.expires = token.expiresInSeconds.map { $0 <= 0 ? "expired" : "in \(span($0))" } ?? "never"

@@ -61,6 +61,14 @@ def test_the_metrics_count_what_happened(hot):
         "cardea_request_duration_seconds_bucket",
         "cardea_token_lookups_total",
         "cardea_grants_total",
+        "cardea_grant_failures_total",
+        "cardea_grant_duration_seconds_bucket",
+        "cardea_negative_hits_total",
+        "cardea_clock_skew_seconds",
+        "cardea_waiters",
+        "cardea_replays_total",
+        "cardea_token_age_seconds",
+        "cardea_store_commits_total",
         "cardea_token_expires_seconds",
         "cardea_identity_state",
         "process_resident_memory_bytes",
@@ -72,6 +80,9 @@ def test_the_metrics_count_what_happened(hot):
         if name == "cardea_grants_total" and dict(labels)["identity"] == "hr"
     )
     assert grants == 1
+    hr = (("identity", "hr"),)
+    assert samples["cardea_grant_duration_seconds_count", hr] == 1 and samples["cardea_negative_hits_total", hr] == 0
+    assert samples["cardea_store_commits_total", (("result", "failed"),)] == 0
     hot.tells_no_secret(hot.ask("/metrics").body.decode())
 
 
