@@ -124,7 +124,7 @@ private func members(_ part: Substring) throws -> String {
         let session = try #require(await ledger.session())
         let journal = Journal()
         let after = ScriptedIssuer([.ok(""), .ok("")], journal: journal)
-        await handshake.revoke(session, ledger: MemoryLedger(journal: journal), issuer: after)
+        _ = await handshake.revoke(session, ledger: MemoryLedger(journal: journal), issuer: after)
         #expect(after.sent.map { String($0.body.prefix(20)) } == ["security_check=Badge", "security_check=Pin&c"])
         let jws = try #require(after.sent[0].body.split(separator: "=").last).split(separator: ".")
         #expect(try members(jws[1]).contains(#""jti":null,"aud":null"#))
