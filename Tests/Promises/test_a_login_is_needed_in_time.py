@@ -12,6 +12,7 @@ import requests
 
 from harness import call, eventually, send
 from persons import Lines
+from test_the_store_is_cared_for_while_it_serves import spellings
 
 SECRET = "client-x-1"
 
@@ -83,6 +84,24 @@ def test_refresh_tokens_roll_and_outlive_a_kill(configured, provider):
         renew(gateway, provider)
     assert provider.steps("refresh_reused") == []
     assert {entry["grant"] for entry in provider.steps("token")[1:]} == {"refresh_token"}
+
+
+def test_a_stolen_file_shows_nothing_of_a_login(configured, provider):
+    """With the log of the file, and after it has been compacted."""
+    gateway = configured().start()
+    log_in(gateway, provider)
+    renew(gateway, provider)
+    identifier = renew(gateway, provider)["jti"]
+    refresh_tokens = provider.post("refresh_tokens")
+    assert refresh_tokens
+    gateway.kill()
+    for step in (lambda: None, lambda: gateway.command("store", "compact")):
+        step()
+        held = b"".join(path.read_bytes() for path in gateway.folder.glob("tokens.db*"))
+        assert len(held) > 4096
+        for word in (*refresh_tokens, identifier, SECRET, provider.issuer):
+            for spelling in spellings(word):
+                assert len(spelling) < 6 or spelling not in held, word
 
 
 def test_a_dead_refresh_token_asks_for_the_person(configured, provider):

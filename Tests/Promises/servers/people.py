@@ -104,6 +104,11 @@ def register(app, server, state, note, methods, user, issuer):
             state.people.update(request.get_json(force=True))
         return jsonify({})
 
+    @app.post("/control/refresh_tokens")
+    def held():
+        with state.lock:
+            return jsonify(sorted(state.tokens))
+
     @app.post("/control/device")
     def decide():
         """What the person says to a code."""
