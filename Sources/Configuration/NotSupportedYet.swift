@@ -5,6 +5,8 @@ enum NotSupportedYet {
     static let entries: Set<String> = [
         "recipe_challenge.json",
 
+        "oauth2.allowed_issuers",
+
         "adobe_pass.api=v1",
 
         "route.token_stub",

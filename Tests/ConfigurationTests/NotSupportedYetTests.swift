@@ -30,6 +30,7 @@ import Testing
                 Trial.around(
                     identity: "adobe_pass: {service_provider: N, mvpd: C, software_statement: env:S, api: v1}",
                     route: "inject: {header: X-Token}, resource: R")),
+            .oauth2("allowed_issuers", "\(Trial.oauth2), allowed_issuers: [\"https://i.example.com\"]"),
             Case("recipe_challenge.json", recipe("\(steps), challenge: {json: /error}")),
             Case("route.token_stub", "routes: [{listen: \"127.0.0.1:1\", token_stub: {}}]"),
         ]
