@@ -125,13 +125,15 @@ def test_a_configured_refresh_token_is_spent_by_the_owner_alone(gateways, provid
     answer = call(provider.issuer.removeprefix("http://"), "POST", "/token", body, form)
     provider.client("c", **client)
     first, second = gateways("first"), gateways("second")
+    # One place for both: of a secret that alone says who we are, the place is part of the identity.
+    place = first.secret("refresh", answer.json["refresh_token"])
     for gateway in (first, second):
         block = {
             "token_url": provider.issuer + "/token",
             "grant": "refresh_token",
             "client_id": "c",
             "client_secret": gateway.secret("client-secret", "client-x-1"),
-            "refresh_token": gateway.secret("refresh", answer.json["refresh_token"]),
+            "refresh_token": place,
         }
         gateway.provider(provider, api={"oauth2": block})
     beside(first, second)
