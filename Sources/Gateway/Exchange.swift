@@ -19,9 +19,7 @@ struct Exchange: ~Copyable {
     private(set) var retried = false
     /// The one retry at another address has been used, for this request and its replay together.
     private(set) var moved = false
-    /// How often its token was gone by the time that its connection stood.
-    private var withdrawals = 0
-    static let mostWithdrawals = 3
+    private var withdrawn = false
     /// How often the upstream could not take it at that moment.
     private(set) var conflicts = 0
     /// The one request that only the server's nonce was missing from has been sent again.
@@ -162,12 +160,12 @@ struct Exchange: ~Copyable {
             return .send
 
         case (.asking, .withdrawn(let slot)):
-            // A refused token may be replaced twice while a slow connection is made; one that is gone each time will be gone again.
-            guard withdrawals < Self.mostWithdrawals else {
+            // Once: a token that is gone again by the time its connection stands will be gone the next time too.
+            guard !withdrawn else {
                 return end(
                     with: Fault(.issuerUnavailable, retryAfter: 1, detail: "tokens expire before they can be used"))
             }
-            withdrawals += 1
+            withdrawn = true
             phase = .waiting
             return .askToken(slot: slot)
 
@@ -236,7 +234,7 @@ struct Exchange: ~Copyable {
         replayed = false
         retried = false
         moved = false
-        withdrawals = 0
+        withdrawn = false
         conflicts = 0
         renonced = false
         replay = .never

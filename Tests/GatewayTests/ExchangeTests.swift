@@ -231,14 +231,9 @@ private struct Row: Sendable, CustomTestStringConvertible {
         #expect(exchange.on(.answered(.challenge)) == .reportRefusal, "still the replay")
     }
 
-    /// A token that is gone each time its connection stands will be gone the next time too.
-    @Test func isWithdrawnAFewTimes() {
-        var exchange = Story.asking.machine()
-        for _ in 0..<Exchange.mostWithdrawals {
-            #expect(exchange.on(.withdrawn(slot: slot)) == .askToken(slot: slot))
-            _ = exchange.on(.granted(token))
-            _ = exchange.on(.connected)
-        }
+    /// A token that is gone again by the time its connection stands will be gone the next time too.
+    @Test func isWithdrawnOnce() {
+        var exchange = Story.asking.then(.withdrawn(slot: slot), .granted(token), .connected).machine()
         let action = exchange.on(.withdrawn(slot: slot))
         guard case .fault(let fault) = action else {
             Issue.record("\(action)")
