@@ -44,8 +44,8 @@ final class Scratch {
     let path: String
 
     init() {
-        // mkdtemp(3) puts a free name in the place of the six.
-        var template = Array("/tmp/cardea-configuration-XXXXXX".utf8CString)
+        // mkdtemp(3) puts a free name in the place of the last six.
+        var template = Array(("/tmp/cardea-configuration-" + String(repeating: "X", count: 6)).utf8CString)
         path = template.withUnsafeMutableBufferPointer { buffer in
             buffer.baseAddress.flatMap { mkdtemp($0) }.map { String(cString: $0) } ?? "/nonexistent"
         }

@@ -29,21 +29,21 @@ enum UserTable {
 
     /// Copies the row of user 0 for the others. All names have one length, so they are put into token and key in its place.
     static func fill(_ path: String, key: String, tokens: Int) throws {
-        guard let seal = Base64.decode(Array(key.utf8)) else { fatalError("not base 64") }
+        guard let seal = Base64.decode(Array(key.utf8)) else { giveUp("not base 64") }
         let ring = try SealingKeyRing([try SealingKey(bytes: seal)])
         // Every kind is read at opening here, so that the row can be found.
         let store = TokenStore(path: path, keys: ring)
-        guard case .owner = store.open(now: 0) else { fatalError("the store cannot be opened") }
+        guard case .owner = store.open(now: 0) else { giveUp("the store cannot be opened") }
         let rows = store.restore()
         let first = name(0)
         guard let template = rows.first(where: { (try? KeyCodec.accessKey($0.key))?.subject?.bytes == first }),
             var accessKey = try? KeyCodec.accessKey(template.key)
-        else { fatalError("the gateway has left no row of user 0") }
+        else { giveUp("the gateway has left no row of user 0") }
         let places = template.value.indices.dropLast(nameLength).filter {
             template.value[$0..<$0 + nameLength].elementsEqual(first)
         }
         // A token without the name could not be checked.
-        guard !places.isEmpty else { fatalError("the token does not name its user") }
+        guard !places.isEmpty else { giveUp("the token does not name its user") }
         let pending = Pending()
         for start in stride(from: 1, to: tokens, by: 2_000) {
             var changes: [StoreChange] = []
@@ -58,7 +58,7 @@ enum UserTable {
             pending.begin()
             store.commit(changes) { outcome in
                 // Rows that are missing would be counted as new users by the table.
-                if case .failure = outcome { fatalError("the store did not take every row") }
+                if case .failure = outcome { giveUp("the store did not take every row") }
                 pending.end()
             }
         }
@@ -141,12 +141,12 @@ enum UserTable {
                 connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
             }
         }
-        guard status == 0 else { fatalError("nobody listens on \(port)") }
+        guard status == 0 else { giveUp("nobody listens on \(port)") }
         return descriptor
     }
 
     private static func send(_ descriptor: Int32, _ bytes: [UInt8]) {
-        guard write(descriptor, bytes, bytes.count) == bytes.count else { fatalError("a short write") }
+        guard write(descriptor, bytes, bytes.count) == bytes.count else { giveUp("a short write") }
     }
 
     /// One answer, whose body is a name or a problem's text.
@@ -158,7 +158,7 @@ enum UserTable {
             let got = buffer.withUnsafeMutableBytes {
                 read(descriptor, $0.baseAddress.map { $0 + count }, $0.count - count)
             }
-            guard got > 0 else { fatalError("the gateway hung up") }
+            guard got > 0 else { giveUp("the gateway hung up") }
             count += got
             guard let head = find(end, in: buffer[..<count]) else { continue }
             let body = find(length, in: buffer[..<head]).map { place in
@@ -188,7 +188,7 @@ enum UserTable {
                 bind(listener, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
             }
         }
-        guard status == 0, listen(listener, 16) == 0 else { fatalError("cannot listen on \(port)") }
+        guard status == 0, listen(listener, 16) == 0 else { giveUp("cannot listen on \(port)") }
         thread {
             while true {
                 let accepted = accept(listener, nil, nil)
@@ -231,6 +231,6 @@ enum UserTable {
                 if let argument { Unmanaged<Work>.fromOpaque(argument).takeRetainedValue().run() }
                 return nil
             }, work)
-        guard status == 0 else { fatalError("no thread") }
+        guard status == 0 else { giveUp("no thread") }
     }
 }

@@ -8,6 +8,12 @@ func tell(_ text: String) {
     _ = write(2, line, line.count)
 }
 
+/// A bench has nobody to recover for, and a table of what did not happen would be a wrong figure: it says why and fails.
+func giveUp(_ why: String) -> Never {
+    tell("token-bench: " + why)
+    exit(70)
+}
+
 func padded(_ text: String, _ width: Int) -> String {
     text + String(repeating: " ", count: max(0, width - text.count))
 }
