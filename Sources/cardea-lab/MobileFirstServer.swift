@@ -138,19 +138,10 @@ final class MobileFirstServer: Sendable {
 
 extension MobileFirstServer {
     func form(_ request: Request, _ body: [UInt8], _ names: Set<String>) throws(Refusal) -> [String: String] {
-        guard request.method == "POST" else { throw .code(400, "INVALID_REQUEST", "POST is wanted") }
-        guard
-            request.single("Content-Type")?.split(separator: ";").first?.lowercased()
-                == "application/x-www-form-urlencoded"
-        else { throw .code(400, "INVALID_REQUEST", "wrong Content-Type") }
-        guard let text = String(validating: body, as: UTF8.self), let pairs = Form.parse(text) else {
-            throw .code(400, "INVALID_REQUEST", "body is not a form")
-        }
-        var form: [String: String] = [:]
-        for pair in pairs {
-            guard names.contains(pair.name), form.updateValue(pair.value, forKey: pair.name) == nil else {
-                throw .code(400, "INVALID_REQUEST", "member \(pair.name) is unknown or stands twice")
-            }
+        let form: [String: String]
+        do { form = try Form.posted(request, body) } catch { throw .code(400, "INVALID_REQUEST", error.why) }
+        if let name = form.keys.first(where: { !names.contains($0) }) {
+            throw .code(400, "INVALID_REQUEST", "member \(name) is unknown")
         }
         return form
     }

@@ -147,21 +147,7 @@ extension OracleServer {
 
 extension OracleServer {
     func form(_ request: Request, _ body: [UInt8]) throws(Refusal) -> [String: String] {
-        guard request.method == "POST" else { throw Refusal(400, "invalid_request", "POST is wanted") }
-        let type = request.single("Content-Type")?.split(separator: ";").first?.lowercased()
-        guard type == "application/x-www-form-urlencoded" else {
-            throw Refusal(400, "invalid_request", "wrong Content-Type")
-        }
-        guard let text = String(validating: body, as: UTF8.self), let pairs = Form.parse(text) else {
-            throw Refusal(400, "invalid_request", "body is not a form")
-        }
-        var form: [String: String] = [:]
-        for pair in pairs {
-            guard form.updateValue(pair.value, forKey: pair.name) == nil else {
-                throw Refusal(400, "invalid_request", "parameter \(pair.name) stands twice")
-            }
-        }
-        return form
+        do { return try Form.posted(request, body) } catch { throw Refusal(400, "invalid_request", error.why) }
     }
 
     /// Takes members out until none is left; a remaining one is unknown.
