@@ -49,10 +49,7 @@ extension Explanation {
         let cache = HotCache(readers: 1, slots: 4096, byteLimit: 1 << 20)
         let compiler = IdentityCompiler(
             environment: environment, secretFiles: configuration.secretFiles, persists: configuration.store.path != nil)
-        var identities: [KeptIdentity] = []
-        for (index, identity) in configuration.identities.enumerated() {
-            identities.append(try compiler.compile(identity, index: index))
-        }
+        let identities = try compiler.compile(configuration.identities)
         var routes = GatewayCompiler(
             configuration: configuration, identities: identities, identityCompiler: compiler, cache: cache, loops: 1,
             routeNames: NameTable(), faultNames: NameTable())

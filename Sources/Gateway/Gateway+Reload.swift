@@ -80,10 +80,7 @@ extension Gateway {
             environment: environment, secretFiles: configuration.secretFiles, persists: store != nil,
             keyCatalog: ClientKeyCatalog(after: running.withLock { $0.identityCompiler.keyCatalog }),
             proxyCatalog: ProxyCatalog(after: running.withLock { $0.identityCompiler.proxyCatalog }))
-        var identities: [KeptIdentity] = []
-        for (index, identity) in configuration.identities.enumerated() {
-            identities.append(try identityCompiler.compile(identity, index: index))
-        }
+        let identities = try identityCompiler.compile(configuration.identities)
         let (plan, editions, nextRoute) = running.withLock { ($0.plan, $0.editions, $0.nextRoute) }
         let predecessor = Predecessor(
             edition: plan.edition.number, limits: plan.limits, listeners: plan.listeners, upstreams: plan.upstreams,

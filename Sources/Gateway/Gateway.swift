@@ -75,10 +75,7 @@ public final class Gateway: Sendable {
         self.cache = cache
         let identityCompiler = IdentityCompiler(
             environment: environment, secretFiles: configuration.secretFiles, persists: configuration.store.path != nil)
-        var identities: [KeptIdentity] = []
-        for (index, identity) in configuration.identities.enumerated() {
-            identities.append(try identityCompiler.compile(identity, index: index))
-        }
+        let identities = try identityCompiler.compile(configuration.identities)
         var compiler = GatewayCompiler(
             configuration: configuration, identities: identities, identityCompiler: identityCompiler, cache: cache,
             loops: loopCount, routeNames: log.routes, faultNames: log.faults)

@@ -14,6 +14,13 @@ struct IdentityCompiler {
     var proxyCatalog = ProxyCatalog()
     var callerTokens = CallerTokenCatalog()
 
+    /// All of a configuration, in its order: the position is an identity's number on the data path.
+    func compile(_ identities: [ConfiguredIdentity]) throws(GatewayFault) -> [KeptIdentity] {
+        var compiled: [KeptIdentity] = []
+        for (index, identity) in identities.enumerated() { compiled.append(try compile(identity, index: index)) }
+        return compiled
+    }
+
     func compile(_ identity: ConfiguredIdentity, index: Int) throws(GatewayFault) -> KeptIdentity {
         let handshake = try handshake(of: identity, statuses: nil)
         let policy = try policy(of: identity)

@@ -1,7 +1,6 @@
 public import Configuration
 internal import Fleet
 internal import Handshakes
-internal import HotCache
 internal import Reactor
 internal import Synchronization
 internal import Telemetry
@@ -23,40 +22,13 @@ public enum LiveCheck {
     public static func run(
         _ configuration: Configuration, environment: @escaping @Sendable (String) -> String?
     ) throws(GatewayFault) -> [LiveFinding] {
-        let loop: Loop
-        let resolver: Resolver
-        let blocking: BlockingThread
-        let events: EventLog
-        do {
-            loop = try Loop(name: "check")
-            resolver = try Resolver()
-            blocking = try BlockingThread()
-            events = try EventLog(level: .error)
-        } catch { throw GatewayFault("\(error)") }
-        let cache = HotCache(readers: 1, slots: 4096, byteLimit: 1 << 20)
-        let identityCompiler = IdentityCompiler(
-            environment: environment, secretFiles: configuration.secretFiles, persists: configuration.store.path != nil)
-        var identities: [KeptIdentity] = []
-        for (index, identity) in configuration.identities.enumerated() {
-            identities.append(try identityCompiler.compile(identity, index: index))
-        }
-        var compiler = GatewayCompiler(
-            configuration: configuration, identities: identities, identityCompiler: identityCompiler, cache: cache,
-            loops: 1,
-            routeNames: NameTable(), faultNames: NameTable())
-        let plan = try compiler.compile()
         // With the store, so that an attempt made here counts, and with a running gateway none is made at all.
-        let opened = try Gateway.openStore(configuration, environment: environment, events: events)
-        let keeper = Keeper(
-            KeeperParts(
-                executor: LoopExecutor(loop: loop), cache: cache, events: events, resolver: resolver,
-                blocking: blocking,
-                identities: identities,
-                routes: compiler.keptRoutes, store: opened.store, storeState: opened.state, markKey: opened.markKey,
-                seed: 1, subjects: SubjectBook.Limits(configuration)))
+        let detached = try DetachedKeeper(
+            configuration, environment: environment, name: "check", persists: configuration.store.path != nil)
+        let (loop, keeper, opened, plan) = (detached.loop, detached.keeper, detached.opened, detached.plan)
         // And with the fleet, whose refresh tokens and attempts these are too.
         let shared = try Gateway.openFleet(
-            configuration, environment: environment, events: events, keeper: keeper)
+            configuration, environment: environment, events: detached.events, keeper: keeper)
         let findings = Mutex<[LiveFinding]>([])
         let rows = opened.rows
         let found: @Sendable (LiveFinding) -> Void = { finding in findings.withLock { $0.append(finding) } }

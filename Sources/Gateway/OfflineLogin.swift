@@ -1,8 +1,6 @@
 public import Configuration
-internal import HotCache
 internal import Reactor
 internal import Synchronization
-internal import TLS
 internal import Telemetry
 internal import TokenStore
 internal import Tokens
@@ -21,35 +19,9 @@ public final class OfflineLogin: Sendable {
             throw StoreRefusal("no gateway runs, and without store.path what a login brings would be forgotten at once")
         }
         do throws(GatewayFault) {
-            let loop: Loop
-            let resolver: Resolver
-            let blocking: BlockingThread
-            let events: EventLog
-            do {
-                loop = try Loop(name: "login")
-                resolver = try Resolver()
-                blocking = try BlockingThread()
-                events = try EventLog(level: .error)
-            } catch { throw GatewayFault("\(error)") }
-            let cache = HotCache(readers: 1, slots: 4096, byteLimit: 1 << 20)
-            let identityCompiler = IdentityCompiler(
-                environment: environment, secretFiles: configuration.secretFiles, persists: true)
-            var identities: [KeptIdentity] = []
-            for (index, identity) in configuration.identities.enumerated() {
-                identities.append(try identityCompiler.compile(identity, index: index))
-            }
-            var compiler = GatewayCompiler(
-                configuration: configuration, identities: identities, identityCompiler: identityCompiler, cache: cache,
-                loops: 1, routeNames: NameTable(), faultNames: NameTable())
-            _ = try compiler.compile()
-            opened = try Gateway.openStore(configuration, environment: environment, events: events)
-            self.loop = loop
-            keeper = Keeper(
-                KeeperParts(
-                    executor: LoopExecutor(loop: loop), cache: cache, events: events, resolver: resolver,
-                    blocking: blocking, identities: identities, routes: compiler.keptRoutes, store: opened.store,
-                    storeState: opened.state, markKey: opened.markKey, seed: UInt64.random(in: 0 ... .max),
-                    subjects: SubjectBook.Limits(configuration)))
+            let detached = try DetachedKeeper(
+                configuration, environment: environment, name: "login", persists: true)
+            (loop, keeper, opened) = (detached.loop, detached.keeper, detached.opened)
         } catch { throw StoreRefusal(error.description) }
         switch opened.state {
         case .serving: break

@@ -52,10 +52,7 @@ final class KeeperScene {
         cache = HotCache(readers: count, slots: 256, byteLimit: 1 << 20)
         let compiler = IdentityCompiler(
             environment: { secrets[$0] }, secretFiles: configuration.secretFiles, persists: store != nil)
-        var identities: [KeptIdentity] = []
-        for (index, identity) in configuration.identities.enumerated() {
-            identities.append(try compiler.compile(identity, index: index))
-        }
+        let identities = try compiler.compile(configuration.identities)
         let log = LogThread(events: try Self.events.get(), format: .text)
         var gateway = GatewayCompiler(
             configuration: configuration, identities: identities, identityCompiler: compiler, cache: cache,

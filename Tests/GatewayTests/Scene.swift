@@ -41,10 +41,7 @@ final class Scene {
         cache = HotCache(readers: 1, slots: 64, byteLimit: 1 << 20)
         let compiler = IdentityCompiler(
             environment: { _ in "secret" }, secretFiles: configuration.secretFiles, persists: false)
-        var identities: [KeptIdentity] = []
-        for (index, identity) in configuration.identities.enumerated() {
-            identities.append(try compiler.compile(identity, index: index))
-        }
+        let identities = try compiler.compile(configuration.identities)
         log = LogThread(events: try Self.events.get(), format: .text)
         var gateway = GatewayCompiler(
             configuration: configuration, identities: identities, identityCompiler: compiler, cache: cache, loops: 1,
@@ -71,10 +68,7 @@ final class Scene {
         let configuration = try #require(loaded.configuration)
         let compiler = IdentityCompiler(
             environment: { _ in "secret" }, secretFiles: configuration.secretFiles, persists: false)
-        var identities: [KeptIdentity] = []
-        for (index, identity) in configuration.identities.enumerated() {
-            identities.append(try compiler.compile(identity, index: index))
-        }
+        let identities = try compiler.compile(configuration.identities)
         let running = data.plan
         let (slots, cache) = (self.slots, self.cache)
         var gateway = GatewayCompiler(

@@ -1,0 +1,48 @@
+internal import Configuration
+internal import HotCache
+internal import Reactor
+internal import Telemetry
+internal import Tokens
+
+/// A keeper without listeners, on a loop that nobody runs yet: for commands that speak with issuers as the gateway would.
+///
+/// It opens the store like the gateway, so what it does counts there, and beside a running gateway it has no store and may do little.
+struct DetachedKeeper {
+    let loop: Loop
+    let keeper: Keeper
+    let opened: Gateway.OpenedStore
+    let plan: GatewayPlan
+    let events: EventLog
+
+    /// - Parameters:
+    ///   - name: of the loop.
+    ///   - persists: whether identities may keep what they get.
+    init(
+        _ configuration: Configuration, environment: @escaping @Sendable (String) -> String?, name: String,
+        persists: Bool
+    ) throws(GatewayFault) {
+        let resolver: Resolver
+        let blocking: BlockingThread
+        do {
+            loop = try Loop(name: name)
+            resolver = try Resolver()
+            blocking = try BlockingThread()
+            events = try EventLog(level: .error)
+        } catch { throw GatewayFault("\(error)") }
+        let cache = HotCache(readers: 1, slots: 4096, byteLimit: 1 << 20)
+        let identityCompiler = IdentityCompiler(
+            environment: environment, secretFiles: configuration.secretFiles, persists: persists)
+        let identities = try identityCompiler.compile(configuration.identities)
+        var compiler = GatewayCompiler(
+            configuration: configuration, identities: identities, identityCompiler: identityCompiler, cache: cache,
+            loops: 1, routeNames: NameTable(), faultNames: NameTable())
+        plan = try compiler.compile()
+        opened = try Gateway.openStore(configuration, environment: environment, events: events)
+        keeper = Keeper(
+            KeeperParts(
+                executor: LoopExecutor(loop: loop), cache: cache, events: events, resolver: resolver,
+                blocking: blocking, identities: identities, routes: compiler.keptRoutes, store: opened.store,
+                storeState: opened.state, markKey: opened.markKey, seed: UInt64.random(in: 0 ... .max),
+                subjects: SubjectBook.Limits(configuration)))
+    }
+}
