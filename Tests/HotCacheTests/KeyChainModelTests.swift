@@ -35,16 +35,8 @@ struct KeyChainModel: Sendable {
     }
 
     func verdict() -> (verdict: Verdict, states: Int) {
-        var visited: Set<State> = []
-        var open = [State()]
-        while let state = open.popLast() {
-            guard visited.insert(state).inserted else { continue }
-            var next: [State] = []
-            if let wrong = readerSteps(state, into: &next) { return (wrong, visited.count) }
-            if let wrong = writerSteps(state, into: &next) { return (wrong, visited.count) }
-            open += next
-        }
-        return (.safe, visited.count)
+        let (wrong, states) = explore(State(), [readerSteps, writerSteps])
+        return (wrong ?? .safe, states)
     }
 
     private func readerSteps(_ state: State, into next: inout [State]) -> Verdict? {

@@ -90,3 +90,21 @@ struct WeakMemory: Hashable, Sendable {
     /// Whether the step happened before what `thread` does now.
     func hasSeen(_ location: Int, _ position: Int, by thread: Int) -> Bool { views[thread][location] >= position }
 }
+
+/// Visits every state that the threads can bring about from `start`, in any interleaving, until one of them finds something wrong.
+/// - Parameter threads: one step of each, into the states that may follow.
+func explore<State: Hashable, Wrong>(
+    _ start: State, _ threads: [(State, inout [State]) -> Wrong?]
+) -> (wrong: Wrong?, states: Int) {
+    var visited: Set<State> = []
+    var open = [start]
+    while let state = open.popLast() {
+        guard visited.insert(state).inserted else { continue }
+        var next: [State] = []
+        for steps in threads {
+            if let wrong = steps(state, &next) { return (wrong, visited.count) }
+        }
+        open += next
+    }
+    return (nil, visited.count)
+}
