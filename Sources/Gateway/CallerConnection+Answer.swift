@@ -6,7 +6,8 @@ internal import Reactor
 /// The answer's way to the caller.
 extension CallerConnection {
     func pumpAnswer() {
-        while stage == .exchanging, let upstream, upstream.state == .busy {
+        for _ in 0..<Self.rounds {
+            guard stage == .exchanging, let upstream, upstream.state == .busy else { return }
             switch exchange.phase {
             case .asking:
                 guard readAnswerHead(from: upstream) else { return }
@@ -17,6 +18,7 @@ extension CallerConnection {
                 return
             }
         }
+        pumpLater()
     }
 
     // MARK: - The head

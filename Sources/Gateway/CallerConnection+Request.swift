@@ -126,8 +126,8 @@ extension CallerConnection {
             return
         }
         guard !caution.holds, !caution.isProbe else { return }
-        while !requestComplete {
-            guard !upstream.isCongested, !upstream.outputLost else { return }
+        for _ in 0..<Self.rounds {
+            guard !requestComplete, !upstream.isCongested, !upstream.outputLost else { return }
             if bodyAt < end {
                 guard forwardBody(to: upstream) else { return }
                 continue
@@ -163,6 +163,7 @@ extension CallerConnection {
                 return fail(Fault(.incompleteBody))
             }
         }
+        if !requestComplete { pumpLater() }
     }
 
     /// Lets the kernel move the next piece.
