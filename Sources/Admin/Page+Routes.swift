@@ -28,8 +28,12 @@ extension Page {
         out.markup("<tr><th scope=\"row\">")
         out.element("b", shortened(route.name, to: 80))
         out.markup("<span class=\"quiet\">")
-        out.text("→ " + shortened(Self.place(placed?.upstream ?? "?"), to: 120))
-        out.text(placed?.identity.map { " as " + shortened($0, to: 80) } ?? ", no credential")
+        if let placed {
+            out.text("→ " + shortened(Self.place(placed.upstream), to: 120))
+            out.text(placed.identity.map { " as " + shortened($0, to: 80) } ?? ", no credential")
+        } else {
+            out.text("answered here")
+        }
         out.markup("</span></th>")
         writeAnswers(route.answers, replays: (route.replaysAccepted, route.replaysRefused))
         cell("Requests", grouped(route.total))

@@ -52,8 +52,20 @@ extension Keys {
             KeySpec("limits", .block(routeLimits), "How much of the upstream is taken at most."),
             KeySpec("callers", .either([.words(["local"]), .block(callers)]), "Who is admitted.", default: "local"),
             KeySpec(
-                "token_stub", .unchecked,
-                "Instead of to and use: answers a caller's own token request with a placeholder."),
+                "token_stub", .block(tokenStub),
+                "Instead of to and use: answers a caller's own token request with a placeholder, which admits nobody and is deleted from every request that is forwarded."
+            ),
+        ])
+
+    static let tokenStub = Block(
+        name: "token_stub", description: "How callers' own token requests are answered.",
+        keys: [
+            KeySpec(
+                "lifetime", .duration(atLeast: .seconds(1)), "What expires_in says, in whole seconds.", default: "1h"),
+            KeySpec(
+                "grants", .oneOrMore(.words(TokenStub.Grant.self)),
+                "The grants that are answered, all of these where it is not given; any other is an unsupported_grant_type."
+            ),
         ])
 
     /// A name for all routes would make every second one a duplicate.

@@ -115,8 +115,24 @@ public struct Route: Sendable, Equatable {
     public var health: Health?
     public var limits: Limits
     public var callers: Callers
-    /// Not built yet.
-    public var tokenStub: Bool
+    /// nil: requests are forwarded.
+    public var tokenStub: TokenStub?
+}
+
+/// `token_stub`: how callers' own token requests are answered.
+public struct TokenStub: Sendable, Equatable {
+    public enum Grant: String, Sendable, CaseIterable {
+        case clientCredentials = "client_credentials"
+        case password
+        case refreshToken = "refresh_token"
+        case jwtBearer = "jwt_bearer"
+        case saml2Bearer = "saml2_bearer"
+        case tokenExchange = "token_exchange"
+    }
+
+    /// What `expires_in` says.
+    public var lifetime: Duration
+    public var grants: [Grant]
 }
 
 /// `to`: the token's host binding, and where to connect.

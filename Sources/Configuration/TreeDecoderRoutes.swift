@@ -70,7 +70,8 @@ extension TreeDecoder {
     mutating func decodeRoutes() {
         for node in root.entry("routes")?.value.list ?? [] where node.map != nil {
             let base = defaults.entry("route")?.value
-            decodeRoute(BlockReader(node.merged(over: base), Keys.route, mark: node.mark))
+            let own = node["token_stub"] == nil ? base : base.map(Self.defaultsOfStub)
+            decodeRoute(BlockReader(node.merged(over: own), Keys.route, mark: node.mark))
         }
     }
 
@@ -119,7 +120,7 @@ extension TreeDecoder {
         route.health = health(reader, place: place)
         let limits = reader.inside("limits", Keys.routeLimits)
         route.limits = .init(connections: limits.integer("connections"), waiters: limits.integer("waiters") ?? 1000)
-        route.tokenStub = isStub
+        route.tokenStub = isStub ? tokenStub(reader, place: place) : nil
         checkRoute(route, reader, place: place)
         routes.append(route)
     }
@@ -382,6 +383,6 @@ extension Route {
             resource: nil, realm: nil, subject: nil, inject: inject, headers: headers, host: .upstream, rewrite: nil,
             forwarded: nil, cacheControl: .private, serverTiming: false,
             paths: .strict, onRejected: onRejected, timeouts: timeouts, tls: tls, http: .auto, allowCleartext: false,
-            proxy: nil, health: nil, limits: .init(connections: nil, waiters: 1000), callers: callers, tokenStub: false)
+            proxy: nil, health: nil, limits: .init(connections: nil, waiters: 1000), callers: callers, tokenStub: nil)
     }
 }

@@ -1,6 +1,10 @@
 /// What one key cannot know: rules between routes, identities, listeners and the store (design §5).
 extension TreeDecoder {
     mutating func checkRoute(_ route: Route, _ reader: BlockReader, place: String) {
+        guard route.tokenStub == nil else {
+            checkCallers(route, reader, place: place)
+            return checkReachable(route, place: place)
+        }
         checkCredential(route, reader, place: place)
         checkForwarded(route, reader, place: place)
         checkCallers(route, reader, place: place)

@@ -156,6 +156,7 @@ extension DataLoop {
             idleTimeout: model?.upstream.idleTimeout ?? 60_000_000_000)
         var edits = RequestEdits()
         edits.via = viaMark
+        edits.dropsPlaceholders = model?.edits.dropsPlaceholders ?? false
         let route = RoutePlan(
             index: -1, number: -1, edition: plan.edition, name: "-", logName: 0, matches: RouteMatch(),
             admission: Admission(), upstream: upstream, pathPrefix: "",

@@ -27,7 +27,7 @@ extension CallerConnection {
         return true
     }
 
-    private func respond(status: Int, closes: Bool, fault: Fault.Kind?, _ message: (Bool) -> [UInt8]) {
+    func respond(status: Int, closes: Bool, fault: Fault.Kind?, _ message: (Bool) -> [UInt8]) {
         guard stage != .closed, stage != .closing else { return }
         guard !isRedirected else { return close() }
         releaseUpstream(reusable: false)

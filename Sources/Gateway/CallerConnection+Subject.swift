@@ -51,6 +51,8 @@ extension CallerConnection {
             subjectAt = field.value
         }
         guard found else { return Fault(.subjectMissing) }
+        // Of `token_stub`: it stands for nobody, and is no token to exchange.
+        if route.edits.dropsPlaceholders, input.octets.holdsPlaceholder(subjectAt) { return Fault(.subjectMissing) }
         if plan.source == .callerToken {
             guard let token = bearerToken(in: subjectAt) else { return Fault(.subjectMissing) }
             subjectAt = token

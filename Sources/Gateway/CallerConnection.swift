@@ -88,6 +88,8 @@ final class CallerConnection: Stream, HTTP2StreamUser {
     var caution = BodyCaution()
     /// Bytes of the request's body so far.
     var bodyBytes: UInt64 = 0
+    /// A token request that is answered here.
+    var tokenForm: TokenForm?
     /// What is told of this connection; made with the first request.
     var hop: ForwardedHop?
 
@@ -95,7 +97,7 @@ final class CallerConnection: Stream, HTTP2StreamUser {
     enum Method { case get, head, other }
     enum Deadline {
         static let head: UInt8 = 1, idle: UInt8 = 2, token: UInt8 = 3, answer: UInt8 = 4, stall: UInt8 = 5,
-            close: UInt8 = 6, permission: UInt8 = 7, pause: UInt8 = 8
+            close: UInt8 = 6, permission: UInt8 = 7, pause: UInt8 = 8, form: UInt8 = 9
     }
 
     init(data: DataLoop, listener: ListenerPlan, peer: CallerPeer) {
@@ -166,6 +168,7 @@ final class CallerConnection: Stream, HTTP2StreamUser {
         case Deadline.answer: fail(Fault(.upstreamTimeout))
         case Deadline.permission: releaseBody()
         case Deadline.pause: perform(exchange.on(.rested))
+        case Deadline.form: answer(Fault(.slowBody))
         case Deadline.stall where stage == .tunnel: close()
         case Deadline.stall: stalled()
         case Deadline.close where isFlushing && readsOn(): break
@@ -325,6 +328,7 @@ final class CallerConnection: Stream, HTTP2StreamUser {
 
     /// Moves whatever can move, both ways.
     func pump() {
+        guard tokenForm == nil else { return readTokenForm() }
         if stage == .exchanging { pumpRequestBody() }
         if stage == .exchanging { pumpAnswer() }
         if stage == .tunnel { pumpTunnel() }
@@ -411,6 +415,7 @@ final class CallerConnection: Stream, HTTP2StreamUser {
         opensTunnel = false
         wanders = nil
         usedHTTP2 = false
+        tokenForm = nil
         pace = TransferPace()
         upstreamAddress = nil
         record = ExchangeRecord()

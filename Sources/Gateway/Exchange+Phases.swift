@@ -30,6 +30,8 @@ extension CallerConnection {
         if let fault = findSubject(on: route) { return answer(fault) }
         // Behind admission and the search for a loop: that is what somebody who counts hops is looking for.
         if answeredAsLastHop() { return }
+        // Nothing from here on has a meaning for it: it needs no token and goes nowhere.
+        if let stub = route.tokenStub { return serveTokenStub(stub) }
         prepareReplay(on: route)
         // The token before the connection: a wait for it must not hold an upstream's connection.
         perform(exchange.on(.routed(lookUpToken(for: route))))

@@ -63,7 +63,12 @@ extension Explanation {
             notes.append("no route matches: the caller would get 404")
             return
         }
-        describe(found, url: url, kept: routes.keptRoutes[found.index], configuration)
+        guard let kept = routes.keptRoutes.first(where: { $0.number == found.number }) else {
+            route = found.name
+            notes.append("the route answers token requests itself, with a placeholder; nothing is forwarded")
+            return
+        }
+        describe(found, url: url, kept: kept, configuration)
     }
 
     /// The first route that matches, asked with a head as a caller would send it.

@@ -9,6 +9,7 @@ extension GatewayCompiler {
     ) throws(GatewayFault) -> RequestEdits {
         var edits = RequestEdits()
         edits.via = Array(pseudonym.utf8)
+        edits.dropsPlaceholders = givesPlaceholders
         switch route.host {
         case .upstream: edits.host = Array(to.origin.authority.utf8)
         case .name(let name): edits.host = Array(name.utf8)

@@ -23,7 +23,7 @@ struct GatewayCompiler {
 
     private(set) var numbers: RouteNumbers
     private(set) var upstreams: [UpstreamPlan] = []
-    private(set) var routes: [RoutePlan] = []
+    var routes: [RoutePlan] = []
     private(set) var keptRoutes: [KeptRoute] = []
     /// Keys that the configuration alone determines, with their slots.
     private(set) var fixedKeys: [AccessKey: (slot: Slot, identity: KeptIdentity, wanted: Wanted)] = [:]
@@ -108,6 +108,7 @@ struct GatewayCompiler {
     // MARK: - Routes
 
     private mutating func compile(_ route: ConfiguredRoute, index: Int, pseudonym: String) throws(GatewayFault) {
+        if let stub = route.tokenStub { return try compile(stub, of: route, index: index, pseudonym: pseudonym) }
         guard let to = route.to else { throw GatewayFault("route \(route.name): no upstream") }
         let upstream = try upstream(of: route, to)
         var identity: KeptIdentity?
@@ -274,7 +275,7 @@ struct GatewayCompiler {
 
     // MARK: - Matching and admission
 
-    private func match(of route: ConfiguredRoute) -> RouteMatch {
+    func match(of route: ConfiguredRoute) -> RouteMatch {
         var match = RouteMatch()
         if let host = route.match.host { match.host = RouteMatch.Host(host) }
         switch route.match.path {
@@ -287,7 +288,7 @@ struct GatewayCompiler {
         return match
     }
 
-    private func admission(of route: ConfiguredRoute, to: Upstream) throws(GatewayFault) -> Admission {
+    func admission(of route: ConfiguredRoute, to: Upstream?) throws(GatewayFault) -> Admission {
         var admission = Admission()
         switch route.callers.allow {
         case .local: admission.from = .local
@@ -310,7 +311,8 @@ struct GatewayCompiler {
                 token, environment: identityCompiler.environment, policy: identityCompiler.secretFiles)
         }
         admission.browsers = route.callers.browsers
-        var hosts = ["localhost", "127.0.0.1", "::1", to.origin.host.lowercased()]
+        var hosts = ["localhost", "127.0.0.1", "::1"]
+        if let to { hosts.append(to.origin.host.lowercased()) }
         for listen in route.listen {
             if let address = SocketAddress(parsing: listen), address.family != .unix {
                 hosts.append(address.host)

@@ -48,6 +48,8 @@ final class RoutePlan: Sendable {
     /// Nanoseconds.
     let answerTimeout: UInt64
     let idleTimeout: UInt64
+    /// The route answers token requests itself; its upstream is then never connected to.
+    let tokenStub: TokenStubPlan?
 
     init(
         index: Int, number: Int, edition: Edition, name: String, logName: UInt16, matches: RouteMatch,
@@ -57,7 +59,7 @@ final class RoutePlan: Sendable {
         learned: Published<LearnedSnapshot>?, bindsToURL: Bool,
         strictPaths: Bool, replay: Exchange.ReplayPolicy, replayMethods: [[UInt8]], replayBody: Int,
         largeBody: BodyCaution.Way,
-        passesFinalRefusal: Bool, answerTimeout: UInt64, idleTimeout: UInt64
+        passesFinalRefusal: Bool, answerTimeout: UInt64, idleTimeout: UInt64, tokenStub: TokenStubPlan? = nil
     ) {
         self.index = index
         self.number = number
@@ -87,6 +89,7 @@ final class RoutePlan: Sendable {
         self.passesFinalRefusal = passesFinalRefusal
         self.answerTimeout = answerTimeout
         self.idleTimeout = idleTimeout
+        self.tokenStub = tokenStub
     }
 }
 

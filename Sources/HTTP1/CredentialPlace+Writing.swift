@@ -20,7 +20,8 @@ func writeQuery(
         while cursor < end, bytes[cursor] != 0x26, bytes[cursor] != 0x3B { cursor &+= 1 }
         var nameEnd = start
         while nameEnd < cursor, bytes[nameEnd] != 0x3D { nameEnd &+= 1 }
-        if isCarrier(ByteRange(start..<nameEnd), bytes, named: edits.placeName.span) { continue }
+        let isOurs = edits.place == .query && isCarrier(ByteRange(start..<nameEnd), bytes, named: edits.placeName.span)
+        if isOurs || edits.dropsPlaceholders && bytes.holdsPlaceholder(ByteRange(start..<cursor)) { continue }
         output.append(byte: mark)
         output.append(bytes, ByteRange(start..<cursor))
         separator = 0x26
@@ -47,7 +48,8 @@ func writeCookies(
         let pair = bytes.trimmed(start..<cursor)
         let received = ByteRange(start..<cursor)
         cursor &+= 1
-        if pair.isEmpty || isCookie(pair, bytes, named: edits.placeName.span) { continue }
+        let isOurs = edits.place == .cookie && isCookie(pair, bytes, named: edits.placeName.span)
+        if pair.isEmpty || isOurs || edits.dropsPlaceholders && bytes.holdsPlaceholder(pair) { continue }
         // With the mark and the blanks it came with: the line never grows by more than the credential.
         if isOpen {
             output.append(byte: bytes[start &- 1])

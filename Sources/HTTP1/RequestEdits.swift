@@ -25,6 +25,9 @@ public struct RequestEdits: Sendable {
     public var place = CredentialPlace.header
     /// Name of the query parameter or cookie that carries the credential.
     public var placeName: [UInt8] = []
+    /// Fields, query parameters and cookies whose value holds a `Placeholder` are deleted. Off, it costs nothing; on, every value is
+    /// looked through.
+    public var dropsPlaceholders = false
 
     public init() {}
 }

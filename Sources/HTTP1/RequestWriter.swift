@@ -94,10 +94,14 @@ private func writeReceivedFields(
             output.append(bytes, run)
             run = .empty
             // A value that may not pass is edited all the same, as if it were empty: ours is written in its place.
-            let refused = field.marks.contains(.nominated) || edits.drop.covers(field, in: bytes)
+            let isPlaceholder = holdsPlaceholder(field, bytes, edits)
+            let refused =
+                field.marks.contains(.nominated) || edits.drop.covers(field, in: bytes)
+                || isPlaceholder && field.known != .cookie
             let value = refused ? ByteRange.empty : field.value
             switch field.known {
             case _ where isRenamed(field, bytes, edits):
+                guard !isPlaceholder else { break }
                 output.append(edits.renamedTo.span)
                 output.append(": ")
                 output.append(bytes, field.value)
@@ -106,7 +110,7 @@ private func writeReceivedFields(
                 if !seenUserAgent { writeUserAgent(value, bytes, edits, &output) }
                 seenUserAgent = true
             case .cookie:
-                writeCookies(value, bytes, edits, seenCookie ? nil : credential, &output)
+                writeCookies(value, bytes, edits, seenCookie || edits.place != .cookie ? nil : credential, &output)
                 seenCookie = true
             default:
                 writeMaxForwards(field.value, bytes, &output)
@@ -117,6 +121,20 @@ private func writeReceivedFields(
 }
 
 private func verdict(
+    _ field: Field, _ head: borrowing RequestHead, _ bytes: Span<UInt8>, _ edits: borrowing RequestEdits,
+    _ hop: borrowing ForwardedHop
+) -> LineVerdict {
+    let verdict = verdictByName(field, head, bytes, edits, hop)
+    guard edits.dropsPlaceholders, verdict == .keep, holdsPlaceholder(field, bytes, edits) else { return verdict }
+    // Of cookies only the one that holds it goes.
+    return field.known == .cookie ? .edit : .drop
+}
+
+private func holdsPlaceholder(_ field: Field, _ bytes: Span<UInt8>, _ edits: borrowing RequestEdits) -> Bool {
+    edits.dropsPlaceholders && bytes.holdsPlaceholder(field.value)
+}
+
+private func verdictByName(
     _ field: Field, _ head: borrowing RequestHead, _ bytes: Span<UInt8>, _ edits: borrowing RequestEdits,
     _ hop: borrowing ForwardedHop
 ) -> LineVerdict {
@@ -197,8 +215,8 @@ private func writeTarget(
     }
     output.append(edits.targetPrefix.span)
     if start == end || bytes[start] != 0x2F { output.append(byte: 0x2F) }
-    if edits.place == .query {
-        writeQuery(ByteRange(start..<end), bytes, edits, credential, &output)
+    if edits.place == .query || edits.dropsPlaceholders {
+        writeQuery(ByteRange(start..<end), bytes, edits, edits.place == .query ? credential : nil, &output)
     } else {
         output.append(bytes, ByteRange(start..<end))
     }

@@ -9,6 +9,7 @@ import Testing
         "webgate", "oauth2", "person", "basic-and-static", "sidecar", "forward-proxy", "users", "full", "mobilefirst",
         "adobe-pass", "oam-oauth", "mobile-hub",
         "fleet", "recipes/oam-webgate",
+        "token-stub",
         "recipes/docker-registry",
         "recipes/aws-sigv4",
     ])

@@ -32,7 +32,6 @@ import Testing
                     route: "inject: {header: X-Token}, resource: R")),
             .oauth2("allowed_issuers", "\(Trial.oauth2), allowed_issuers: [\"https://i.example.com\"]"),
             Case("recipe_challenge.json", recipe("\(steps), challenge: {json: /error}")),
-            Case("route.token_stub", "routes: [{listen: \"127.0.0.1:1\", token_stub: {}}]"),
         ]
 
     @Test(arguments: cases)

@@ -1,0 +1,120 @@
+internal import Glibc
+internal import HTTP1
+internal import Reactor
+
+/// Token requests that the gateway answers itself: no identity, no upstream and no keeper have a part in it. May allocate: nothing here
+/// is a cache hit.
+extension CallerConnection {
+    func serveTokenStub(_ stub: TokenStubPlan) {
+        switch data.requestHead.knownMethod {
+        case .post: break
+        case .options:
+            return respondToToken(
+                200, "200 OK", lines: "Allow: \(TokenStubPlan.allowedMethods)\r\n", body: "")
+        default:
+            return respondToToken(
+                405, "405 Method Not Allowed", lines: "Allow: \(TokenStubPlan.allowedMethods)\r\n",
+                body: TokenStubPlan.error("invalid_request", "a token request is a POST"))
+        }
+        guard announcesForm else {
+            return respondToToken(
+                400, "400 Bad Request",
+                body: TokenStubPlan.error("invalid_request", "a token request is application/x-www-form-urlencoded"))
+        }
+        if case .length(let length) = requestFraming, length > TokenForm.longest { return answer(Fault(.bigBody)) }
+        tokenForm = TokenForm()
+        // One deadline for all of it, as for a head: a form is no load that may take its time.
+        expect(by: loop.now + data.limits.headTimeout, kind: Deadline.form)
+        if expectsContinue, end == headLength, !requestComplete {
+            var cursor = OutputCursor(buffers.scratch)
+            cursor.append("HTTP/1.1 100 Continue\r\n\r\n")
+            guard sendInterim(cursor, in: buffers.scratch) else { return close() }
+        }
+        readTokenForm()
+    }
+
+    private var announcesForm: Bool {
+        guard let range = data.requestHead.first(.contentType) else { return false }
+        var type = input[range].prefix { $0 != UInt8(ascii: ";") }
+        while let last = type.last, last == 0x20 || last == 0x09 { type.removeLast() }
+        return equalsIgnoringCase(
+            UnsafeRawBufferPointer(rebasing: type), Array("application/x-www-form-urlencoded".utf8))
+    }
+
+    /// Reads on as far as there is something to read. What has been read is overwritten at once: it holds the caller's secrets, and blocks
+    /// are used again.
+    func readTokenForm() {
+        while stage == .exchanging, tokenForm != nil, !requestComplete {
+            if bodyAt < end {
+                guard let isNew = takeOfForm() else { return }
+                if isNew { continue }
+            }
+            if let block {
+                // A chunk's line may have come in part.
+                block.put(UnsafeRawBufferPointer(rebasing: block[bodyAt..<end]), at: headLength)
+                end = headLength + end - bodyAt
+                bodyAt = headLength
+            }
+            switch fill() {
+            case .bytes: break
+            case .notNow: return
+            case .blockFull:
+                guard let block, block.count - headLength < buffers.blockSize,
+                    growBlock(to: headLength + 2 * buffers.blockSize)
+                else { return answer(Fault(.outOfMemory, retryAfter: 1)) }
+            case .noBuffer: return answer(Fault(.outOfMemory, retryAfter: 1))
+            case .ended where lane != nil: requestComplete = true
+            case .ended, .truncated, .failed: return answer(Fault(.incompleteBody))
+            }
+        }
+        finishTokenForm()
+    }
+
+    /// - Returns: whether anything was taken; nil when the exchange has ended.
+    private func takeOfForm() -> Bool? {
+        guard let block else { return false }
+        let raw = UnsafeMutableRawBufferPointer(rebasing: block[bodyAt..<end])
+        do throws(ChunkFault) {
+            let step = try requestBody.next(UnsafeRawBufferPointer(raw))
+            bodyBytes &+= UInt64(step.data.count)
+            guard bodyBytes <= TokenForm.longest else {
+                answer(Fault(.bigBody))
+                return nil
+            }
+            tokenForm?.read(UnsafeRawBufferPointer(rebasing: raw[step.data]))
+            if let start = raw.baseAddress { explicit_bzero(start, step.consumed) }
+            bodyAt += step.consumed
+            if step.ended { requestComplete = true }
+            return step.consumed > 0 || step.ended
+        } catch {
+            answer(Fault(.malformedRequest))
+            return nil
+        }
+    }
+
+    private func finishTokenForm() {
+        guard stage == .exchanging, requestComplete, let stub = route?.tokenStub, let verdict = tokenForm?.end() else {
+            return
+        }
+        tokenForm = nil
+        switch verdict {
+        case .grant(let grant) where stub.grants.contains(grant):
+            respondToToken(200, "200 OK", body: stub.token(for: grant))
+        case .grant, .unsupported:
+            respondToToken(
+                400, "400 Bad Request",
+                body: TokenStubPlan.error("unsupported_grant_type", "this grant is not answered here"))
+        case .invalid:
+            respondToToken(
+                400, "400 Bad Request",
+                body: TokenStubPlan.error("invalid_request", "the form needs one grant_type"))
+        }
+    }
+
+    private func respondToToken(_ code: Int, _ status: StaticString, lines: String = "", body: String) {
+        tokenForm = nil
+        respond(status: code, closes: false, fault: nil) { closes in
+            TokenStubPlan.message(status, lines: lines, body: body, headOnly: method == .head, closes: closes)
+        }
+    }
+}
