@@ -15,6 +15,8 @@ enum CanonicalForm {
         "oauth2.assertion",
         "oauth2.subject_token",
         "oauth2.actor_token",
+        "oam_oauth.refresh_token",
+        "oam_oauth.user_assertion",
         // What a recipe does with its secrets is not known.
         "recipe_secret.value",
     ]
@@ -39,6 +41,10 @@ enum CanonicalForm {
         "oam_oauth.key_password",
         "oam_oauth.assertion",
         "oam_oauth.revocation_url",
+        "oam_oauth.introspection",
+        "oam_oauth.introspection_url",
+        "oam_oauth.authorization_url",
+        "oam_oauth.redirect_uri",
         "oam_oauth.allowed_scopes",
         "oam_oauth.resource_token_prefix",
         "oam_oauth.delete_tokens",

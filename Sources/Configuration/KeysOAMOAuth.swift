@@ -22,6 +22,23 @@ extension Keys {
             KeySpec(
                 "revocation_url", .text(.httpURL),
                 "12c, sim, idcs: where refresh tokens are revoked at logout; without it they run out."),
+            KeySpec(
+                "authorization_url", .text(.httpURL),
+                "11g, 12c, idcs: where a person logs in with grant authorization_code; without it authorize below service_endpoint, /oauth2/rest/authz of base_url, authorize beside token_url."
+            ),
+            KeySpec(
+                "redirect_uri", .text(.httpURL),
+                "Where the browser of grant authorization_code is sent back to, spelt as the server has it registered; without it http://127.0.0.1/callback at any port."
+            ),
+            KeySpec(
+                "login_parameters", .named(.line, .text(.anyLine)),
+                "Further parameters of the authorization request; 12c gets the identity domain as domain by itself."),
+            KeySpec(
+                "introspection", .boolean,
+                "11g, 12c, idcs: whether check --live asks the server about the token that it got: 11g by oracle_token_action=validate, 12c at token/info, idcs at introspection_url.",
+                default: "false"),
+            KeySpec(
+                "introspection_url", .text(.httpURL), "idcs: where to ask; without it introspect beside token_url."),
             KeySpec("identity_domain", .text(.headerValue), "12c, sim: the identity domain or tenant."),
             KeySpec(
                 "domain_header", .text(.headerName),
@@ -39,7 +56,7 @@ extension Keys {
                 "12c: grant types as in the RFC, or in OAM's capitals."),
             KeySpec(
                 "grant", .words(OAMOAuthHandshake.Grant.self),
-                "How a token is had. jwt_bearer takes user_assertion, or makes one with key; oam_credentials is for 11g mobile clients, and experimental."
+                "How a token is had. authorization_code needs a person once: cardea login. jwt_bearer takes user_assertion, or makes one with key; oam_credentials is for 11g mobile clients, and experimental."
             ),
             KeySpec(
                 "client_type", .words(OAMOAuthHandshake.ClientType.self),

@@ -14,6 +14,7 @@ public struct OAMOAuthHandshake: Sendable, Equatable {
         case clientCredentials = "client_credentials"
         case password
         case refreshToken = "refresh_token"
+        case authorizationCode = "authorization_code"
         case jwtBearer = "jwt_bearer"
         case oamCredentials = "oam_credentials"
     }
@@ -67,6 +68,9 @@ public struct OAMOAuthHandshake: Sendable, Equatable {
 }
 
 extension OAMOAuthHandshake {
+    /// Whether a person can log in at its servers: SIM has no page for that.
+    static let dialectsWithLogin: [Dialect] = [.oam11g, .oam12c, .idcs]
+
     /// Under which the marks of spent passwords and the sessions stand.
     public var user: String { general.username ?? general.clientID }
     var sendsPassword: Bool { mobile != nil || grant == .password }

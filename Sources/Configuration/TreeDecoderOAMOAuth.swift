@@ -16,6 +16,7 @@ extension TreeDecoder {
         checkDomain(handshake, reader, place)
         checkClient(handshake, reader, place)
         checkGrant(handshake, reader, place)
+        checkLogin(handshake, reader, place)
         for pair in handshake.general.extra
         where OAuth2Handshake.ownMembers.contains(pair.name) || pair.name.hasPrefix("oracle_") {
             error("'\(pair.name)' in 'extra' of \(place) is set by its own key", reader.mark("extra"))
@@ -36,7 +37,10 @@ extension TreeDecoder {
     ) {
         let own = OAMOAuthReader.urlKey(of: dialect)
         if reader.lacks(own) { error("\(place) needs '\(own)' for 'dialect: \(dialect.rawValue)'", reader.mark) }
-        for key in ["service_endpoint", "base_url", "token_url", "revocation_url"] {
+        let urls = [
+            "service_endpoint", "base_url", "token_url", "revocation_url", "authorization_url", "introspection_url",
+        ]
+        for key in urls {
             guard let url = reader.httpURL(key) else { continue }
             requireSafe(url, network, reader.mark(key), "'\(key)' of \(place)")
             if url.query != nil { error("'\(key)' of \(place) must not have a query", reader.mark(key)) }
@@ -51,7 +55,9 @@ extension TreeDecoder {
             (["service_endpoint", "token_path", "client_type", "delete_tokens", "experimental"], [.oam11g]),
             (["base_url", "domain_in", "grant_case"], [.oam12c]), (["token_url"], [.sim, .idcs]),
             (["domain_mode"], [.sim]), (["identity_domain", "domain_header"], [.oam12c, .sim]),
-            (["revocation_url"], [.oam12c, .sim, .idcs]),
+            (["revocation_url"], [.oam12c, .sim, .idcs]), (["introspection"], [.oam11g, .oam12c, .idcs]),
+            (["introspection_url"], [.idcs]),
+            (["authorization_url", "redirect_uri", "login_parameters"], OAMOAuthHandshake.dialectsWithLogin),
         ]
         for (keys, dialects) in owners where !dialects.contains(dialect) {
             for key in reader.written(keys) {
@@ -168,7 +174,7 @@ extension TreeDecoder {
         var needs: [String] = []
         var takes: [String] = []
         switch grant {
-        case .clientCredentials, .oamCredentials: break
+        case .clientCredentials, .oamCredentials, .authorizationCode: break
         case .password: needs = ["username", "password"]
         case .refreshToken: needs = ["refresh_token"]
         case .jwtBearer:
@@ -187,8 +193,41 @@ extension TreeDecoder {
         for key in reader.written(all) where !needs.contains(key) && !takes.contains(key) {
             error("'\(key)' of \(place) is not used by 'grant: \(grant.rawValue)'", reader.mark(key))
         }
-        if handshake.mobile != nil, grant == .refreshToken {
-            error("'grant: refresh_token' of \(place) does not go with 'client_type: mobile'", reader.mark("grant"))
+        if handshake.mobile != nil, grant == .refreshToken || grant == .authorizationCode {
+            error(
+                "'grant: \(grant.rawValue)' of \(place) does not go with 'client_type: mobile'", reader.mark("grant"))
+        }
+    }
+}
+
+extension TreeDecoder {
+    /// A person's login, and what is asked about a token.
+    private mutating func checkLogin(_ handshake: OAMOAuthHandshake, _ reader: BlockReader, _ place: String) {
+        if handshake.grant == .authorizationCode {
+            if !OAMOAuthHandshake.dialectsWithLogin.contains(handshake.dialect) {
+                error(
+                    "'grant: authorization_code' of \(place) does not go with 'dialect: \(handshake.dialect.rawValue)'",
+                    reader.mark("grant"))
+            }
+            if handshake.clientAuth == .issuedJWT {
+                error(
+                    "'client_auth: issued_jwt' of \(place) does not go with 'grant: authorization_code'",
+                    reader.mark("client_auth"))
+            }
+        } else {
+            for key in reader.written(["authorization_url", "redirect_uri", "login_parameters"]) {
+                error("'\(key)' of \(place) is used only with 'grant: authorization_code'", reader.mark(key))
+            }
+        }
+        for pair in reader.pairs("login_parameters") where OAuth2Handshake.ownParameters.contains(pair.name) {
+            error(
+                "'\(pair.name)' in 'login_parameters' of \(place) is set by the login itself",
+                reader.mark("login_parameters"))
+        }
+        if reader.has("introspection_url"), !reader.boolean("introspection") {
+            error(
+                "'introspection_url' of \(place) is used only with 'introspection: true'",
+                reader.mark("introspection_url"))
         }
     }
 }
@@ -221,6 +260,38 @@ private struct OAMOAuthReader {
         case .oam11g: base.appending(reader.text("token_path") ?? "")
         case .oam12c: base.appending("oauth2/rest/token")
         case .sim, .idcs: base
+        }
+    }
+
+    /// The last segment of the token endpoint replaced.
+    private func beside(_ name: String) -> ServiceURL {
+        var url = base
+        while let last = url.path.popLast(), last != "/" {}
+        return url.appending(name)
+    }
+
+    private var authorizationURL: ServiceURL? {
+        if let url = reader.httpURL("authorization_url") { return url }
+        return switch dialect {
+        case .oam11g: base.appending("authorize")
+        case .oam12c: base.appending("oauth2/rest/authz")
+        case .idcs: beside("authorize")
+        case .sim: nil
+        }
+    }
+
+    /// The page takes the identity domain as a parameter, whatever the other endpoints take (§4.1).
+    private var loginParameters: [NamedValue] {
+        let own = reader.pairs("login_parameters")
+        guard dialect == .oam12c, let domain else { return own }
+        return Self.replaced([NamedValue(name: "domain", value: domain)], by: own)
+    }
+
+    private var introspectionURL: ServiceURL? {
+        switch dialect {
+        case .oam12c: asked(base.appending("oauth2/rest/token/info"))
+        case .idcs: reader.httpURL("introspection_url") ?? beside("introspect")
+        case .oam11g, .sim: nil
         }
     }
 
@@ -301,6 +372,7 @@ private struct OAMOAuthReader {
             case .clientCredentials, .oamCredentials: .clientCredentials
             case .password: .password
             case .refreshToken: .refreshToken
+            case .authorizationCode: .authorizationCode
             case .jwtBearer: .jwtBearer
             }
         let auth: OAuth2Handshake.ClientAuth =
@@ -322,9 +394,11 @@ private struct OAMOAuthReader {
             refreshToken: reader.secret("refresh_token"), subjectToken: nil, subjectTokenType: nil, actorToken: nil,
             actorTokenType: nil, requestedTokenType: nil, extra: reader.pairs("extra"),
             headers: reader.pairs("headers"), allowedScopes: reader.texts("allowed_scopes"), allowedIssuers: nil,
-            authorizationURL: nil, deviceAuthorizationURL: nil,
-            revocationURL: reader.httpURL("revocation_url").map(asked), redirectURI: nil, redirectText: nil,
-            loginParameters: [], identityDomain: headerDomain, identityDomainHeader: domainHeader, dpop: false)
+            authorizationURL: authorizationURL, deviceAuthorizationURL: nil,
+            revocationURL: reader.httpURL("revocation_url").map(asked), redirectURI: reader.httpURL("redirect_uri"),
+            redirectText: reader.text("redirect_uri"), loginParameters: loginParameters, identityDomain: headerDomain,
+            identityDomainHeader: domainHeader, dpop: false, introspects: reader.boolean("introspection"),
+            introspectionURL: introspectionURL)
     }
 
     var mobile: OAMOAuthHandshake.Mobile {

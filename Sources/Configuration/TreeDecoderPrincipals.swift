@@ -32,7 +32,7 @@ extension Identity {
 
 extension Handshake {
     fileprivate var needsPerson: Bool {
-        guard case .oauth2(let oauth2) = self else { return false }
-        return oauth2.grant == .authorizationCode || oauth2.grant == .deviceCode
+        guard let grant = general?.grant else { return false }
+        return grant == .authorizationCode || grant == .deviceCode
     }
 }

@@ -13,6 +13,12 @@ extension IdentityCompiler {
         oracle.listsAudience = configured.dialect == .sim
         oracle.tokenPrefix = configured.resourceTokenPrefix
         oracle.deletesByAction = configured.deletesTokens
+        oracle.inquiry =
+            switch configured.dialect {
+            case .oam11g: .tokenAction
+            case .oam12c: .tokenInfo
+            case .sim, .idcs: .standard
+            }
         if let mobile = configured.mobile {
             oracle.issued = .mobile(try client(mobile))
             switch configured.grant {

@@ -10,8 +10,19 @@ public struct OAMOAuthDialect: Sendable {
     public var tokenPrefix = "Bearer "
     /// Whether tokens are deleted by `oracle_token_action` at the token endpoint (§3.6), which has no endpoint for it.
     public var deletesByAction = false
+    /// How the server is asked about a token.
+    public var inquiry = Inquiry.standard
     /// Who gives the assertion that proves the client; nil: it proves itself as with any server.
     public var issued: Issuance?
+
+    public enum Inquiry: Sendable {
+        /// RFC 7662.
+        case standard
+        /// `oracle_token_action=validate` at the token endpoint (§3.6).
+        case tokenAction
+        /// The token itself, as Bearer, at an endpoint that says what it knows of it (§4.1).
+        case tokenInfo
+    }
 
     public enum Issuance: Sendable, Equatable {
         /// For id and secret, without a scope (SIM's flow f).

@@ -1,4 +1,5 @@
-// What OAM 11g has at its token endpoint instead of an endpoint for revocation (protocols/oam.md §3.6).
+// What OAM has at its token endpoint instead of endpoints for revocation and introspection (protocols/oam.md §3.6), and where 12c tells
+// what it knows of a token (§4.1).
 extension OAuth2Handshake {
     static let oamTokenAction = "oracle-idm:/oauth/grant-type/resource-access-token/jwt"
 
@@ -6,31 +7,92 @@ extension OAuth2Handshake {
     nonisolated(nonsending) func delete(
         _ token: Secret, ledger: any GrantLedger, issuer: any IssuerClient
     ) async -> Revocation {
-        guard case .tokenURL(var url) = settings.location, var client = try? await client(ledger) else {
-            return .impossible
+        guard case .tokenURL = settings.location, (try? await client(ledger)) != nil else { return .impossible }
+        let answer: IssuerAnswer
+        do throws(GrantFailure) {
+            answer = try await act("delete", on: token, ledger: ledger, issuer: issuer)
+        } catch { return .unconfirmed }
+        return answer.saysSuccessful ? .revoked : .unconfirmed
+    }
+
+    /// Whether the server calls a token good.
+    nonisolated(nonsending) func validate(
+        _ token: Secret, ledger: any GrantLedger, issuer: any IssuerClient
+    ) async throws(GrantFailure) -> Bool {
+        let answer = try await act("validate", on: token, ledger: ledger, issuer: issuer)
+        switch answer.status {
+        // One that does not say so is none (§3.6), but it has to be an answer.
+        case 200:
+            do throws(AnswerObject.Fault) { _ = try AnswerObject(answer.body) } catch {
+                throw .issuerAnswerInvalid(reason: "validate token: \(error.rawValue)")
+            }
+            return answer.saysSuccessful
+        default: throw .configuration(reason: "validate token: status \(answer.status)")
         }
-        // As it stands: to register a client in order to log it out would make no sense.
+    }
+
+    private nonisolated(nonsending) func act(
+        _ action: String, on token: Secret, ledger: any GrantLedger, issuer: any IssuerClient
+    ) async throws(GrantFailure) -> IssuerAnswer {
+        guard case .tokenURL(var url) = settings.location else { throw .internal(reason: "no endpoint") }
+        let step = "\(action) token"
+        var client = try await client(ledger)
+        // As it stands: to register a client for the sake of this would make no sense.
         if settings.oracle?.issued != nil, let material = await ledger.durable(.registration),
             let issued = OAMIssuedClient(material)
         {
             client = .issued(issued)
             url = issued.tokenURL ?? url
         }
-        var request = OAuth2Request(step: "delete token")
+        var request = OAuth2Request(step: step)
         request.add("grant_type", Self.oamTokenAction)
-        request.add("oracle_token_action", "delete")
+        request.add("oracle_token_action", action)
         request.add("assertion", token)
-        for attempt in 0..<proofs(of: client) {
-            guard let answer = try? await send(request, to: url, as: client, attempt: attempt, issuer: issuer) else {
-                return .unconfirmed
-            }
-            guard answer.status == 400 || answer.status == 401 else {
-                // A 200 that does not say so is none (§3.6).
-                guard answer.status == 200, case .bool(true)? = try? JSONTree(answer.body).value(at: ["successful"])
-                else { return .unconfirmed }
-                return .revoked
-            }
+        var attempt = 0
+        while true {
+            let answer: IssuerAnswer
+            do throws(OAuth2SendFailure) {
+                answer = try await send(request, to: url, as: client, attempt: attempt, issuer: issuer)
+            } catch { throw error.grantFailure(step: step) }
+            attempt += 1
+            guard answer.status == 400 || answer.status == 401, attempt < proofs(of: client) else { return answer }
         }
-        return .unconfirmed
+    }
+
+    /// What the server says of a token that is shown to it; without a proof of the client, which it does not take here.
+    nonisolated(nonsending) func readInfo(
+        of token: Secret, issuer: any IssuerClient
+    ) async throws(GrantFailure) -> Bool {
+        let step = "token info"
+        guard let url = settings.introspectionURL else { throw .internal(reason: "no endpoint for \(step)") }
+        var headers = settings.headers
+        if let domain = settings.identityDomain { headers.append((settings.identityDomainHeader, domain)) }
+        // In the header: a query would stand in the server's log.
+        let bearer = token.withBytes { "Bearer " + String(decoding: $0, as: UTF8.self) }
+        headers += [(name: "Authorization", value: bearer), (name: "Accept", value: "application/json")]
+        let call = IssuerCall(step: step, method: "GET", url: url, headers: headers, body: [], carriesPassword: false)
+        let answer: IssuerAnswer
+        do throws(IssuerFault) { answer = try await issuer.send(call) } catch { throw GrantFailure(error, step: step) }
+        switch answer.status {
+        case 200:
+            let object: AnswerObject
+            do throws(AnswerObject.Fault) { object = try AnswerObject(answer.body) } catch {
+                throw .issuerAnswerInvalid(reason: "\(step): \(error.rawValue)")
+            }
+            guard object["exp"] != nil || object["iss"] != nil else {
+                throw .issuerAnswerInvalid(reason: "\(step): it says nothing of a token")
+            }
+            return true
+        // 12c refuses what it does not know, in either shape of its errors.
+        case 400, 401, 403: return false
+        default: throw .configuration(reason: "\(step): status \(answer.status)")
+        }
+    }
+}
+
+extension IssuerAnswer {
+    fileprivate var saysSuccessful: Bool {
+        guard status == 200, case .bool(true)? = try? JSONTree(body).value(at: ["successful"]) else { return false }
+        return true
     }
 }

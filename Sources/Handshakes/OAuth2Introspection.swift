@@ -13,6 +13,11 @@ extension OAuth2Handshake {
     private nonisolated(nonsending) func askAbout(
         _ token: Secret, _ ledger: any GrantLedger, _ issuer: any IssuerClient
     ) async throws(GrantFailure) -> Bool? {
+        switch settings.oracle?.inquiry {
+        case .tokenAction: return try await validate(token, ledger: ledger, issuer: issuer)
+        case .tokenInfo: return try await readInfo(of: token, issuer: issuer)
+        case .standard, nil: break
+        }
         var url = settings.introspectionURL
         if url == nil { url = try await endpoints(ledger, issuer).introspection }
         guard let url else {

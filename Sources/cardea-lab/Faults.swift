@@ -70,6 +70,8 @@ final class Faults: Sendable {
         "oam_client_assertion_dead": "a client assertion that was issued is refused",
         "oam_server_session": "11g keeps the user assertion itself",
         "oam_client_life_s": "how long a client assertion of 11g is good for, as it says",
+        "oam_login_denied": "the user says no on the login page",
+        "oam_token_dead": "a token that is asked about is unknown",
         "oam_profile_elsewhere": "the application profile names a token endpoint at another server",
         // Oracle Mobile Hub.
         "hub_refuses": "an exchange refuses the token that it is given",

@@ -9,7 +9,7 @@ extension OracleServer {
         if dialect == .oam11g, form["client_id"] == Self.mobileClient { return try mobile(request, form) }
         let how = try client(dialect, request, &form)
         let grant = try grantType(dialect, &form)
-        if grant == Self.tokenAction { return try act(&form) }
+        if grant == Self.tokenAction { return try act(&form, "oam11g") }
         let text = form.removeValue(forKey: "scope")
         let scopes = Set((text ?? "").split(separator: " ").map(String.init))
         guard scopes.isSubset(of: OAuthServer.scopes) else { throw Refusal(400, "invalid_scope", "unknown scope") }
@@ -30,6 +30,11 @@ extension OracleServer {
                 throw Refusal(400, "invalid_grant", "refresh token is unknown")
             }
             return issue(scopes.isEmpty ? granted : scopes, refreshable: true)
+        case "authorization_code" where dialect != .sim:
+            let asked = try redeemed(dialect, &form)
+            guard text == nil else { throw Refusal(400, "invalid_request", "scope beside a code") }
+            try finish(form)
+            return issue(asked.scopes, refreshable: true)
         case Self.jwtBearer:
             try userAssertion(dialect, try need("assertion", &form), request, client: how)
             try finish(form)
@@ -46,7 +51,7 @@ extension OracleServer {
         guard dialect == .oam12c else { return word }
         let upper = [
             "CLIENT_CREDENTIALS": "client_credentials", "PASSWORD": "password", "REFRESH_TOKEN": "refresh_token",
-            "JWT_BEARER": Self.jwtBearer,
+            "JWT_BEARER": Self.jwtBearer, "AUTHORIZATION_CODE": "authorization_code",
         ]
         if upper[word] != nil { ledger.count("oam12c_upper_case") }
         guard faults.take("oam12c_upper_only") == nil || upper[word] != nil else {
@@ -102,16 +107,24 @@ extension OracleServer {
     }
 
     /// 11g: validates or deletes a token (§3.6).
-    private func act(_ form: inout [String: String]) throws(Refusal) -> Response {
+    func act(_ form: inout [String: String], _ prefix: String) throws(Refusal) -> Response {
         let action = try need("oracle_token_action", &form)
         let token = try need("assertion", &form)
+        if action == "validate" {
+            form["scope"] = nil
+            form["oracle_token_attrs_retrieval"] = nil
+        }
         try finish(form)
-        ledger.count("oam11g_\(action)")
-        let isKnown = ledger.withState { $0.bearerTokens[token] != nil || $0.refreshTokens[token] != nil }
-        guard action == "delete" else { throw Refusal(400, "invalid_request", "unknown action") }
-        ledger.withState {
-            $0.bearerTokens.remove(token)
-            $0.refreshTokens.remove(token)
+        ledger.count("\(prefix)_\(action)")
+        let isKnown = isGood(token) || ledger.withState { $0.refreshTokens[token] != nil }
+        switch action {
+        case "validate": break
+        case "delete":
+            ledger.withState {
+                $0.bearerTokens.remove(token)
+                $0.refreshTokens.remove(token)
+            }
+        default: throw Refusal(400, "invalid_request", "unknown action")
         }
         return .json(200, isKnown ? ["successful": true] : .object([]))
     }
@@ -223,7 +236,9 @@ extension OracleServer {
             switch dialect {
             case .sim: "oauth.idm.oracle.com"
             case .idcs: "https://identity.oraclecloud.com/"
-            case .oam11g, .oam12c: "http://\(request.host)\(request.path)"
+            // Also where tokens are revoked: RFC 7523 §3 names the token endpoint.
+            case .oam12c: "http://\(request.host)/oauth2/rest/token"
+            case .oam11g: "http://\(request.host)\(request.path)"
             }
         // SIM's guide shows a list.
         let audience: String?

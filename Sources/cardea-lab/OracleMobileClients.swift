@@ -158,15 +158,7 @@ extension OracleServer {
                 scopes, refreshable: false,
                 [("oracle_aux_tokens", ["oam_mt": ["access_token": .string(ledger.mint(24))]])])
         case Self.tokenAction:
-            let action = try need("oracle_token_action", &form)
-            let token = try need("assertion", &form)
-            try finish(form)
-            ledger.count("oam11g_\(action)")
-            ledger.withState {
-                $0.bearerTokens.remove(token)
-                $0.refreshTokens.remove(token)
-            }
-            return .json(200, ["successful": true])
+            return try act(&form, "oam11g")
         default: throw Refusal(400, "unsupported_grant_type", "unknown grant")
         }
     }

@@ -22,6 +22,9 @@ final class OracleServer: Sendable {
         /// Client assertions that were issued, by their value: for which client.
         var issued = BoundedTable<String>(capacity: 1_000)
         var codes = BoundedTable<Bool>(capacity: 1_000)
+        /// Authorization requests whose page waits for a user, and the codes that were given for them.
+        var pages = BoundedTable<LoginRequest>(capacity: 1_000)
+        var granted = BoundedTable<LoginRequest>(capacity: 1_000)
         var users = BoundedTable<Bool>(capacity: 1_000)
         /// Refresh tokens of client assertions.
         var renewals = BoundedTable<Bool>(capacity: 1_000)
@@ -56,6 +59,12 @@ final class OracleServer: Sendable {
         case "/oauth/tokens": "sim_token"
         case "/oauth2/v1/token": "idcs_token"
         case "/oauth2/v1/revoke": "idcs_revoke"
+        case "/oauth2/v1/introspect": "idcs_introspect"
+        case "/oauth2/v1/authorize": "idcs_authorize"
+        case "/oauth2/rest/authz": "oam12c_authorize"
+        case "/oauth2/rest/token/info": "oam12c_info"
+        case mobileRoot + "authorize": "oam11g_authorize"
+        case loginPath: "oam_login"
         case mobileRoot + "tokens", mobileRoot + "tokens-of-profile": "oam11g_token"
         case let path where path.hasPrefix(mobileRoot + "appprofiles/"): "oam11g_profile"
         default: nil
@@ -74,6 +83,10 @@ extension OracleServer {
             switch operation {
             case "oam11g_profile": response = try profile(request)
             case "oam12c_revoke", "idcs_revoke": response = try revoke(dialect, request, body)
+            case "idcs_introspect": response = try introspect(request, body)
+            case "oam12c_info": response = try info(request)
+            case "oam12c_authorize", "idcs_authorize", "oam11g_authorize": response = try authorize(dialect, request)
+            case "oam_login": response = try logIn(request, body)
             default: response = try token(dialect, request, body)
             }
             ledger.count("\(operation)_ok")
@@ -171,6 +184,8 @@ extension OracleServer {
         let token = try need("token", &form)
         form["token_type_hint"] = nil
         try finish(form)
+        let isKnown = ledger.withState { $0.bearerTokens[token] != nil || $0.refreshTokens[token] != nil }
+        ledger.count("\(dialect.rawValue)_revoke_\(isKnown ? "known" : "unknown")")
         ledger.withState {
             $0.bearerTokens.remove(token)
             $0.refreshTokens.remove(token)

@@ -76,6 +76,34 @@ import Testing
                 "'grant: oam_credentials' of identity 'a' (oam_oauth) needs 'experimental: true': its wire form is not documented"
             ),
             (
+                "\(sim), client_secret: env:S, grant: authorization_code",
+                "'grant: authorization_code' of identity 'a' (oam_oauth) does not go with 'dialect: sim'"
+            ),
+            (
+                "\(mobile), grant: authorization_code",
+                "'grant: authorization_code' of identity 'a' (oam_oauth) does not go with 'client_type: mobile'"
+            ),
+            (
+                "\(c12), client_secret: env:S, redirect_uri: \"http://127.0.0.1/cb\"",
+                "'redirect_uri' of identity 'a' (oam_oauth) is used only with 'grant: authorization_code'"
+            ),
+            (
+                "\(c12), client_secret: env:S, grant: authorization_code, login_parameters: {state: x}",
+                "'state' in 'login_parameters' of identity 'a' (oam_oauth) is set by the login itself"
+            ),
+            (
+                "\(idcs), client_secret: env:S, grant: authorization_code, client_auth: issued_jwt",
+                "'client_auth: issued_jwt' of identity 'a' (oam_oauth) does not go with 'grant: authorization_code'"
+            ),
+            (
+                "\(idcs), client_secret: env:S, introspection_url: \"https://o/i\"",
+                "'introspection_url' of identity 'a' (oam_oauth) is used only with 'introspection: true'"
+            ),
+            (
+                "\(sim), client_secret: env:S, introspection: true",
+                "'introspection' of identity 'a' (oam_oauth) goes only with 'dialect: 11g or 12c or idcs'"
+            ),
+            (
                 "\(mobile), experimental: true",
                 "'experimental' of identity 'a' (oam_oauth) goes only with 'grant: oam_credentials'"
             ),
@@ -121,6 +149,18 @@ import Testing
             "dialect: 12c, base_url: \"https://o/\", identity_domain: \"a b&c\", client_id: c, client_secret: env:S, domain_in: query"
         )
         #expect(odd.general.tokenURL?.target == "/oauth2/rest/token?identityDomain=a%20b%26c")
+    }
+
+    @Test func aLoginsPageIsTheDialects() throws {
+        let login = "client_secret: env:S, grant: authorization_code"
+        let places = try [Self.web, Self.c12, Self.idcs].map {
+            try model("\($0), \(login)").general.authorizationURL?.path
+        }
+        #expect(places == ["/s/authorize", "/oauth2/rest/authz", "/authorize"])
+        let own = try model("\(Self.c12), \(login), authorization_url: \"https://o/oauth2/rest/authorize\"")
+        #expect(own.general.authorizationURL?.path == "/oauth2/rest/authorize")
+        #expect(own.general.loginParameters == [NamedValue(name: "domain", value: "D")])
+        #expect(try model("\(Self.idcs), \(login)").general.loginParameters == [])
     }
 
     @Test func theTenantStandsBeforeTheUserOrInTheHeader() throws {

@@ -1,90 +1,13 @@
 """Promise: callers that know nothing of Oracle's dialects of OAuth reach what stands behind OAM 12c, SIM, IDCS and OAM 11g."""
 
-import base64
-import hashlib
 import json
-import subprocess
 
 import pytest
-from cryptography.hazmat.primitives import serialization as form
-from cryptography.hazmat.primitives.asymmetric import rsa
 
 from harness import eventually, together
+from oracle import Oracle, certified
 
-KEY = rsa.generate_private_key(public_exponent=65537, key_size=2048)
 PATH = "/api/employees/1"
-
-
-def number(value):
-    return base64.urlsafe_b64encode(value.to_bytes((value.bit_length() + 7) // 8, "big")).rstrip(b"=").decode()
-
-
-def pem(key=KEY):
-    return key.private_bytes(form.Encoding.PEM, form.PrivateFormat.PKCS8, form.NoEncryption()).decode()
-
-
-def certified(folder):
-    """PEM of a self-signed certificate of the key, and its SHA-1 as x5t writes it."""
-    (folder / "k.pem").write_text(pem())
-    words = ["openssl", "req", "-x509", "-key", "k.pem", "-subj", "/CN=client", "-days", "2"]
-    certificate = subprocess.run(words, check=True, capture_output=True, cwd=folder).stdout
-    words = ["openssl", "x509", "-outform", "DER"]
-    der = subprocess.run(words, check=True, capture_output=True, input=certificate).stdout
-    return certificate.decode(), base64.urlsafe_b64encode(hashlib.sha1(der).digest()).rstrip(b"=").decode()
-
-
-class Oracle:
-    """An `oam_oauth` identity in front of the lab."""
-
-    def __init__(self, gateway):
-        self.gateway, self.lab = gateway, gateway.lab
-        self.base = f"http://{self.lab.issuer}"
-        self.lab.post("/oracle/key", {"n": number(KEY.public_key().public_numbers().n)})
-        self.client_id = self.lab.oauth_client_id
-
-    def places(self, dialect):
-        return {
-            "12c": {"base_url": self.base, "identity_domain": "PayrollDomain"},
-            "sim": {"token_url": f"{self.base}/oauth/tokens", "identity_domain": "tenant1"},
-            "idcs": {"token_url": f"{self.base}/oauth2/v1/token"},
-            "11g": {"service_endpoint": f"{self.base}/ms_oauth/oauth2/endpoints/oauthservice"},
-        }[dialect]
-
-    def proof(self, how):
-        return {
-            "basic": lambda: {"client_secret": self.gateway.secret("client-secret", self.lab.client_secret)},
-            "post": lambda: self.proof("basic") | {"client_auth": "post"},
-            "private_key_jwt": lambda: {"client_auth": "private_key_jwt"} | self.key(),
-            "issued_jwt": lambda: self.proof("basic") | {"client_auth": "issued_jwt"},
-            "none": lambda: {"client_auth": "none"},
-        }[how]()
-
-    def key(self):
-        return {"key": self.gateway.secret("client.pem", pem())}
-
-    def user(self):
-        return {"username": self.lab.user, "password": self.gateway.secret("password", self.lab.password)}
-
-    def grant(self, grant):
-        if grant == "jwt_bearer":
-            return {"grant": grant, "username": self.lab.user} | self.key()
-        return {"grant": grant} | (self.user() if grant == "password" else {})
-
-    def serve(self, dialect, *parts, token=None, scopes=("read",), inject=None, **more):
-        block = {"dialect": dialect, "client_id": self.client_id} | self.places(dialect)
-        for part in parts:
-            block |= part
-        block |= more
-        who = {"oam_oauth": block} | ({"token": token} if token else {})
-        route = self.gateway.route("payroll", self.lab.listen) | {"scopes": list(scopes)}
-        if inject:
-            route["inject"] = inject
-        self.gateway.config = self.gateway.frame({"identities": {"payroll": who}, "routes": [route]})
-        return self.gateway
-
-    def mobile(self, grant="client_credentials", **more):
-        self.client_id = "a1b2c3 mobile"
-        return self.serve("11g", {"client_type": "mobile", "grant": grant}, self.user(), **more)
 
 
 @pytest.fixture
@@ -116,6 +39,75 @@ def test_a_token_is_had_once_and_used_for_all(oracle, dialect, grant, how):
     assert (counts[f"{name}_token"], counts[f"{name}_token_ok"], counts["challenge"]) == (calls, calls, 0)
     if grant == "jwt_bearer":
         assert counts[f"{name}_user_assertion"] == 1
+
+
+@pytest.mark.parametrize("dialect", ["12c", "sim", "idcs", "11g"])
+def test_an_assertion_about_the_user_may_come_from_elsewhere(oracle, dialect):
+    gateway = oracle.serve(
+        dialect, oracle.proof("basic"), grant="jwt_bearer", user_assertion=oracle.user_assertion(dialect)
+    ).start()
+    assert gateway.get(PATH).status == 200, oracle.lab.get("/refusals")
+
+
+@pytest.mark.parametrize("dialect", ["12c", "sim", "idcs", "11g"])
+@pytest.mark.parametrize("how", ["basic", "private_key_jwt"])
+def test_a_refresh_token_that_was_given_goes_on_for_ever(oracle, dialect, how):
+    """Each use replaces it, and what replaced it outlives a kill."""
+    first = oracle.first_refresh_token(dialect)
+    gateway = oracle.serve(dialect, oracle.proof(how), grant="refresh_token", refresh_token=first).start()
+    for _ in range(2):
+        assert gateway.get(PATH).status == 200, oracle.lab.get("/refusals")
+        oracle.lab.post("/revoke")
+        assert gateway.get(PATH).status == 200, oracle.lab.get("/refusals")
+        gateway.kill()
+        oracle.lab.post("/revoke")
+        gateway.start()
+    assert gateway.get(PATH).status == 200, oracle.lab.get("/refusals")
+    name = {"12c": "oam12c", "11g": "oam11g"}.get(dialect, dialect)
+    counts = oracle.lab.counts()
+    assert counts[f"{name}_token"] == counts[f"{name}_token_ok"] >= 5 and counts["password_attempts"] == 1
+
+
+@pytest.mark.parametrize("dialect, where", [("12c", "header"), ("12c", "query"), ("idcs", None)])
+def test_logout_revokes_the_refresh_token(oracle, dialect, where):
+    url = oracle.base + {"12c": "/oauth2/rest/token/revoke", "idcs": "/oauth2/v1/revoke"}[dialect]
+    more = {"domain_in": where} if where else {}
+    gateway = oracle.serve(
+        dialect, oracle.proof("private_key_jwt"), oracle.grant("password"), revocation_url=url, **more
+    )
+    gateway.start().warm(PATH)
+    status, said, error = gateway.command("logout", "payroll")
+    assert status == 0 and "revoked at the issuer" in said + error, (said, error)
+    name = {"12c": "oam12c"}.get(dialect, dialect)
+    counts = oracle.lab.counts()
+    assert (counts[f"{name}_revoke_known"], counts[f"{name}_revoke_unknown"]) == (1, 0), oracle.lab.get("/refusals")
+
+
+@pytest.mark.parametrize("dialect", ["sim"])
+def test_where_nothing_can_be_revoked_logout_says_so(oracle, dialect):
+    gateway = oracle.serve(dialect, oracle.proof("basic"), oracle.grant("password")).start().warm(PATH)
+    status, said, error = gateway.command("logout", "payroll")
+    assert status == 0 and "no way to be told" in said + error, (said, error)
+
+
+ASKED = [("11g", {}, "oam11g_validate"), ("12c", {}, "oam12c_info"), ("idcs", {}, "idcs_introspect")]
+
+
+@pytest.mark.parametrize("word, dead", [("active", False), ("inactive", True)])
+@pytest.mark.parametrize(
+    "dialect, more, step",
+    [*ASKED, ("12c", {"domain_in": "query"}, "oam12c_info"), ("mobile", {}, "oam11g_validate")],
+)
+def test_a_check_asks_the_server_about_its_token(oracle, dialect, more, step, word, dead):
+    if dialect == "mobile":
+        gateway = oracle.mobile(introspection=True)
+    else:
+        gateway = oracle.serve(dialect, oracle.proof("basic"), introspection=True, **more)
+    oracle.lab.faults(oam_token_dead=dead or None)
+    gateway.file.write_text(json.dumps(gateway.config))
+    status, said, error = gateway.command("check", "--live", str(gateway.file), config=False)
+    assert f"the issuer calls it {word}" in said, (said, error, oracle.lab.get("/refusals"))
+    assert (status == 0) == (not dead) and oracle.lab.counts()[step] == 1
 
 
 # --- 12c -------------------------------------------------------------------------------------------------------------
@@ -262,6 +254,30 @@ def test_the_server_may_keep_the_user_itself(oracle):
     gateway = oracle.mobile("jwt_bearer").start()
     assert gateway.get(PATH).status == 200, oracle.lab.get("/refusals")
     assert oracle.lab.counts()["oam11g_device_store"] == 1
+
+
+@pytest.mark.parametrize("kept, store, times", [(True, "on", 1), (True, "off", 0), (False, "off", 0)])
+def test_whether_the_server_keeps_the_user_may_be_said(oracle, kept, store, times):
+    oracle.lab.faults(oam_server_session=kept or None)
+    gateway = oracle.mobile("jwt_bearer", server_device_store=store).start()
+    assert gateway.get(PATH).status == 200, oracle.lab.get("/refusals")
+    counts = oracle.lab.counts()
+    assert counts["oam11g_device_store"] == times
+    # A user assertion that the registration did not bring is had for the password.
+    assert counts["oam11g_user_assertion"] == (1 if kept and store == "off" else 0)
+
+
+def test_a_mobile_client_may_be_told_what_the_profile_says(oracle):
+    gateway = oracle.mobile(fetch_app_profile=False, token_path="tokens-of-profile").start()
+    assert gateway.get(PATH).status == 200, oracle.lab.get("/refusals")
+    counts = oracle.lab.counts()
+    assert (counts["oam11g_profile"], counts["oam11g_register"]) == (0, 1)
+
+
+def test_logout_of_a_mobile_client_deletes_its_token(oracle):
+    gateway = oracle.mobile("password").start().warm(PATH)
+    status, _, error = gateway.command("logout", "payroll")
+    assert status == 0, error
 
 
 def test_a_user_assertion_that_has_run_out_is_replaced(oracle):
