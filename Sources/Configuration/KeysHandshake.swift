@@ -118,7 +118,7 @@ extension Keys {
                 default: "X-USER-IDENTITY-DOMAIN-NAME"),
             KeySpec(
                 "dpop", .boolean,
-                "Tokens are bound to a key pair that the gateway makes and keeps, and every request proves its possession (RFC 9449).",
+                "Tokens are bound to a key pair that the gateway makes and keeps, and every request proves its possession (RFC 9449). The gateways of a fleet do not share it, nor what is bound to it.",
                 default: "false"),
         ])
 

@@ -245,6 +245,7 @@ extension TreeDecoder {
                 "identity '\(identity.name)' keeps no client assertion without a 'store': it registers again with the password at each start",
                 identity.mark)
         }
+        checkBoundTokens(configuration)
         guard configuration.store.path == nil else { return }
         for identity in configuration.identities {
             guard case .mobileHub(let hub) = identity.handshake, hub.persistsTokens else { continue }
@@ -254,6 +255,25 @@ extension TreeDecoder {
             warning(
                 "identity '\(identity.name)' sends a password and there is no 'store': after a restart a refused one is tried again",
                 identity.mark)
+        }
+    }
+
+    /// The gateways of a fleet share no token that is bound to a key of one of them (`dpop`).
+    private mutating func checkBoundTokens(_ configuration: Configuration) {
+        guard configuration.store.shared != nil else { return }
+        for identity in configuration.identities {
+            guard case .oauth2(let oauth2) = identity.handshake, oauth2.dpop else { continue }
+            switch oauth2.grant {
+            case .refreshToken:
+                error(
+                    "'grant: refresh_token' of identity '\(identity.name)' with 'dpop' does not go with 'store.shared': what is bound to a gateway's key is not shared, and every gateway would spend the one refresh token",
+                    identity.mark)
+            case .authorizationCode, .deviceCode:
+                warning(
+                    "a login of identity '\(identity.name)' with 'dpop' is bound to one gateway's key and not shared: each gateway of the fleet needs its own 'cardea login'",
+                    identity.mark)
+            default: break
+            }
         }
     }
 

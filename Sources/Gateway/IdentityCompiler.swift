@@ -212,6 +212,7 @@ struct IdentityCompiler {
             policy.attemptSecrets = accounts.keys.sorted()
         }
         policy.isShared = token.persist && access.canRegrant
+        if case .oauth2(let configured) = identity.handshake { policy.isBoundHere = configured.dpop }
         if case .mobileHub(let hub) = identity.handshake {
             policy.isShared = policy.isShared && hub.persistsTokens
             policy.forgetsWhenReplaced = true

@@ -30,7 +30,7 @@ extension Keeper {
     }
 
     func claimInFleet(_ flight: Flight, of token: KeptToken, _ challenge: Handshakes.Challenge?) async -> FleetClaim {
-        guard let fleet, token.identity.policy.isShared, !token.isRetired else { return .grant(nil) }
+        guard let fleet, token.identity.policy.sharesTokens, !token.isRetired else { return .grant(nil) }
         await firstConnection(fleet)
         let name = sharedName(of: token, fleet)
         // One that is not held any more may be a good one that memory has lost.

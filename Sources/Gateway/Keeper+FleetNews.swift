@@ -75,7 +75,7 @@ extension Keeper {
     private func bringBack() async {
         guard let fleet else { return }
         for (key, session) in sessions {
-            guard let identity = identity(of: key.digest), identity.policy.isShared,
+            guard let identity = identity(of: key.digest), identity.policy.sharesTokens,
                 sessions[key]?.generation == session.generation
             else { continue }
             await offer(session.material, key, fleet)

@@ -20,7 +20,7 @@ extension Keeper {
 
     /// Before the ladder is chosen: a session that another gateway has brought or renewed counts.
     func freshen(_ key: SessionKey?, of identity: KeptIdentity) async {
-        guard let fleet, let key, identity.policy.isShared else { return }
+        guard let fleet, let key, identity.policy.sharesTokens else { return }
         await firstConnection(fleet)
         let name = fleet.tier.name(.session, KeyCodec.encode(key))
         guard case .success(let found?) = await ask({ fleet.tier.session(name, completion: $0) }) else { return }
@@ -72,7 +72,7 @@ extension Keeper {
         for step: SessionMachine.Step, _ claim: SessionClaim, _ standing: LayerMaterial?, ledger: KeeperLedger
     ) async throws(Handshakes.GrantFailure) -> FleetTurn? {
         let identity = ledger.identity
-        guard let fleet, identity.policy.isShared else { return nil }
+        guard let fleet, identity.policy.sharesTokens else { return nil }
         let key = step.key
         let lane = fleet.tier.name(
             .lane, Array(key.issuer.description.utf8) + [0] + (key.subject.map { [1] + $0.bytes } ?? []))
@@ -153,8 +153,8 @@ extension Keeper {
     }
 
     /// A person's login, or whatever else has no turn of its own.
-    func offerNew(_ material: LayerMaterial, _ key: SessionKey) {
-        guard let fleet else { return }
+    func offerNew(_ material: LayerMaterial, _ key: SessionKey, of identity: KeptIdentity) {
+        guard let fleet, identity.policy.sharesTokens else { return }
         fleet.versions[key, default: 0] += 1
         start { await $0.offer(material, key, fleet) }
     }
@@ -204,7 +204,9 @@ extension Keeper {
     func claimInFleet(
         _ part: DurablePart, unless refused: LayerMaterial?, of identity: KeptIdentity
     ) async throws(Handshakes.GrantFailure) -> FleetPart {
-        guard let fleet, identity.policy.isShared, let key = identity.durableKey(part) else { return .make(nil) }
+        guard let fleet, identity.policy.isShared, part != .proofKey, let key = identity.durableKey(part) else {
+            return .make(nil)
+        }
         await firstConnection(fleet)
         let name = fleet.tier.name(.durable, KeyCodec.encode(key))
         let dead = refused?.bytes.withBytes { fleet.tier.identity(of: Array($0)) }

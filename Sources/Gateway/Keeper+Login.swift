@@ -195,7 +195,7 @@ extension Keeper {
             note(result)
         }
         adoptSession(material, key)
-        offerNew(material, key)
+        offerNew(material, key, of: identity)
         identity.lastFailure = nil
         for token in tokens.values where token.identity === identity { token.lastFailure = nil }
         if let account = identity.account {

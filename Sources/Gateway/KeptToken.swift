@@ -179,6 +179,11 @@ struct IdentityPolicy: Sendable {
     var forgetsWhenReplaced = false
     /// What it obtains may leave this process: for the store, and for the gateways of a fleet.
     var isShared = false
+    /// Tokens and sessions are good only with a key of this gateway's own (DPoP). The key never leaves it, so another gateway has no use
+    /// for them; what is bound to no key, as the registration of a client, is shared all the same.
+    var isBoundHere = false
+
+    var sharesTokens: Bool { isShared && !isBoundHere }
 
     /// Whether refusing what it sends may lock an account: its steps book their attempts themselves.
     var sendsPassword: Bool { attemptSecrets.map { !$0.isEmpty } ?? (secrets["password"] != nil) }

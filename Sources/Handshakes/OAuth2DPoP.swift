@@ -73,5 +73,5 @@ extension OAuth2Handshake {
 
 extension DurablePart {
     /// The key pair of proofs of possession.
-    static let proofKey: DurablePart = "proof-key"
+    public static let proofKey: DurablePart = "proof-key"
 }

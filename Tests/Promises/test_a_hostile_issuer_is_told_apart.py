@@ -95,14 +95,23 @@ def script(data):
     return run
 
 
-def start(gateway, upstream, issuer, **token):
-    block = {
-        "token_url": f"http://{issuer.address}/token",
-        "client_id": "a",
-        "client_secret": gateway.secret("client", "client-secret-of-this-test"),
-    }
+# Each scheme that reads a token endpoint's answers, and where its own is.
+SYSTEMS = {
+    "oauth2": {"token_url": "{}/token"},
+    "12c": {"base_url": "{}", "identity_domain": "PayrollDomain"},
+    "11g": {"service_endpoint": "{}/ms_oauth/oauth2/endpoints/oauthservice"},
+}
+
+
+def start(gateway, upstream, issuer, system="oauth2", **token):
+    place = {key: value.format(f"http://{issuer.address}") for key, value in SYSTEMS[system].items()}
+    secret = gateway.secret("client", "client-secret-of-this-test")
+    block = {**place, "client_id": "a", "client_secret": secret}
+    scheme = "oauth2"
+    if system != "oauth2":
+        scheme, block = "oam_oauth", {"dialect": system, **block}
     policy = {"acquire_timeout": "5s", "negative_for": "20s", **token}
-    return identified(gateway, upstream, {"oauth2": block, "token": policy}).start()
+    return identified(gateway, upstream, {scheme: block, "token": policy}).start()
 
 
 def failures(gateway):
@@ -123,14 +132,55 @@ def state(gateway):
     return found[0]
 
 
-@pytest.mark.parametrize("name", ANSWERS)
-def test_it_has_its_fault_its_state_and_its_metric(gateway, name):
-    data, kind, reason = ANSWERS[name]
+# What Oracle's servers were seen to say instead of the standard's words.
+ORACLE = {
+    "a refused client in 12c's words": (
+        refusal(b"400 Bad Request", b'{"errorCode":"invalid_client","errorDesc":"x","secErrorDesc":"y"}'),
+        "credential-quarantined",
+        "credential_rejected",
+    ),
+    "a code nobody knows": (
+        refusal(b"400 Bad Request", b'{"errorCode":"OAUTH-00001","errorDesc":"client-secret-of-this-test"}'),
+        "identity-misconfigured",
+        "configuration",
+    ),
+    "a refused client as an object": (
+        refusal(b"401 Unauthorized", b'{"error":{"code":"IDAAS-62001","message":"client-secret-of-this-test"}}'),
+        "credential-quarantined",
+        "credential_rejected",
+    ),
+    "a refused grant with 401": (
+        refusal(b"401 Unauthorized", b'{"error":"invalid_grant","error_description":"Invalid+Grant%3A+revoked"}'),
+        "identity-misconfigured",
+        "configuration",
+    ),
+    "an error inside of 200": (
+        answer(b'{"errorCode":"invalid_scope","errorDesc":"x"}', JSON),
+        "identity-misconfigured",
+        "configuration",
+    ),
+    "a login page": (
+        answer(b"", b"Location: https://login.example/oam/server/obrareq.cgi", status=b"302 Found"),
+        "identity-misconfigured",
+        "configuration",
+    ),
+}
+
+CASES = [
+    (system, name)
+    for system in SYSTEMS
+    for name in (ANSWERS if system == "oauth2" else ANSWERS | ORACLE)
+]
+
+
+@pytest.mark.parametrize("system, name", CASES)
+def test_it_has_its_fault_its_state_and_its_metric(gateway, system, name):
+    data, kind, reason = (ANSWERS | ORACLE)[name]
     with Scripted(echo) as upstream, Scripted(script(data)) as issuer:
-        start(gateway, upstream, issuer)
+        start(gateway, upstream, issuer, system)
         found = gateway.get("/a")
         assert (found.status, found.problem["type"]) == (503, "urn:cardea:problems/" + kind), found
-        for word in (b"evil", b"<html", b"good-token", issuer.address.encode()):
+        for word in (b"evil", b"<html", b"good-token", b"of-this-test", issuer.address.encode()):
             assert word not in found.body.lower()
         assert (state(gateway), failures(gateway)) == (STATES.get(kind, "negative"), {reason: 1.0})
         # The next one is answered from what is known: neither is asked again.
@@ -138,13 +188,63 @@ def test_it_has_its_fault_its_state_and_its_metric(gateway, name):
         assert issuer.connections == 1 and upstream.requests == []
 
 
+REGISTRATION = ["pre-authorization", "register"]
+REGISTERED = {
+    "pre-authorization": {"access_token": "code-1", "oracle_tk_context": "pre_azc", "expires_in": 300},
+    "register": {"access_token": "assertion-1", "oracle_tk_context": "client_assertion", "expires_in": 3600},
+}
+
+
+# What is not sent to an upstream needs no type of its own.
+STEPS = [
+    (step, name) for step in [*REGISTRATION, "token"] for name in ANSWERS if step == "token" or name != "another token type"
+]
+# Whoever was sent a password and does not say what it thinks of it may have counted it: it stays home until somebody has looked.
+SPENT = {"issuer-answer-invalid", "issuer-denied", "login-required"}
+
+
+@pytest.mark.parametrize("step, name", STEPS)
+def test_so_has_each_step_of_a_registration(gateway, step, name):
+    """OAM 11g's mobile clients: what the answer to one step is worth does not depend on the steps before it."""
+    data, kind, reason = ANSWERS[name]
+    steps = REGISTRATION[: REGISTRATION.index(step)] if step in REGISTRATION else REGISTRATION
+
+    def run(peer):
+        peer.request()
+        done = issuer.connections - 1
+        if done < len(steps):
+            peer.send(answer(json.dumps(REGISTERED[steps[done]]).encode(), JSON, b"Connection: close"))
+        else:
+            peer.send(data)
+
+    with Scripted(echo) as upstream, Scripted(run) as issuer:
+        block = {
+            "dialect": "11g",
+            "service_endpoint": f"http://{issuer.address}/ms_oauth/oauth2/endpoints/oauthservice",
+            "client_type": "mobile",
+            "client_id": "a",
+            "username": "svc",
+            "password": gateway.secret("password", "password-of-this-test"),
+            "fetch_app_profile": False,
+        }
+        policy = {"acquire_timeout": "5s", "negative_for": "20s"}
+        identified(gateway, upstream, {"oam_oauth": block, "token": policy}).start()
+        found = gateway.get("/a")
+        assert (found.status, found.problem["type"]) == (503, "urn:cardea:problems/" + kind), found
+        expected = "quarantined" if step == "register" and kind in SPENT else STATES.get(kind, "negative")
+        assert (state(gateway), failures(gateway)) == (expected, {reason: 1.0})
+        assert gateway.get("/a").status == 503
+        assert issuer.connections == len(steps) + 1 and upstream.requests == []
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
 @pytest.mark.parametrize(
     "life", [None, "3600", 3600.5, 10**18, 1e300, "10000000000000000000000"], ids=lambda life: str(life)[:12]
 )
-def test_odd_lives_that_can_be_understood(gateway, life):
+def test_odd_lives_that_can_be_understood(gateway, life, system):
     members = {} if life is None else {"expires_in": life}
     with Scripted(echo) as upstream, Scripted(script(grant(**members))) as issuer:
-        start(gateway, upstream, issuer)
+        start(gateway, upstream, issuer, system)
         assert gateway.get("/a").status == 200
         left = next(
             value for (name, _), value in gateway.metrics().items() if name == "cardea_token_expires_seconds"
@@ -164,9 +264,10 @@ def drip(data, pause):
     return run
 
 
-def test_a_body_that_drips(gateway):
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_a_body_that_drips(gateway, system):
     with Scripted(echo) as upstream, Scripted(drip(b" ", 0.2)) as issuer:
-        start(gateway, upstream, issuer, acquire_timeout="2s")
+        start(gateway, upstream, issuer, system, acquire_timeout="2s")
         gateway.stop()
         gateway.config["identities"]["only"]["network"] = {"timeout": "1s"}
         gateway.start()
@@ -174,21 +275,23 @@ def test_a_body_that_drips(gateway):
         found = gateway.get("/a")
         assert time.monotonic() - begun < 4
         assert (found.status, found.problem["type"]) == (504, "urn:cardea:problems/token-timeout"), found
-        assert failures(gateway) == {"timed_out": 1.0}
+        assert (state(gateway), failures(gateway)) == ("negative", {"timed_out": 1.0})
 
 
-def test_a_body_without_end(gateway):
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_a_body_without_end(gateway, system):
     with Scripted(echo) as upstream, Scripted(drip(b"x" * 8192, 0)) as issuer:
-        start(gateway, upstream, issuer)
+        start(gateway, upstream, issuer, system)
         before = gateway.resident()
         found = gateway.get("/a")
         assert (found.status, found.problem["type"]) == (503, "urn:cardea:problems/issuer-answer-invalid"), found
-        assert failures(gateway) == {"issuer_answer_invalid": 1.0}
+        assert (state(gateway), failures(gateway)) == ("negative", {"issuer_answer_invalid": 1.0})
         eventually(lambda: issuer.is_stuck() or issuer.peers[0].socket.fileno() < 0, every=0.2, what="the end of it")
         assert gateway.resident() - before < 16 << 20
 
 
-def test_a_head_without_end(gateway):
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_a_head_without_end(gateway, system):
     def run(peer):
         peer.request()
         peer.send(b"HTTP/1.1 200 OK\r\n")
@@ -196,9 +299,10 @@ def test_a_head_without_end(gateway):
             peer.send(b"X-%d: %s\r\n" % (number, b"y" * 1000))
 
     with Scripted(echo) as upstream, Scripted(run) as issuer:
-        start(gateway, upstream, issuer)
+        start(gateway, upstream, issuer, system)
         found = gateway.get("/a")
         assert (found.status, found.problem["type"]) == (503, "urn:cardea:problems/issuer-answer-invalid"), found
+        assert (state(gateway), failures(gateway)) == ("negative", {"issuer_answer_invalid": 1.0})
 
 
 def test_nothing_of_it_is_told(gateway):

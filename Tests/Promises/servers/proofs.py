@@ -1,18 +1,25 @@
 """The authorization server and its resource server as both are with DPoP (RFC 9449), the proofs verified with PyJWT.
 
-    proofs.py      prints {"issuer": URL, "api": URL} and serves until its standard input ends
+    proofs.py      prints {"issuer": URL, "api": URL, "api2": URL} and serves until its standard input ends
+
+`api2` is the resource server once more, over HTTP/2 in clear text (hypercorn).
 
 POST /control/proofs changes what they ask for: `issuer_nonce` and `api_nonce` (none, "once": one nonce for all proofs, "each": a new
 one with every answer; "asked": one that is only told where a proof lacks it), `type` (what the token answer calls the token), `binds` (false: a server that knows no DPoP), `ahead` (how far
 the clocks of both are ahead, in seconds).
 """
 
+import asyncio
 import email.utils
 import json
 import secrets
+import socket
 import sys
+import threading
 import time
 
+import hypercorn.asyncio
+import hypercorn.config
 import jwt
 from flask import Response, g, jsonify, request
 
@@ -121,7 +128,25 @@ def resource_answer(answer):
     return with_nonce(answer, "api")
 
 
+def serve_http2(site):
+    """By prior knowledge."""
+    listening = socket.create_server(("127.0.0.1", 0))
+    settings = hypercorn.config.Config()
+    port = listening.getsockname()[1]
+    settings.bind = [f"fd://{listening.detach()}"]
+    settings.errorlog = None
+
+    async def serve():
+        # Until the process ends: the default asks for signals, which only the main thread gets.
+        await hypercorn.asyncio.serve(site, settings, shutdown_trigger=asyncio.Event().wait, mode="wsgi")
+
+    threading.Thread(target=lambda: asyncio.run(serve()), daemon=True).start()
+    return port
+
+
 if __name__ == "__main__":
     base.issuer = f"http://127.0.0.1:{base.serve(base.app)}"
-    print(json.dumps({"issuer": base.issuer, "api": f"http://127.0.0.1:{base.serve(base.api)}"}), flush=True)
+    addresses = {"api": base.serve(base.api), "api2": serve_http2(base.api)}
+    places = {name: f"http://127.0.0.1:{port}" for name, port in addresses.items()}
+    print(json.dumps({"issuer": base.issuer, **places}), flush=True)
     sys.stdin.read()
