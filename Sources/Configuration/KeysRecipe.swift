@@ -11,7 +11,8 @@ extension Keys {
             KeySpec("steps", .list(.block(recipeStep)), "Requests that bring the token, at most 8, in their order."),
             KeySpec(
                 "sign", .named(.word, .text(.recipe)),
-                "Instead of steps: values computed for each request, at most 16, each from those before it."),
+                "Instead of steps: values computed for each request, at most 16, each from those before it. With request.body_sha256 a request waits for its whole body, of at most on_rejected.max_body bytes."
+            ),
             KeySpec("token", .text(.recipe), "The token, out of the steps' values."),
             KeySpec(
                 "inject", .either([.block(recipeField), .list(.block(recipeField))]),
@@ -41,7 +42,10 @@ extension Keys {
             KeySpec("status", .oneOrMore(.integer(300...599)), "Statuses of a challenge.", default: "401"),
             KeySpec("scheme", .text(.method), "The scheme in WWW-Authenticate."),
             KeySpec("header", .text(.headerName), "A header that only a challenge has."),
-            KeySpec("json", .text(.pointer), "A place that only the JSON body of a challenge has."),
+            KeySpec(
+                "json", .text(.pointer),
+                "A place that only the JSON body of a challenge has. Answers of these statuses with a JSON type, in clear, gzip or deflate, are held to look at them: at most 64 KiB and 5 s."
+            ),
             KeySpec("take", .named(.word, .block(recipeChallengeTake)), "Values out of the challenge, by name."),
         ])
 

@@ -261,9 +261,6 @@ extension RecipeDecoder {
     private func signedScope() -> RecipeScope {
         var scope = commonScope()
         for part in RecipeName.RequestPart.allCases { scope.names["request.\(part.rawValue)"] = .request(part) }
-        // The head would have to wait for the whole body.
-        scope.names["request.body_sha256"] = nil
-        scope.withheld["request.body_sha256"] = "it is not supported yet"
         scope.allowsRequestHeaders = true
         for entry in reader.entry("sign")?.value.map ?? [] {
             scope.withheld["sign.\(entry.key)"] = "only values before it are known"

@@ -9,6 +9,8 @@ extension CallerConnection {
         for _ in 0..<Self.rounds {
             guard stage == .exchanging, let upstream, upstream.state == .busy else { return }
             switch exchange.phase {
+            case .asking where look != nil:
+                guard goOnLooking(at: upstream) else { return }
             case .asking:
                 guard readAnswerHead(from: upstream) else { return }
             case .relaying where answerBegun:
@@ -72,7 +74,12 @@ extension CallerConnection {
         answerHeadLength = length
         answerHeadFraming = framing
         let bringsNonce = takeNonce(of: upstream, head: length)
-        let judgement = judge(status, head: length, in: upstream, bringsNonce: bringsNonce)
+        if beginLook(at: status, in: upstream) { return true }
+        return follow(judge(status, head: length, body: nil, in: upstream, bringsNonce: bringsNonce))
+    }
+
+    /// - Returns: false when the exchange moved elsewhere.
+    func follow(_ judgement: Exchange.Judgement) -> Bool {
         if caution.isProbe, judgement == .answer {
             followProbe()
         } else {
@@ -111,15 +118,17 @@ extension CallerConnection {
     }
 
     /// What the answer means to the route's identity.
-    private func judge(
-        _ status: Int, head length: Int, in upstream: UpstreamConnection, bringsNonce: Bool
+    /// - Parameter body: where the identity reads it and it could be had.
+    func judge(
+        _ status: Int, head length: Int, body: [UInt8]?, in upstream: UpstreamConnection, bringsNonce: Bool
     ) -> Exchange.Judgement {
         guard let identity = route?.identity else { return .answer }
         guard identity.inspectedStatuses.contains(status) else {
             if identity.reportsSuccess, status != 401, status != 403 { data.desk.reportSuccess(self) }
             return .answer
         }
-        let verdict = data.judge(status, head: UnsafeRawBufferPointer(rebasing: upstream.input[..<length]), for: self)
+        let verdict = data.judge(
+            status, head: UnsafeRawBufferPointer(rebasing: upstream.input[..<length]), body: body, for: self)
         switch verdict {
         case .none: return .answer
         case .unusable(let reason):

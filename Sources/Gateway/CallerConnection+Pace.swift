@@ -9,7 +9,8 @@ extension CallerConnection {
 
     /// Something moved, or is to move next.
     func expectProgress() {
-        guard let route else { return }
+        // One deadline for an answer that is held, whatever else moves.
+        guard let route, look == nil else { return }
         if !pace.isOpen { openPace() }
         idleUntil = loop.now + route.idleTimeout
         expect(by: min(idleUntil, windowEnd), kind: Deadline.stall)
@@ -20,6 +21,7 @@ extension CallerConnection {
     /// The request has been sent: the answer's head comes next, unless it has come.
     func expectAnswer() {
         if answerBegun { return expectProgress() }
+        guard look == nil else { return }
         expect(by: loop.now + (route?.answerTimeout ?? 0), kind: Deadline.answer)
     }
 

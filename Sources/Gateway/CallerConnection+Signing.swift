@@ -22,6 +22,10 @@ extension CallerConnection {
             request.nonce = data.nonces[route.upstream.origin]
             request.keys = data.proofKeys
         }
+        if signer.readsBody {
+            request.bodySHA256 =
+                caution.isProbe ? GatheredBody.emptyDigest : gathered?.digest ?? GatheredBody.emptyDigest
+        }
         do throws(SigningFault) {
             let fields = try signer.sign(
                 request, with: material, wallSeconds: loop.kernel.wallMilliseconds() / 1000, entropy: randomBytes(16))

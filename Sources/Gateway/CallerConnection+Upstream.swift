@@ -18,6 +18,7 @@ extension CallerConnection: UpstreamUser {
     func upstreamLost(_ connection: UpstreamConnection, _ fault: Fault) {
         guard connection === upstream else { return }
         upstream = nil
+        look = nil
         if answerBegun { return close() }
         rewindBody()
         // Once an interim answer has been passed on, the request was seen, and its caller knows.

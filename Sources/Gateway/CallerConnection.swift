@@ -86,6 +86,10 @@ final class CallerConnection: Stream, HTTP2StreamUser {
     var pace = TransferPace()
     var idleUntil: UInt64 = 0
     var caution = BodyCaution()
+    /// The answer is held until its body has been seen.
+    var look: AnswerLook?
+    /// The body, where the credential contains its digest.
+    var gathered: GatheredBody?
     /// Bytes of the request's body so far.
     var bodyBytes: UInt64 = 0
     /// A token request that is answered here.
@@ -97,7 +101,7 @@ final class CallerConnection: Stream, HTTP2StreamUser {
     enum Method { case get, head, other }
     enum Deadline {
         static let head: UInt8 = 1, idle: UInt8 = 2, token: UInt8 = 3, answer: UInt8 = 4, stall: UInt8 = 5,
-            close: UInt8 = 6, permission: UInt8 = 7, pause: UInt8 = 8, form: UInt8 = 9
+            close: UInt8 = 6, permission: UInt8 = 7, pause: UInt8 = 8, form: UInt8 = 9, look: UInt8 = 10
     }
 
     init(data: DataLoop, listener: ListenerPlan, peer: CallerPeer) {
@@ -167,6 +171,7 @@ final class CallerConnection: Stream, HTTP2StreamUser {
             perform(exchange.on(.refused(Fault(.tokenTimeout))))
         case Deadline.answer: fail(Fault(.upstreamTimeout))
         case Deadline.permission: releaseBody()
+        case Deadline.look: stopLooking()
         case Deadline.pause: perform(exchange.on(.rested))
         case Deadline.form: answer(Fault(.slowBody))
         case Deadline.stall where stage == .tunnel: close()
@@ -329,6 +334,7 @@ final class CallerConnection: Stream, HTTP2StreamUser {
     /// Moves whatever can move, both ways.
     func pump() {
         guard tokenForm == nil else { return readTokenForm() }
+        if exchange.phase == .idle, gathered != nil { return gatherBody() }
         if stage == .exchanging { pumpRequestBody() }
         if stage == .exchanging { pumpAnswer() }
         if stage == .tunnel { pumpTunnel() }
@@ -410,6 +416,7 @@ final class CallerConnection: Stream, HTTP2StreamUser {
         subjectAt = ByteRange(0..<0)
         carried = nil
         lostAt = nil
+        gathered = nil
         interimAnswers = 0
         upgrades = false
         opensTunnel = false
@@ -427,6 +434,7 @@ final class CallerConnection: Stream, HTTP2StreamUser {
     func releaseUpstream(reusable: Bool) {
         guard let connection = upstream else { return }
         upstream = nil
+        look = nil
         connection.user = nil
         if reusable,
             connection.mayBeReused(

@@ -187,7 +187,9 @@ final class DataLoop {
     }
 
     /// Asks the identity's handshake what an answer means. `responseHead` is this answer's. Allocates: this is no cache hit.
-    func judge(_ status: Int, head: UnsafeRawBufferPointer, for caller: CallerConnection) -> ChallengeVerdict {
+    func judge(
+        _ status: Int, head: UnsafeRawBufferPointer, body: [UInt8]?, for caller: CallerConnection
+    ) -> ChallengeVerdict {
         guard let route = caller.route, let identity = route.identity else { return .none }
         var fields: [(name: [UInt8], value: [UInt8])] = []
         fields.reserveCapacity(responseHead.fieldCount)
@@ -207,8 +209,8 @@ final class DataLoop {
         }
         let verdict = identity.handshake.judge(
             UpstreamAnswer(
-                status: status, fields: fields, requestURL: url, requestMethod: Array(caller.input[requestHead.method]))
-        )
+                status: status, fields: fields, body: body, requestURL: url,
+                requestMethod: Array(caller.input[requestHead.method])))
         // A fixed credential has no grammar of refusals: the route's statuses say it all.
         if case .none = verdict, identity.refusesByStatus { return .challenged(Challenge(resource: url)) }
         return verdict

@@ -33,9 +33,13 @@ extension CallerConnection {
         // Nothing from here on has a meaning for it: it needs no token and goes nowhere.
         if let stub = route.tokenStub { return serveTokenStub(stub) }
         prepareReplay(on: route)
-        // The token before the connection: a wait for it must not hold an upstream's connection.
-        perform(exchange.on(.routed(lookUpToken(for: route))))
+        // The body before the token where it is signed with it: a caller that sends slowly must not hold anybody's place at the keeper.
+        if let identity = route.identity, identity.signsBody, gathers(for: identity, on: route) { return }
+        seekToken(on: route)
     }
+
+    /// The token before the connection: a wait for it must not hold an upstream's connection.
+    func seekToken(on route: RoutePlan) { perform(exchange.on(.routed(lookUpToken(for: route)))) }
 
     // MARK: - Frame
 

@@ -146,6 +146,10 @@ final class IdentityPlan: Sendable {
     let isOneTime: Bool
     /// Bytes before the token in the ready line.
     let linePrefix: Int
+    /// Answers of `inspectedStatuses` with a JSON body are held until that has been seen.
+    let readsAnswers: Bool
+    /// Requests wait until the last byte of their body has come: its digest is part of the credential.
+    let signsBody: Bool
     /// Makes the credential of each request; the ready line then holds its material. Nil for all others.
     let signer: (any RequestSigner)?
 
@@ -160,6 +164,8 @@ final class IdentityPlan: Sendable {
         isTokenless = handshake.scheme == "client_certificate"
         isOneTime = handshake is any OneTimeHandshake
         self.signer = signer
+        readsAnswers = handshake.readsBody
+        signsBody = signer?.readsBody == true
         refusesByStatus =
             statuses != nil
             && (handshake is RecipeSigningHandshake

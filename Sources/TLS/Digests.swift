@@ -80,3 +80,29 @@ public func wipe(_ bytes: inout [UInt8]) {
     bytes.withUnsafeMutableBytes { OPENSSL_cleanse($0.baseAddress, $0.count) }
     bytes.removeAll()
 }
+
+/// SHA-256 of bytes that come piece by piece.
+public struct RunningSHA256: ~Copyable {
+    private var context: OpaquePointer?
+
+    public init() {
+        context = EVP_MD_CTX_new()
+        // A digest of nothing would be the same for every body.
+        precondition(context != nil && EVP_DigestInit_ex(context, EVP_sha256(), nil) == 1, "SHA-256 not available")
+    }
+
+    deinit { EVP_MD_CTX_free(context) }
+
+    public mutating func add(_ bytes: UnsafeRawBufferPointer) {
+        guard bytes.count > 0 else { return }
+        precondition(EVP_DigestUpdate(context, bytes.baseAddress, bytes.count) == 1, "SHA-256 not available")
+    }
+
+    /// 32 bytes. Nothing may be added afterwards.
+    public mutating func finish() -> [UInt8] {
+        var digest = [UInt8](repeating: 0, count: 32)
+        var count: UInt32 = 0
+        precondition(EVP_DigestFinal_ex(context, &digest, &count) == 1 && count == 32, "SHA-256 not available")
+        return digest
+    }
+}

@@ -12,6 +12,7 @@ import Testing
         "token-stub",
         "recipes/docker-registry",
         "recipes/aws-sigv4",
+        "recipes/aws-sigv4-body",
     ])
     func everyExampleIsClean(name: String) {
         let trial = Trial(.file(Self.directory + name + ".yaml"))

@@ -19,10 +19,6 @@ import Testing
         }
     }
 
-    static let steps = "steps: [{name: a, get: \"https://i.example.com/\", take: {t: {json: /t}}}], token: \"{a.t}\""
-
-    static func recipe(_ keys: String) -> String { Trial.around(identity: "recipe: {\(keys)}") }
-
     static let cases: [Case] =
         [
             Case(
@@ -31,7 +27,6 @@ import Testing
                     identity: "adobe_pass: {service_provider: N, mvpd: C, software_statement: env:S, api: v1}",
                     route: "inject: {header: X-Token}, resource: R")),
             .oauth2("allowed_issuers", "\(Trial.oauth2), allowed_issuers: [\"https://i.example.com\"]"),
-            Case("recipe_challenge.json", recipe("\(steps), challenge: {json: /error}")),
         ]
 
     @Test(arguments: cases)

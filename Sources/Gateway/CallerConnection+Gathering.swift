@@ -1,0 +1,107 @@
+internal import HTTP1
+internal import HTTP2
+internal import Handshakes
+internal import Reactor
+internal import TLS
+
+/// The whole body of a request whose signature contains the body's digest: the head cannot leave before the last byte has come.
+/// An exception to the law against allocation, for the routes whose identity signs bodies.
+final class GatheredBody {
+    private var reader: BodyReader
+    private var hash = RunningSHA256()
+    /// Where in the caller's block the unread bytes begin.
+    private var position: Int
+    /// Of the body without its framing.
+    private(set) var length: UInt64 = 0
+    /// SHA-256; nil as long as something is missing.
+    private(set) var digest: [UInt8]?
+
+    static let emptyDigest = sha256([])
+
+    init(_ reader: BodyReader, from position: Int) {
+        self.reader = reader
+        self.position = position
+        if reader.isComplete { end() }
+    }
+
+    /// - Parameter block: the caller's, up to what has been received.
+    func read(_ block: UnsafeRawBufferPointer) throws(ChunkFault) {
+        while digest == nil, position < block.count {
+            let rest = UnsafeRawBufferPointer(rebasing: block[position...])
+            let step = try reader.next(rest)
+            hash.add(UnsafeRawBufferPointer(rebasing: rest[step.data]))
+            length += UInt64(step.data.count)
+            position += step.consumed
+            if step.ended { end() }
+            if step.consumed == 0 { return }
+        }
+    }
+
+    /// The body ended beside its bytes, as HTTP/2 has it.
+    func end() { digest = hash.finish() }
+}
+
+extension CallerConnection {
+    /// - Precondition: the framing and the replay policy are known.
+    /// - Returns: whether the request waits for its body; what comes after the wait is begun then.
+    func gathers(for identity: IdentityPlan, on route: RoutePlan) -> Bool {
+        guard identity.signsBody, requestFraming != .none, !upgrades else { return false }
+        if case .length(let length) = requestFraming, length > UInt64(route.replayBody) {
+            refuseUnsignable(route)
+            return true
+        }
+        gathered = GatheredBody(requestBody, from: headLength)
+        // It is all at hand anyway, so that the request can be sent again; and nothing is gained by asking before it is sent.
+        retainsBody = true
+        caution = BodyCaution()
+        if expectsContinue, end == headLength {
+            // Its sender waits for a word that the upstream cannot give before it has seen the head (RFC 9110 §10.1.1).
+            expectsContinue = false
+            var cursor = OutputCursor(buffers.scratch)
+            cursor.append("HTTP/1.1 100 Continue\r\n\r\n")
+            guard sendInterim(cursor, in: buffers.scratch) else {
+                close()
+                return true
+            }
+        }
+        expectProgress()
+        gatherBody()
+        return true
+    }
+
+    func gatherBody() {
+        guard let gathered, let route else { return }
+        while gathered.digest == nil {
+            do throws(ChunkFault) { try gathered.read(input) } catch { return fail(Fault(.malformedRequest)) }
+            if gathered.digest != nil { break }
+            guard gathered.length <= UInt64(route.replayBody) else { return refuseUnsignable(route) }
+            switch fill() {
+            case .bytes: expectProgress()
+            case .notNow: return expectProgress()
+            case .blockFull:
+                // Beside the body a block of its framing; a sender of more has made its chunks too small.
+                let most = headLength + route.replayBody + buffers.blockSize
+                guard let block, block.count < most else { return refuseUnsignable(route) }
+                var wanted = block.count * 4
+                if case .length(let length) = requestFraming { wanted = headLength + Int(length) }
+                guard growBlock(to: min(max(wanted, block.count + buffers.blockSize), most)) else {
+                    return answer(Fault(.outOfMemory, retryAfter: 1))
+                }
+            case .noBuffer: return answer(Fault(.outOfMemory, retryAfter: 1))
+            case .ended where lane != nil: gathered.end()
+            case .ended, .truncated, .failed: return fail(Fault(.incompleteBody))
+            }
+        }
+        guard gathered.length <= UInt64(route.replayBody) else { return refuseUnsignable(route) }
+        expectNothing()
+        data.restoreHead(of: self)
+        seekToken(on: route)
+    }
+
+    private func refuseUnsignable(_ route: RoutePlan) {
+        answer(
+            Fault(
+                .bigBody,
+                detail: "requests are signed with their body here, and such a body may have \(route.replayBody) bytes"))
+    }
+}

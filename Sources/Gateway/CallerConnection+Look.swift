@@ -1,0 +1,102 @@
+internal import HTTP1
+internal import HTTP2
+internal import Handshakes
+internal import Reactor
+
+/// Holding an answer until its body has been seen. The head is not yet the exchange's business then: to the machine the upstream is
+/// still about to answer.
+extension CallerConnection {
+    /// - Precondition: `data.responseHead` is this answer's.
+    /// - Returns: whether the answer is held from here on.
+    func beginLook(at status: Int, in upstream: UpstreamConnection) -> Bool {
+        guard let identity = route?.identity, identity.readsAnswers, identity.inspectedStatuses.contains(status),
+            !answerBody.isComplete
+        else { return false }
+        guard let type = data.responseHead.first(.contentType), isJSON(upstream.input[type]) else { return false }
+        // Known from the start not to fit; the judgement without a body says the rest.
+        if let length = data.responseHead.declaredLength, length > UInt64(AnswerLook.limit) {
+            noteUnseen(.long)
+            return false
+        }
+        look = AnswerLook(answerBody)
+        expect(by: loop.now + AnswerLook.patience, kind: Deadline.look)
+        return true
+    }
+
+    /// `application/json`, and every type whose syntax is JSON (RFC 6839 §3.1).
+    private func isJSON(_ field: UnsafeRawBufferPointer) -> Bool {
+        let type = field.prefix { $0 != UInt8(ascii: ";") && $0 != 0x20 && $0 != 0x09 }
+        let name = UnsafeRawBufferPointer(rebasing: type)
+        if equalsIgnoringCase(name, Array("application/json".utf8)) { return true }
+        guard name.count > 5 else { return false }
+        return equalsIgnoringCase(UnsafeRawBufferPointer(rebasing: name[(name.count - 5)...]), Array("+json".utf8))
+    }
+
+    /// - Returns: false when more bytes are needed or the exchange moved elsewhere.
+    func goOnLooking(at upstream: UpstreamConnection) -> Bool {
+        guard let look else { return false }
+        while true {
+            let held = UnsafeRawBufferPointer(rebasing: upstream.input[answerHeadLength...])
+            do throws(ChunkFault) { try look.read(held) } catch {
+                fail(Fault(.upstreamGarbage))
+                return false
+            }
+            if look.isComplete || upstream.lane?.isDrained == true { return endLook(at: upstream, seen: look.body) }
+            guard held.count < AnswerLook.limit else { return endLook(at: upstream, unseen: .long) }
+            switch upstream.fill() {
+            case .bytes: continue
+            case .notNow: return false
+            case .blockFull:
+                guard upstream.growBlock(to: answerHeadLength + AnswerLook.limit) else {
+                    return endLook(at: upstream, unseen: .noMemory)
+                }
+            case .noBuffer:
+                fail(Fault(.outOfMemory, retryAfter: 1))
+                return false
+            case .ended:
+                if case .untilClose = answerBody { return endLook(at: upstream, seen: look.body) }
+                fail(Fault(.upstreamClosed))
+                return false
+            case .truncated, .failed:
+                // Nothing of it has reached the caller, so it need not see half an answer.
+                fail(Fault(.upstreamClosed))
+                return false
+            }
+        }
+    }
+
+    /// The answer's time is over: it goes to the caller as it comes.
+    func stopLooking() {
+        guard look != nil, let upstream, upstream.state == .busy else { return }
+        if endLook(at: upstream, unseen: .slow) { pump() }
+    }
+
+    private func endLook(
+        at upstream: UpstreamConnection, seen body: [UInt8]? = nil, unseen: Unseen? = nil
+    ) -> Bool {
+        look = nil
+        do throws(HeadFault) {
+            // Parsed anew: the loop's scratch may have served other connections while this answer was held.
+            guard try data.parseAnswer(upstream.input) != nil else {
+                fail(Fault(.internalFault))
+                return false
+            }
+        } catch {
+            fail(Fault(.internalFault))
+            return false
+        }
+        var plain = body
+        if let body, let coding = data.responseHead.first(.contentEncoding) {
+            plain = ContentCoding.decode(body, coding: Array(upstream.input[coding]), limit: AnswerLook.limit)
+            if plain == nil { noteUnseen(.coding) }
+        }
+        if let unseen { noteUnseen(unseen) }
+        return follow(judge(answerStatus, head: answerHeadLength, body: plain, in: upstream, bringsNonce: false))
+    }
+
+    private func noteUnseen(_ reason: Unseen) {
+        data.noteGlitch(.unusableChallenge, route: route, reason: reason.rawValue)
+        // A refusal that cannot be read says nothing of whether the path is open.
+        data.desk.scoutSawNothing(self)
+    }
+}
