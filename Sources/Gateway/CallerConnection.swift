@@ -45,7 +45,7 @@ final class CallerConnection: Stream, HTTP2StreamUser {
     /// It has left it.
     var tunnel: TunnelState?
     /// The bodies go on at the end of this turn.
-    private var pumpsLater = false
+    var pumpsLater = false
     /// A CONNECT, or a redirected connection that is not for us: nothing of HTTP is sent to the other side.
     var opensTunnel = false
     /// The kernel redirected it: the caller knows of no proxy that could answer.
@@ -328,30 +328,6 @@ final class CallerConnection: Stream, HTTP2StreamUser {
             relayAnswer()
         } else {
             answer(Fault(.upstreamRefusedCredential, receivedStatus: answerStatus))
-        }
-    }
-
-    /// Moves whatever can move, both ways.
-    func pump() {
-        guard tokenForm == nil else { return readTokenForm() }
-        if exchange.phase == .idle, gathered != nil { return gatherBody() }
-        if stage == .exchanging { pumpRequestBody() }
-        if stage == .exchanging { pumpAnswer() }
-        if stage == .tunnel { pumpTunnel() }
-    }
-
-    /// Pieces that one body moves in one turn: with a fast pair at its ends it could otherwise go on for as long as it lasts, and starve
-    /// the loop's others.
-    static let rounds = 64
-
-    /// Goes on when the others have had their turn; epoll does not tell again of what is left unread.
-    func pumpLater() {
-        guard !pumpsLater else { return }
-        pumpsLater = true
-        // A strong reference, until the end of this turn at most: on a connection that is closed by then, pumping does nothing.
-        loop.putOffToEndOfTurn {
-            self.pumpsLater = false
-            self.pump()
         }
     }
 

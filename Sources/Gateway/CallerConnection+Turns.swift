@@ -1,0 +1,28 @@
+internal import Reactor
+
+/// What a connection does in one turn of its loop, and what it leaves to the next.
+extension CallerConnection {
+    /// Moves whatever can move, both ways.
+    func pump() {
+        guard tokenForm == nil else { return readTokenForm() }
+        if exchange.phase == .idle, gathered != nil { return gatherBody() }
+        if stage == .exchanging { pumpRequestBody() }
+        if stage == .exchanging { pumpAnswer() }
+        if stage == .tunnel { pumpTunnel() }
+    }
+
+    /// Pieces that one body moves in one turn: with a fast pair at its ends it could otherwise go on for as long as it lasts, and starve
+    /// the loop's others.
+    static let rounds = 64
+
+    /// Goes on when the others have had their turn; epoll does not tell again of what is left unread.
+    func pumpLater() {
+        guard !pumpsLater else { return }
+        pumpsLater = true
+        // A strong reference, until the end of this turn at most: on a connection that is closed by then, pumping does nothing.
+        loop.putOffToEndOfTurn {
+            self.pumpsLater = false
+            self.pump()
+        }
+    }
+}
