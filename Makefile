@@ -57,7 +57,7 @@ format: ## format every Swift file in place
 	$(FORMAT) --in-place --recursive --parallel $(SOURCES)
 
 .PHONY: bench
-bench: ## Cardea beside nginx, HAProxy and Envoy, one core each; table, JSON and chart in Tests/Performance/results; QUICK=1: a minute
+bench: ## Cardea beside nginx, HAProxy and Envoy, one core each; table, JSON and chart in Tests/Performance/results; QUICK=1: a minute; ROWS=scale: how it grows
 	@.ci/setup bench
 	$(RELEASE) --static-swift-stdlib --product cardea
 	CARDEA_PERFORMANCE=1 $(RELEASE) --static-swift-stdlib --scratch-path .build/performance --product bare-relay

@@ -1,4 +1,5 @@
 """What the kernel says a process has used: no contender is asked about itself."""
+import os
 import pathlib
 
 
@@ -23,13 +24,18 @@ def threads(pid):
 
 def cpu_seconds(pid):
     """On a processor, user and kernel, of every thread; in nanoseconds at the source."""
-    total = 0
+    return sum(by_thread(pid).values())
+
+
+def by_thread(pid):
+    """Seconds on a processor, of each thread."""
+    found = {}
     for task in threads(pid):
         try:
-            total += int((task / "schedstat").read_text().split()[0])
+            found[task.name] = int((task / "schedstat").read_text().split()[0]) / 1e9
         except OSError:
             pass
-    return total / 1e9
+    return found
 
 
 def status(pid, key):
@@ -60,6 +66,15 @@ def wake_ups(pid):
     return total
 
 
+def busy_seconds(core):
+    """What a processor has worked since boot, for whomever; in hundredths at the source."""
+    for line in pathlib.Path("/proc/stat").read_text().splitlines():
+        if line.startswith(f"cpu{core} "):
+            user, nice, system, _, _, interrupts, soft, stolen = map(int, line.split()[1:9])
+            return (user + nice + system + interrupts + soft + stolen) / 100
+    return 0.0
+
+
 def stolen_seconds():
     """Of all processors since boot: time that other machines on the same host took."""
     return int(pathlib.Path("/proc/stat").read_text().splitlines()[0].split()[8]) / 100
@@ -72,4 +87,4 @@ def machine():
             processor = line.split(":", 1)[1].strip()
             break
     kernel = pathlib.Path("/proc/sys/kernel/osrelease").read_text().strip()
-    return {"processor": processor, "kernel": kernel}
+    return {"processor": processor, "processors": os.cpu_count(), "kernel": kernel}

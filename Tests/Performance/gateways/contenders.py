@@ -12,6 +12,8 @@ import socket
 TOKEN = "Bearer " + "".join(chr(ord("a") + i % 26) for i in range(113))
 WAYS = ("plain_plain", "plain_tls1", "plain_tls2", "tls_plain", "tls_tls2")
 ORIGIN = {"plain": 19080, "tls1": 19443, "tls2": 19444}
+#: Of the origin's process.
+ISSUER = 19090
 MODULES = "/usr/lib/nginx/modules"
 
 
@@ -19,6 +21,8 @@ class Contender:
     name = ""
     #: Ways that it cannot go at all.
     lacks = frozenset()
+    #: Loops, workers or threads.
+    loops = 1
 
     def __init__(self, folder, base, pki, programs):
         self.folder = pathlib.Path(folder) / self.name
@@ -27,34 +31,41 @@ class Contender:
         self.pki = pki
         self.programs = programs
         self.process = None
+        #: When the process was started last, by the monotonic clock.
+        self.began = 0.0
 
     def command(self):
         raise NotImplementedError
+
+    def paced_port(self, way):
+        """Where h2load asks, if not where wrk does."""
+        return self.ports[way]
 
     def write(self, name, text):
         path = self.folder / name
         path.write_text(text)
         return path
 
-    def start(self, core=0):
-        log = open(self.folder / "log", "ab")
-        began = time.monotonic()
-        self.process = subprocess.Popen(
-            ["taskset", "-c", str(core), *map(str, self.command())], stdout=log, stderr=log, cwd=self.folder)
+    def start(self, core="0", before=(), patience=20):
+        """Returns when a connection is accepted. `before`: what the command line begins with, a profiler for instance."""
+        words = ["taskset", "-c", str(core), *before, *map(str, self.command())]
+        self.began = time.monotonic()
+        with open(self.folder / "log", "ab") as log:
+            self.process = subprocess.Popen(words, stdout=log, stderr=log, cwd=self.folder)
         while True:
             try:
                 socket.create_connection(("127.0.0.1", self.ports["plain_plain"]), timeout=1).close()
-                return time.monotonic() - began
+                return
             except OSError:
-                if self.process.poll() is not None or time.monotonic() - began > 20:
+                if self.process.poll() is not None or time.monotonic() - self.began > patience:
                     raise SystemExit(f"{self.name} did not start:\n{(self.folder / 'log').read_text()[-2000:]}")
                 time.sleep(0.001)
 
-    def stop(self):
+    def stop(self, patience=10):
         if self.process:
             self.process.terminate()
             try:
-                self.process.wait(10)
+                self.process.wait(patience)
             except subprocess.TimeoutExpired:
                 self.process.kill()
                 self.process.wait()
@@ -70,13 +81,22 @@ def first_line(*command):
 
 
 class Cardea(Contender):
+    """With its defaults, admin address and sandbox included; bounds are raised to what the rows ask for."""
     name = "cardea"
-    #: Added to the file; the rows about access log and many routes use it.
+    #: What some rows change.
     access = "off"
     routes = 1
     identities = 1
 
+    @property
+    def admin(self):
+        return self.ports["plain_plain"] + 50
+
     def command(self):
+        # JSON is YAML.
+        return [self.programs["cardea"], "run", "--config", self.write("cardea.yaml", json.dumps(self.document(), indent=1))]
+
+    def document(self):
         self.write("token", TOKEN.removeprefix("Bearer "))
         (self.folder / "token").chmod(0o600)
         target = {"plain": "http://127.0.0.1:%d" % ORIGIN["plain"], "tls1": "https://localhost:%d" % ORIGIN["tls1"],
@@ -94,21 +114,22 @@ class Cardea(Contender):
             if way == "plain_plain":
                 names = list(identities)
                 for number in range(1, self.routes):
-                    routes.append({"listen": "plain-plain", "match": {"path": f"/service{number}/"}, "to": target["plain"],
+                    routes.append({"listen": "plain-plain", "match": {"path": f"/service{number:05}/"}, "to": target["plain"],
                                    "use": names[number % len(names)]})
             route = {"listen": way.replace("_", "-"), "to": target[upstream], "use": "api"}
             if upstream != "plain":
                 route["tls"] = {"ca": str(self.pki / "ca.pem")}
                 route["http"] = "2" if upstream == "tls2" else "1.1"
             routes.append(route)
-        document = {
-            "threads": 1, "identities": identities, "listeners": listeners, "routes": routes, "admin": "off",
-            "limits": {"connections": 20000, "connections_per_address": 20000}, "log": {"access": self.access}}
-        # JSON is YAML.
-        return [self.programs["cardea"], "run", "--config", self.write("cardea.yaml", json.dumps(document, indent=1))]
+        return {
+            "threads": self.loops, "identities": identities, "listeners": listeners, "routes": routes,
+            "admin": {"listen": f"127.0.0.1:{self.admin}", "socket": str(self.folder / "cardea.sock")},
+            "limits": {"connections": 15000, "connections_per_address": 15000}, "log": {"access": self.access},
+            # It is stopped often, and nobody waits for what it still does.
+            "shutdown": {"linger": "0s", "timeout": "1s"}}
 
     def version(self):
-        return first_line(self.programs["cardea"], "version")
+        return first_line(self.programs["cardea"], "version").removeprefix("cardea ")
 
 
 class Nginx(Contender):
@@ -146,8 +167,9 @@ class Nginx(Contender):
             for name, port in ORIGIN.items())
         path = self.write("nginx.conf", f"""
 {self.preamble}
-daemon off; worker_processes 1; pid {self.folder}/pid; error_log {self.folder}/error.log error; worker_rlimit_nofile 40000;
-events {{ worker_connections 40000; multi_accept on; }}
+daemon off; worker_processes {self.loops}; pid {self.folder}/pid; error_log {self.folder}/error.log error;
+worker_rlimit_nofile {self.programs['descriptors']};
+events {{ worker_connections {self.programs['descriptors'] - 100}; multi_accept on; }}
 http {{
     access_log off; keepalive_requests 1000000000; keepalive_timeout 600s; http2_max_requests 1000000000;
     client_body_temp_path {self.folder}; proxy_temp_path {self.folder}; fastcgi_temp_path {self.folder};
@@ -160,7 +182,7 @@ http {{
         return ["nginx", "-p", self.folder, "-c", path]
 
     def version(self):
-        return first_line("nginx", "-v").removeprefix("nginx version: ")
+        return first_line("nginx", "-v").removeprefix("nginx version: nginx/")
 
 
 class NginxLua(Nginx):
@@ -175,33 +197,41 @@ class NginxLua(Nginx):
             }"""
 
     def version(self):
-        return "lua module of the distribution"
+        return "(lua-nginx-module of the distribution)"
 
 
 class HAProxy(Contender):
     name = "haproxy"
 
+    def paced_port(self, way):
+        return self.ports[way] + (20 if way == "plain_tls2" else 0)
+
     def command(self):
         (self.folder / "leaf.pem").write_text((self.pki / "leaf.pem").read_text() + (self.pki / "leaf.key").read_text())
         blocks = []
-        for way in WAYS:
+        for way, port in [*self.ports.items(), ("plain_tls2", self.paced_port("plain_tls2"))]:
             caller, upstream = way.split("_")
+            # Answers of an HTTP/2 origin have no reason phrase, which h2load does not understand on HTTP/1.1.
+            phrase = "http-response set-status 200 reason OK" if port != self.ports[way] else ""
             bind = f" ssl crt {self.folder}/leaf.pem alpn h2,http/1.1" if caller == "tls" else ""
             server = {
                 "plain": "", "tls1": f" ssl verify required ca-file {self.pki}/ca.pem sni str(localhost) alpn http/1.1",
                 "tls2": f" ssl verify required ca-file {self.pki}/ca.pem sni str(localhost) alpn h2"}[upstream]
             blocks.append(f"""
-listen {way}
-    bind 127.0.0.1:{self.ports[way]}{bind}
+listen {way}_{port}
+    bind 127.0.0.1:{port}{bind}
+    {phrase}
     http-request set-header Authorization "{TOKEN}"
     http-reuse always
-    option splice-auto
+    option splice-response
     server origin 127.0.0.1:{ORIGIN[upstream]}{server} pool-max-conn -1
 """)
         path = self.write("haproxy.cfg", f"""
 global
-    nbthread 1
-    maxconn {self.programs['connections']}
+    nbthread {self.loops}
+    maxconn {self.programs['connections'] + 100}
+    # It wants two descriptors for each connection that it may have, and begins with fewer where it cannot have them.
+    no strict-limits
     log /dev/null local0
 defaults
     mode http
@@ -214,7 +244,7 @@ defaults
         return ["haproxy", "-db", "-f", path]
 
     def version(self):
-        return first_line("haproxy", "-v").split(" - ")[0]
+        return first_line("haproxy", "-v").split("version ")[1].split(" ")[0]
 
 
 class Envoy(Contender):
@@ -278,7 +308,7 @@ class Envoy(Contender):
             "listeners": listeners, "clusters": clusters,
             "secrets": [{"name": "token", "generic_secret": {"secret": {"inline_string": TOKEN}}}]}}
         path = self.write("envoy.json", json.dumps(document))
-        return [self.programs["envoy"], "-c", path, "--concurrency", "1", "--log-level", "error", "--disable-hot-restart"]
+        return [self.programs["envoy"], "-c", path, "--concurrency", str(self.loops), "--log-level", "error", "--disable-hot-restart"]
 
     def version(self):
         return first_line(self.programs["envoy"], "--version").split("version: ")[-1].split("/")[1]
@@ -305,8 +335,9 @@ class Origin(Contender):
         (files / "1m").write_bytes(b"x" * 1048576)
         tls = f"ssl_certificate {self.pki}/leaf.pem; ssl_certificate_key {self.pki}/leaf.key;"
         path = self.write("nginx.conf", f"""
-daemon off; worker_processes 1; pid {self.folder}/pid; error_log {self.folder}/error.log error; worker_rlimit_nofile 40000;
-events {{ worker_connections 40000; }}
+daemon off; worker_processes 1; pid {self.folder}/pid; error_log {self.folder}/error.log error;
+worker_rlimit_nofile {self.programs['descriptors']};
+events {{ worker_connections {self.programs['descriptors'] - 100}; }}
 http {{
     access_log off; keepalive_requests 1000000000; keepalive_timeout 600s; http2_max_requests 1000000000;
     http2_max_concurrent_streams 1024; sendfile on; tcp_nopush on; default_type text/plain;
@@ -321,6 +352,16 @@ http {{
         # A wrong or missing token is no success: whoever does not inject is not measured.
         if ($http_authorization != "{TOKEN}") {{ return 403; }}
         location = /small {{ return 200 "{'y' * 200}"; }}
+        # What the rows with many routes ask for.
+        location /service {{ return 200 "{'y' * 200}"; }}
+    }}
+    # An issuer whose grants cost next to nothing: one token for everybody.
+    server {{
+        listen 127.0.0.1:{ISSUER} backlog=16384;
+        location = /token {{
+            default_type application/json;
+            return 200 '{{"access_token":"{TOKEN.removeprefix("Bearer ")}","token_type":"Bearer","expires_in":86400}}';
+        }}
     }}
 }}
 """)
