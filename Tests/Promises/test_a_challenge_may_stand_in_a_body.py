@@ -19,8 +19,8 @@ SHAPES = ["length", "chunks", "octets", "gzip", "deflate", "late"]
 PLAIN = {"error": {"code": "quota"}, "text": "ä" * 300}
 
 
-def shaped(exchange, status, value, shape, kind="application/json"):
-    """Sends a JSON value in one of the ways that bodies come."""
+def shaped(exchange, status, value, shape, kind="application/json", sent=None):
+    """Sends a JSON value in one of the ways that bodies come; notes it before, because the other side may be done first."""
     data = json.dumps(value, ensure_ascii=False).encode()
     fields = [("content-type", kind), ("x-mark", "one"), ("x-mark", "two")]
     if shape == "gzip":
@@ -31,6 +31,8 @@ def shaped(exchange, status, value, shape, kind="application/json"):
         fields.append(("content-encoding", shape))
     if shape not in ("chunks", "octets"):
         fields.append(("content-length", str(len(data))))
+    if sent is not None:
+        sent.append(data)
     exchange.respond(status, fields)
     if shape == "octets":
         for index in range(len(data)):
@@ -42,7 +44,6 @@ def shaped(exchange, status, value, shape, kind="application/json"):
     else:
         exchange.write(data)
     exchange.end()
-    return data
 
 
 class Gate:
@@ -87,7 +88,7 @@ class Gate:
         if self.own and self.own(self, exchange, kind, token):
             return
         if kind == "plain":
-            self.sent.append(shaped(exchange, self.status, PLAIN, shape))
+            shaped(exchange, self.status, PLAIN, shape, sent=self.sent)
         elif token in [f"Gate t-{count + 1}" for count in range(len(self.used))]:
             shaped(exchange, 200, {"got": body.decode()}, "length")
         else:
