@@ -20,9 +20,9 @@ public final class Loop: @unchecked Sendable {
     private var watched: [Entry] = []
     private var freeEntries: [Int] = []
     private var timers: TimerWheel
-    private var putOff: [() -> Void] = []
+    private var putOff: [LateWork] = []
     /// What was put off to the end of the turn that ends now.
-    private var due: [() -> Void] = []
+    private var due: [LateWork] = []
     private let mail: Mailbox<Letter>
     let jobs: JobQueue
     private var running = false
@@ -31,6 +31,12 @@ public final class Loop: @unchecked Sendable {
     private struct Entry {
         var generation: UInt32 = 1
         var owner: Watched?
+    }
+
+    /// In the order in which it was put off, whichever of the two it is.
+    private enum LateWork {
+        case run(() -> Void)
+        case call(Watched)
     }
 
     /// One letter of the mailbox. Mail is for what is not a cache hit; a closure may therefore be allocated by its sender.
@@ -179,7 +185,13 @@ public final class Loop: @unchecked Sendable {
 
     /// Runs `work` at the end of this turn.
     public func putOffToEndOfTurn(_ work: @escaping () -> Void) {
-        putOff.append(work)
+        putOff.append(.run(work))
+    }
+
+    /// Calls `owner.turnEnds()` at the end of this turn. Allocates nothing, unlike a closure: for what is part of every exchange. The loop
+    /// keeps `owner` alive until then.
+    public func callAtEndOfTurn(_ owner: Watched) {
+        putOff.append(.call(owner))
     }
 
     // MARK: - The turn
@@ -237,7 +249,12 @@ public final class Loop: @unchecked Sendable {
         if !putOff.isEmpty {
             // Exchanged, so that neither array gives its memory up: a copy would cost an allocation a turn.
             swap(&putOff, &due)
-            for index in due.indices { due[index]() }
+            for work in due {
+                switch work {
+                case .run(let work): work()
+                case .call(let owner): owner.turnEnds()
+                }
+            }
             due.removeAll(keepingCapacity: true)
         }
     }

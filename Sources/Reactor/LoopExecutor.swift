@@ -72,7 +72,9 @@ final class JobQueue: @unchecked Sendable {
                 })
         }
         // A job may enqueue the next one; a bounded number of rounds keeps readiness from starving.
-        for _ in 0..<64 where !local.isEmpty {
+        var rounds = 0
+        while !local.isEmpty, rounds < 64 {
+            rounds += 1
             let round = local
             local.removeAll(keepingCapacity: true)
             for waiting in round {

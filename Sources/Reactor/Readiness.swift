@@ -38,4 +38,7 @@ open class Watched {
 
     /// The timer that was armed with `Loop.arm` for this object fired.
     open func timerFired(_ kind: UInt8) {}
+
+    /// The turn ends in which `Loop.callAtEndOfTurn` was called for this object.
+    open func turnEnds() {}
 }
