@@ -7,23 +7,18 @@ extension CallerConnection {
 
     /// What this request says of the connection it came on. `data.requestHead` is this request's.
     func forwardedHop(for route: RoutePlan) -> ForwardedHop {
-        var hop = self.hop ?? makeHop()
+        var hop = knownHop
         hop.fields = route.forwarding.fields
         hop.isHidden = route.forwarding.isHidden
         if !hop.fields.isEmpty, hop.isHidden { hop.identifier = data.nextIdentifier() }
         return hop
     }
 
-    /// Once for a connection: its peer does not change.
-    private func makeHop() -> ForwardedHop {
-        var hop = ForwardedHop()
-        if let address = peer.address {
-            hop.address = Array(address.host.utf8)
-            hop.isTrusted = listener.forwardedFrom.contains { $0.contains(address) }
-        }
-        hop.isSecure = peer.isSecure
-        self.hop = hop
-        return hop
+    private var knownHop: ForwardedHop {
+        if let hop { return hop }
+        let made = listener.hop(of: peer)
+        hop = made
+        return made
     }
 
     /// The ready line as it is, or the token out of it in the route's own line, parameter or cookie; nil when that is too long. A cut
@@ -61,7 +56,7 @@ extension CallerConnection {
             data.restoreHead(of: self)
             let request = UnsafeRawBufferPointer(rebasing: input[..<headLength])
             data.requestHead.writeCallerOrigin(
-                request.octets, isSecure: peer.isSecure, isTrusted: (hop ?? makeHop()).isTrusted, into: &cursor)
+                request.octets, isSecure: peer.isSecure, isTrusted: knownHop.isTrusted, into: &cursor)
             // A host that long names no place to send a caller to.
             if cursor.overflowed { cursor = OutputCursor(buffers.notes) }
             parts.origin = cursor.written(in: buffers.notes)
@@ -106,5 +101,18 @@ extension OutputCursor {
         append(byte: UInt8(ascii: "0") + UInt8(rest / 100))
         append(byte: UInt8(ascii: "0") + UInt8(rest / 10 % 10))
         append(byte: UInt8(ascii: "0") + UInt8(rest % 10))
+    }
+}
+
+extension ListenerPlan {
+    /// What requests of this peer say of its connection, as long as it lasts.
+    func hop(of peer: CallerPeer) -> ForwardedHop {
+        var hop = ForwardedHop()
+        if let address = peer.address {
+            hop.address = Array(address.host.utf8)
+            hop.isTrusted = forwardedFrom.contains { $0.contains(address) }
+        }
+        hop.isSecure = peer.isSecure
+        return hop
     }
 }

@@ -18,6 +18,7 @@ extension CallerConnection {
     /// After a reload: the next request is for whatever now stands at the address that it came to. Of an address that is gone it is served by
     /// the routes of old, as the last one.
     func renewListener() {
+        hop = nil
         if let next = data.listener(succeeding: listener) { listener = next } else { isLast = true }
     }
 }

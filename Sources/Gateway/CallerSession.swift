@@ -1,13 +1,16 @@
+internal import HTTP1
 internal import HTTP2
 internal import Reactor
 
 /// A caller's HTTP/2 connection. Each of its streams is served by a `CallerConnection` of its own, as if it had come alone.
 final class CallerSession: HTTP2Socket {
-    // As in `CallerConnection`: a loop lives as long as the process.
-    private unowned(unsafe) let data: DataLoop
+    // As in `CallerConnection`: a cycle until it ends.
+    private let data: DataLoop
     private(set) var listener: ListenerPlan
     let peer: CallerPeer
     private let share: BlockShare
+    /// What is told of the connection: its peer is that of each stream.
+    private var hop: ForwardedHop
 
     /// We go: new streams are not wanted, and a deadline of the farewell runs.
     private var isLeaving = false
@@ -25,7 +28,9 @@ final class CallerSession: HTTP2Socket {
         limits.headerSize = data.limits.headerSize
         let share = BlockShare(of: data.buffers.budget, from: data.buffers)
         self.share = share
-        guard let session = HTTP2Session(role: .server, limits: limits, blocks: share) else { return nil }
+        hop = listener.hop(of: peer)
+        guard let session = HTTP2Session(role: .server, limits: limits, blocks: share, memory: data.buffers.frames)
+        else { return nil }
         super.init(loop: data.loop, buffers: data.buffers, session: session)
     }
 
@@ -37,15 +42,20 @@ final class CallerSession: HTTP2Socket {
 
     override func sessionChanged() {
         // After a reload, new streams are for whatever now stands at the address.
-        if listener.edition !== data.plan.edition { listener = data.listener(succeeding: listener) ?? listener }
-        for stream in session.takeOpened() {
+        if listener.edition !== data.plan.edition {
+            listener = data.listener(succeeding: listener) ?? listener
+            hop = listener.hop(of: peer)
+        }
+        while let stream = session.nextOpened() {
             // Before anything of it was looked at, so that its caller may send it again (RFC 9113 §8.7).
             guard share.beginStream() else {
                 data.noteGlitch(.streamLimit)
                 stream.cancel(.refusedStream)
                 continue
             }
-            CallerConnection(data: data, listener: listener, peer: peer).begin(stream, in: share)
+            let caller = CallerConnection(data: data, listener: listener, peer: peer)
+            caller.hop = hop
+            caller.begin(stream, in: share)
         }
         if !isOver { expectByActivity() }
     }

@@ -9,15 +9,14 @@ class HTTP2Socket: Stream, HTTP2SessionHost {
     final private(set) var isOver = false
     private var isScheduled = false
     private var readsLater = false
-    /// Made once: scheduling a write is part of every exchange.
-    private var writeAtEndOfTurn: () -> Void = {}
 
     init(loop: Loop, buffers: LoopBuffers, session: HTTP2Session) {
         self.session = session
         super.init(loop: loop, buffers: buffers)
         session.host = self
-        writeAtEndOfTurn = { [weak self] in self?.writeOutput() }
     }
+
+    deinit { session.host = nil }
 
     // MARK: - What subclasses say
 
@@ -33,7 +32,15 @@ class HTTP2Socket: Stream, HTTP2SessionHost {
     final func sessionHasOutput() {
         guard !isScheduled, !isOver else { return }
         isScheduled = true
-        loop.putOffToEndOfTurn(writeAtEndOfTurn)
+        loop.callAtEndOfTurn(self)
+    }
+
+    override final func turnEnds() {
+        if readsLater {
+            readsLater = false
+            readInput()
+        }
+        if isScheduled { writeOutput() }
     }
 
     override final func ready(_ readiness: Readiness) {
@@ -84,10 +91,7 @@ class HTTP2Socket: Stream, HTTP2SessionHost {
     private func readLater() {
         guard !readsLater else { return }
         readsLater = true
-        loop.putOffToEndOfTurn { [weak self] in
-            self?.readsLater = false
-            self?.readInput()
-        }
+        loop.callAtEndOfTurn(self)
     }
 
     private func tell() {

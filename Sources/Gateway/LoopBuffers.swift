@@ -20,6 +20,8 @@ final class LoopBuffers: BlockSource {
     let prefix: UnsafeMutableRawBufferPointer
     let suffix: UnsafeMutableRawBufferPointer
     let pool: BufferPool
+    /// What nghttp2 allocates for the loop's sessions.
+    let frames = HTTP2Memory()
     /// What the callers of HTTP/2 hold of it.
     let budget: BlockBudget
     /// For bodies that pass without being looked at; nil where none do.

@@ -22,9 +22,11 @@ final class UpstreamSession: HTTP2Socket {
     init?(group: UpstreamGroup, place: UpstreamAddress?) {
         self.group = group
         self.place = place
-        guard let session = HTTP2Session(role: .client, limits: HTTP2Limits(), blocks: group.buffers) else {
-            return nil
-        }
+        guard
+            let session =
+                HTTP2Session(
+                    role: .client, limits: HTTP2Limits(), blocks: group.buffers, memory: group.buffers.frames)
+        else { return nil }
         super.init(loop: group.loop, buffers: group.buffers, session: session)
     }
 

@@ -67,7 +67,8 @@ extension BlockQueue {
         count -= size
         guard let first = blocks.first else { return }
         if count == 0 || start == first.count {
-            blocks.removeFirst()
+            // Most often the only one, whose end needs no shifting.
+            if blocks.count == 1 { blocks.removeLast() } else { blocks.removeFirst() }
             source.give(first)
             start = 0
         }
@@ -89,8 +90,9 @@ extension BlockQueue {
     }
 
     mutating func clear() {
+        guard !blocks.isEmpty else { return }
         for block in blocks { source.give(block) }
-        blocks.removeAll()
+        blocks.removeAll(keepingCapacity: true)
         start = 0
         end = 0
         count = 0

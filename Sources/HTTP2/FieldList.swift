@@ -1,22 +1,26 @@
 internal import CNghttp2
+internal import Glibc
 
 /// A head in HTTP/1.1's form as nghttp2 wants it: name and value pairs with the pseudo-fields first.
 ///
 /// Reused for every head of a session. nghttp2 copies names and values when the list is submitted.
 struct FieldList: ~Copyable {
-    private var pairs: [nghttp2_nv] = []
+    private var pairs: UnsafeMutablePointer<nghttp2_nv>
+    private var count = 0
+    /// Grows with the largest head; heads are bounded.
+    private var capacity = 32
 
     init() {
-        pairs.reserveCapacity(64)
+        pairs = .allocate(capacity: capacity)
     }
+
+    deinit { pairs.deallocate() }
 }
 
 // MARK: -
 
 extension FieldList {
-    func withPairs<Result>(_ body: (UnsafePointer<nghttp2_nv>?, Int) -> Result) -> Result {
-        pairs.withUnsafeBufferPointer { body($0.baseAddress, $0.count) }
-    }
+    func withPairs<Result>(_ body: (UnsafePointer<nghttp2_nv>?, Int) -> Result) -> Result { body(pairs, count) }
 
     /// - Parameters:
     ///   - head: a whole head as `writeRequest` writes it; names are made lower case in place.
@@ -30,11 +34,11 @@ extension FieldList {
         request head: UnsafeMutableRawBufferPointer, scheme: StaticString, secretName: [UInt8], secretTarget: Bool,
         protocolName: UnsafeRawBufferPointer, acceptsTrailers: Bool
     ) -> Bool {
-        pairs.removeAll(keepingCapacity: true)
-        guard let line = firstLine(head) else { return false }
+        count = 0
         let bytes = UnsafeRawBufferPointer(head)
-        guard let space = index(of: 0x20, in: bytes, from: 0, to: line.end),
-            let second = index(of: 0x20, in: bytes, from: space + 1, to: line.end)
+        guard let end = index(of: 0x0d, in: bytes, from: 0, to: bytes.count),
+            let space = index(of: 0x20, in: bytes, from: 0, to: end),
+            let second = index(of: 0x20, in: bytes, from: space + 1, to: end)
         else { return false }
         let extended = !protocolName.isEmpty
         add(":method", extended ? Self.bytes("CONNECT") : slice(bytes, 0, space))
@@ -42,57 +46,68 @@ extension FieldList {
         add(":scheme", Self.bytes(scheme))
         add(":path", slice(bytes, space + 1, second), secret: secretTarget)
         // The place is held here: the authority is known only when its line is found.
-        let authority = pairs.count
+        let authority = count
         add(":authority", UnsafeRawBufferPointer(start: nil, count: 0))
-        guard addLines(head, from: line.next, secretName: secretName, authority: authority) else { return false }
-        // The proof of the handshake is HTTP/1.1's alone (RFC 8441 §5).
-        if extended {
-            pairs.removeAll { UnsafeRawBufferPointer(start: $0.name, count: $0.namelen).spells("sec-websocket-key") }
+        let isFilled = secretName.withUnsafeBytes {
+            addLines(head, from: end + 2, secretName: $0, authority: authority, leavesOutKey: extended)
         }
+        guard isFilled else { return false }
         if acceptsTrailers { add("te", Self.bytes("trailers")) }
         return true
     }
 
     /// - Parameter head: a whole head as `writeResponse` writes it.
     mutating func fill(response head: UnsafeMutableRawBufferPointer) -> Bool {
-        pairs.removeAll(keepingCapacity: true)
-        guard let line = firstLine(head), line.end >= 12 else { return false }
-        add(":status", slice(UnsafeRawBufferPointer(head), 9, 12))
-        return addLines(head, from: line.next, secretName: [], authority: nil)
+        count = 0
+        let bytes = UnsafeRawBufferPointer(head)
+        guard let end = index(of: 0x0d, in: bytes, from: 0, to: bytes.count), end >= 12 else { return false }
+        add(":status", slice(bytes, 9, 12))
+        return addLines(head, from: end + 2)
     }
 
     /// - Parameter lines: field lines alone.
     mutating func fill(trailers lines: UnsafeMutableRawBufferPointer) -> Bool {
-        pairs.removeAll(keepingCapacity: true)
-        return addLines(lines, from: 0, secretName: [], authority: nil)
+        count = 0
+        return addLines(lines, from: 0)
     }
 
-    var isEmpty: Bool { pairs.isEmpty }
+    var isEmpty: Bool { count == 0 }
 
     // MARK: - Lines
 
+    /// - Parameters:
+    ///   - authority: where the value of `Host` goes, which is a field like any other without it.
+    ///   - leavesOutKey: the proof of a WebSocket's handshake is HTTP/1.1's alone (RFC 8441 §5).
     private mutating func addLines(
-        _ head: UnsafeMutableRawBufferPointer, from first: Int, secretName: [UInt8], authority: Int?
+        _ head: UnsafeMutableRawBufferPointer, from first: Int,
+        secretName: UnsafeRawBufferPointer = .init(start: nil, count: 0), authority: Int? = nil,
+        leavesOutKey: Bool = false
     ) -> Bool {
         let bytes = UnsafeRawBufferPointer(head)
         var cursor = first
         while cursor < bytes.count {
             guard let end = index(of: 0x0d, in: bytes, from: cursor, to: bytes.count) else { return false }
-            let next = end + 2
             if end == cursor { return true }
-            guard let colon = index(of: 0x3a, in: bytes, from: cursor, to: end) else { return false }
-            for place in cursor..<colon where head[place] >= 0x41 && head[place] <= 0x5a { head[place] |= 0x20 }
+            guard let colon = lowerName(head, from: cursor, to: end) else { return false }
             let name = slice(bytes, cursor, colon)
             let value = trimmed(bytes, colon + 1, end)
-            cursor = next
-            if let authority, name.spells("host") {
-                pairs[authority].value = Self.pointer(value)
-                pairs[authority].valuelen = value.count
-                continue
+            cursor = end + 2
+            var isSecret = false
+            // By length first: most names are compared with nothing.
+            switch name.count {
+            case 4:
+                if let authority, name.spells("host") {
+                    pairs[authority].value = Self.pointer(value)
+                    pairs[authority].valuelen = value.count
+                    continue
+                }
+            case 13: isSecret = name.spells("authorization")
+            case 17 where leavesOutKey && name.spells("sec-websocket-key"): continue
+            default: break
             }
             if isOfOneHop(name) { continue }
-            let secret = name.spells("authorization") || (!secretName.isEmpty && name.elementsEqual(secretName))
-            pairs.append(pair(name, value, secret: secret))
+            if !isSecret, !secretName.isEmpty { isSecret = sameOctets(name, secretName) }
+            append(name, value, secret: isSecret)
         }
         return true
     }
@@ -109,18 +124,25 @@ extension FieldList {
         }
     }
 
-    private func firstLine(_ head: UnsafeMutableRawBufferPointer) -> (end: Int, next: Int)? {
-        guard let end = index(of: 0x0d, in: UnsafeRawBufferPointer(head), from: 0, to: head.count) else { return nil }
-        return (end, end + 2)
+    /// Makes a name lower case.
+    /// - Returns: where its colon stands.
+    private func lowerName(_ head: UnsafeMutableRawBufferPointer, from first: Int, to end: Int) -> Int? {
+        guard let base = head.baseAddress else { return nil }
+        var place = first
+        while place < end {
+            let octet = base.load(fromByteOffset: place, as: UInt8.self)
+            if octet == 0x3a { return place }
+            if octet &- 0x41 < 26 { base.storeBytes(of: octet | 0x20, toByteOffset: place, as: UInt8.self) }
+            place &+= 1
+        }
+        return nil
     }
 
     private func index(of byte: UInt8, in bytes: UnsafeRawBufferPointer, from: Int, to: Int) -> Int? {
-        var cursor = from
-        while cursor < to {
-            if bytes[cursor] == byte { return cursor }
-            cursor &+= 1
+        guard let base = bytes.baseAddress, from < to, let found = memchr(base + from, Int32(byte), to - from) else {
+            return nil
         }
-        return nil
+        return UnsafeRawPointer(found) - base
     }
 
     private func slice(_ bytes: UnsafeRawBufferPointer, _ from: Int, _ to: Int) -> UnsafeRawBufferPointer {
@@ -139,13 +161,24 @@ extension FieldList {
     // MARK: - Pairs
 
     private mutating func add(_ name: StaticString, _ value: UnsafeRawBufferPointer, secret: Bool = false) {
-        pairs.append(pair(Self.bytes(name), value, secret: secret))
+        append(Self.bytes(name), value, secret: secret)
     }
 
-    private func pair(_ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, secret: Bool) -> nghttp2_nv {
-        nghttp2_nv(
-            name: Self.pointer(name), value: Self.pointer(value), namelen: name.count, valuelen: value.count,
-            flags: secret ? UInt8(NGHTTP2_NV_FLAG_NO_INDEX.rawValue) : UInt8(NGHTTP2_NV_FLAG_NONE.rawValue))
+    private mutating func append(_ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, secret: Bool) {
+        if count == capacity { grow() }
+        (pairs + count).initialize(
+            to: nghttp2_nv(
+                name: Self.pointer(name), value: Self.pointer(value), namelen: name.count, valuelen: value.count,
+                flags: secret ? UInt8(NGHTTP2_NV_FLAG_NO_INDEX.rawValue) : UInt8(NGHTTP2_NV_FLAG_NONE.rawValue)))
+        count += 1
+    }
+
+    private mutating func grow() {
+        let larger = UnsafeMutablePointer<nghttp2_nv>.allocate(capacity: 2 * capacity)
+        larger.moveInitialize(from: pairs, count: count)
+        pairs.deallocate()
+        pairs = larger
+        capacity *= 2
     }
 
     private static func bytes(_ text: StaticString) -> UnsafeRawBufferPointer {

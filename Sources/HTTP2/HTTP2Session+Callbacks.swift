@@ -3,40 +3,42 @@ internal import CNghttp2
 /// What nghttp2 calls while bytes are read or written. Everything here only notes: a user that is told inside a callback could submit
 /// to a session that is not ready for it.
 extension HTTP2Session {
-    func makeSession() -> OpaquePointer? {
+    func makeSession(_ memory: HTTP2Memory) -> OpaquePointer? {
         var callbacks: OpaquePointer?
         guard nghttp2_session_callbacks_new(&callbacks) == 0 else { return nil }
         defer { nghttp2_session_callbacks_del(callbacks) }
         nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks) { _, frame, user in
-            HTTP2Session.of(user).headersBegan(frame!)
+            HTTP2Session.with(user) { $0.headersBegan(frame!) }
         }
         nghttp2_session_callbacks_set_on_header_callback(callbacks) {
             _, frame, name, nameCount, value, valueCount, _, user in
-            HTTP2Session.of(user).field(
-                frame!, UnsafeRawBufferPointer(start: name, count: nameCount),
-                UnsafeRawBufferPointer(start: value, count: valueCount))
+            HTTP2Session.with(user) {
+                $0.field(
+                    frame!, UnsafeRawBufferPointer(start: name, count: nameCount),
+                    UnsafeRawBufferPointer(start: value, count: valueCount))
+            }
         }
         nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks) { _, frame, user in
-            HTTP2Session.of(user).frameCame(frame!)
+            HTTP2Session.with(user) { $0.frameCame(frame!) }
         }
         nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks) { _, _, id, bytes, count, user in
-            HTTP2Session.of(user).dataCame(id, UnsafeRawBufferPointer(start: bytes, count: count))
+            HTTP2Session.with(user) { $0.dataCame(id, UnsafeRawBufferPointer(start: bytes, count: count)) }
         }
         nghttp2_session_callbacks_set_on_stream_close_callback(callbacks) { _, id, code, user in
-            HTTP2Session.of(user).streamClosed(id, code)
+            HTTP2Session.with(user) { $0.streamClosed(id, code) }
         }
         nghttp2_session_callbacks_set_send_callback(callbacks) { _, bytes, count, _, user in
-            HTTP2Session.of(user).put(UnsafeRawBufferPointer(start: bytes, count: count))
+            HTTP2Session.with(user) { $0.put(UnsafeRawBufferPointer(start: bytes, count: count)) }
         }
         nghttp2_session_callbacks_set_send_data_callback(callbacks) { _, frame, head, count, _, user in
-            HTTP2Session.of(user).putData(frame!, head!, count)
+            HTTP2Session.with(user) { $0.putData(frame!, head!, count) }
         }
         nghttp2_session_callbacks_set_on_frame_send_callback(callbacks) { _, frame, user in
-            HTTP2Session.of(user).frameWent(frame!)
+            HTTP2Session.with(user) { $0.frameWent(frame!) }
         }
         nghttp2_session_callbacks_set_on_invalid_frame_recv_callback(callbacks) { _, _, _, user in
             // nghttp2 answers each of these; without a count they would be free.
-            HTTP2Session.of(user).admitFrame()
+            HTTP2Session.with(user) { $0.admitFrame() }
         }
 
         var options: OpaquePointer?
@@ -52,15 +54,20 @@ extension HTTP2Session {
 
         var session: OpaquePointer?
         let user = Unmanaged.passUnretained(self).toOpaque()
+        var functions = memory.functions
         let result =
             role == .server
-            ? nghttp2_session_server_new2(&session, callbacks, user, options)
-            : nghttp2_session_client_new2(&session, callbacks, user, options)
+            ? nghttp2_session_server_new3(&session, callbacks, user, options, &functions)
+            : nghttp2_session_client_new3(&session, callbacks, user, options, &functions)
         return result == 0 ? session : nil
     }
 
-    private static func of(_ user: UnsafeMutableRawPointer?) -> HTTP2Session {
-        Unmanaged<HTTP2Session>.fromOpaque(user!).takeUnretainedValue()
+    /// No reference is counted: whoever called nghttp2 holds the session until that returns.
+    @inline(__always)
+    private static func with<Result>(
+        _ user: UnsafeMutableRawPointer?, _ body: (HTTP2Session) -> Result
+    ) -> Result {
+        Unmanaged<HTTP2Session>.fromOpaque(user!)._withUnsafeGuaranteedRef(body)
     }
 
     private static let accepted: Int32 = 0
@@ -74,11 +81,12 @@ extension HTTP2Session {
         guard cardea_frame_type(frame) == UInt8(NGHTTP2_HEADERS.rawValue) else { return Self.accepted }
         let id = cardea_frame_stream(frame)
         if let stream = streams[id] {
-            stream.assembly = HeadAssembly(stream.hasHead ? .trailers : .answer, limit: limits.headerSize)
+            assembly.begin(stream.hasHead ? .trailers : .answer, of: id)
         } else if role == .server {
-            let stream = HTTP2Stream(id: id, session: self)
-            stream.assembly = HeadAssembly(.request, limit: limits.headerSize)
-            streams[id] = stream
+            streams.insert(makeStream(id))
+            assembly.begin(.request, of: id)
+        } else {
+            assembly.leave()
         }
         return Self.accepted
     }
@@ -86,15 +94,14 @@ extension HTTP2Session {
     private func field(
         _ frame: UnsafePointer<nghttp2_frame>, _ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer
     ) -> Int32 {
-        guard let stream = streams[cardea_frame_stream(frame)] else { return Self.accepted }
-        stream.assembly?.add(name: name, value: value)
+        guard assembly.stream == cardea_frame_stream(frame) else { return Self.accepted }
+        assembly.add(name: name, value: value)
         // The rest of the block has to be decoded for the sake of HPACK's tables, but not without end.
-        return stream.assembly?.flaw == .flood ? Self.refused : Self.accepted
+        return assembly.flaw == .flood ? Self.refused : Self.accepted
     }
 
     private func finishHead(of stream: HTTP2Stream) -> Int32 {
-        guard var assembly = stream.assembly else { return Self.accepted }
-        stream.assembly = nil
+        guard assembly.stream == stream.id else { return Self.accepted }
         assembly.finish()
         switch assembly.flaw {
         case nil: break
@@ -107,13 +114,13 @@ extension HTTP2Session {
         }
         switch assembly.kind {
         case .trailers:
-            stream.trailers = assembly.lines
+            stream.trailers = Array(assembly.lines.bytes)
         case .request:
             guard stream.refusal == nil else { break }
             stream.acceptsTrailers = assembly.acceptsTrailers
-            guard queue(assembly, on: stream) else { return Self.accepted }
+            guard queueHead(on: stream) else { return Self.accepted }
         case .answer:
-            guard queue(assembly, on: stream) else { return Self.accepted }
+            guard queueHead(on: stream) else { return Self.accepted }
             guard assembly.status >= 200 else {
                 mark(stream)
                 return Self.accepted
@@ -128,9 +135,9 @@ extension HTTP2Session {
         return Self.accepted
     }
 
-    private func queue(_ assembly: HeadAssembly, on stream: HTTP2Stream) -> Bool {
+    private func queueHead(on stream: HTTP2Stream) -> Bool {
         // Heads have no window: interim ones without end would fill our memory before their reader has its turn.
-        guard stream.headBytes <= limits.headerSize, assembly.lines.withUnsafeBytes({ stream.input.append($0) }) else {
+        guard stream.headBytes <= limits.headerSize, stream.input.append(assembly.lines.bytes) else {
             // Of a request nobody has seen anything yet.
             submitReset(stream, assembly.kind == .request ? .refusedStream : .enhanceYourCalm)
             return false
@@ -193,7 +200,10 @@ extension HTTP2Session {
     }
 
     private func streamClosed(_ id: Int32, _ code: UInt32) -> Int32 {
-        guard let stream = streams.removeValue(forKey: id) else { return Self.accepted }
+        guard let stream = streams.remove(id) else { return Self.accepted }
+        // Also where the connection ends with it: nobody would find it any more.
+        mark(stream)
+        defer { letGo(stream) }
         if code != HTTP2ErrorCode.none.rawValue || !stream.inputEnded {
             stream.resetCode = code
             // A stream that we gave up ourselves, because its upstream failed, is not the caller's doing.
@@ -204,9 +214,6 @@ extension HTTP2Session {
         // What nobody will read gives its credit back: the connection's window would shrink for good.
         let unread = max(0, stream.input.count - stream.headBytes)
         if role == .server, unread > 0, stream.resetCode != nil { consumeConnection(unread) }
-        stream.session = nil
-        stream.output.clear()
-        mark(stream)
         return Self.accepted
     }
 
@@ -248,7 +255,7 @@ extension HTTP2Session {
     /// Where nghttp2 asks for body bytes. They are copied once, from the queue behind the frame's head.
     func makeProvider() -> nghttp2_data_provider {
         nghttp2_data_provider(source: nghttp2_data_source()) { session, id, _, room, flags, _, user in
-            HTTP2Session.of(user).offer(id, room, flags!)
+            HTTP2Session.with(user) { $0.offer(id, room, flags!) }
         }
     }
 

@@ -7,11 +7,13 @@ public protocol HTTP2SessionHost: AnyObject {
 
 /// One HTTP/2 connection without its socket: bytes go in, streams change, bytes come out (RFC 9113, by nghttp2).
 ///
-/// Not reentrant: what the peer's bytes bring about is noted while they are read, and told afterwards by `takeOpened` and
+/// Not reentrant: what the peer's bytes bring about is noted while they are read, and told afterwards by `nextOpened` and
 /// `tellUsers`. One loop owns it.
 public final class HTTP2Session {
     public let role: Role
-    public weak var host: (any HTTP2SessionHost)?
+    /// Unchecked: the host owns the session, and takes itself away before it goes. A weak one would send every reference count of the host
+    /// through a side table.
+    public unowned(unsafe) var host: (any HTTP2SessionHost)?
     /// The peer takes no more streams, or we do not.
     public internal(set) var isGoingAway = false
 
@@ -20,9 +22,16 @@ public final class HTTP2Session {
 
     let blocks: any BlockSource
     let limits: HTTP2Limits
-    var streams: [Int32: HTTP2Stream] = [:]
+    var streams = StreamTable()
+    /// Those from `firstOpened` on were not taken yet.
     var opened: [HTTP2Stream] = []
-    var marked: [HTTP2Stream] = []
+    private var firstOpened = 0
+    private var marked: [HTTP2Stream] = []
+    /// The other array for `marked`, empty, so that telling costs no new one.
+    private var unmarked: [HTTP2Stream] = []
+    /// Closed streams. Who used them may still hold them.
+    private var spare: [HTTP2Stream] = []
+    var assembly: HeadAssembly
     var gauge = FloodGauge()
     /// Of a server's connection. A client's has all of its window from the start: see `dataCame`.
     var window: ReceiveWindow
@@ -37,22 +46,30 @@ public final class HTTP2Session {
     private var list = FieldList()
     private var finishing: [HTTP2Stream] = []
     private var session: OpaquePointer?
+    private let memory: HTTP2Memory
+
+    private static let mostSpare = 32
 
     public enum Role: Sendable { case server, client }
 
-    /// - Parameter blocks: where the streams' queues take their memory; outlives the session.
+    /// - Parameters:
+    ///   - blocks: where the streams' queues take their memory.
+    ///   - memory: for what nghttp2 allocates; of the same loop.
     /// - Returns: nil when there is no memory.
-    public init?(role: Role, limits: HTTP2Limits, blocks: any BlockSource) {
+    public init?(role: Role, limits: HTTP2Limits, blocks: any BlockSource, memory: HTTP2Memory = HTTP2Memory()) {
         self.role = role
         self.limits = limits
         self.blocks = blocks
+        self.memory = memory
+        assembly = HeadAssembly(limit: limits.headerSize)
         window = ReceiveWindow(from: limits.firstConnectionWindow, to: limits.connectionWindow)
-        guard let made = makeSession() else { return nil }
+        guard let made = makeSession(memory) else { return nil }
         session = made
         submitSettings()
     }
 
     deinit {
+        streams.forEach { $0.session = nil }
         nghttp2_session_del(session)
     }
 }
@@ -100,22 +117,31 @@ extension HTTP2Session {
 
     public var openStreams: Int { streams.count }
 
-    /// Streams whose head has come since the last call: a server's new requests.
-    public func takeOpened() -> [HTTP2Stream] {
-        guard !opened.isEmpty else { return [] }
-        defer { opened.removeAll(keepingCapacity: true) }
-        return opened
+    /// A stream whose head has come, in the order in which they came: a server's new request, told once.
+    public func nextOpened() -> HTTP2Stream? {
+        guard firstOpened < opened.count else { return nil }
+        let stream = opened[firstOpened]
+        firstOpened += 1
+        if firstOpened == opened.count {
+            opened.removeAll(keepingCapacity: true)
+            firstOpened = 0
+        }
+        return stream
     }
 
     /// Tells the users of streams on which something happened.
     public func tellUsers() {
         while !marked.isEmpty {
-            let told = marked
-            marked.removeAll(keepingCapacity: true)
+            // Exchanged, so that what is marked meanwhile finds an array that has its memory already.
+            var told: [HTTP2Stream] = []
+            swap(&told, &unmarked)
+            swap(&told, &marked)
             for stream in told {
                 stream.isMarked = false
                 stream.user?.streamReady(stream)
             }
+            told.removeAll(keepingCapacity: true)
+            swap(&told, &unmarked)
         }
     }
 
@@ -125,6 +151,27 @@ extension HTTP2Session {
         guard !stream.isMarked else { return }
         stream.isMarked = true
         marked.append(stream)
+    }
+
+    /// A stream for a new request: a closed one that nobody holds any more, or a new one.
+    func makeStream(_ id: Int32) -> HTTP2Stream {
+        guard !spare.isEmpty else { return HTTP2Stream(id: id, session: self) }
+        let last = spare.count - 1
+        // The last to close may still be read from; the first has had the longest time.
+        if !isKnownUniquelyReferenced(&spare[last]) {
+            guard isKnownUniquelyReferenced(&spare[0]) else { return HTTP2Stream(id: id, session: self) }
+            spare.swapAt(0, last)
+        }
+        let stream = spare.removeLast()
+        stream.begin(id, self)
+        return stream
+    }
+
+    /// The stream is closed, and has left the table.
+    func letGo(_ stream: HTTP2Stream) {
+        stream.session = nil
+        stream.output.clear()
+        if spare.count < Self.mostSpare { spare.append(stream) }
     }
 
     // MARK: - Opening and ending
@@ -169,9 +216,9 @@ extension HTTP2Session {
             }
         }
         guard id > 0 else { return nil }
-        let stream = HTTP2Stream(id: id, session: self)
+        let stream = makeStream(id)
         stream.outputEnded = ended
-        streams[id] = stream
+        streams.insert(stream)
         noteOutput()
         return stream
     }
@@ -293,13 +340,14 @@ extension HTTP2Session {
     public func abandon(_ code: HTTP2ErrorCode) {
         failed = true
         isGoingAway = true
-        for stream in streams.values {
+        streams.forEach { stream in
             if stream.resetCode == nil, !stream.inputEnded || !stream.endSent { stream.resetCode = code.rawValue }
             stream.session = nil
             stream.output.clear()
             mark(stream)
         }
         streams.removeAll()
+        spare.removeAll()
         finishing.removeAll()
     }
 

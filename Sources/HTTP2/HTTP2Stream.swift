@@ -11,13 +11,17 @@ public protocol HTTP2StreamUser: AnyObject {
 /// ones before it), then the body's bytes without any framing, and what is written is the same.
 ///
 /// Flow control follows the reader: credit is given to the peer when bytes are read, so that at most one window waits here.
+///
+/// The object is used again for another request of its session once nobody holds it (`HTTP2Session.makeStream`), so that whoever does
+/// hold it never meets another request's bytes.
 public final class HTTP2Stream {
-    public let id: Int32
-    public weak var user: (any HTTP2StreamUser)?
+    public private(set) var id: Int32
+    /// Strong, so a cycle while it is set: `cancel` cuts it, which whoever reads a stream calls at the end. A weak one would send every
+    /// reference count of the user through a side table.
+    public var user: (any HTTP2StreamUser)?
 
     // Input.
     var window: ReceiveWindow
-    var assembly: HeadAssembly?
     var input: BlockQueue
     /// Of `input`, the bytes of heads; they stand before the body's.
     var headBytes = 0
@@ -48,8 +52,9 @@ public final class HTTP2Stream {
     var isDeferred = false
     /// Its user is to be told.
     var isMarked = false
-    /// The session's way to it; nil when the stream is closed.
-    weak var session: HTTP2Session?
+    /// Nil when the stream is closed. Unchecked: a session lets go of its open streams when it ends (`abandon`, `deinit`), and of a closed
+    /// one before that.
+    unowned(unsafe) var session: HTTP2Session?
 
     public enum HeadRefusal: Sendable { case tooLarge }
 
@@ -59,6 +64,30 @@ public final class HTTP2Stream {
         window = ReceiveWindow(from: session.limits.firstStreamWindow, to: session.limits.streamWindow)
         input = BlockQueue(source: session.blocks)
         output = BlockQueue(source: session.blocks)
+    }
+
+    /// Makes it a new request's, of the same session: nothing of the last one's is left.
+    func begin(_ id: Int32, _ session: HTTP2Session) {
+        self.id = id
+        self.session = session
+        user = nil
+        window = ReceiveWindow(from: session.limits.firstStreamWindow, to: session.limits.streamWindow)
+        input.clear()
+        headBytes = 0
+        hasHead = false
+        refusal = nil
+        contentLength = nil
+        acceptsTrailers = false
+        inputEnded = false
+        trailers = []
+        resetCode = nil
+        output.clear()
+        outputEnded = false
+        outputTrailers = []
+        endSent = false
+        isAbandoned = false
+        isDeferred = false
+        isMarked = false
     }
 }
 

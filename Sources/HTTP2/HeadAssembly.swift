@@ -1,11 +1,17 @@
+internal import Glibc
+
 /// Puts a field section of HTTP/2 into the form of an HTTP/1.1 head, which the rest of the gateway reads: pseudo-fields become the
 /// first line and `Host`, cookie crumbs become one line (RFC 9113 §8.2.3, §8.3).
 ///
+/// One for a session: the frames of a field section have no others between them (RFC 9113 §4.3).
+///
 /// nghttp2 has validated names, values, the order and the number of pseudo-fields before (RFC 9113 §8.2.1, §8.3); what is written
 /// here is parsed again by HTTP1's strict parser, so nothing of a field can pass for more than it is.
-struct HeadAssembly {
-    private(set) var kind: Kind
-    private(set) var lines: [UInt8] = []
+struct HeadAssembly: ~Copyable {
+    /// Of the stream whose section comes in; 0 for none.
+    private(set) var stream: Int32 = 0
+    private(set) var kind = Kind.request
+    private(set) var lines = OctetBuffer()
     /// `content-length`; nghttp2 compares it with the DATA that comes.
     private(set) var contentLength: UInt64?
     private(set) var acceptsTrailers = false
@@ -13,14 +19,17 @@ struct HeadAssembly {
     private(set) var status = 0
     private(set) var flaw: Flaw?
 
-    private var method: [UInt8] = []
-    private var path: [UInt8] = []
-    private var authority: [UInt8] = []
-    private var cookies: [UInt8] = []
-    private var host: [UInt8]?
+    /// Values that have their place elsewhere than where they come.
+    private var parts = OctetBuffer()
+    private var method = 0..<0
+    private var path = 0..<0
+    private var authority = 0..<0
+    private var host: Range<Int>?
+    private var cookies = OctetBuffer()
     private var hasFirstLine = false
     /// Bytes of names and values so far, by the count of RFC 9113 §6.5.2.
     private var size = 0
+    /// Bytes that a head may have.
     private let limit: Int
 
     enum Kind: Sendable { case request, answer, trailers }
@@ -34,9 +43,7 @@ struct HeadAssembly {
         case malformed
     }
 
-    /// - Parameter limit: bytes that a head may have.
-    init(_ kind: Kind, limit: Int) {
-        self.kind = kind
+    init(limit: Int) {
         self.limit = limit
     }
 }
@@ -44,6 +51,27 @@ struct HeadAssembly {
 // MARK: -
 
 extension HeadAssembly {
+    mutating func begin(_ kind: Kind, of stream: Int32) {
+        self.stream = stream
+        self.kind = kind
+        lines.clear()
+        contentLength = nil
+        acceptsTrailers = false
+        status = 0
+        flaw = nil
+        parts.clear()
+        method = 0..<0
+        path = 0..<0
+        authority = 0..<0
+        host = nil
+        cookies.clear()
+        hasFirstLine = false
+        size = 0
+    }
+
+    /// What comes is of no stream that is served.
+    mutating func leave() { stream = 0 }
+
     mutating func add(name: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer) {
         size += name.count + value.count + 32
         // Four times the limit: a peer that may send sixteen of those before it is cut costs more than a connection.
@@ -55,13 +83,13 @@ extension HeadAssembly {
         if kind == .request {
             if name.spells("cookie") {
                 // Put together at the end: crumbs need not be neighbours.
-                if !cookies.isEmpty { cookies += [0x3b, 0x20] }
-                cookies += value
+                if cookies.count > 0 { cookies.append("; ") }
+                cookies.append(value)
                 return
             }
             if name.spells("host") {
-                if let host, !host.elementsEqual(value) { flaw = .malformed }
-                host = Array(value)
+                if let host, !sameOctets(parts[host], value) { flaw = .malformed }
+                host = keep(value)
                 return
             }
             if name.spells("te") {
@@ -70,60 +98,76 @@ extension HeadAssembly {
             }
         }
         if kind != .trailers, name.spells("content-length") { contentLength = decimal(value) }
-        append(name, value)
+        lines.append(line: name, value)
     }
 
     /// Ends the section.
     mutating func finish() {
+        stream = 0
         if kind == .trailers { return }
         writeFirstLine()
         guard flaw == nil else { return }
         if kind == .request {
             // RFC 9113 §8.3.1: a Host that differs from the authority is malformed.
-            if let host, !authority.isEmpty, !equalIgnoringCase(host, authority) { return flaw = .malformed }
-            let named = authority.isEmpty ? host ?? [] : authority
-            lines += Array("host: ".utf8) + named + [0x0d, 0x0a]
-            if !cookies.isEmpty { lines += Array("cookie: ".utf8) + cookies + [0x0d, 0x0a] }
+            if let host, !authority.isEmpty, !equalIgnoringCase(parts[host], parts[authority]) {
+                flaw = .malformed
+                return
+            }
+            lines.append("host: ")
+            lines.append(parts[authority.isEmpty ? host ?? authority : authority])
+            lines.append("\r\n")
+            if cookies.count > 0 {
+                lines.append("cookie: ")
+                lines.append(cookies.bytes)
+                lines.append("\r\n")
+            }
         }
-        lines += [0x0d, 0x0a]
+        lines.append("\r\n")
     }
 
     private mutating func addPseudo(_ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) {
         if name.spells(":method") {
-            method = Array(value)
+            method = keep(value)
         } else if name.spells(":path") {
-            path = Array(value)
+            path = keep(value)
         } else if name.spells(":authority") {
-            authority = Array(value)
+            authority = keep(value)
         } else if name.spells(":status") {
             status = Int(decimal(value) ?? 0)
         }
     }
 
+    private mutating func keep(_ value: UnsafeRawBufferPointer) -> Range<Int> {
+        let start = parts.count
+        parts.append(value)
+        return start..<parts.count
+    }
+
     private mutating func writeFirstLine() {
         guard !hasFirstLine else { return }
         hasFirstLine = true
-        lines.reserveCapacity(512)
         switch kind {
         case .request:
-            lines += method + [0x20] + (method.elementsEqual("CONNECT".utf8) ? authority : path)
-            lines += Array(" HTTP/1.1\r\n".utf8)
+            let isConnect = parts[method].spells("CONNECT")
+            lines.append(parts[method])
+            lines.append(0x20)
+            lines.append(parts[isConnect ? authority : path])
+            lines.append(" HTTP/1.1\r\n")
             // A space in a target would part the line; nghttp2 refuses it, and so does this.
-            if path.contains(where: { $0 <= 0x20 || $0 == 0x7f }) || method.contains(0x20) { flaw = .malformed }
+            if parts[path].contains(where: { $0 <= 0x20 || $0 == 0x7f }) || parts[method].contains(0x20) {
+                flaw = .malformed
+            }
         case .answer:
             guard (100...999).contains(status) else { return flaw = .malformed }
-            lines += Array("HTTP/1.1 \(status) \(reasonPhrase(status))\r\n".utf8)
+            lines.append("HTTP/1.1 ")
+            lines.append(0x30 + UInt8(status / 100))
+            lines.append(0x30 + UInt8(status / 10 % 10))
+            lines.append(0x30 + UInt8(status % 10))
+            lines.append(0x20)
+            lines.append(reasonPhrase(status))
+            lines.append("\r\n")
         case .trailers: break
         }
-    }
-
-    private mutating func append(_ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) {
-        lines += name
-        lines.append(0x3a)
-        lines.append(0x20)
-        lines += value
-        lines.append(0x0d)
-        lines.append(0x0a)
     }
 
     private func decimal(_ value: UnsafeRawBufferPointer) -> UInt64? {
@@ -137,18 +181,24 @@ extension HeadAssembly {
     }
 }
 
-private func equalIgnoringCase(_ first: [UInt8], _ second: [UInt8]) -> Bool {
+private func equalIgnoringCase(_ first: UnsafeRawBufferPointer, _ second: UnsafeRawBufferPointer) -> Bool {
     first.count == second.count
         && zip(first, second).allSatisfy {
             $0 | 0x20 == $1 | 0x20 && ($0 == $1 || ($0 | 0x20) >= 0x61 && ($0 | 0x20) <= 0x7a)
         }
 }
 
+func sameOctets(_ first: UnsafeRawBufferPointer, _ second: UnsafeRawBufferPointer) -> Bool {
+    guard first.count == second.count else { return false }
+    guard let one = first.baseAddress, let other = second.baseAddress else { return true }
+    return memcmp(one, other, first.count) == 0
+}
+
 extension UnsafeRawBufferPointer {
     /// Whether these are exactly the bytes of `text`.
+    @inline(__always)
     func spells(_ text: StaticString) -> Bool {
-        guard count == text.utf8CodeUnitCount else { return false }
-        for index in 0..<count where self[index] != text.utf8Start[index] { return false }
-        return true
+        guard count == text.utf8CodeUnitCount, let baseAddress else { return false }
+        return memcmp(baseAddress, text.utf8Start, count) == 0
     }
 }

@@ -72,7 +72,7 @@ private final class Peer: HTTP2StreamUser {
 
     private func give(_ bytes: ArraySlice<UInt8>, now: UInt64) -> Bool {
         let goesOn = bytes.withUnsafeBytes { session.receive($0, now: now) }
-        for stream in session.takeOpened() {
+        while let stream = session.nextOpened() {
             precondition(stream.hasHead)
             stream.user = self
             streams.append(stream)

@@ -45,6 +45,14 @@ final class Pair {
     }
 }
 
+extension HTTP2Session {
+    func takeOpened() -> [HTTP2Stream] {
+        var streams: [HTTP2Stream] = []
+        while let stream = nextOpened() { streams.append(stream) }
+        return streams
+    }
+}
+
 final class CountedBlocks: BlockSource {
     private let limit: Int
     private(set) var taken = 0

@@ -1,0 +1,49 @@
+import Testing
+
+@testable import HTTP2
+
+/// Streams come and go, and a dictionary says what must be found.
+@Suite struct StreamTableTests {
+    private let session: HTTP2Session
+
+    init() throws {
+        let made = HTTP2Session(role: .server, limits: HTTP2Limits(), blocks: CountedBlocks(limit: 0))
+        session = try #require(made)
+    }
+
+    @Test(arguments: [1, 4, 32, 7 * 2])
+    func `it agrees with a dictionary`(step: Int32) {
+        var table = StreamTable()
+        var known: [Int32: HTTP2Stream] = [:]
+        var random = SystemRandomNumberGenerator()
+        var next: Int32 = 1
+        for _ in 0..<3_000 {
+            if known.count < 40, Bool.random(using: &random) {
+                let stream = HTTP2Stream(id: next, session: session)
+                table.insert(stream)
+                known[next] = stream
+                // Numbers that meet at one place, too.
+                next += 2 * step
+            } else if let id = known.keys.randomElement(using: &random) {
+                #expect(table.remove(id) === known[id])
+                known[id] = nil
+            }
+            #expect(table.count == known.count)
+        }
+        for (id, stream) in known { #expect(table[id] === stream) }
+        for id in stride(from: Int32(1), to: next, by: 1) where known[id] == nil { #expect(table[id] == nil) }
+        var met = 0
+        table.forEach { stream in
+            #expect(known[stream.id] === stream)
+            met += 1
+        }
+        #expect(met == known.count)
+        table.removeAll()
+        #expect(table.count == 0 && known.keys.allSatisfy { table[$0] == nil })
+    }
+
+    @Test func `no stream has the number of the connection`() {
+        let table = StreamTable()
+        #expect(table[0] == nil)
+    }
+}
