@@ -29,7 +29,7 @@ extension CallerConnection {
     private func readAnswerHead(from upstream: UpstreamConnection) -> Bool {
         if upstream.end > upstream.start {
             do throws(HeadFault) {
-                if let length = try data.parseAnswer(upstream.input) { return take(head: length, from: upstream) }
+                if let length = try data.parseAnswer(of: upstream) { return take(head: length, from: upstream) }
             } catch {
                 fail(Fault(error == .headTooLarge || error == .tooManyFields ? .upstreamBigHead : .upstreamGarbage))
                 return false
@@ -152,10 +152,8 @@ extension CallerConnection {
         guard let route, let upstream, upstream.state == .busy else { return answer(Fault(.upstreamClosed)) }
         // The answer to a HEAD is none to the request.
         if caution.isProbe { return followProbe() }
-        do throws(HeadFault) {
-            // Parsed anew: the loop's scratch may have served other connections while this answer was held.
-            guard try data.parseAnswer(upstream.input) != nil else { return fail(Fault(.internalFault)) }
-        } catch { return fail(Fault(.internalFault)) }
+        // The loop's scratch may have served other connections while this answer was held.
+        data.restoreAnswer(of: upstream)
         // An answer before the request was complete: what the caller still sends would be read as its next request.
         if !requestComplete { keepsAlive = false }
         if answerStatus == 101 { return relayUpgrade(of: route, from: upstream) }

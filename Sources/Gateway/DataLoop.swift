@@ -25,6 +25,7 @@ final class DataLoop {
     var requestHead: RequestHead
     var responseHead: ResponseHead
     private var headOwner: ObjectIdentifier?
+    private var answerOwner: ObjectIdentifier?
 
     /// For proofs of possession.
     var nonces = UpstreamNonces()
@@ -181,9 +182,24 @@ final class DataLoop {
         }
     }
 
-    func parseAnswer(_ bytes: UnsafeRawBufferPointer) throws(HeadFault) -> Int? {
+    func parseAnswer(of upstream: UpstreamConnection) throws(HeadFault) -> Int? {
+        answerOwner = nil
         responseHead.reset()
-        return try responseHead.parse(bytes.octets, limits: limits.heads)
+        guard let length = try responseHead.parse(upstream.input.octets, limits: limits.heads) else { return nil }
+        answerOwner = ObjectIdentifier(upstream)
+        return length
+    }
+
+    /// Makes `responseHead` again the answer's that `upstream` holds at the front of its input, if another was read since.
+    ///
+    /// The identifier cannot be another connection's: `upstream` has lived since it was noted or since a later one was, as it read the
+    /// answer that it holds.
+    func restoreAnswer(of upstream: UpstreamConnection) {
+        guard answerOwner != ObjectIdentifier(upstream) else { return }
+        do throws(HeadFault) { _ = try parseAnswer(of: upstream) } catch {
+            // It parsed before, from the same bytes.
+            preconditionFailure("an answer's head that parsed once no longer does")
+        }
     }
 
     /// Asks the identity's handshake what an answer means. `responseHead` is this answer's. Allocates: this is no cache hit.
@@ -246,19 +262,21 @@ final class DataLoop {
 
     /// An exchange is over.
     func account(_ caller: CallerConnection) {
-        let record = caller.record
-        guard record.startedAt != 0 else { return }
+        // Read in place: a copy of the record would count its references for every request.
+        guard caller.record.startedAt != 0 else { return }
         let now = loop.kernel.now()
-        let total = now - min(now, record.startedAt)
+        let total = now - min(now, caller.record.startedAt)
         let row = caller.route.flatMap { $0.isConfigured ? $0.index : nil }
         count(for: caller.route) { metrics in
             metrics.finished(
-                route: row, status: caller.answerStatus, nanoseconds: total, cache: record.cache)
-            if record.replayed { metrics.replayed(route: row, refused: record.fault != nil) }
+                route: row, status: caller.answerStatus, nanoseconds: total, cache: caller.record.cache)
+            if caller.record.replayed { metrics.replayed(route: row, refused: caller.record.fault != nil) }
         }
-        guard let access, plan.accessPolicy.admits(status: caller.answerStatus, faulted: record.fault != nil) else {
+        guard let access, plan.accessPolicy.admits(status: caller.answerStatus, faulted: caller.record.fault != nil)
+        else {
             return
         }
+        let record = caller.record
         _ = access.append { line in
             line.time = UInt64(max(0, loop.kernel.wallMilliseconds())) * 1_000_000
             line.route = caller.route?.logName ?? 0

@@ -9,8 +9,9 @@ internal import Telemetry
 final class Edition: Sendable {
     /// Rises with every reload.
     let number: Int
+    /// What outlives it.
+    let life = EditionLife()
     private let counters = Mutex<Counters?>(nil)
-    private let numbers = Mutex<Set<Int>>([])
 
     private struct Counters: Sendable {
         let plan: MetricPlan
@@ -36,12 +37,13 @@ final class Edition: Sendable {
 
     /// Numbers of the upstreams that its routes lead to.
     var upstreamNumbers: Set<Int> {
-        get { numbers.withLock { $0 } }
-        set { numbers.withLock { $0 = newValue } }
+        get { life.upstreamNumbers }
+        set { life.upstreamNumbers = newValue }
     }
 
     // On whatever thread the last exchange ends, mostly a data loop's: once a reload, a lock that only scrapes compete for.
     deinit {
+        life.end()
         counters.withLock { counters in
             guard let counters else { return }
             for block in counters.blocks { counters.board.retire(block) }
@@ -49,20 +51,30 @@ final class Edition: Sendable {
     }
 }
 
+/// Whether an edition still has exchanges. In its place weak references would do, but those send every reference count of an edition
+/// through a side table, and each request counts some.
+final class EditionLife: Sendable {
+    private let numbers = Mutex<Set<Int>?>([])
+
+    /// Empty when it is over.
+    fileprivate(set) var upstreamNumbers: Set<Int> {
+        get { numbers.withLock { $0 ?? [] } }
+        set { numbers.withLock { if $0 != nil { $0 = newValue } } }
+    }
+
+    var isOver: Bool { numbers.withLock { $0 == nil } }
+
+    fileprivate func end() { numbers.withLock { $0 = nil } }
+}
+
 /// The editions that still have exchanges, as whoever makes the next one sees them.
 struct LivingEditions: Sendable {
-    private struct Entry: Sendable {
-        weak var edition: Edition?
-    }
-
-    private var entries: [Entry] = []
+    private var lives: [EditionLife] = []
 
     mutating func add(_ edition: Edition) {
-        entries.removeAll { $0.edition == nil }
-        entries.append(Entry(edition: edition))
+        lives.removeAll(where: \.isOver)
+        lives.append(edition.life)
     }
 
-    var upstreamNumbers: Set<Int> {
-        entries.reduce(into: []) { $0.formUnion($1.edition?.upstreamNumbers ?? []) }
-    }
+    var upstreamNumbers: Set<Int> { lives.reduce(into: []) { $0.formUnion($1.upstreamNumbers) } }
 }

@@ -84,15 +84,15 @@ extension CallerConnection {
     // MARK: - Admit
 
     func admit(to route: RoutePlan) -> Fault? {
+        // Field by field, here and below: a copy of the whole would count its references.
         if let fault = admitPeer(to: route) { return fault }
-        let admission = route.admission
-        if let token = admission.token, let fault = admitToken(token) { return fault }
+        if let token = route.admission.token, let fault = admitToken(token) { return fault }
         // Only callers that take us for the origin have a Host that should be ours.
         let isOrigin = listener.isLoopback && listener.forward.mode == .gateway
-        guard !admission.browsers else { return isOrigin ? checkHost(admission) : nil }
+        guard !route.admission.browsers else { return isOrigin ? checkHost(route) : nil }
         if isOrigin {
             // A page in a browser on this machine can reach a loopback port; its name for us gives a rebound address away.
-            if let fault = checkHost(admission) { return fault }
+            if let fault = checkHost(route) { return fault }
         }
         if data.requestHead.first(.origin) != nil { return Fault(.crossSite) }
         if let site = data.requestHead.first(.secFetchSite) {
@@ -104,8 +104,7 @@ extension CallerConnection {
 
     /// What the connection says of the caller, without a request.
     func admitPeer(to route: RoutePlan) -> Fault? {
-        let admission = route.admission
-        switch admission.from {
+        switch route.admission.from {
         case .any: break
         case .local: guard peer.isLocal else { return Fault(.callerRefused) }
         case .networks(let ranges):
@@ -114,11 +113,11 @@ extension CallerConnection {
                 return Fault(.callerRefused)
             }
         }
-        if !admission.unixUsers.isEmpty {
-            guard let user = peer.user, admission.unixUsers.contains(user) else { return Fault(.callerRefused) }
+        if !route.admission.unixUsers.isEmpty {
+            guard let user = peer.user, route.admission.unixUsers.contains(user) else { return Fault(.callerRefused) }
         }
-        if !admission.tlsNames.isEmpty {
-            guard let tls = peer.tls, admission.tlsNames.contains(where: { tls.names.contains($0) }) else {
+        if !route.admission.tlsNames.isEmpty {
+            guard let tls = peer.tls, route.admission.tlsNames.contains(where: { tls.names.contains($0) }) else {
                 return Fault(.callerRefused)
             }
             // The name was vouched for by the authority of the certificate that the caller was shown. A host that another certificate
@@ -128,12 +127,12 @@ extension CallerConnection {
         return nil
     }
 
-    private func checkHost(_ admission: Admission) -> Fault? {
+    private func checkHost(_ route: RoutePlan) -> Fault? {
         guard data.requestHead.host != nil || data.requestHead.authority != nil else { return nil }
         let host = requestHost
-        if admission.hosts.contains(where: { equalsIgnoringCase(host, $0) }) { return nil }
+        if route.admission.hosts.contains(where: { equalsIgnoringCase(host, $0) }) { return nil }
         // The route matched, so a host with the suffix has exactly one label before it.
-        let suffix = admission.hostSuffix
+        let suffix = route.admission.hostSuffix
         if !suffix.isEmpty, host.count > suffix.count,
             equalsIgnoringCase(UnsafeRawBufferPointer(rebasing: host[(host.count - suffix.count)...]), suffix)
         {

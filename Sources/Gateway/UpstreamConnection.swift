@@ -22,8 +22,8 @@ protocol UpstreamUser: AnyObject {
 ///
 /// Over HTTP/2 it is one stream of a shared session: connected as soon as the session is, and never pooled.
 final class UpstreamConnection: Stream, HTTP2StreamUser {
-    // Unchecked, as in `CallerConnection`: groups live as long as their loop.
-    unowned(unsafe) let group: UpstreamGroup
+    // As a caller's connection holds its loop: a cycle until it closes.
+    let group: UpstreamGroup
     private(set) var state = State.connecting
     /// Strong, so a cycle while it is set: both ends cut it, the user by giving the connection back or dropping it, the connection by
     /// being lost. A weak one would make every reference count of the user go through a side table.

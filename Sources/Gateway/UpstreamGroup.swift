@@ -215,9 +215,8 @@ final class UpstreamGroup {
 
     /// Makes the gauges true again. Once a change, on this loop's own cells.
     func recount() {
-        guard let metrics else { return }
         let now = (open: sockets - idle.count, idle: idle.count, waiting: waiting.count)
-        guard now != told else { return }
+        guard now != told, let metrics else { return }
         metrics.count(open: now.open - told.open, idle: now.idle - told.idle, waiting: now.waiting - told.waiting)
         told = now
     }

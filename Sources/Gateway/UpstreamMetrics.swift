@@ -48,10 +48,15 @@ struct UpstreamCells: Sendable {
     }
 }
 
-/// One loop's counters of one upstream.
-struct UpstreamMetrics {
-    let cells: UpstreamCells
-    let block: MetricBlock
+/// One loop's counters of one upstream. A class for the reason that `LoopMetrics` has.
+final class UpstreamMetrics: Sendable {
+    private let cells: UpstreamCells
+    private let block: MetricBlock
+
+    init(cells: UpstreamCells, block: MetricBlock) {
+        self.cells = cells
+        self.block = block
+    }
 
     func connected(nanoseconds: UInt64) {
         block.add(cells.connected)

@@ -59,6 +59,9 @@ final class Scene {
             resolver: try Self.resolver.get(), local: LocalAddresses([]), census: nil)
     }
 
+    // Connections hold their loop as long as they are open.
+    deinit { data.closeEverything() }
+
     // MARK: - Reload
 
     /// Another configuration, taken up as a running gateway does.
