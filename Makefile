@@ -44,6 +44,8 @@ test: setup ## all tests: Swift, thread and address sanitizer, budgets, then the
 	# Leaks are not looked for: the test runner has some of its own.
 	ASAN_OPTIONS=detect_leaks=0 $(SWIFT) test --quiet --scratch-path .build/asan --sanitize=address --filter '$(UNSAFE)'
 	$(SWIFT) test --quiet --scratch-path .build/budgets -c release -Xswiftc -enable-testing --filter Budgets
+	$(RELEASE) --static-swift-stdlib --product cardea
+	python=$$(.ci/setup python); $$python -m pytest -p no:cacheprovider Tests/Budgets
 	python=$$(.ci/setup python); CARDEA_PYTHON=$$python $$python -m pytest -p no:cacheprovider Tests/Promises
 
 .PHONY: lint

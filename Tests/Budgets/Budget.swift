@@ -8,6 +8,13 @@ struct Budget: Sendable {
     /// A keep-alive exchange whose token is in the hot cache, or whose route needs none. Requests and answers fit into one read.
     static let hit = Budget(mallocs: 0, systemCalls: 6)
 
+    /// A stream of a caller's HTTP/2 connection: the object that serves it, which is not used again, so that nothing of one caller can
+    /// reach another.
+    static let framedCaller = Budget(mallocs: 1, systemCalls: 6)
+
+    /// A stream of an upstream's HTTP/2 connection: the object that stands for it.
+    static let framedUpstream = Budget(mallocs: 1, systemCalls: 6)
+
     /// Exchanges that are counted, after those that warm up.
     static let exchanges = 1_000
     static let warmUp = 200
