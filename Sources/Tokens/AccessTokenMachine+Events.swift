@@ -55,7 +55,7 @@ extension AccessTokenMachine {
             if !asksForMore(report.demand, than: held) {
                 return [answer(loop, ready(held, justGranted: report.generation != 0))]
             }
-            return stepUp(from: loop, at: now)
+            return stepUp(from: loop, to: report.demand, at: now)
         }
         if isBusy { return join(loop, at: now) }
         if let refusal = refusal(at: now) { return [answer(loop, refusal)] }
@@ -68,7 +68,10 @@ extension AccessTokenMachine {
     ) -> [Action] {
         let asksForMore = asksForMore(report.demand, than: held)
         if report.isReplay {
-            if asksForMore { return refuse(loop) }
+            if asksForMore {
+                if report.justGranted { noteFutile(report.demand, at: now) }
+                return refuse(loop)
+            }
             if report.justGranted {
                 // The only door into the window: what the issuer just gave is refused, so more grants would not help.
                 if window == nil { window = RegrantWindow(until: now.saturatingAdd(policy.negativeFor)) }
@@ -78,7 +81,7 @@ extension AccessTokenMachine {
             guard window == nil, mayGrant(at: now) else { return refuse(loop) }
             return refuse(loop) + invalidate() + start(.challenged, at: now)
         }
-        if asksForMore { return stepUp(from: loop, at: now) }
+        if asksForMore { return stepUp(from: loop, to: report.demand, at: now) }
         if window != nil { return refuse(loop) }
         if isBusy { return (held.isRefused ? [] : invalidate()) + join(loop, at: now) }
         if let refusal = refusal(at: now) { return [answer(loop, refusal)] }
@@ -87,15 +90,28 @@ extension AccessTokenMachine {
     }
 
     /// A challenge that asks for more is no refusal: the served token stays, and the window lets it pass three times.
-    private mutating func stepUp(from loop: Int, at now: Instant) -> [Action] {
+    private mutating func stepUp(from loop: Int, to demand: ChallengeReport.Demand, at now: Instant) -> [Action] {
+        if let futile, now < futile.until {
+            if demand == .sameScope || futile.stepUpsLeft == 0 { return refuse(loop) }
+        }
         if isBusy { return join(loop, at: now) }
         if let refusal = refusal(at: now) { return [answer(loop, refusal)] }
         if let window {
             guard window.stepUpsLeft > 0 else { return refuse(loop) }
             self.window?.stepUpsLeft -= 1
         }
+        if case .level = demand { futile?.stepUpsLeft -= 1 }
         waiters = .loop(loop)
         return start(.steppedUp, at: now)
+    }
+
+    /// What was granted for a demand does not meet it. An upstream that asks for more each time must not have a grant for each request.
+    /// The window of rule 3 is another: it would keep a revoked token from being replaced for everybody. Scopes that are new each time
+    /// have their end in what the operator allows.
+    private mutating func noteFutile(_ demand: ChallengeReport.Demand, at now: Instant) {
+        guard demand != .widerScope else { return }
+        if let futile, now < futile.until { return }
+        futile = RegrantWindow(until: now.saturatingAdd(policy.negativeFor))
     }
 
     private mutating func invalidate() -> [Action] {
@@ -219,6 +235,7 @@ extension AccessTokenMachine {
         case .purge, .logout:
             held = nil
             window = nil
+            futile = nil
             pause = nil
             backoff.succeeded()
             actions += [.unpublish, .deleteRow]
@@ -231,6 +248,7 @@ extension AccessTokenMachine {
         case .reset, .reload:
             if cause == .reset {
                 window = nil
+                futile = nil
                 actions += clearRefusals(at: now)
             }
             // The loops ask once a generation, so a background renewal that was cut off is taken up again too.

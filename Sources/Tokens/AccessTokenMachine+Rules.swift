@@ -51,7 +51,7 @@ extension AccessTokenMachine {
         switch demand {
         case .token: false
         case .level(let level): held.grant.level.map { level > $0 } ?? false
-        case .widerScope: true
+        case .widerScope, .sameScope: true
         }
     }
 

@@ -19,6 +19,8 @@ public struct AccessTokenMachine: Sendable {
     /// The last issuer failure and until when it is obeyed.
     var pause: Pause?
     var window: RegrantWindow?
+    /// A token that was just granted for more was not enough: the same scopes are not asked for again, and few levels.
+    var futile: RegrantWindow?
     var backoff: Backoff
     var lastFlight: UInt64 = 0
     var timer: Instant?
@@ -156,6 +158,8 @@ public struct ChallengeReport: Equatable, Sendable {
         case level(Int)
         /// `insufficient_scope` and the like.
         case widerScope
+        /// The same for scopes that the token was asked for with: the issuer gives no more, or the upstream is wrong.
+        case sameScope
     }
 
     /// The generation that was sent, 0 for none.

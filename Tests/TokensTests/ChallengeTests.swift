@@ -152,6 +152,41 @@ import Testing
         #expect(bench.challenge(0, report, at: 5) == ["fly #1 steppedUp"])
     }
 
+    @Test func scopesThatWereAskedForAreNotAskedForAgainInVain() {
+        var bench = Bench.warm()
+        var report = ChallengeReport(generation: 1, demand: .sameScope)
+        #expect(bench.challenge(0, report, at: 5) == ["fly #1 steppedUp"])
+        _ = bench.land(1, at: 6)
+        report.generation = bench.machine.heldGrant?.generation ?? 0
+        (report.isReplay, report.justGranted) = (true, true)
+        #expect(bench.challenge(0, report, at: 7) == ["answer [0] final", "report challengeRefused"])
+        #expect(bench.machine.window == nil, "a revoked token is replaced all the same")
+        (report.isReplay, report.justGranted) = (false, false)
+        #expect(bench.challenge(0, report, at: 8) == ["answer [0] final", "report challengeRefused"])
+        report.demand = .widerScope
+        #expect(bench.challenge(0, report, at: 9) == ["fly #2 steppedUp"], "others are")
+    }
+
+    @Test func levelsWithoutAnEndGetThreeMoreGrants() {
+        var bench = Bench.warm(level: 1)
+        var grants = 0
+        for turn in 0..<10 {
+            let generation = bench.machine.heldGrant?.generation ?? 0
+            let level = 2 + turn
+            let second = UInt64(5 + 3 * turn)
+            guard
+                bench.challenge(0, Self.level(level, generation: generation), at: second).first?.hasPrefix("fly")
+                    == true
+            else { continue }
+            grants += 1
+            _ = bench.land(UInt64(grants), at: second + 1, level: level)
+            var again = Self.level(level + 1, generation: bench.machine.heldGrant?.generation ?? 0)
+            (again.isReplay, again.justGranted) = (true, true)
+            #expect(bench.challenge(0, again, at: second + 2).first == "answer [0] final")
+        }
+        #expect(grants == 4)
+    }
+
     // MARK: - With the issuer down
 
     @Test func wish17_ARefusedTokenIsNeverTheAnswerToItsRefusal() {
