@@ -21,6 +21,8 @@ public final class HotCache: @unchecked Sendable {
     public let byteLimit: Int
     /// Bytes of the records that readers can reach. Writer only.
     public private(set) var liveBytes = 0
+    /// Records that fell out to make room, since the start. Writer only.
+    public private(set) var evictions: UInt64 = 0
 
     @usableFromInline let slots: UnsafeMutablePointer<Atomic<UnsafeMutableRawPointer?>>
     private let marks: [UnsafeMutablePointer<Atomic<UInt8>>]
@@ -196,6 +198,7 @@ public final class HotCache: @unchecked Sendable {
         var evicted: [Slot] = []
         while liveBytes > byteLimit, let victim = queue.victim(sparing: spared) {
             unlink(victim)
+            evictions += 1
             evicted.append(Slot(index: UInt32(victim), version: versions[victim]))
         }
         queue.renewEra()

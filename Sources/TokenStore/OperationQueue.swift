@@ -7,6 +7,7 @@ struct Operation: Sendable {
         case commit([StoreChange])
         case fetch(kind: UInt8, key: [UInt8], @Sendable (Result<StoredRow?, StoreFault>) -> Void)
         case job(StoreJob, @Sendable (Result<StoreReport, StoreFault>) -> Void)
+        case measure(@Sendable (Result<StoreSize, StoreFault>) -> Void)
         case flush
         /// As `close`, but the thread stays and may be told to open again.
         case release

@@ -350,6 +350,19 @@ extension RowTable {
         firstKeyListed = true
     }
 
+    /// By kind. Walks the index, not the rows.
+    func countRows() throws(CommitFault) -> [UInt8: UInt64] {
+        do throws(SQLiteFault) {
+            let counting = try database.prepare("SELECT kind, count(*) FROM rows GROUP BY kind")
+            var counts: [UInt8: UInt64] = [:]
+            while try counting.step() {
+                guard let kind = counting.integer(0).flatMap({ UInt8(exactly: $0) }) else { continue }
+                counts[kind] = counting.integer(1).map { UInt64(clamping: $0) }
+            }
+            return counts
+        } catch { throw .sqlite(error) }
+    }
+
     /// Moves the log into the database; failing at it loses nothing.
     func checkpoint() { try? database.run("PRAGMA wal_checkpoint(TRUNCATE)") }
 

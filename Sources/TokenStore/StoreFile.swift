@@ -57,6 +57,12 @@ enum StoreFile {
         return stat(path, &status) == 0 ? [UInt64(status.st_dev), UInt64(status.st_ino)] : nil
     }
 
+    /// In bytes; 0 when there is none.
+    static func size(_ path: String) -> UInt64 {
+        var status = stat()
+        return stat(path, &status) == 0 ? UInt64(clamping: status.st_size) : 0
+    }
+
     /// Makes the file private to its owner. True when it was not.
     static func tightenMode(_ path: String) -> Bool {
         var status = stat()

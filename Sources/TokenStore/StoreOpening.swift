@@ -47,3 +47,14 @@ public struct StoreCondition: Sendable, Equatable {
     /// Operations that wait.
     public var queued = 0
 }
+
+/// How much there is.
+public struct StoreSize: Sendable, Equatable {
+    /// Of the file, and of its write-ahead log.
+    public var databaseBytes: UInt64 = 0
+    public var logBytes: UInt64 = 0
+    /// By kind; kinds without rows are left out.
+    public var rows: [UInt8: UInt64] = [:]
+
+    public init() {}
+}

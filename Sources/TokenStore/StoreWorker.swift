@@ -90,6 +90,8 @@ extension StoreWorker {
             operation.completion(refusal().map { .failure($0) } ?? .success(()))
         case .fetch(let kind, let key, let completion):
             completion(fetch(kind: kind, key: key))
+        case .measure(let completion):
+            completion(measure())
         case .job(let job, let completion):
             if self.job != nil { return completion(.failure(StoreFault(.busy, "another job is under way"))) }
             if let refusal = refusal() { return completion(.failure(refusal)) }
@@ -113,6 +115,16 @@ extension StoreWorker {
         }
         if damaged > 0 { shared.withLock { $0.condition.damagedRows &+= UInt64(damaged) } }
         return outcome.map { row }
+    }
+
+    private func measure() -> Result<StoreSize, StoreFault> {
+        var size = StoreSize()
+        size.databaseBytes = StoreFile.size(path)
+        size.logBytes = StoreFile.size(path + "-wal")
+        let outcome = attempt(counts: false) { (table) throws(RowTable.CommitFault) in
+            size.rows = try table.countRows()
+        }
+        return outcome.map { size }
     }
 
     private func stepJob() {

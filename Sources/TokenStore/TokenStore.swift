@@ -18,6 +18,9 @@ public protocol RowStore: Sendable {
     func fetch(
         kind: UInt8, key: [UInt8], completion: @escaping @Sendable (Result<StoredRow?, StoreFault>) -> Void)
 
+    /// Counts the rows, by the index, and looks at the files.
+    func measure(completion: @escaping @Sendable (Result<StoreSize, StoreFault>) -> Void)
+
     /// Starts a job. It ends with `.busy` when there is one already.
     func start(_ job: StoreJob, completion: @escaping @Sendable (Result<StoreReport, StoreFault>) -> Void)
 }
@@ -208,6 +211,14 @@ extension TokenStore {
         submit(.fetch(kind: kind, key: key, completion)) {
             if case .failure(let fault) = $0 { completion(.failure(fault)) }
         }
+    }
+}
+
+// MARK: - Size
+
+extension TokenStore {
+    public func measure(completion: @escaping @Sendable (Result<StoreSize, StoreFault>) -> Void) {
+        submit(.measure(completion)) { if case .failure(let fault) = $0 { completion(.failure(fault)) } }
     }
 }
 

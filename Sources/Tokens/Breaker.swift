@@ -12,6 +12,15 @@ public struct Breaker: Sendable {
         case refuse(Nanoseconds)
     }
 
+    /// As circuit breakers are commonly described.
+    public enum State: String, CaseIterable, Sendable {
+        case closed, open
+        /// The pause is over: one call finds out.
+        case halfOpen = "half_open"
+    }
+
+    /// Pauses that were begun.
+    public private(set) var pauses: UInt64 = 0
     private var failures = 0
     private var openUntil: Instant?
     /// One call is under way that finds out whether the issuer is back.
@@ -22,6 +31,11 @@ public struct Breaker: Sendable {
     public init(seed: UInt64) { backoff = Backoff(seed: seed) }
 
     public var isOpen: Bool { openUntil != nil }
+
+    public func state(at now: Instant) -> State {
+        guard let openUntil else { return .closed }
+        return now < openUntil ? .open : .halfOpen
+    }
 
     /// Before a call. Every `pass` is followed by `answered`, `failed` or `notSent`.
     public mutating func ask(at now: Instant) -> Verdict {
@@ -50,6 +64,7 @@ public struct Breaker: Sendable {
         // Late failures of calls that were under way when it opened say nothing new.
         guard isTrying || openUntil == nil && failures >= Self.tolerated else { return nil }
         isTrying = false
+        pauses += 1
         let wait = backoff.failed(retryAfter: retryAfter, limit: Self.longest)
         openUntil = now.saturatingAdd(wait)
         return wait

@@ -313,6 +313,13 @@ final class MemoryStore: RowStore {
         }
     }
 
+    func measure(completion: @escaping @Sendable (Result<StoreSize, StoreFault>) -> Void) {
+        guard disk == .good else { return completion(.failure(StoreFault(.io, "no disk"))) }
+        var size = StoreSize()
+        size.rows = state.withLock { $0.rows.keys.reduce(into: [:]) { $0[$1.kind, default: 0] += 1 } }
+        completion(.success(size))
+    }
+
     func start(_ job: StoreJob, completion: @escaping @Sendable (Result<StoreReport, StoreFault>) -> Void) {
         guard case .retain(let kind, let isWanted) = job else {
             return completion(.failure(StoreFault(.busy, "not in memory")))

@@ -102,6 +102,10 @@ extension TokenStore {
         }
     }
 
+    func measure() async throws -> StoreSize {
+        try await withCheckedContinuation { done in measure { done.resume(returning: $0) } }.get()
+    }
+
     func fetch(_ kind: UInt8, _ key: String) async -> StoredRow? {
         let outcome: Result<StoredRow?, StoreFault> = await withCheckedContinuation { done in
             fetch(kind: kind, key: Array(key.utf8)) { done.resume(returning: $0) }

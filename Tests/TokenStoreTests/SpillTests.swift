@@ -41,6 +41,21 @@ import TokenStore
         #expect(some[Array("k5".utf8)] == .some(row(3, "k5", "v5", expires: 9)))
     }
 
+    @Test func `rows are counted by kind, also those that opening does not read`() async throws {
+        let keys = try ring(1)
+        let (store, _) = open(options(), keys)
+        let changes = (0..<300).map { StoreChange.put(row(3, "k\($0)", "v\($0)", expires: 9)) }
+        #expect(await store.commit(changes) == nil)
+        #expect(await store.put(row(3, "k7", "again", expires: 9)) == nil)
+        #expect(await store.put(row(2, "session", "s")) == nil)
+        let size = try await store.measure()
+        #expect(size.rows == [2: 1, 3: 300])
+        #expect(size.databaseBytes > 0 && size.logBytes > 0)
+        store.close()
+        #expect(try await open(options(), keys).0.measure().rows == [2: 1, 3: 300])
+        await #expect(throws: StoreFault.self) { try await store.measure() }
+    }
+
     @Test func `a lookup sees the changes before it`() async throws {
         let (store, _) = open(options(), try ring(1))
         let seen = Mutex<[String]>([])

@@ -26,6 +26,21 @@ import Testing
         #expect(!breaker.isOpen && breaker.ask(at: wait + longer) == .pass)
     }
 
+    @Test func itsStateIsTold() throws {
+        var breaker = Breaker(seed: 1)
+        #expect(breaker.state(at: 0) == .closed && breaker.pauses == 0)
+        var pause: Nanoseconds?
+        for _ in 0..<Breaker.tolerated { pause = breaker.failed(retryAfter: nil, at: 0) }
+        let wait = try #require(pause)
+        #expect(breaker.state(at: wait - 1) == .open && breaker.pauses == 1)
+        #expect(breaker.state(at: wait) == .halfOpen)
+        #expect(breaker.ask(at: wait) == .pass && breaker.state(at: wait) == .halfOpen)
+        #expect(breaker.failed(retryAfter: nil, at: wait) != nil)
+        #expect(breaker.state(at: wait) == .open && breaker.pauses == 2)
+        breaker.answered()
+        #expect(breaker.state(at: wait) == .closed && breaker.pauses == 2)
+    }
+
     @Test func aWishOfTheIssuerIsObeyedWithinBounds() {
         var breaker = Breaker(seed: 1)
         for _ in 0..<4 { _ = breaker.failed(retryAfter: nil, at: 0) }
