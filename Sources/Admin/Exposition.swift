@@ -9,7 +9,7 @@ func exposition(of facts: SiteFacts, process: ProcessFacts) -> String {
     return scrape.text.text
 }
 
-private struct Scrape {
+struct Scrape {
     var text = PrometheusText()
     // A family may move into the loops' own schema; a second one of its name would make the whole scrape invalid.
     private var present: Set<Substring> = []
@@ -120,6 +120,7 @@ private struct Scrape {
         if begins("cardea_store_restored_tokens", "Tokens taken up from the store at start.", .gauge) {
             text.sample([], facts.status.restoredTokens)
         }
+        writeEngine(facts.status)
         if let shared = facts.status.shared { write(shared) }
         if begins("cardea_reloads_total", "Reloads, by outcome.", .counter) {
             text.sample([("result", "done")], facts.status.configuration.reloads)

@@ -63,12 +63,25 @@ public struct StatusDocument: Codable, Sendable, Equatable {
         public var grants: UInt64
         public var failures: UInt64
         public var lastFailure: String?
+        /// Also one that is over.
+        public var lastIssue: Issue?
         /// Until what a person's login brought ends; nil where nobody logs in, or its issuer has not said.
         public var loginExpiresInSeconds: Double?
         /// What its scheme tells of what stands behind it; nil where that is nothing.
         public var facts: [Fact]?
         /// The command that helps, where a person has to.
         public var advice: String?
+    }
+
+    /// Failures with no success between them.
+    public struct Issue: Codable, Sendable, Equatable {
+        /// Of the last of them.
+        public var reason: String
+        public var failures: UInt64
+        /// Since the first of them.
+        public var secondsAgo: Double
+        /// Until the next success; nil while it lasts.
+        public var lastedSeconds: Double?
     }
 
     public struct Fact: Codable, Sendable, Equatable {
@@ -208,6 +221,12 @@ extension StatusDocument.Identity {
         grants = facts.status.grants
         failures = facts.status.failures
         lastFailure = facts.status.lastFailure.map { shortened($0) }
+        lastIssue = facts.status.lastTrouble.map { trouble in
+            .init(
+                reason: shortened(trouble.reason), failures: trouble.failures,
+                secondsAgo: StatusDocument.seconds(trouble.ago),
+                lastedSeconds: trouble.lasted.map(StatusDocument.seconds))
+        }
         loginExpiresInSeconds = facts.status.login?.expiresIn.map(StatusDocument.seconds)
         self.facts =
             facts.status.facts.isEmpty

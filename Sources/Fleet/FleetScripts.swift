@@ -88,11 +88,14 @@ enum FleetScripts {
         return 1
         """
 
-    /// KEYS: session. ARGV: version, name, channel.
+    /// KEYS: session. ARGV: version, name, channel, milliseconds. The version stays: what comes next counts on from it, and a gateway
+    /// that was away does not bring back one of the sessions before it.
     static let end = """
         local version = tonumber(redis.call('HGET', KEYS[1], 'version') or -1)
-        if version < 0 or version > tonumber(ARGV[1]) then return 0 end
-        redis.call('DEL', KEYS[1])
+        if version > tonumber(ARGV[1]) or version < 0 and ARGV[1] == '0' then return 0 end
+        redis.call('HSET', KEYS[1], 'version', ARGV[1])
+        redis.call('HDEL', KEYS[1], 'value')
+        if version < 0 then redis.call('PEXPIRE', KEYS[1], ARGV[4]) end
         redis.call('PUBLISH', ARGV[3], 'ended ' .. ARGV[2])
         return 1
         """

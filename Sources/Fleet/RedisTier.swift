@@ -179,6 +179,7 @@ extension RedisTier {
         guard let number = Int64(String(decoding: text.prefix(20), as: UTF8.self)), number >= 0,
             let left = items[2].integer
         else { throw Self.invalid }
+        guard items[1].bytes != nil else { return SharedSession(version: number, value: [], lasts: nil) }
         return SharedSession(version: number, value: try open(items[1], name), lasts: left < 0 ? nil : left)
     }
 
@@ -207,7 +208,7 @@ extension RedisTier {
     }
 
     public func endSession(_ name: SharedName, version: Int64) {
-        tell(FleetScripts.end, [key(.session, name)], Self.words("\(version)", name.text, channel))
+        tell(FleetScripts.end, [key(.session, name)], Self.words("\(version)", name.text, channel, "\(Self.longest)"))
     }
 }
 

@@ -46,7 +46,8 @@ public protocol SharedTier: Sendable {
     func offer(
         _ session: SharedSession, _ name: SharedName, under lease: SharedLease?, completion: @escaping Answer<Bool>)
 
-    /// Deletes the session, unless there is a newer one, and tells the others.
+    /// The session is dead, unless there is a newer one: its value goes, its version stays, the others are told. One that is looked up
+    /// afterwards is empty.
     func endSession(_ name: SharedName, version: Int64)
 
     // MARK: Leases

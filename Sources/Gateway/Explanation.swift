@@ -20,6 +20,8 @@ public struct Explanation: Sendable {
     /// In order, up to the first that matches.
     public var candidates: [Candidate]
     public var route: String?
+    /// Where the configuration has it: file, line, column.
+    public var routePlace: String?
     /// As the upstream would see it.
     public var upstreamURL: String?
     /// Origin of the route's `to`, as the state of tokens names it.
@@ -28,10 +30,22 @@ public struct Explanation: Sendable {
     public var scheme: String?
     /// Whether a token needs a challenge of the upstream.
     public var isChallengeDriven = false
+    /// Whose account, and whose it is; nil for schemes without one.
+    public var account: String?
+    /// What is put into the request, the credential first and never its value.
+    public var injects: [String] = []
+    /// What an answer that refuses the credential leads to.
+    public var onRefusal: Refusal?
     /// Members of the token's key, by name.
     public var key: [(name: String, value: String)] = []
     /// What else would decide about the request.
     public var notes: [String] = []
+
+    /// The statuses in which a refusal may stand, and what follows.
+    public struct Refusal: Sendable {
+        public var statuses: [Int]
+        public var consequence: String
+    }
 }
 
 extension Explanation {
@@ -107,12 +121,22 @@ extension Explanation {
         self.route = route.name
         upstreamURL = route.upstream.origin + route.pathPrefix + url.path
         origin = kept.origin.description
+        let configured = configuration.routes.first { $0.name == route.name }
+        routePlace = configured.map { "\($0.mark.file):\($0.mark.line)" }
         guard let identity = kept.identity else {
             notes.append("the route uses no identity: nothing is added to the request")
             return
         }
         self.identity = identity.plan.name
         scheme = identity.plan.handshake.scheme
+        if let account = identity.account {
+            self.account = "\(account.user) at \(account.issuer.host)"
+        } else if let issuer = identity.issuer {
+            account = "\(issuer.host)"
+        }
+        injects = Self.effects(of: route, identity.plan)
+        onRefusal = Refusal(
+            statuses: identity.plan.inspectedStatuses, consequence: Self.consequence(on: route, identity))
         isChallengeDriven = identity.plan.isChallengeDriven
         key = [("identity", identity.digest.description), ("origin", kept.origin.description)]
         if let realm = kept.realm {

@@ -17,6 +17,11 @@ public struct GatewayStatus: Sendable {
     public var shared: SharedStatus?
     /// Changes that the store took, and that it could not.
     public var storeCommits: (good: UInt64, failed: UInt64) = (0, 0)
+    public var storeLookups = StoreLookups()
+    /// Nil without a store, and before it was first measured.
+    public var storeSize: StoreSizeStatus?
+    public var hotCache = HotCacheStatus()
+    public var issuers: [IssuerStatus] = []
 }
 
 /// End users with tokens of their own, over all identities. Names never.
@@ -114,6 +119,8 @@ public struct IdentityStatus: Sendable {
     public var narrowerGrants: UInt64 = 0
     /// Keys that a wider token of another key has served.
     public var borrowings: UInt64 = 0
+    /// Refresh tokens that the issuer would not take: expired, revoked, or used by somebody else.
+    public var refreshTokensRefused: UInt64 = 0
     /// From a grant's start to its end, good or bad.
     public var grantTimes = DurationDistribution()
     /// Misses that a failure or refusal that stands has answered without a grant.
@@ -126,6 +133,8 @@ public struct IdentityStatus: Sendable {
     public var facts: [(name: String, value: String)] = []
     /// One safe sentence.
     public var lastFailure: String?
+    /// The last time that something went wrong, also when it is over.
+    public var lastTrouble: TroubleStatus?
     /// Requests that wait for one of its tokens now, over all loops.
     public var waiting = 0
 }

@@ -210,7 +210,7 @@ extension Keeper {
             from: report.loop,
             ChallengeReport(
                 generation: sentGeneration, isReplay: report.isReplay, justGranted: report.justGranted,
-                demand: demand(of: report.challenge)), at: now)
+                demand: demand(of: report.challenge, to: token)), at: now)
         // Kept only for the flight that it starts: a context is good once, and not for long.
         let startsFlight = actions.contains { if case .startFlight = $0 { true } else { false } }
         if startsFlight { token.challenge = report.challenge }
@@ -241,8 +241,13 @@ extension Keeper {
         }
     }
 
-    private func demand(of challenge: Handshakes.Challenge) -> ChallengeReport.Demand {
-        if challenge.error == "insufficient_scope" { return .widerScope }
+    private func demand(of challenge: Handshakes.Challenge, to token: KeptToken) -> ChallengeReport.Demand {
+        if challenge.error == "insufficient_scope" {
+            let wasAskedFor = challenge.scopes.allSatisfy {
+                token.widened.contains($0) || token.wanted.scopes.contains($0)
+            }
+            return wasAskedFor ? .sameScope : .widerScope
+        }
         return challenge.level.map { .level($0) } ?? .token
     }
 
@@ -321,11 +326,11 @@ extension Keeper {
                         continue
                     }
                     if now > token.loadedAt + 1_000_000_000 { loadFixed(token) }
-                    answer(
-                        Ticket(loop: ticket.loop, number: ticket.number),
-                        .fault(Fault(token.secretFault ?? .secretUnreadable, retryAfter: 1, detail: token.lastFailure)))
+                    // With everybody behind it: who would wait for a try that nobody makes waits in vain.
+                    perform(token.probation?.withheld() ?? [], on: token)
                     continue
                 }
+                if awaitsTrial(token) { continue }
                 answer(
                     Ticket(loop: ticket.loop, number: ticket.number),
                     .carry(line.bytes, slot: token.slot, generation: line.generation))
@@ -334,19 +339,20 @@ extension Keeper {
                 for ticket in tickets {
                     answer(Ticket(loop: ticket.loop, number: ticket.number), .use(slot: token.slot, justGranted: false))
                 }
-            case .refuse(let tickets, _):
-                for ticket in tickets {
-                    answer(
-                        Ticket(loop: ticket.loop, number: ticket.number),
-                        .fault(Fault(.quarantined, detail: quarantineAdvice(token.identity))))
-                }
+            case .refuse(let tickets, let failure):
+                let fault =
+                    failure == .credentialRejected
+                    ? Fault(.quarantined, detail: quarantineAdvice(token.identity))
+                    : Fault(token.secretFault ?? .issuerUnavailable, retryAfter: 1, detail: token.lastFailure)
+                for ticket in tickets { answer(Ticket(loop: ticket.loop, number: ticket.number), .fault(fault)) }
             case .quarantine:
                 cache.clear(slot: token.slot)
-                token.identity.lastFailure = "the upstream refused the user name or password"
+                token.identity.failed("the upstream refused the user name or password", at: now)
                 markRejected(token.identity)
                 log(.credentialQuarantined, token)
             }
         }
+        settleTrial(of: token)
     }
 
     func quarantineAdvice(_ identity: KeptIdentity) -> String {

@@ -94,7 +94,7 @@ extension Keeper {
         token.sharedIdentity = identity
         token.lastFailure = nil
         token.secretFault = nil
-        token.identity.lastFailure = nil
+        token.identity.recovered(at: now)
         fleet.taken += 1
         events.debug("token of another gateway taken", [LogField("identity", .name(token.identity.plan.name))])
         apply(

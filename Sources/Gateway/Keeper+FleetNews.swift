@@ -16,7 +16,10 @@ extension Keeper {
         case .withdrawn(let name, let identity):
             wake(name, fleet)
             renewal(name, fleet) { $0.sharedIdentity == identity }
-        case .released(let name), .session(let name): wake(name, fleet)
+        case .released(let name): wake(name, fleet)
+        case .session(let name):
+            wake(name, fleet)
+            lookForLogins(name, fleet)
         case .sessionEnded(let name): sessionEnded(name, fleet)
         case .rejected(let account): rejected(account, fleet)
         case .reset(let account): resetElsewhere(account, fleet)
@@ -80,6 +83,7 @@ extension Keeper {
             else { continue }
             await offer(session.material, key, fleet)
         }
+        lookForLogins(nil, fleet)
         for identity in identities where identity.account != nil && attemptsRefused(identity) {
             await tellRejected(identity, fleet)
         }

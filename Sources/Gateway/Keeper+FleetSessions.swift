@@ -24,6 +24,8 @@ extension Keeper {
         await firstConnection(fleet)
         let name = fleet.tier.name(.session, KeyCodec.encode(key))
         guard case .success(let found?) = await ask({ fleet.tier.session(name, completion: $0) }) else { return }
+        // The news of it was missed. One of the same version has been told of.
+        if found.value.isEmpty, found.version > fleet.versions[key] ?? 0 { return sessionEnded(name, fleet) }
         take(found, key, identity, fleet)
     }
 
@@ -141,7 +143,9 @@ extension Keeper {
     }
 
     /// Puts a session there, unless the fleet has a newer one.
-    func offer(_ material: LayerMaterial, _ key: SessionKey, _ fleet: KeptFleet) async {
+    /// - Returns: nil where it could not be told, false where the fleet has a newer one.
+    @discardableResult
+    func offer(_ material: LayerMaterial, _ key: SessionKey, _ fleet: KeptFleet) async -> Bool? {
         let version = fleet.versions[key] ?? 0
         let lease = fleet.uncommitted[key]
         let name = fleet.tier.name(.session, KeyCodec.encode(key))
@@ -149,14 +153,9 @@ extension Keeper {
         let result: Result<Bool, RedisFault> = await ask {
             fleet.tier.offer(session, name, under: lease, completion: $0)
         }
-        if case .success = result { fleet.uncommitted[key] = nil }
-    }
-
-    /// A person's login, or whatever else has no turn of its own.
-    func offerNew(_ material: LayerMaterial, _ key: SessionKey, of identity: KeptIdentity) {
-        guard let fleet, identity.policy.sharesTokens else { return }
-        fleet.versions[key, default: 0] += 1
-        start { await $0.offer(material, key, fleet) }
+        guard case .success(let isNewest) = result else { return nil }
+        fleet.uncommitted[key] = nil
+        return isNewest
     }
 
     /// It is dead to its issuer, or was purged: nobody is to use it.
@@ -173,6 +172,7 @@ extension Keeper {
         store?.delete(kind: RowKind.session, key: KeyCodec.encode(key)) { _ in }
         lane.machine.adopted(
             key, SessionMachine.Session(generation: generations.next(), stopServingAt: 0, hasRefreshToken: false))
+        watchLogins()
     }
 
     /// A session goes to disk with its version: after a restart, beside a server that has forgotten, the newest is to win.
@@ -256,12 +256,16 @@ extension Keeper {
         fleet.tier.name(.account, Array(account.issuer.description.utf8) + [0] + account.user.bytes)
     }
 
-    private func attempt(_ account: Account, _ secret: Secret, _ number: String, _ fleet: KeptFleet) -> SharedAttempt {
-        let name = secret.withBytes { bytes in
+    func secretName(_ account: Account, _ secret: Secret, _ fleet: KeptFleet) -> SharedName {
+        secret.withBytes { bytes in
             fleet.tier.name(
                 .secret, Array(account.issuer.description.utf8) + [0] + account.user.bytes + [0] + Array(bytes))
         }
-        return SharedAttempt(account: accountName(account, fleet), secret: name, number: number)
+    }
+
+    func attempt(_ account: Account, _ secret: Secret, _ number: String, _ fleet: KeptFleet) -> SharedAttempt {
+        SharedAttempt(
+            account: accountName(account, fleet), secret: secretName(account, secret, fleet), number: number)
     }
 
     /// Books the attempt with the fleet: a password that was refused on one gateway is not tried by another.
@@ -310,7 +314,7 @@ extension Keeper {
             let rows = attempts.reset(account)
             guard !rows.isEmpty || attemptsRefused(identity) else { continue }
             start { await $0.storeAttempts(rows) }
-            identity.lastFailure = nil
+            identity.recovered(at: now)
             raiseEpoch(of: identity, cause: .reset)
         }
     }
@@ -336,12 +340,16 @@ extension Keeper {
         guard let fleet, identity.policy.kind == .basic, let account = identity.account, !attemptsRefused(identity),
             let secret = try? await secret("password", of: identity)
         else { return }
+        let version = identity.secretVersion
         await firstConnection(fleet)
         let attempt = attempt(account, secret, "", fleet)
         let result: Result<UInt32, RedisFault> = await ask { fleet.tier.spent(attempt, completion: $0) }
-        guard case .success(let count) = result, count >= max(identity.policy.attempts.loginAttempts, 1) else { return }
+        // The mark would be one of the new secret, were there another by now.
+        guard case .success(let count) = result, count >= max(identity.policy.attempts.loginAttempts, 1),
+            identity.secretVersion == version
+        else { return }
+        // At once: while the mark is written, the secret may become another one. Should it be lost, the fleet still has it.
         markRejected(identity)
-        await identity.marking?.value
         for token in tokens.values where token.identity === identity {
             perform(token.probation?.quarantined() ?? [], on: token)
         }

@@ -32,6 +32,7 @@ extension Keeper {
         }
         let client = KeeperIssuerClient(keeper: self, network: identity.policy.network)
         // A client secret that was refused is not sent again either, though no account is locked by it.
+        if identity.policy.kind == .proactive { await readUnread(of: identity) }
         if identity.policy.kind == .proactive, attemptsRefused(identity) { return fail(flight, token, .quarantined) }
         let hold: FleetHold?
         switch await claimInFleet(flight, of: token, challenge) {
@@ -50,8 +51,13 @@ extension Keeper {
             publishToFleet(token, under: hold)
         } catch {
             // A password step has booked its own outcome.
-            if case .credentialRejected = error, identity.policy.kind == .proactive, !identity.policy.sendsPassword {
+            // What was refused is marked by its value, which may be another one by now.
+            if case .credentialRejected = error, identity.policy.kind == .proactive, !identity.policy.sendsPassword,
+                identity.secretVersion == flight.token.standing.secretVersion
+            {
                 markRejected(identity)
+                // The callers hear of it after it is on disk, so that a crash cannot come between.
+                await identity.marking?.value
             }
             fail(flight, token, error)
         }
@@ -74,7 +80,7 @@ extension Keeper {
         token.secretFault = nil
         token.grants += 1
         token.identity.grants += 1
-        token.identity.lastFailure = nil
+        token.identity.recovered(at: now)
         apply(
             token.machine.landed(
                 flight.token,
@@ -111,7 +117,7 @@ extension Keeper {
     private func fail(_ flight: Flight, _ token: KeptToken, _ failure: Handshakes.GrantFailure) {
         token.lastFailure = "\(failure)"
         token.secretFault = Fault.Kind(secret: failure)
-        token.identity.note(failure, ofUser: token.key.subject != nil)
+        token.identity.note(failure, ofUser: token.key.subject != nil, at: now)
         apply(token.machine.failed(flight.token, Tokens.GrantFailure(failure), at: now), to: token)
     }
 
@@ -188,7 +194,7 @@ extension Keeper {
             }
         } catch {
             token.lastFailure = "\(error)"
-            token.identity.lastFailure = "\(error)"
+            token.identity.failed("\(error)", at: now)
             token.secretFault = Fault.Kind(secret: error)
             events.error(
                 "secret cannot be read",
@@ -217,7 +223,11 @@ extension Keeper {
 
     func call(_ call: IssuerCall, network: IssuerNetwork) async throws(IssuerFault) -> IssuerAnswer {
         let origin = call.url.origin
-        if case .refuse(let wait)? = breakers[origin]?.ask(at: now) {
+        if breakers.count >= Self.issuerLimit, breakers[origin] == nil {
+            // What discovery has named and nobody calls any more.
+            breakers = breakers.filter { $0.value.isOpen }
+        }
+        if case .refuse(let wait) = breakers[origin, default: Breaker(seed: seed)].ask(at: now) {
             throw IssuerFault(.suspended(seconds: Int(clamping: wait / 1_000_000_000 + 1)), provablyUnsent: true)
         }
         do throws(IssuerFault) {

@@ -105,6 +105,13 @@ extension Keeper {
             "handshake", [LogField("identity", .name(identity.plan.name)), LogField("reason", .name(what))])
     }
 
+    func refreshTokenRefused(of identity: KeptIdentity) {
+        identity.refreshTokensRefused += 1
+        warn(
+            "the issuer refuses the refresh token: it has expired or was revoked, or somebody else has used it",
+            of: identity)
+    }
+
     private func hash(_ secret: Secret) -> [UInt8] {
         secret.withBytes { bytes in markKey.tag(Array(bytes)) }
     }
@@ -125,6 +132,7 @@ extension Keeper {
 
     /// A fixed credential's value is another one: nothing of the old one is served, and those on trial begin anew.
     func reload(_ token: KeptToken) {
+        dropTrial(of: token)
         let actions = token.probation?.secretChanged() ?? []
         token.line = nil
         cache.clear(slot: token.slot)
@@ -160,6 +168,15 @@ extension Keeper {
         start { keeper in
             for identity in keeper.identities { await keeper.readSecrets(of: identity) }
             keeper.flushOrders()
+        }
+    }
+
+    /// Of those that no flight has read yet: what was refused in an earlier life of the gateway is told by the values, and a mark is made
+    /// of all of them.
+    func readUnread(of identity: KeptIdentity) async {
+        guard identity.account != nil else { return }
+        for name in identity.policy.secrets.keys.sorted() where identity.secretHashes[name] == nil {
+            _ = try? await secret(name, of: identity)
         }
     }
 
@@ -257,7 +274,7 @@ extension Keeper {
     /// Lifts a quarantine. False when there is no such identity.
     func reset(identity name: String) -> Bool {
         guard let identity = identities.first(where: { $0.plan.name == name }) else { return false }
-        identity.lastFailure = nil
+        identity.recovered(at: now)
         if let account = identity.account {
             let all = Set([account] + identity.policy.attemptAccounts.values)
             let rows = all.flatMap { attempts.reset($0) }

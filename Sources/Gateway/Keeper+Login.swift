@@ -147,11 +147,13 @@ extension Keeper {
                 await handshake.revoke(grant.material, ledger: ledger, issuer: client)
                 throw .timedOut(step: "the login was overtaken by a logout or a changed configuration")
             }
-            let keeping = start { await $0.keep(grant.material, of: identity) }
+            let material = grant.material
+            let keeping = start { await $0.keep(material, of: identity, in: login) }
             identity.keeping = keeping
             await keeping.value
             identity.keeping = nil
             var said = [grant.remark].compactMap { $0 }
+            if login.isUntold { said.append("the fleet could not be told, its other gateways wait for it") }
             switch storeState {
             case .serving where identity.policy.access.persist: break
             case .degraded(let reason): said.append("the store is degraded, a restart may lose it: \(reason)")
@@ -184,7 +186,7 @@ extension Keeper {
 
     /// Sealed and on disk, then used. Flights that began before are cut off first: what they bring is of the login before, and must not
     /// stand over this one.
-    func keep(_ material: LayerMaterial, of identity: KeptIdentity) async {
+    func keep(_ material: LayerMaterial, of identity: KeptIdentity, in login: KeptLogin? = nil) async {
         guard let key = identity.sessionKey(subject: nil) else { return }
         identity.loginEpoch = identity.epoch + 1
         raiseEpoch(of: identity, cause: .reload)
@@ -194,9 +196,11 @@ extension Keeper {
             }
             note(result)
         }
+        // Before it is used: a flight that looked at the fleet in between would find the session before it newer.
+        let isTold = await offerLogin(material, key, of: identity)
+        login?.isUntold = !isTold
         adoptSession(material, key)
-        offerNew(material, key, of: identity)
-        identity.lastFailure = nil
+        identity.recovered(at: now)
         for token in tokens.values where token.identity === identity { token.lastFailure = nil }
         if let account = identity.account {
             let rows = attempts.reset(account)
@@ -211,6 +215,7 @@ extension Keeper {
     /// Forgets first, tells the issuer then: an issuer that does not answer must not keep us from forgetting.
     private func logOut(_ login: KeptLogin) async {
         let identity = login.identity
+        await freshenForLogout(of: identity)
         var held = sessions.filter { $0.key.digest == identity.digest }.map(\.value.material)
         held += forgetOrphans(of: identity)
         raiseEpoch(of: identity, cause: .logout)
@@ -225,6 +230,7 @@ extension Keeper {
             outcomes.append(await identity.plan.handshake.revoke(material, ledger: ledger, issuer: client))
         }
         release(ledger.claimant)
+        await settleLogout(of: identity)
         let said =
             if outcomes.isEmpty {
                 "nothing was kept"

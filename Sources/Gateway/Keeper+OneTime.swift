@@ -51,20 +51,25 @@ extension Keeper {
         let ledger = KeeperLedger(
             keeper: self, identity: identity, standing: identity.standing, claimant: nextClaimant(), ticket: ticket)
         defer { release(ledger.claimant) }
+        await readUnread(of: identity)
+        if attemptsRefused(identity) { return .fault(Fault(.quarantined, detail: quarantineAdvice(identity))) }
         let client = QueuedIssuerClient(keeper: self, network: identity.policy.network)
         do throws(Handshakes.GrantFailure) {
             let token = try await handshake.credential(for: resource, ledger: ledger, issuer: client)
             let line = token.withBytes { bytes in Self.fieldLine(handshake.injection(for: Array(bytes))) }
             identity.grants += 1
-            identity.lastFailure = nil
+            identity.recovered(at: now)
             return .once(Secret(line))
         } catch {
             if case .policyDenied(let reason) = error {
                 note(denial: reason, of: resource, identity)
                 return .fault(Fault(.resourceDenied, detail: reason))
             }
-            if case .credentialRejected = error { markRejected(identity) }
-            if oneTime.tickets.contains(ticket) { identity.note(error) }
+            if case .credentialRejected = error, ledger.standing.secretVersion == identity.secretVersion {
+                markRejected(identity)
+                await identity.marking?.value
+            }
+            if oneTime.tickets.contains(ticket) { identity.note(error, at: now) }
             if case .interactionRequired = error { watchLogins() }
             var fault = Fault(Tokens.GrantFailure(error), retryAfter: nil, detail: "\(error)")
             if case .issuerUnavailable(let seconds, _) = error { fault.retryAfter = seconds ?? 1 }

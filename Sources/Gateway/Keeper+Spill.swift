@@ -33,6 +33,7 @@ extension Keeper {
         alarm.action = { [unowned self, unowned token] in
             // A store that cannot be read is no reason to leave callers without a token.
             self.assumeIsolated { keeper in
+                keeper.storeLookups.failed += 1
                 token.mayBeStored = false
                 keeper.takeBack(nil, for: token)
                 keeper.endRecall(of: token, nil)
@@ -51,6 +52,7 @@ extension Keeper {
     private func recalled(_ token: KeptToken, _ number: UInt64, _ result: Result<StoredRow?, StoreFault>) {
         // Given up meanwhile.
         guard token.recall?.number == number else { return }
+        storeLookups.note(result)
         switch result {
         case .success(let row):
             takeBack(row, for: token)

@@ -76,10 +76,11 @@ extension Keeper {
                 failureReasons: Handshakes.GrantFailure.Reason.allCases.map {
                     ($0.rawValue, identity.failures[$0] ?? 0)
                 }, isQuarantined: attemptsRefused(identity), narrowerGrants: identity.narrowerGrants,
-                borrowings: identity.borrowings,
+                borrowings: identity.borrowings, refreshTokensRefused: identity.refreshTokensRefused,
                 grantTimes: identity.grantTimes, negativeHits: identity.negativeHits,
                 clockSkew: identity.issuer.map { _ in skew(of: identity).seconds }, login: loginNeed(of: identity),
-                facts: facts(of: identity).map { ($0.name, $0.value) }, lastFailure: identity.lastFailure
+                facts: facts(of: identity).map { ($0.name, $0.value) }, lastFailure: identity.lastFailure,
+                lastTrouble: identity.lastTrouble.map { TroubleStatus($0, at: now) }
             )
         }
         let storeWord =
@@ -96,7 +97,8 @@ extension Keeper {
             },
             subjects: SubjectsStatus(
                 inMemory: subjects.count, limit: subjects.limits.subjects, refused: subjects.refused,
-                evicted: subjects.evicted), storeCommits: storeCommits)
+                evicted: subjects.evicted), storeCommits: storeCommits, storeLookups: storeLookups,
+            storeSize: measuredStore(), hotCache: HotCacheStatus(cache), issuers: issuerStatuses)
     }
 
     /// By the slot that stands for all of a key's users.

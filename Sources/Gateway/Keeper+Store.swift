@@ -20,6 +20,10 @@ extension Keeper {
         static let owners: UInt8 = 7
         /// Of a session, as a fleet counts them; after the sessions.
         static let version: UInt8 = 8
+        /// What operators call those of them that hold something of an identity.
+        static let names: [(kind: UInt8, name: String)] = [
+            (access, "token"), (session, "session"), (durable, "durable"), (learned, "learned"), (attempt, "attempt"),
+        ]
         /// One for each token, and there may be millions: looked up when they are missed, not read at boot.
         static let spilled: Set<UInt8> = [access]
     }

@@ -10,6 +10,7 @@ extension Keeper {
         guard let identity = identities.first(where: { $0.plan.name == name }), identity !== user else {
             throw .internal(reason: "no identity named \(name) to exchange a token of")
         }
+        if identity.policy.kind == .proactive { await readUnread(of: identity) }
         if identity.policy.kind == .proactive, attemptsRefused(identity) { throw .quarantined }
         // An exchange holds no turn of its own while it waits here, and the configuration has no circles: nobody waits for himself.
         let ledger = KeeperLedger(
@@ -20,8 +21,13 @@ extension Keeper {
         do throws(Handshakes.GrantFailure) {
             return try await identity.plan.handshake.acquire(wanted, ledger: ledger, issuer: client).token
         } catch {
-            identity.note(error)
-            if case .credentialRejected = error, !identity.policy.sendsPassword { markRejected(identity) }
+            identity.note(error, at: now)
+            if case .credentialRejected = error, !identity.policy.sendsPassword,
+                ledger.standing.secretVersion == identity.secretVersion
+            {
+                markRejected(identity)
+                await identity.marking?.value
+            }
             throw error
         }
     }

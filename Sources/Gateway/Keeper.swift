@@ -70,6 +70,8 @@ actor Keeper: KeeperInbox {
     var lastRecall: UInt64 = 0
     /// Changes that the store took, and that it could not.
     var storeCommits: (good: UInt64, failed: UInt64) = (0, 0)
+    var storeLookups = StoreLookups()
+    var storeSize = KeptStoreSize()
 
     var oneTime = KeptOneTime()
     var handOver = KeeperHandOver()

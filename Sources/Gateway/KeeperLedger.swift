@@ -191,5 +191,7 @@ final class KeeperLedger: GrantLedger, @unchecked Sendable {
 
     nonisolated(nonsending) func warn(_ what: String) async { await keeper.warn(what, of: identity) }
 
+    nonisolated(nonsending) func refreshTokenRefused() async { await keeper.refreshTokenRefused(of: identity) }
+
     nonisolated(nonsending) func note(_ trace: RunTrace) async { await keeper.note(trace, of: identity) }
 }

@@ -13,6 +13,8 @@ final class KeptLogin: LoginDialogue, @unchecked Sendable {
     private(set) var detail: String?
     private(set) var reason: String?
     var task: Task<Void, Never>?
+    /// What it brought did not reach the shared server.
+    var isUntold = false
     /// Nanoseconds of CLOCK_BOOTTIME; whoever started it is gone when this is long ago.
     var lastAsked: UInt64
     /// When it ended.

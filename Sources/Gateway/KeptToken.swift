@@ -38,6 +38,9 @@ final class KeptToken: @unchecked Sendable {
     var tickets: [Ticket] = []
     /// For `basic`: its secret has to succeed once before it is published.
     var probation: BasicProbation?
+    /// In a fleet, the turn in which that is tried; and one is being waited for.
+    var trial: FleetHold?
+    var seeksTrial = false
     var flightTask: Task<Void, Never>?
     /// Under which the flight claims a session.
     var claimant: SessionMachine.Claimant?
@@ -111,7 +114,9 @@ final class KeptIdentity: @unchecked Sendable {
     var marking: Task<Void, Never>?
     /// What the last run of a recipe did.
     var lastRun: RunTrace?
-    var lastFailure: String?
+    /// Nil when it has worked since.
+    private(set) var lastFailure: String?
+    private(set) var lastTrouble: Trouble?
     /// What its issuer would say to some resources, and when it was asked.
     var preview: (at: UInt64, facts: [IdentityFact])?
     /// What was denied a short time ago, by resource; bounded.
@@ -124,13 +129,15 @@ final class KeptIdentity: @unchecked Sendable {
     var grantTimes = DurationDistribution()
     /// Misses that a failure or refusal that stands has answered without a grant.
     var negativeHits: UInt64 = 0
+    /// Refresh tokens that the issuer would not take.
+    var refreshTokensRefused: UInt64 = 0
     /// Each end user has a token of it.
     var isPerUser = false
     private(set) var failures: [Handshakes.GrantFailure.Reason: UInt64] = [:]
 
     /// - Parameter user: it was about one end user's token: what the issuer refuses him says nothing of the identity.
-    func note(_ failure: Handshakes.GrantFailure, ofUser user: Bool = false) {
-        if case .policyDenied = failure, user {} else { lastFailure = "\(failure)" }
+    func note(_ failure: Handshakes.GrantFailure, ofUser user: Bool = false, at now: UInt64) {
+        if case .policyDenied = failure, user {} else { failed("\(failure)", at: now) }
         failures[failure.word, default: 0] += 1
     }
 
@@ -140,6 +147,33 @@ final class KeptIdentity: @unchecked Sendable {
         self.policy = policy
         self.account = account
         self.issuer = issuer
+    }
+
+    func failed(_ reason: String, at now: UInt64) {
+        lastFailure = reason
+        if lastTrouble == nil || lastTrouble?.overAt != nil { lastTrouble = Trouble(reason: reason, began: now) }
+        lastTrouble?.reason = reason
+        lastTrouble?.failures += 1
+    }
+
+    /// It has worked, or an operator says that it may.
+    func recovered(at now: UInt64) {
+        lastFailure = nil
+        if lastTrouble?.overAt == nil { lastTrouble?.overAt = now }
+    }
+
+    /// Failures with no success between them.
+    struct Trouble {
+        /// Of the last of them.
+        var reason: String
+        let began: UInt64
+        var failures: UInt64 = 0
+        var overAt: UInt64?
+
+        init(reason: String, began: UInt64) {
+            self.reason = reason
+            self.began = began
+        }
     }
 
     /// Whether the other is the same one to its issuer, whatever it is called.

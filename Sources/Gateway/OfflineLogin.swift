@@ -1,4 +1,5 @@
 public import Configuration
+internal import Fleet
 internal import Reactor
 internal import Synchronization
 internal import Telemetry
@@ -10,6 +11,8 @@ public final class OfflineLogin: Sendable {
     private let loop: Loop
     private let keeper: Keeper
     private let opened: Gateway.OpenedStore
+    /// Whose session this is too; nil without `store.shared`.
+    private let tier: RedisTier?
 
     /// - Throws: when the store cannot be had; `isInUse` says that another process has it.
     public init(
@@ -18,10 +21,14 @@ public final class OfflineLogin: Sendable {
         guard configuration.store.path != nil else {
             throw StoreRefusal("no gateway runs, and without store.path what a login brings would be forgotten at once")
         }
+        let shared: (fleet: KeptFleet, tier: RedisTier)?
         do throws(GatewayFault) {
             let detached = try DetachedKeeper(
                 configuration, environment: environment, name: "login", persists: true)
             (loop, keeper, opened) = (detached.loop, detached.keeper, detached.opened)
+            shared = try Gateway.openFleet(
+                configuration, environment: environment, events: detached.events, keeper: detached.keeper)
+            tier = shared?.tier
         } catch { throw StoreRefusal(error.description) }
         switch opened.state {
         case .serving: break
@@ -35,7 +42,14 @@ public final class OfflineLogin: Sendable {
         }
         let keeper = self.keeper
         let rows = opened.rows
-        _ = loop.post { keeper.assumeIsolated { $0.takeUpForLogin(rows) } }
+        let fleet = shared?.fleet
+        _ = loop.post {
+            keeper.assumeIsolated { keeper in
+                keeper.fleet = fleet
+                keeper.takeUpForLogin(rows)
+            }
+        }
+        do throws(RedisFault) { try tier?.start() } catch { throw StoreRefusal("store.shared: \(error)") }
         do {
             let running = loop
             _ = try WorkerThread(name: "login") { running.run() }
@@ -56,7 +70,10 @@ public final class OfflineLogin: Sendable {
     public func cancelLogin(_ flow: String) -> LoginReport? { ask { $0.cancelLogin(flow) } ?? nil }
 
     /// Commits what is queued and gives the store back.
-    public func close() { _ = opened.store?.close() }
+    public func close() {
+        tier?.stop()
+        _ = opened.store?.close()
+    }
 
     private func ask<Value: Sendable>(_ work: @escaping @Sendable (isolated Keeper) -> Value) -> Value? {
         let keeper = self.keeper

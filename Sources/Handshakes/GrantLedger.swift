@@ -100,6 +100,10 @@ public protocol GrantLedger: Sendable {
     /// Says what an operator should look at, although the grant goes on. Safe text, as in `GrantFailure`.
     nonisolated(nonsending) func warn(_ what: String) async
 
+    /// The issuer has refused a refresh token for good: it has expired or was revoked, or it was used by somebody else, and the issuer
+    /// takes a second use for theft.
+    nonisolated(nonsending) func refreshTokenRefused() async
+
     /// Takes what a run of a recipe did, for operators; the last one counts.
     nonisolated(nonsending) func note(_ trace: RunTrace) async
 }
@@ -109,6 +113,7 @@ extension GrantLedger {
     public nonisolated(nonsending) func turn(_ quota: CallQuota) async throws(GrantFailure) {}
     public nonisolated(nonsending) func turnedAway(_ quota: CallQuota) async {}
     public nonisolated(nonsending) func warn(_ what: String) async {}
+    public nonisolated(nonsending) func refreshTokenRefused() async {}
 
     public nonisolated(nonsending) func aside(
         _ work: @escaping @Sendable () throws -> Secret

@@ -120,10 +120,7 @@ extension OAuth2Handshake {
         request.isSingleUse = true
         let answer = try await answer(request, trip)
         // Given to us, used by nobody here, and refused: what a server says, too, when it takes a second use for theft.
-        if answer.error == "invalid_grant" {
-            await trip.ledger.warn(
-                "the issuer refuses the refresh token: it has expired or was revoked, or somebody else has used it")
-        }
+        if answer.error == "invalid_grant" { await trip.ledger.refreshTokenRefused() }
         switch answer.error {
         case "invalid_grant", "invalid_scope", "invalid_target", "interaction_required", "login_required",
             "consent_required":

@@ -24,7 +24,8 @@ public struct BasicProbation: Sendable {
     }
 
     public private(set) var state = State.unproven
-    private var scout: Ticket?
+    /// Who makes the one try of an unproven secret.
+    public private(set) var scout: Ticket?
     private var waiting: [Ticket] = []
     private var refusedPaths: Set<ByteString> = []
 
@@ -83,6 +84,14 @@ public struct BasicProbation: Sendable {
         waiting = []
         refusedPaths = []
         return refused.isEmpty ? [] : [.refuse(refused, .credentialRejected)]
+    }
+
+    /// The try may not be made now; whoever waits for it is told so, and the next one asks again.
+    public mutating func withheld() -> [Action] {
+        let refused = (scout.map { [$0] } ?? []) + waiting
+        scout = nil
+        waiting = []
+        return refused.isEmpty ? [] : [.refuse(refused, .notPermitted(retryAfter: .seconds(1)))]
     }
 
     /// A caller left, or its exchange ended without an answer: nothing is proven, the next one tries.

@@ -14,10 +14,14 @@ struct ExplainReport: Encodable {
     var listener: String?
     var candidates: [Candidate]
     var route: String?
+    var routePlace: String?
     var upstreamURL: String?
     var identity: String?
     var scheme: String?
+    var account: String?
     var challengeDriven: Bool
+    var injects: [String]
+    var onRefusal: Refusal?
     var key: [String: String]
     /// Of the running gateway; nil where none answers.
     var identityState: StatusDocument.Identity?
@@ -25,10 +29,16 @@ struct ExplainReport: Encodable {
     var run: RunDocument.Run?
     var notes: [String]
 
+    struct Refusal: Encodable {
+        var statuses: [Int]
+        var consequence: String
+    }
+
     private var keyOrder: [String]
 
     enum CodingKeys: String, CodingKey {
-        case method, url, listener, candidates, route, upstreamURL = "upstream_url", identity, scheme
+        case method, url, listener, candidates, route, routePlace = "route_place", upstreamURL = "upstream_url"
+        case identity, scheme, account, injects, onRefusal = "on_refusal"
         case challengeDriven = "challenge_driven", key, identityState = "identity_state", tokens, run, notes
     }
 
@@ -41,6 +51,10 @@ struct ExplainReport: Encodable {
         upstreamURL = explanation.upstreamURL
         identity = explanation.identity
         scheme = explanation.scheme
+        routePlace = explanation.routePlace
+        account = explanation.account
+        injects = explanation.injects
+        onRefusal = explanation.onRefusal.map { Refusal(statuses: $0.statuses, consequence: $0.consequence) }
         challengeDriven = explanation.isChallengeDriven
         key = Dictionary(explanation.key.map { ($0.name, $0.value) }, uniquingKeysWith: { first, _ in first })
         keyOrder = explanation.key.map(\.name)
@@ -66,11 +80,18 @@ extension ExplainReport {
         }
         if let listener { line("listener", listener) }
         for candidate in candidates {
-            line("route", candidate.route + (candidate.mismatch.map { ": no, \($0)" } ?? ": matches"))
+            line(
+                "route",
+                candidate.route
+                    + (candidate.mismatch.map { ": no, \($0)" }
+                        ?? ": matches" + (routePlace.map { " (\($0))" } ?? "")))
         }
         if let upstreamURL { line("upstream", upstreamURL) }
         if let identity, let scheme {
-            line("identity", "\(identity) (\(scheme))" + (challengeDriven ? ", by a challenge of the upstream" : ""))
+            line(
+                "identity",
+                "\(identity) (\(scheme))" + (account.map { ", \($0)" } ?? "")
+                    + (challengeDriven ? ", by a challenge of the upstream" : ""))
         }
         if !keyOrder.isEmpty { line("key", keyOrder.map { "\($0) \(key[$0] ?? "")" }.joined(separator: ", ")) }
         if let state = identityState {
@@ -83,6 +104,15 @@ extension ExplainReport {
         }
         for token in tokens ?? [] { line("token", Self.words(token)) }
         if tokens?.isEmpty == true { line("token", "none yet") }
+        for (index, effect) in injects.enumerated() { line(index == 0 ? "injects" : "", effect) }
+        if let onRefusal, let first = onRefusal.statuses.first {
+            let main = onRefusal.statuses.contains(401) ? 401 : first
+            let others = Set(onRefusal.statuses).subtracting([main]).sorted().map { "\($0)" }
+            line(
+                "on \(main)",
+                onRefusal.consequence + (others.isEmpty ? "" : "; also looked at: \(others.joined(separator: ", "))"))
+        }
+        if let issue = identityState?.lastIssue { line("last issue", Self.words(issue)) }
         if tracing, tokens != nil { lines += traced() }
         for note in notes { line("note", note) }
         return lines.joined(separator: "\n")
@@ -104,6 +134,12 @@ extension ExplainReport {
         words.append(token.grants == 1 ? "1 grant" : "\(token.grants) grants")
         if let failure = token.lastFailure { words.append("last failure: \(failure)") }
         return words.joined(separator: ", ")
+    }
+
+    private static func words(_ issue: StatusDocument.Issue) -> String {
+        var words = "\(TokenTable.span(issue.secondsAgo)) ago: \(issue.reason)"
+        if issue.failures > 1 { words += ", \(issue.failures) failures" }
+        return words + (issue.lastedSeconds.map { ", then good after \(TokenTable.span($0))" } ?? ", and not over")
     }
 
     private func traced() -> [String] {

@@ -1,4 +1,5 @@
 import Testing
+internal import Tokens
 
 @testable import Admin
 @testable import Gateway
@@ -25,6 +26,26 @@ import Testing
         #expect(samples["cardea_requests_total{route=hr,code=200}"] == "48213")
         #expect(samples["process_cpu_seconds_total{}"] == "12.5")
         #expect(samples["process_open_fds{}"] == "42")
+    }
+
+    @Test func theEngineIsToldWithWordsOfItsOwn() throws {
+        var facts = try sampleFacts()
+        #expect(try parse(exposition(of: facts, process: process))["cardea_store_rows{kind=token}"] == nil)
+        facts.status.storeSize = StoreSizeStatus(
+            databaseBytes: 8192, logBytes: 0, rows: [("token", 7), ("session", 1)])
+        facts.status.issuers = [IssuerStatus(issuer: "https://idp.example.com", breaker: .halfOpen, pauses: 3)]
+        facts.status.hotCache.evictions = 12
+        facts.status.storeLookups.found = 5
+        facts.status.identities[1].refreshTokensRefused = 1
+        let samples = try parse(exposition(of: facts, process: process))
+        #expect(samples["cardea_store_rows{kind=token}"] == "7" && samples["cardea_store_rows{kind=session}"] == "1")
+        #expect(samples["cardea_store_bytes{file=database}"] == "8192")
+        #expect(samples["cardea_issuer_breaker_state{issuer=https://idp.example.com,state=half_open}"] == "1")
+        #expect(samples["cardea_issuer_breaker_state{issuer=https://idp.example.com,state=closed}"] == "0")
+        #expect(samples["cardea_issuer_breaker_opened_total{issuer=https://idp.example.com}"] == "3")
+        #expect(samples["cardea_hot_cache_evictions_total{}"] == "12")
+        #expect(samples["cardea_store_lookups_total{result=found}"] == "5")
+        #expect(samples["cardea_refresh_tokens_refused_total{identity=billing}"] == "1")
     }
 
     @Test func exactlyOneStateAnIdentity() throws {

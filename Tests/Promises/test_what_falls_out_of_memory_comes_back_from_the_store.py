@@ -35,6 +35,12 @@ def test_a_token_that_fell_out(gateway):
         assert len(script.grants) == ROUTES
         for number, request in enumerate(upstream.requests):
             assert request.field("Authorization") == "Bearer " + token(number % ROUTES)
+        samples = gateway.metrics()
+        assert samples["cardea_hot_cache_evictions_total", ()] > 0
+        assert samples["cardea_hot_cache_bytes", ()] <= samples["cardea_hot_cache_limit_bytes", ()] == 1 << 20
+        lookups = {dict(labels)["result"]: n for (name, labels), n in samples.items() if name == "cardea_store_lookups_total"}
+        # The first look of each key finds nothing; what fell out is found.
+        assert lookups["found"] > 0 and lookups["missing"] <= ROUTES and lookups["failed"] == 0
         # Nor after a restart, which reads none of them.
         gateway.kill()
         gateway.start()

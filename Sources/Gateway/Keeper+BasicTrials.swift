@@ -1,0 +1,121 @@
+internal import Fleet
+internal import Handshakes
+internal import Reactor
+internal import Telemetry
+internal import Tokens
+
+/// The one try of a `basic` password in a fleet: each request with it is a login attempt, so gateways that come up together take turns,
+/// and who comes second looks first whether it was refused.
+///
+/// The lease goes with its holder. What a gateway that dies in its try has found out, nobody knows: the next one tries again.
+extension Keeper {
+    /// Whether the try that a probation wants to begin waits for its turn. Then `perform` is called again when there is one.
+    func awaitsTrial(_ token: KeptToken) -> Bool {
+        guard fleet != nil, token.probation?.state == .unproven, token.trial == nil else { return false }
+        // One whose caller left while it waited asks again for its successor.
+        guard !token.seeksTrial else { return true }
+        token.seeksTrial = true
+        start { await $0.seekTrial(for: token) }
+        return true
+    }
+
+    private func seekTrial(for token: KeptToken) async {
+        let epoch = token.identity.standing
+        let turn = await trial(of: token.identity)
+        token.seeksTrial = false
+        let isCurrent = tokens[token.key] === token && token.identity.standing == epoch
+        switch turn {
+        case .begin(let hold):
+            guard isCurrent, token.probation?.state == .unproven, let ticket = token.probation?.scout else {
+                // Whoever wanted it has left, or the secret is another one now.
+                letGo(hold)
+                break
+            }
+            token.trial = hold
+            perform([.dispatch(ticket)], on: token)
+            return flushOrders()
+        case .refused where isCurrent:
+            markRejected(token.identity)
+            perform(token.probation?.quarantined() ?? [], on: token)
+        case .withheld(let reason) where isCurrent:
+            token.lastFailure = "not without the shared store: \(reason)"
+            perform(token.probation?.withheld() ?? [], on: token)
+        case .refused, .withheld: break
+        }
+        // A new secret came while this one waited: its own try has not been asked for yet.
+        if let ticket = token.probation?.scout, token.probation?.state == .unproven {
+            perform([.dispatch(ticket)], on: token)
+        }
+        flushOrders()
+    }
+
+    private enum Trial {
+        case begin(FleetHold)
+        /// Another gateway has met the refusal.
+        case refused
+        case withheld(String)
+    }
+
+    private func trial(of identity: KeptIdentity) async -> Trial {
+        guard let fleet, let account = identity.account else { return .withheld("there is none") }
+        let secret: Secret
+        do { secret = try await self.secret("password", of: identity) } catch { return .withheld("\(error)") }
+        await firstConnection(fleet)
+        let name = secretName(account, secret, fleet)
+        let attempt = attempt(account, secret, "", fleet)
+        let deadline = now + 2 * identity.policy.access.acquireTimeout
+        while true {
+            let claim: Result<SharedClaim, RedisFault> = await ask {
+                fleet.tier.claim(name, unless: nil, isDead: false, completion: $0)
+            }
+            switch claim {
+            case .failure(let fault):
+                noteFleet(fault)
+                fleet.withheld += 1
+                return .withheld("\(fault)")
+            case .success(.lease(let lease)):
+                let hold = hold(lease, fleet)
+                let count: Result<UInt32, RedisFault> = await ask { fleet.tier.spent(attempt, completion: $0) }
+                switch count {
+                case .success(let spent) where spent < max(identity.policy.attempts.loginAttempts, 1):
+                    return .begin(hold)
+                case .success:
+                    letGo(hold)
+                    return .refused
+                case .failure(let fault):
+                    letGo(hold)
+                    noteFleet(fault)
+                    fleet.withheld += 1
+                    return .withheld("\(fault)")
+                }
+            case .success(.value), .success(.busy):
+                guard handOver.mayGrant else { return .withheld("another process takes over") }
+                guard now < deadline else {
+                    fleet.withheld += 1
+                    return .withheld("another gateway is trying the password")
+                }
+                await news(of: name, within: 250_000_000, fleet)
+            }
+        }
+    }
+
+    /// After each event of a probation: the turn ends with its outcome. A refusal is told before, by `tellRejected`.
+    func settleTrial(of token: KeptToken) {
+        guard let hold = token.trial, let probation = token.probation else { return }
+        guard probation.state != .unproven || !probation.isTrying else { return }
+        token.trial = nil
+        guard probation.state == .quarantined, let marking = token.identity.marking else { return letGo(hold) }
+        // Who comes next must find the mark.
+        start { keeper in
+            await marking.value
+            keeper.letGo(hold)
+        }
+    }
+
+    /// The secret is another one: what is under way with the one before is of no interest.
+    func dropTrial(of token: KeptToken) {
+        guard let hold = token.trial else { return }
+        token.trial = nil
+        letGo(hold)
+    }
+}

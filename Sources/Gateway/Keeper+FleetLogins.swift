@@ -1,0 +1,70 @@
+internal import Fleet
+internal import Handshakes
+internal import TokenStore
+internal import Tokens
+
+/// Logins of people in a fleet: one person at one gateway is enough for all of them.
+extension Keeper {
+    /// Rounds in which another gateway may have come in between, each with a step of its own.
+    private static let offers = 3
+
+    /// Makes what a login brought the newest of the fleet, whatever the others have; it is on disk already, and not in use here yet.
+    /// - Returns: false when the fleet could not be told; it is when the server is there again.
+    func offerLogin(_ material: LayerMaterial, _ key: SessionKey, of identity: KeptIdentity) async -> Bool {
+        guard let fleet, identity.policy.sharesTokens else { return true }
+        await firstConnection(fleet)
+        let name = fleet.tier.name(.session, KeyCodec.encode(key))
+        var isTold = false
+        for _ in 0..<Self.offers where !isTold {
+            // What the others have may be many steps ahead of what this gateway has seen.
+            let found: Result<SharedSession?, RedisFault> = await ask { fleet.tier.session(name, completion: $0) }
+            if case .failure(let fault) = found { noteFleet(fault) }
+            let known = (try? found.get())?.version ?? 0
+            fleet.versions[key] = max(known, fleet.versions[key] ?? 0) + 1
+            guard let isNewest = await offer(material, key, fleet) else { break }
+            isTold = isNewest
+        }
+        let rows = versionRows(of: key)
+        if !rows.isEmpty, identity.policy.access.persist { store?.commit(rows) { _ in } }
+        return isTold
+    }
+
+    /// Before a logout: what is forgotten here and revoked is what the fleet uses, not what this gateway saw last.
+    func freshenForLogout(of identity: KeptIdentity) async {
+        for key in sessionKeys(of: identity) { await freshen(key, of: identity) }
+    }
+
+    /// After a logout: commands are answered in their order, so what was told before is done.
+    func settleLogout(of identity: KeptIdentity) async {
+        guard let fleet, let key = identity.sessionKey(subject: nil) else { return }
+        let name = fleet.tier.name(.session, KeyCodec.encode(key))
+        let _: Result<SharedSession?, RedisFault> = await ask { fleet.tier.session(name, completion: $0) }
+    }
+
+    private func sessionKeys(of identity: KeptIdentity) -> Set<SessionKey> {
+        var keys = Set(sessions.keys.filter { $0.digest == identity.digest })
+        if let own = identity.sessionKey(subject: nil) { keys.insert(own) }
+        return keys
+    }
+
+    /// Another gateway has a session, and identities here may wait for the login that brought it: nothing else would make them look, for
+    /// who waits for a person asks nobody.
+    /// - Parameter name: of the session; nil: any.
+    func lookForLogins(_ name: SharedName?, _ fleet: KeptFleet) {
+        for identity in identities where identity.policy.sharesTokens && loginNeed(of: identity)?.word == .needed {
+            guard let key = identity.sessionKey(subject: nil),
+                name == nil || fleet.tier.name(.session, KeyCodec.encode(key)) == name
+            else { continue }
+            start { await $0.takeLogin(key, identity) }
+        }
+    }
+
+    private func takeLogin(_ key: SessionKey, _ identity: KeptIdentity) async {
+        await freshen(key, of: identity)
+        guard identities.contains(where: { $0 === identity }), loginNeed(of: identity)?.word != .needed else { return }
+        identity.recovered(at: now)
+        for token in tokens.values where token.identity === identity { token.lastFailure = nil }
+        raiseEpoch(of: identity, cause: .reset)
+        watchLogins()
+    }
+}

@@ -1,0 +1,126 @@
+"""Promise: the metrics say how each issuer is, how long grants take, how large cache and store are, what was looked up, refused, given up
+and reused; with labels out of the configuration alone."""
+
+import pytest
+
+from harness import call, eventually
+from test_a_refresh_token_is_used_once import first_refresh_token, identity as refreshing
+
+API = "/api/employees/1"
+
+
+def value(samples, name, **labels):
+    return samples[name, tuple(sorted(labels.items()))]
+
+
+def breaker(gateway):
+    return {
+        dict(labels)["state"]: number
+        for (name, labels), number in gateway.metrics().items()
+        if name == "cardea_issuer_breaker_state"
+    }
+
+
+def test_what_an_operator_asks_of_every_policy(gateway):
+    """One figure for each question: tokens' age and end, grants by result, how long, waiters, replays, failures that stand."""
+    gateway.oauth().start().warm(API)
+    names = {name for name, _ in gateway.metrics()}
+    for name in (
+        "cardea_token_age_seconds",
+        "cardea_token_expires_seconds",
+        "cardea_grants_total",
+        "cardea_grant_failures_total",
+        "cardea_grant_duration_seconds_bucket",
+        "cardea_grant_duration_seconds_sum",
+        "cardea_waiters",
+        "cardea_replays_total",
+        "cardea_negative_hits_total",
+        "cardea_refresh_tokens_refused_total",
+        "cardea_clock_skew_seconds",
+        "cardea_issuer_breaker_state",
+        "cardea_issuer_breaker_opened_total",
+        "cardea_hot_cache_tokens",
+        "cardea_hot_cache_bytes",
+        "cardea_hot_cache_limit_bytes",
+        "cardea_hot_cache_evictions_total",
+        "cardea_store_state",
+        "cardea_store_commits_total",
+        "cardea_store_lookups_total",
+        "cardea_token_lookups_total",
+    ):
+        assert name in names, f"{name} is not in {sorted(names)}"
+    samples = gateway.metrics()
+    assert value(samples, "cardea_hot_cache_tokens") == 1
+    assert 0 < value(samples, "cardea_hot_cache_bytes") < value(samples, "cardea_hot_cache_limit_bytes")
+
+
+def test_the_store_has_a_size(gateway):
+    gateway.webgate().start().warm()
+
+    def rows():
+        found = {dict(labels)["kind"]: n for (name, labels), n in gateway.metrics().items() if name == "cardea_store_rows"}
+        return found if found.get("token") == 1 else None
+
+    # The figures of a scrape are those that the one before asked for.
+    assert eventually(rows, what="rows counted") == {"token": 1, "session": 1, "durable": 1, "learned": 1, "attempt": 0}
+    samples = gateway.metrics()
+    assert value(samples, "cardea_store_bytes", file="database") == gateway.store.stat().st_size
+    assert value(samples, "cardea_store_bytes", file="log") >= 0
+    assert gateway.lab.user not in gateway.ask("/metrics").body.decode()
+
+
+def test_without_a_store_nothing_is_said_of_it(gateway):
+    gateway.oauth(changes={"store": None}).start().warm(API)
+    samples = gateway.metrics()
+    assert value(samples, "cardea_store_state", state="memory") == 1
+    assert not [name for name, _ in samples if name in ("cardea_store_bytes", "cardea_store_rows")]
+
+
+def test_a_failing_issuer_shows(gateway):
+    """Five failures in a row, over all of its keys, open the breaker; one good answer closes it."""
+    gateway.oauth(token={"negative_for": "1s"})
+    first = gateway.config["routes"][0]
+    gateway.config["routes"] = [
+        {**first, "name": f"api-{number}", "scopes": [f"s{number}"], "match": {"path": f"/api/{number}/"}} for number in range(6)
+    ]
+    gateway.start()
+    gateway.lab.faults(issuer_status=500)
+    for number in range(6):
+        assert gateway.get(f"/api/{number}/x").status == 503
+    assert breaker(gateway) == {"closed": 0, "open": 1, "half_open": 0}
+    issuer = f"http://{gateway.lab.issuer}"
+    assert value(gateway.metrics(), "cardea_issuer_breaker_opened_total", issuer=issuer) == 1
+    assert gateway.lab.counts()["issuer_calls"] == 5
+    gateway.lab.faults(issuer_status=None)
+    # By the clock of the breaker, which nobody moves from outside.
+    asked = {"closed": 1, "open": 0, "half_open": 0}
+    eventually(lambda: gateway.get("/api/1/x") and breaker(gateway) == asked, within=60, every=0.2, what="the issuer tried again")
+
+
+def test_a_reused_refresh_token_is_counted(gateway, provider):
+    token = first_refresh_token(provider)
+    form = {"Content-Type": "application/x-www-form-urlencoded"}
+    reference = gateway.secret("refresh", token)
+    gateway.provider(provider, api=refreshing(gateway, provider, "refresh_token", refresh_token=reference))
+    client = {"secret": "client-x-1", "grants": ["password", "refresh_token"]}
+    provider.client("c", auth="client_secret_post", **client)
+    # Somebody else has it, and is quicker.
+    body = f"grant_type=refresh_token&refresh_token={token}&client_id=c&client_secret=client-x-1".encode()
+    stolen = call(provider.issuer.removeprefix("http://"), "POST", "/token", body, form)
+    assert stolen.status == 200, stolen
+    provider.client("c", **client)
+    gateway.start()
+    assert value(gateway.metrics(), "cardea_refresh_tokens_refused_total", identity="api") == 0
+    assert call(gateway.listens["api"]).status == 503
+    assert value(gateway.metrics(), "cardea_refresh_tokens_refused_total", identity="api") == 1
+    assert any("somebody else has used it" in event.get("reason", "") for event in gateway.events())
+    assert len(provider.steps("refresh_reused")) == 1
+
+
+@pytest.mark.parametrize("path", ["/api/in-the-path-1", "/hr/?in_the_query=1"])
+def test_no_label_comes_from_a_request(gateway, path):
+    gateway.oauth().start().warm(API)
+    gateway.get(path, headers={"X-Name": "in-a-header"})
+    text = gateway.ask("/metrics").body.decode()
+    for word in ("in-the-path", "in_the_query", "in-a-header"):
+        assert word not in text
