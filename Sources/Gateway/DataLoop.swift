@@ -221,7 +221,10 @@ final class DataLoop {
                 (caller.peer.isSecure ? "https://" : "http://") + String(decoding: caller.input[host], as: UTF8.self)
                 + path
         } else {
-            url = route.upstream.origin + route.pathPrefix + path
+            let received = caller.requestPath
+            let kept = received[route.edits.strippedLength(of: received.octets)...]
+            let slash = kept.first == UInt8(ascii: "/") ? "" : "/"
+            url = route.upstream.origin + route.pathPrefix + slash + String(decoding: kept, as: UTF8.self)
         }
         let verdict = identity.handshake.judge(
             UpstreamAnswer(

@@ -66,6 +66,9 @@ extension RequestEdits {
         return true
     }
 
+    /// How many bytes at the start of a received path do not reach the upstream.
+    public func strippedLength(of path: Span<UInt8>) -> Int { strippableLength(path, prefix: stripPrefix.span) ?? 0 }
+
     /// Bytes that writing can add to a received head, credential and `ForwardedHop` apart.
     public var growth: Int {
         setLines.count + userAgent.count + host.count + targetPrefix.count + via.count + renamedTo.count + 256
