@@ -10,6 +10,19 @@ extension CallerConnection {
         }
     }
 
+    /// The upstream refuses for good: its answer, or ours in its place.
+    func refuseFinally() {
+        guard let route else { return }
+        // A 403 is an answer about the user's rights, which the caller can understand; only a 401 asks for what it cannot give. Where the
+        // route itself counts it as a refusal, it is one.
+        let isAnswer = answerStatus == 403 && route.identity?.refusesByStatus != true
+        if route.passesFinalRefusal || isAnswer, upstream != nil {
+            relayAnswer()
+        } else {
+            answer(Fault(.upstreamRefusedCredential, receivedStatus: answerStatus))
+        }
+    }
+
     /// A request that may be forwarded no further is ours to answer (RFC 9110 section 7.6.2). What an OPTIONS asks for can be told; a
     /// TRACE would show the caller what proxies before us added, so it is refused here as it is on routes with an identity.
     /// - Returns: false when the request goes on.

@@ -319,18 +319,6 @@ final class CallerConnection: Stream, HTTP2StreamUser {
         expect(by: loop.now + (route?.identity?.acquireTimeout ?? 0) + DataLoop.tokenGrace, kind: Deadline.token)
     }
 
-    private func refuseFinally() {
-        guard let route else { return }
-        // A 403 is an answer about the user's rights, which the caller can understand; only a 401 asks for what it cannot give. Where the
-        // route itself counts it as a refusal, it is one.
-        let isAnswer = answerStatus == 403 && route.identity?.refusesByStatus != true
-        if route.passesFinalRefusal || isAnswer, upstream != nil {
-            relayAnswer()
-        } else {
-            answer(Fault(.upstreamRefusedCredential, receivedStatus: answerStatus))
-        }
-    }
-
     // MARK: - Ending an exchange
 
     /// A fault of the upstream's side, at whatever point: an answer when none has begun, an abort after that, because ending the framing
