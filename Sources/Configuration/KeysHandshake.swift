@@ -111,7 +111,9 @@ extension Keys {
             KeySpec("headers", .named(.headerName, .text(.headerValue)), "Further headers of the token request."),
             KeySpec("allowed_scopes", .list(.text(.scope)), "The only scopes that routes may ask for."),
             KeySpec(
-                "allowed_issuers", .list(.text(.httpURL)), "Issuers accepted in answers, beside the issuer itself."),
+                "allowed_issuers", .list(.text(.httpURL)),
+                "Issuers, as they spell themselves, of which an API may want its tokens instead: named by its metadata (RFC 9728), to which resource_metadata in a 401 leads. They get what the client proves itself with."
+            ),
             KeySpec("identity_domain", .text(.headerValue), "The tenant, sent with every token request."),
             KeySpec(
                 "identity_domain_header", .text(.headerName), "The header that carries the tenant.",

@@ -106,8 +106,9 @@ public struct OAuth2Handshake: Sendable, Equatable {
     public var headers: [NamedValue]
     /// nil: every scope may be asked for.
     public var allowedScopes: [String]?
-    /// nil: only the issuer itself.
-    public var allowedIssuers: [ServiceURL]?
+    /// Issuers that an API's metadata may name, as they are written: metadata must repeat them character by character. Empty: only the
+    /// issuer itself.
+    public var allowedIssuers: [String]
     /// All three beside `tokenURL`; with `issuer` the metadata names them.
     public var authorizationURL: ServiceURL?
     public var deviceAuthorizationURL: ServiceURL?

@@ -3,8 +3,6 @@
 enum NotSupportedYet {
     /// `block.key` refuses the key, `block.key=word` one value of it. Of a refused handshake the body is not read.
     static let entries: Set<String> = [
-        "oauth2.allowed_issuers",
-
         "adobe_pass.api=v1",
     ]
 

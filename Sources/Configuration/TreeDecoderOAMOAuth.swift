@@ -393,7 +393,7 @@ private struct OAMOAuthReader {
             assertion: reader.secret("user_assertion"), username: username, password: reader.secret("password"),
             refreshToken: reader.secret("refresh_token"), subjectToken: nil, subjectTokenType: nil, actorToken: nil,
             actorTokenType: nil, requestedTokenType: nil, extra: reader.pairs("extra"),
-            headers: reader.pairs("headers"), allowedScopes: reader.texts("allowed_scopes"), allowedIssuers: nil,
+            headers: reader.pairs("headers"), allowedScopes: reader.texts("allowed_scopes"), allowedIssuers: [],
             authorizationURL: authorizationURL, deviceAuthorizationURL: nil,
             revocationURL: reader.httpURL("revocation_url").map(asked), redirectURI: reader.httpURL("redirect_uri"),
             redirectText: reader.text("redirect_uri"), loginParameters: loginParameters, identityDomain: headerDomain,

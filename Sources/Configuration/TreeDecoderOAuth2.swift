@@ -16,7 +16,7 @@ extension TreeDecoder {
             requestedTokenType: tokenType("requested_token_type", reader, place),
             extra: reader.pairs("extra"),
             headers: reader.pairs("headers"), allowedScopes: reader.texts("allowed_scopes"),
-            allowedIssuers: reader.list("allowed_issuers", BlockReader.httpURL),
+            allowedIssuers: reader.texts("allowed_issuers") ?? [],
             authorizationURL: reader.httpURL("authorization_url"),
             deviceAuthorizationURL: reader.httpURL("device_authorization_url"),
             revocationURL: reader.httpURL("revocation_url"), redirectURI: reader.httpURL("redirect_uri"),
@@ -49,6 +49,7 @@ extension TreeDecoder {
                 error("'\(key)' of \(place) is named by the metadata of 'issuer'", reader.mark(key))
             }
         }
+        checkAllowedIssuers(oauth2, reader, network, place)
         checkRegistration(oauth2, reader, network, place)
         checkLogin(oauth2, reader, place)
         checkClient(oauth2, reader, place)

@@ -32,6 +32,7 @@ extension IdentityCompiler {
         settings.extra = configured.extra.map { ($0.name, $0.value) }
         settings.headers = configured.headers.map { ($0.name, $0.value) }
         settings.allowedScopes = configured.allowedScopes
+        settings.allowedIssuers = configured.allowedIssuers.compactMap { text in IssuerURL(text).map { (text, $0) } }
         settings.dpop = configured.dpop
         settings.introspects = configured.introspects
         settings.introspectionURL = configured.introspectionURL.flatMap { IssuerURL($0) }

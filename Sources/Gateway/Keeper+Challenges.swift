@@ -213,7 +213,10 @@ extension Keeper {
                 demand: demand(of: report.challenge, to: token)), at: now)
         // Kept only for the flight that it starts: a context is good once, and not for long.
         let startsFlight = actions.contains { if case .startFlight = $0 { true } else { false } }
-        if startsFlight { token.challenge = report.challenge }
+        if startsFlight {
+            token.challenge = report.challenge
+            token.challengedRoute = route
+        }
         let outcome = apply(actions, to: token, direct: true)
         if let ticket = report.ticket {
             if let outcome { answer(ticket, tokenAnswer(outcome, of: token)) } else { token.tickets.append(ticket) }

@@ -25,6 +25,7 @@ extension Keeper {
         let ledger = KeeperLedger(
             keeper: self, identity: identity, standing: flight.token.standing, claimant: nextClaimant(),
             subject: token.key.subject)
+        if challenge != nil { ledger.challengedRoute = token.challengedRoute }
         token.claimant = ledger.claimant
         defer {
             release(ledger.claimant)
@@ -136,13 +137,8 @@ extension Keeper {
         let call = IssuerCall(
             step: "probe", method: "GET", url: url, headers: [("User-Agent", route.probeAgent)], body: [],
             carriesPassword: false)
-        let network = IssuerNetwork(
-            authorities: route.upstream.authorities, minimumVersion: route.upstream.minimumVersion,
-            legacyTLS: route.upstream.legacyTLS, clientKeys: route.upstream.clientKeys, proxy: route.upstream.proxy,
-            serverName: route.upstream.serverName,
-            timeout: identity.policy.network.timeout, resolve: [:], pinned: route.upstream.endpoints)
         let answer: IssuerAnswer
-        do throws(IssuerFault) { answer = try await self.call(call, network: network) } catch {
+        do throws(IssuerFault) { answer = try await askUpstream(call, of: route, for: identity) } catch {
             throw .issuerUnavailable(retryAfterSeconds: nil, reason: "probe: \(error.kind)")
         }
         switch identity.plan.handshake.judge(
@@ -154,6 +150,22 @@ extension Keeper {
         case .none, .conflict: throw .configuration(reason: "probe: the path is not protected")
         case .unusable(let reason), .misconfigured(let reason): throw .configuration(reason: "probe: \(reason)")
         }
+    }
+
+    /// A request to the upstream of a route, as the route reaches it.
+    func askUpstream(
+        _ call: IssuerCall, of route: KeptRoute, for identity: KeptIdentity
+    ) async throws(IssuerFault) -> IssuerAnswer {
+        // Whoever composed the call: what is trusted and shown there is for this one place.
+        guard call.url.origin == IssuerURL(route.upstream.origin)?.origin else {
+            throw IssuerFault(.unresolvable, provablyUnsent: true)
+        }
+        let network = IssuerNetwork(
+            authorities: route.upstream.authorities, minimumVersion: route.upstream.minimumVersion,
+            legacyTLS: route.upstream.legacyTLS, clientKeys: route.upstream.clientKeys, proxy: route.upstream.proxy,
+            serverName: route.upstream.serverName,
+            timeout: identity.policy.network.timeout, resolve: [:], pinned: route.upstream.endpoints)
+        return try await self.call(call, network: network)
     }
 
     // MARK: - Fixed credentials

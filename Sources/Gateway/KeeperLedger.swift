@@ -12,6 +12,8 @@ final class KeeperLedger: GrantLedger, @unchecked Sendable {
     let sessionKey: SessionKey?
     /// The one request that it is all for, where there is one.
     let ticket: Ticket?
+    /// Whose challenge it answers, where it answers one.
+    var challengedRoute: KeptRoute?
     /// As this flight has read them.
     private var secrets: [String: Secret] = [:]
     /// Of the attempts that are spent and not settled, by what was sent.
@@ -187,6 +189,11 @@ final class KeeperLedger: GrantLedger, @unchecked Sendable {
         _ work: @escaping @Sendable () throws -> Secret
     ) async throws(Handshakes.GrantFailure) -> Secret {
         try await keeper.aside(work)
+    }
+
+    nonisolated(nonsending) func askUpstream(_ call: IssuerCall) async throws(IssuerFault) -> IssuerAnswer {
+        guard let challengedRoute else { throw IssuerFault(.unresolvable, provablyUnsent: true) }
+        return try await keeper.askUpstream(call, of: challengedRoute, for: identity)
     }
 
     nonisolated(nonsending) func warn(_ what: String) async { await keeper.warn(what, of: identity) }

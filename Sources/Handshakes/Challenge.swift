@@ -11,7 +11,7 @@ public enum ChallengeVerdict: Sendable, Equatable {
     case misconfigured(reason: String)
 }
 
-/// A challenge, reduced to what a grant needs. It never says where to go: the issuer's address comes from configuration alone.
+/// A challenge, reduced to what a grant needs. It never says where secrets go: issuers' addresses come from configuration alone.
 public struct Challenge: Sendable, Equatable {
     /// OAM: name of the WebGate, or the whole realm where it has another shape. Otherwise empty.
     public var realm: String
@@ -30,6 +30,9 @@ public struct Challenge: Sendable, Equatable {
     public var error: String?
     /// `error`, where only the server's nonce is missing (RFC 9449 §9).
     public static let wantsNonce = "use_dpop_nonce"
+    /// Where the resource describes itself (RFC 9728 §5.1), as received; only where it may be asked. It is followed to the upstream's own
+    /// origin and nowhere else.
+    public var resourceMetadata: String?
     /// Recipe: values out of the challenge, by name. As opaque as `context`.
     public var taken: [String: Secret] = [:]
     /// Recipe: method of the refused request.

@@ -97,6 +97,10 @@ public protocol GrantLedger: Sendable {
         _ work: @escaping @Sendable () throws -> Secret
     ) async throws(GrantFailure) -> Secret
 
+    /// A request to the upstream that the token is for, as its route reaches it; to no other origin, and without a credential. For what a
+    /// challenge leads to: without one there is nobody to ask.
+    nonisolated(nonsending) func askUpstream(_ call: IssuerCall) async throws(IssuerFault) -> IssuerAnswer
+
     /// Says what an operator should look at, although the grant goes on. Safe text, as in `GrantFailure`.
     nonisolated(nonsending) func warn(_ what: String) async
 
@@ -114,6 +118,10 @@ extension GrantLedger {
     public nonisolated(nonsending) func turnedAway(_ quota: CallQuota) async {}
     public nonisolated(nonsending) func warn(_ what: String) async {}
     public nonisolated(nonsending) func refreshTokenRefused() async {}
+
+    public nonisolated(nonsending) func askUpstream(_ call: IssuerCall) async throws(IssuerFault) -> IssuerAnswer {
+        throw IssuerFault(.unresolvable, provablyUnsent: true)
+    }
 
     public nonisolated(nonsending) func aside(
         _ work: @escaping @Sendable () throws -> Secret

@@ -3,7 +3,7 @@ extension OAuth2Handshake {
     public nonisolated(nonsending) func acquire(
         _ wanted: Wanted, ledger: any GrantLedger, issuer: any IssuerClient
     ) async throws(GrantFailure) -> AccessGrant {
-        try await asRegistered(ledger, issuer) { handshake throws(GrantFailure) in
+        try await placed(for: wanted, ledger).asRegistered(ledger, issuer) { handshake throws(GrantFailure) in
             try await handshake.acquire(wanted, as: ledger, issuer)
         }
     }

@@ -8,7 +8,9 @@ public struct OAuth2Handshake: Handshake {
     var client: RegisteredClient?
     let wallSeconds: @Sendable () -> Int64
     let random: @Sendable (Int) -> [UInt8]
-    let discovery: OAuth2Discovery?
+    var discovery: OAuth2Discovery?
+    /// nil: no answer changes the issuer.
+    let resources: OAuth2Resources?
     let proofs = OAuth2ProofMemory()
 
     /// Throws `.configuration` if a setting cannot be put on the wire.
@@ -28,6 +30,11 @@ public struct OAuth2Handshake: Handshake {
                     issuer: issuer, url: url, allowsCleartext: settings.allowsCleartext,
                     prefersMutualTLS: settings.usesMutualTLS))
         }
+        guard settings.allowedIssuers.isEmpty || !settings.grant.keepsRefreshToken else {
+            throw .configuration(reason: "allowed_issuers: what this grant keeps is for one issuer")
+        }
+        resources =
+            settings.allowedIssuers.isEmpty ? nil : OAuth2Resources(allowed: settings.allowedIssuers, settings)
         self.wallSeconds = wallSeconds
         self.random = random
         guard settings.registration != nil || !settings.clientID.isEmpty, !settings.clientID.hasControls else {
@@ -139,6 +146,15 @@ extension OAuth2Handshake {
             challenge.scopes = asked.filter { settings.allowedScopes?.contains($0) == true }
             // The resource wants all of them (RFC 6750 §3): a token with some would be refused as well.
             if status == 403, challenge.scopes.count < asked.count { return .none }
+        }
+        if resources != nil, status == 401 {
+            // It is the resource's word, whichever of its challenges it stands in.
+            for one in [bearer].compactMap(\.self) + all {
+                guard challenge.resourceMetadata == nil, case .one(let text) = one["resource_metadata"] else {
+                    continue
+                }
+                challenge.resourceMetadata = String(decoding: text.prefix(4096), as: UTF8.self)
+            }
         }
         if settings.rejectedStatuses.contains(status) { return .challenged(challenge) }
         // A 403 is a plain refusal unless it names scopes that we may ask for.

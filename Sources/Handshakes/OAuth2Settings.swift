@@ -1,7 +1,7 @@
 /// Settings of an `oauth2` identity.
 public struct OAuth2Settings: Sendable {
     /// Where the token endpoint is found.
-    public let location: Location
+    public internal(set) var location: Location
     public var grant: Grant = .clientCredentials
     public var clientID: String
     public var clientAuth: ClientAuth = .basic
@@ -19,6 +19,8 @@ public struct OAuth2Settings: Sendable {
     public var allowedScopes: [String]?
     /// Statuses that mean "token refused" on this identity's routes (`on_rejected.statuses`).
     public var rejectedStatuses: [Int] = [401]
+    /// Issuers that an API's metadata may name instead of `location` (RFC 9728), each as it spells itself and as a URL.
+    public var allowedIssuers: [(issuer: String, url: IssuerURL)] = []
     public var identityDomain: String?
     public var identityDomainHeader = "X-USER-IDENTITY-DOMAIN-NAME"
 

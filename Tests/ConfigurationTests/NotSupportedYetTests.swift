@@ -26,7 +26,6 @@ import Testing
                 Trial.around(
                     identity: "adobe_pass: {service_provider: N, mvpd: C, software_statement: env:S, api: v1}",
                     route: "inject: {header: X-Token}, resource: R")),
-            .oauth2("allowed_issuers", "\(Trial.oauth2), allowed_issuers: [\"https://i.example.com\"]"),
         ]
 
     @Test(arguments: cases)

@@ -1,0 +1,154 @@
+internal import Synchronization
+
+/// Which of the allowed issuers an API wants its tokens of, as its metadata said last (RFC 9728).
+///
+/// Like `OAuth2Discovery` it remembers what is public and can be had again at any time. After a restart the identity's own issuer is
+/// asked first, and the API's next challenge leads back.
+final class OAuth2Resources: Sendable {
+    /// `allowed_issuers`, with their metadata.
+    let allowed: [(issuer: String, url: IssuerURL, discovery: OAuth2Discovery)]
+    private let state = Mutex(State())
+
+    private struct State {
+        var documents: [IssuerURL: Document] = [:]
+        var chosen: [Place: Int] = [:]
+    }
+
+    /// What was read, or why it is of no use, and until when that holds.
+    private struct Document {
+        var result: Result<ResourceMetadata, ResourceMetadataFault>
+        var until: UInt64
+    }
+
+    /// What a token is had for, but for its scopes, which challenges may add to: it is wanted of one issuer.
+    struct Place: Hashable {
+        var origin: String
+        var audience: [String]
+        var resource: [String]
+    }
+
+    /// Documents and places that are remembered. At the bound all are forgotten: each comes back with its next challenge.
+    static let most = 256
+    /// Nanoseconds for which a document is used, and for which one that is of no use is not asked for again. Short, since an API
+    /// that changes its issuer refuses every token meanwhile; and only a refused token leads here.
+    static let fresh: UInt64 = 300 * 1_000_000_000
+    static let refused: UInt64 = 60 * 1_000_000_000
+
+    init(allowed: [(issuer: String, url: IssuerURL)], _ settings: OAuth2Settings) {
+        self.allowed = allowed.map { issuer, url in
+            (
+                issuer, url,
+                OAuth2Discovery(
+                    OAuth2MetadataRules(
+                        issuer: issuer, url: url, allowsCleartext: settings.allowsCleartext,
+                        prefersMutualTLS: settings.usesMutualTLS))
+            )
+        }
+    }
+}
+
+extension OAuth2Resources {
+    /// An index into `allowed`; nil: the identity's own issuer.
+    fileprivate func choice(for place: Place) -> Int? { state.withLock { $0.chosen[place] } }
+
+    fileprivate func choose(_ index: Int?, for place: Place) {
+        state.withLock { state in
+            if state.chosen.count >= Self.most, state.chosen[place] == nil { state.chosen = [:] }
+            state.chosen[place] = index
+        }
+    }
+
+    /// - Returns: nil where it is known and has been told already why it is of no use.
+    fileprivate nonisolated(nonsending) func metadata(
+        at url: IssuerURL, ledger: any GrantLedger
+    ) async throws(ResourceMetadataFault) -> ResourceMetadata? {
+        let now = await ledger.now()
+        let known = state.withLock { $0.documents[url] }
+        if let known, now < known.until { return try? known.result.get() }
+        let result: Result<ResourceMetadata, ResourceMetadataFault>
+        do throws(ResourceMetadataFault) {
+            result = .success(try await read(url, ledger: ledger))
+        } catch {
+            result = .failure(error)
+        }
+        var span = Self.fresh
+        if case .failure = result { span = Self.refused }
+        let document = Document(result: result, until: now + span)
+        state.withLock { state in
+            if state.documents.count >= Self.most, state.documents[url] == nil { state.documents = [:] }
+            state.documents[url] = document
+        }
+        return try result.get()
+    }
+
+    private nonisolated(nonsending) func read(
+        _ url: IssuerURL, ledger: any GrantLedger
+    ) async throws(ResourceMetadataFault) -> ResourceMetadata {
+        let call = IssuerCall(
+            step: "resource metadata", method: "GET", url: url, headers: [("Accept", "application/json")], body: [],
+            carriesPassword: false)
+        let answer: IssuerAnswer
+        do throws(IssuerFault) {
+            answer = try await ledger.askUpstream(call)
+        } catch {
+            throw ResourceMetadataFault(reason: "metadata cannot be read: \(error.kind)")
+        }
+        // Redirects are not followed: where to go is not the answer's to say.
+        guard answer.status == 200 else { throw ResourceMetadataFault(reason: "metadata: status \(answer.status)") }
+        return try ResourceMetadata(answer.body)
+    }
+}
+
+// MARK: - The issuer of a flight
+
+extension OAuth2Handshake {
+    /// This handshake as it is with the issuer that the API wants its tokens of.
+    ///
+    /// What the API says is used only as far as the operator has allowed it: metadata that is of no use, and issuers that nobody allowed,
+    /// change nothing. The flight goes on with the issuer that it had, because one URL with a wrong word in its challenge must not cut
+    /// off the others (design §3.3 rule 3); the log says why.
+    nonisolated(nonsending) func placed(for wanted: Wanted, _ ledger: any GrantLedger) async -> OAuth2Handshake {
+        guard let resources else { return self }
+        let place = OAuth2Resources.Place(
+            origin: wanted.upstreamOrigin, audience: wanted.audience, resource: wanted.resource)
+        var choice = resources.choice(for: place)
+        if let challenge = wanted.challenge, let text = challenge.resourceMetadata {
+            do throws(ResourceMetadataFault) {
+                let url = try ResourceMetadata.place(text, origin: wanted.upstreamOrigin)
+                if let metadata = try await resources.metadata(at: url, ledger: ledger) {
+                    guard metadata.describes(challenge.resource, readAt: url) else {
+                        throw ResourceMetadataFault(reason: "its metadata is of another resource")
+                    }
+                    choice = try self.choice(among: metadata.issuers, now: choice, resources)
+                    resources.choose(choice, for: place)
+                }
+            } catch {
+                await ledger.warn("the API's challenge leads to no other issuer: \(error.reason)")
+            }
+        }
+        guard let choice else { return self }
+        let chosen = resources.allowed[choice]
+        var moved = self
+        moved.settings.location = .issuer(chosen.issuer, chosen.url)
+        moved.discovery = chosen.discovery
+        return moved
+    }
+
+    /// The one in use where it is still named: of two that are, neither is better, and changing has a price.
+    private func choice(
+        among issuers: [String], now: Int?, _ resources: OAuth2Resources
+    ) throws(ResourceMetadataFault) -> Int? {
+        var own: String?
+        if case .issuer(let text, _) = settings.location { own = text }
+        if let current = now.map({ resources.allowed[$0].issuer }) ?? own, issuers.contains(current) { return now }
+        for issuer in issuers {
+            if issuer == own { return nil }
+            if let index = resources.allowed.firstIndex(where: { $0.issuer == issuer }) { return index }
+        }
+        let names = issuers.prefix(3).compactMap { IssuerURL($0)?.description.prefix(200) }.map { "'\($0)'" }
+        throw ResourceMetadataFault(
+            reason: names.isEmpty
+                ? "its metadata names no issuer"
+                : "its metadata names \(names.joined(separator: ", ")), and allowed_issuers does not")
+    }
+}
