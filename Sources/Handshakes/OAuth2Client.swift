@@ -56,6 +56,17 @@ extension OAuth2Handshake {
         if case .keys(let keys, _) = client { keys.count } else { 1 }
     }
 
+    /// The same at endpoints beside the token endpoint. An assertion is for the server, which goes by the name of its token endpoint (RFC
+    /// 7523 §3); some look for the name of the endpoint that was called, so that each is made once more for those.
+    func proofs(of client: OAuth2Client, besides tokenEndpoint: IssuerURL) -> Int {
+        guard settings.signing.audience == .endpoint else { return proofs(of: client) }
+        switch client {
+        case .keys(let keys, _): return 2 * keys.count
+        case .secret where settings.clientAuth == .clientSecretJWT: return 2
+        case .named, .issued, .secret: return 1
+        }
+    }
+
     /// Puts the proof into form and headers; never more than one (RFC 6749 §2.3).
     /// - Parameter attempt: which of the `proofs` it is to be.
     func prove(

@@ -49,12 +49,14 @@ extension OAuth2Handshake {
         guard let endpoint = trip.endpoints.device else {
             throw .configuration(reason: "login: the issuer names no device_authorization_endpoint")
         }
+        var request = trip.target
+        request.tokenEndpoint = trip.endpoints.token
         var failure = GrantFailure.internal(reason: "no proof of the client")
-        for attempt in 0..<proofs(of: trip.client) {
+        for attempt in 0..<proofs(of: trip.client, besides: trip.endpoints.token) {
             let answer: IssuerAnswer
             do throws(OAuth2SendFailure) {
                 answer = try await send(
-                    trip.target, to: endpoint, as: trip.client, attempt: attempt, issuer: trip.issuer)
+                    request, to: endpoint, as: trip.client, attempt: attempt, issuer: trip.issuer)
             } catch {
                 throw error.grantFailure(step: "login")
             }

@@ -18,19 +18,23 @@ extension OAuth2Handshake {
         case .tokenInfo: return try await readInfo(of: token, issuer: issuer)
         case .standard, nil: break
         }
-        var url = settings.introspectionURL
-        if url == nil { url = try await endpoints(ledger, issuer).introspection }
-        guard let url else {
+        let endpoints = try await endpoints(ledger, issuer)
+        guard let url = settings.introspectionURL ?? endpoints.introspection else {
             throw .configuration(reason: "introspection: the issuer names no introspection_endpoint")
         }
         let client = try await client(ledger)
         var request = OAuth2Request(step: "introspection")
+        request.tokenEndpoint = endpoints.token
         request.add("token", token)
         request.add("token_type_hint", "access_token")
-        let answer: IssuerAnswer
-        do throws(OAuth2SendFailure) { answer = try await send(request, to: url, as: client, issuer: issuer) } catch {
-            throw error.grantFailure(step: "introspection")
-        }
+        var attempt = 0
+        var answer: IssuerAnswer
+        repeat {
+            do throws(OAuth2SendFailure) {
+                answer = try await send(request, to: url, as: client, attempt: attempt, issuer: issuer)
+            } catch { throw error.grantFailure(step: "introspection") }
+            attempt += 1
+        } while [400, 401].contains(answer.status) && attempt < proofs(of: client, besides: endpoints.token)
         guard answer.status == 200 else {
             throw .configuration(reason: "introspection: status \(answer.status)")
         }

@@ -7,6 +7,8 @@ struct OAuth2Request {
     var isSingleUse = false
     /// The token is to be bound to it.
     var proofKey: DPoPKey?
+    /// The token endpoint, where the request goes to another one: see `OAuth2Handshake.proofs(of:besides:)`.
+    var tokenEndpoint: IssuerURL?
     /// Whether what comes back is sent to upstreams, and must be of a kind that can be. Other things have no `token_type`.
     var isToken = true
 
@@ -98,7 +100,9 @@ extension OAuth2Handshake {
             (name: "Accept", value: "application/json"),
         ]
         var all = request
-        try prove(client, attempt: attempt, to: url, in: &all, &headers)
+        let proofs = proofs(of: client)
+        let named = attempt < proofs ? request.tokenEndpoint ?? url : url
+        try prove(client, attempt: attempt % proofs, to: named, in: &all, &headers)
         for (name, value) in settings.extra { all.add(name, try Self.filled(value, for: user)) }
         var body = FormBody(capacity: 16 + all.largestSize)
         for member in all.members {

@@ -20,9 +20,10 @@ extension OAuth2Handshake {
         guard let url = endpoints.revocation else { return .impossible }
         guard let client = try? await client(ledger) else { return .unconfirmed }
         var request = OAuth2Request(step: "revoke")
+        request.tokenEndpoint = endpoints.token
         request.add("token", token)
         request.add("token_type_hint", session.refreshToken == nil ? "access_token" : "refresh_token")
-        for attempt in 0..<proofs(of: client) {
+        for attempt in 0..<proofs(of: client, besides: endpoints.token) {
             // 200 also for a token that the server does not know (RFC 7009 §2.2).
             let answer = try? await send(request, to: url, as: client, attempt: attempt, issuer: issuer)
             guard let answer else { return .unconfirmed }
