@@ -34,6 +34,14 @@ def certified(folder):
     return certificate.decode(), base64.urlsafe_b64encode(hashlib.sha1(der).digest()).rstrip(b"=").decode()
 
 
+def archive(folder, phrase):
+    """PKCS#12 of the key with its certificate, and the SHA-1 of that as x5t writes it."""
+    certificate, thumbprint = certified(folder)
+    (folder / "c.pem").write_text(certificate)
+    words = ["openssl", "pkcs12", "-export", "-inkey", "k.pem", "-in", "c.pem", "-passout", f"pass:{phrase}"]
+    return subprocess.run(words, check=True, capture_output=True, cwd=folder).stdout, thumbprint
+
+
 class Oracle:
     """An `oam_oauth` identity in front of the lab."""
 

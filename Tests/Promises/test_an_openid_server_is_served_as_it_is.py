@@ -8,7 +8,7 @@ import pathlib
 
 import pytest
 from cryptography.hazmat.primitives import serialization as form
-from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 
 from glewlwyd import Glewlwyd
 from harness import call, eventually
@@ -62,9 +62,17 @@ def test_by_secret(gateway, server, api, grant, auth):
     assert len(gateway.events()) > 0
 
 
-@pytest.mark.parametrize("algorithm", ["RS256", "PS256", "ES256"])
+KEYS = {
+    "ES256": lambda: ec.generate_private_key(ec.SECP256R1()),
+    "EdDSA": ed25519.Ed25519PrivateKey.generate,
+    "RS256": lambda: rsa.generate_private_key(65537, 2048),
+    "PS256": lambda: rsa.generate_private_key(65537, 2048),
+}
+
+
+@pytest.mark.parametrize("algorithm", KEYS)
 def test_by_key(gateway, server, api, algorithm):
-    key = ec.generate_private_key(ec.SECP256R1()) if algorithm == "ES256" else rsa.generate_private_key(65537, 2048)
+    key = KEYS[algorithm]()
     public = key.public_key().public_bytes(form.Encoding.PEM, form.PublicFormat.SubjectPublicKeyInfo)
     name = "machine-" + algorithm.lower()
     server.client(name, "unused-secret-1", pubkey=public.decode(), token_endpoint_auth_method=["private_key_jwt"])

@@ -3,9 +3,12 @@
 import json
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, Encoding, PrivateFormat
+from jwt.algorithms import RSAAlgorithm
 
 from harness import eventually, together
-from oracle import Oracle, certified
+from oracle import KEY, Oracle, archive, certified, number, pem
 
 PATH = "/api/employees/1"
 
@@ -197,6 +200,41 @@ def test_the_certificate_of_the_key_may_be_named(oracle, dialect, tmp_path):
     assertion = {"x5t": True, "certificate": str(tmp_path / "client-certificate.pem"), "kid": "client-alias"}
     gateway = oracle.serve(dialect, oracle.proof("private_key_jwt"), assertion=assertion).start()
     assert gateway.get(PATH).status == 200, oracle.lab.get("/refusals")
+
+
+PHRASE = "a passphrase, with é"
+
+
+@pytest.mark.parametrize("kind", ["PKCS#12", "encrypted", "JWK"])
+@pytest.mark.parametrize("dialect", ["12c", "sim", "idcs", "11g"])
+def test_the_key_may_have_any_common_form(oracle, dialect, kind, tmp_path):
+    gateway, more = oracle.gateway, {}
+    path = tmp_path / "client-key"
+    if kind == "PKCS#12":
+        data, thumbprint = archive(tmp_path, PHRASE)
+        # Of the certificate that lies in the archive beside the key.
+        oracle.lab.post("/oracle/thumbprint", {"x5t": thumbprint})
+        more["assertion"] = {"x5t": True}
+    elif kind == "encrypted":
+        data = KEY.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(PHRASE.encode()))
+    else:
+        data = json.dumps(json.loads(RSAAlgorithm.to_jwk(KEY)) | {"kid": "alias"}).encode()
+    if kind != "JWK":
+        more["key_password"] = gateway.secret("phrase", PHRASE)
+    path.write_bytes(data)
+    path.chmod(0o600)
+    oracle.serve(dialect, {"client_auth": "private_key_jwt", "key": f"file:{path}"}, more).start()
+    assert gateway.get(PATH).status == 200, oracle.lab.get("/refusals")
+
+
+def test_a_key_that_was_replaced_counts_at_once(oracle):
+    gateway = oracle.serve("idcs", oracle.proof("private_key_jwt")).start().warm(PATH)
+    other = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    oracle.lab.post("/oracle/key", {"n": number(other.public_key().public_numbers().n)})
+    gateway.secret("client.pem", pem(other))
+    oracle.lab.post("/revoke")
+    assert gateway.get(PATH).status == 200, oracle.lab.get("/refusals")
+    assert oracle.lab.counts()["idcs_token_ok"] == 2
 
 
 def test_a_revoked_token_is_replaced_unseen(oracle):
