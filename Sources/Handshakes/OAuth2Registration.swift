@@ -146,22 +146,31 @@ extension OAuth2Handshake {
         }
     }
 
+    /// It is only the initial access token that could be rejected; where none was shown, there is nothing to hold back.
+    private func refused(_ reason: String) -> GrantFailure {
+        settings.registration?.hasInitialToken == true
+            ? .credentialRejected(reason: reason)
+            : .configuration(reason: "\(reason); does the issuer want an initial_access_token?")
+    }
+
     /// `registration_client_uri` and its token (RFC 7592) are not kept: where the gateway goes is not for an answer to say.
     private func registered(_ answer: IssuerAnswer) throws(GrantFailure) -> LayerMaterial {
         let object = try? AnswerObject(answer.body)
         switch answer.status {
         case 200, 201: break
-        case 401, 403:
-            throw .credentialRejected(reason: "registration: status \(answer.status)")
+        case 300..<400:
+            throw .configuration(
+                reason: "registration: redirect (\(answer.status)); the URL is not that of the registration endpoint")
+        case 408, 425, 429, 500..<600:
+            throw .issuerUnavailable(
+                retryAfterSeconds: answer.retryAfter, reason: "registration: status \(answer.status)")
+        case 401, 403: throw refused("registration: status \(answer.status)")
         // Of a wrong initial access token Authlib says this with a 400.
         case 400 where object.flatMap(OAuth2Answer.errorCode) == "access_denied":
-            throw .credentialRejected(reason: "registration: status 400, access_denied")
+            throw refused("registration: status 400, access_denied")
         case 400..<500:
             let code = object.flatMap(OAuth2Answer.errorCode).map { ", \(OAuth2Answer.shown($0))" } ?? ""
             throw .configuration(reason: "registration: status \(answer.status)\(code)")
-        case 500..<600:
-            throw .issuerUnavailable(
-                retryAfterSeconds: answer.retryAfter, reason: "registration: status \(answer.status)")
         default: throw .issuerAnswerInvalid(reason: "registration: status \(answer.status)")
         }
         guard let object else { throw .issuerAnswerInvalid(reason: "registration: no JSON object") }

@@ -237,6 +237,46 @@ def test_so_has_each_step_of_a_registration(gateway, step, name):
         assert issuer.connections == len(steps) + 1 and upstream.requests == []
 
 
+MISCONFIGURED = ("identity-misconfigured", "configuration")
+# Of errors that are a token endpoint's, what lies before it knows none: metadata is not there, or no client is registered.
+BEFORE = {name: MISCONFIGURED for name in ("no for an answer", "a refused client", "a person is wanted")}
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+@pytest.mark.parametrize("step", ["metadata", "registration"])
+def test_so_has_what_lies_before_a_token(gateway, step, name):
+    """Discovery (RFC 8414, at either well-known place) and a client that registers itself (RFC 7591)."""
+    data, *told = ANSWERS[name]
+    kind, reason = BEFORE.get(name, told)
+
+    def run(peer):
+        request = peer.request()
+        asked.append(request.target)
+        if step == "registration" and "/.well-known/" in request.target:
+            names = ("token_endpoint", "registration_endpoint")
+            places = {name: f"http://{issuer.address}/{name}" for name in names}
+            document = {"issuer": f"http://{issuer.address}", "response_types_supported": ["code"], **places}
+            peer.send(answer(json.dumps(document).encode(), JSON, b"Connection: close"))
+        else:
+            peer.send(data)
+
+    asked = []
+    with Scripted(echo) as upstream, Scripted(run) as issuer:
+        block = {"issuer": f"http://{issuer.address}"}
+        if step == "registration":
+            block["registration"] = {}
+        else:
+            block |= {"client_id": "a", "client_secret": gateway.secret("client", "client-secret-of-this-test")}
+        policy = {"acquire_timeout": "5s", "negative_for": "20s"}
+        identified(gateway, upstream, {"oauth2": block, "token": policy}).start()
+        found = gateway.get("/a")
+        assert (found.status, found.problem["type"]) == (503, "urn:cardea:problems/" + kind), found
+        assert (state(gateway), failures(gateway)) == ("negative", {reason: 1.0})
+        count = len(asked)
+        assert gateway.get("/a").status == 503
+        assert len(asked) == count <= 2 and upstream.requests == []
+
+
 @pytest.mark.parametrize("system", SYSTEMS)
 @pytest.mark.parametrize(
     "life", [None, "3600", 3600.5, 10**18, 1e300, "10000000000000000000000"], ids=lambda life: str(life)[:12]
