@@ -71,9 +71,9 @@ extension CallerConnection {
 
     func gatherBody() {
         guard let gathered, let route else { return }
-        while gathered.digest == nil {
+        for _ in 0..<Self.rounds where gathered.digest == nil {
             do throws(ChunkFault) { try gathered.read(input) } catch { return fail(Fault(.malformedRequest)) }
-            if gathered.digest != nil { break }
+            if gathered.digest != nil { continue }
             guard gathered.length <= UInt64(route.replayBody) else { return refuseUnsignable(route) }
             switch fill() {
             case .bytes: expectProgress()
@@ -92,6 +92,7 @@ extension CallerConnection {
             case .ended, .truncated, .failed: return fail(Fault(.incompleteBody))
             }
         }
+        guard gathered.digest != nil else { return pumpLater() }
         guard gathered.length <= UInt64(route.replayBody) else { return refuseUnsignable(route) }
         expectNothing()
         data.restoreHead(of: self)

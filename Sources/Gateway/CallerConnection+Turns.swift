@@ -5,7 +5,7 @@ extension CallerConnection {
     /// Moves whatever can move, both ways.
     func pump() {
         guard tokenForm == nil else { return readTokenForm() }
-        if exchange.phase == .idle, gathered != nil { return gatherBody() }
+        if stage == .exchanging, exchange.phase == .idle, gathered != nil { return gatherBody() }
         if stage == .exchanging { pumpRequestBody() }
         if stage == .exchanging { pumpAnswer() }
         if stage == .tunnel { pumpTunnel() }
@@ -23,6 +23,8 @@ extension CallerConnection {
         loop.putOffToEndOfTurn {
             self.pumpsLater = false
             self.pump()
+            // The exchange may be over, and the next request in the block.
+            self.continueIfReading()
         }
     }
 }

@@ -34,6 +34,22 @@ import Testing
         scene.end()
     }
 
+    @Test func theRequestBehindALongAnswerIsRead() throws {
+        let scene = try Scene(Plans.open())
+        let caller = scene.call(Wire.get() + Wire.get("/other"))
+        let upstream = try #require(scene.upstreams.first)
+        upstream.mostPerRead = Self.piece
+        upstream.send(Wire.ok(Self.body))
+        scene.settle()
+        #expect(caller.takeText() == Wire.ok(Self.body))
+        let next = try #require(scene.upstreams.last)
+        #expect(next.takeText().contains("GET /other"))
+        next.send(Wire.ok())
+        scene.settle()
+        #expect(caller.takeText() == Wire.ok())
+        scene.end()
+    }
+
     @Test func aFastUploadLeavesTheLoopToOthers() throws {
         let scene = try Scene(Plans.open())
         let caller = scene.call()
