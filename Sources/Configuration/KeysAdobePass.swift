@@ -3,16 +3,20 @@ extension Keys {
         name: "adobe_pass", description: "Adobe Pass Authentication: one media token for each request.",
         keys: [
             KeySpec(
-                "base_url", .text(.httpURL), "Adobe's server, without a path.", default: "https://sp.auth.adobe.com"),
+                "base_url", .text(.httpURL), "Adobe's server, without a path; with api: v1 https://api.auth.adobe.com.",
+                default: "https://sp.auth.adobe.com"),
             KeySpec(
-                "api", .words(AdobePassHandshake.API.self), "The generation of Adobe's REST API that is spoken."),
+                "api", .words(AdobePassHandshake.API.self),
+                "The generation of Adobe's REST API that is spoken. A login made with one is none for the other."),
             KeySpec("service_provider", .text(.name), "The channel or brand, as Adobe knows it.", required: true),
             KeySpec("mvpd", .text(.name), "The pay-TV provider whose subscription is used.", required: true),
             KeySpec(
                 "software_statement", .secret,
-                "The operator's own software statement, made for REST API V2. Sent once, when the client registers.",
+                "The operator's own software statement, made for the API that is spoken. Sent once, when the client registers.",
                 required: true),
-            KeySpec("domain_name", .text(.hostName), "A domain that is registered for the service provider."),
+            KeySpec(
+                "domain_name", .text(.hostName),
+                "A domain that is registered for the service provider; required with api: v1."),
             KeySpec(
                 "redirect_url", .text(.httpURL),
                 "Where the person's browser ends after the login; without it https:// and the domain."),

@@ -23,6 +23,7 @@ public struct AdobePassHandshake: Sendable, Equatable {
         case iOS, tvOS, webOS
     }
 
+    public var api: API
     public var base: ServiceURL
     public var serviceProvider: String
     public var mvpd: String

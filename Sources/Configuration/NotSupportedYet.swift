@@ -3,7 +3,6 @@
 enum NotSupportedYet {
     /// `block.key` refuses the key, `block.key=word` one value of it. Of a refused handshake the body is not read.
     static let entries: Set<String> = [
-        "adobe_pass.api=v1",
     ]
 
     static func refuses(block: String, key: String) -> Bool { entries.contains("\(block).\(key)") }

@@ -2,10 +2,12 @@
 extension TreeDecoder {
     mutating func adobePass(_ reader: BlockReader, network: Network, place: String) -> AdobePassHandshake {
         let device = reader.inside("device", Keys.adobePassDevice)
-        let standard = ServiceURL(
-            origin: Origin(scheme: .https, host: "sp.auth.adobe.com", port: 443), path: "/", query: nil)
+        let api: AdobePassHandshake.API = reader.word("api")
+        let host = api == .v1 ? "api.auth.adobe.com" : "sp.auth.adobe.com"
+        let standard = ServiceURL(origin: Origin(scheme: .https, host: host, port: 443), path: "/", query: nil)
         let handshake = AdobePassHandshake(
-            base: reader.httpURL("base_url") ?? standard, serviceProvider: reader.text("service_provider") ?? "",
+            api: api, base: reader.httpURL("base_url") ?? standard,
+            serviceProvider: reader.text("service_provider") ?? "",
             mvpd: reader.text("mvpd") ?? "",
             softwareStatement: reader.secret("software_statement") ?? .environment(name: ""),
             domainName: reader.text("domain_name"), redirectURL: reader.text("redirect_url"),
@@ -17,6 +19,11 @@ extension TreeDecoder {
                 systemVersion: device.text("os_version") ?? "", connection: device.text("connection_type") ?? ""),
             callsPerSecond: reader.integer("calls_per_second") ?? 1, burst: reader.integer("burst") ?? 10)
         guard reader.node != nil else { return handshake }
+        if api == .v1, handshake.domainName == nil {
+            error(
+                "'api: v1' of \(place) needs 'domain_name', which stands in the address of the login",
+                reader.mark("api"))
+        }
         if handshake.preauthorize.count > 5 {
             error(
                 "'preauthorize' of \(place) has more than 5 resources, which Adobe refuses", reader.mark("preauthorize")

@@ -15,6 +15,7 @@ extension IdentityCompiler {
         var settings = AdobePassSettings(
             base: base, serviceProvider: configured.serviceProvider, mvpd: configured.mvpd,
             resource: configured.resource, quota: quota)
+        settings.generation = configured.api == .v1 ? .v1 : .v2
         settings.domainName = configured.domainName
         settings.redirectURL = configured.redirectURL
         settings.preauthorized = configured.preauthorize

@@ -228,16 +228,21 @@ final class IssuerExchange: UpstreamUser {
         let target = isProxied ? call.url.origin + call.url.path : call.url.path
         var head = "\(call.method) \(target) HTTP/1.1\r\nHost: \(call.url.authority)\r\n"
         var hasAgent = false
+        var hasAccept = false
         for field in call.headers {
             // The handshakes check their values; a line break here would still be a second header, so it is looked for once more.
             guard !field.name.utf8.contains(where: { $0 <= 0x20 || $0 == 0x3a || $0 >= 0x7f }),
                 !field.value.utf8.contains(where: { $0 < 0x20 && $0 != 0x09 || $0 == 0x7f })
             else { continue }
-            if field.name.lowercased() == "user-agent" { hasAgent = true }
+            switch field.name.lowercased() {
+            case "user-agent": hasAgent = true
+            case "accept": hasAccept = true
+            default: break
+            }
             head += "\(field.name): \(field.value)\r\n"
         }
         if !hasAgent { head += "User-Agent: cardea\r\n" }
-        head += "Accept: application/json\r\n"
+        if !hasAccept { head += "Accept: application/json\r\n" }
         if !call.body.isEmpty || call.method == "POST" { head += "Content-Length: \(call.body.count)\r\n" }
         let proxyLine = isProxied ? group.proxyLine : []
         return Array(head.utf8) + proxyLine + [13, 10] + call.body

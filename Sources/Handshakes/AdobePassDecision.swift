@@ -1,8 +1,7 @@
 internal import Configuration
 
 // Authorization of one resource, and the media token that comes with it (§4.9).
-extension AdobePassRun {
-    /// A new token for one request.
+extension AdobePassRun: AdobePassAPI {
     nonisolated(nonsending) func mediaToken(for resource: String) async throws(GrantFailure) -> Secret {
         guard let profile = await ledger.session() else { throw Self.nobodyLoggedIn }
         let reply: AdobePassReply
@@ -38,24 +37,31 @@ extension AdobePassRun {
             throw AdobePassError(decision, ["error"])?.failure("authorize")
                 ?? .policyDenied(reason: "authorization_denied")
         }
-        guard let token = decision.text(["token", "serializedToken"]) else {
-            throw .issuerAnswerInvalid(reason: "authorize: a permit without a media token")
-        }
+        return try mediaToken("authorize", decision.text(["token", "serializedToken"]))
+    }
+
+    func mediaToken(_ step: String, _ token: String?) throws(GrantFailure) -> Secret {
+        guard let token else { throw .issuerAnswerInvalid(reason: "\(step): a permit without a media token") }
         guard token.isHeaderSafe else {
-            throw .issuerAnswerInvalid(reason: "authorize: a media token that cannot be sent")
+            throw .issuerAnswerInvalid(reason: "\(step): a media token that cannot be sent")
         }
         return Secret(token)
     }
 
-    /// Advice on several resources at once (§4.8): it comes without tokens.
+    /// §4.8.
     nonisolated(nonsending) func preauthorize() async throws(GrantFailure) -> [IdentityFact] {
         let reply = try await call(
             "preauthorize", "POST", settings.preauthorize, .json(decisionBody(settings.preauthorized)))
         guard reply.status == 200, let decisions = reply.tree?.items(["decisions"]) else {
             throw failure("preauthorize", reply)
         }
-        return settings.preauthorized.map { resource in
-            let decision = decisions.first { $0.text(["resource"]) == resource }
+        return advice(decisions, named: "resource")
+    }
+
+    /// - Parameter name: the member that says of which resource a decision is.
+    func advice(_ decisions: [JSONTree], named name: String) -> [IdentityFact] {
+        settings.preauthorized.map { resource in
+            let decision = decisions.first { $0.text([name]) == resource }
             let isAuthorized = decision?.flag(["authorized"])
             let code = decision.flatMap { AdobePassError($0, ["error"])?.code }
             let word = isAuthorized == true ? "would be authorized" : "would be denied" + (code.map { ": \($0)" } ?? "")

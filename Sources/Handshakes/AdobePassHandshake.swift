@@ -2,7 +2,7 @@ internal import Configuration
 internal import Glibc
 internal import TLS
 
-/// `adobe_pass`: Adobe Pass Authentication, REST API V2. A person logs in at a pay-TV provider once; from then on each request gets a media
+/// `adobe_pass`: Adobe Pass Authentication, REST API V2 or V1. A person logs in at a pay-TV provider once; from then on each request gets a media
 /// token of its own.
 ///
 /// What Adobe says in words (`message`, `details`) is nobody's business but the operator's at Adobe: only codes are repeated.
@@ -36,6 +36,11 @@ public struct AdobePassHandshake: OneTimeHandshake {
             settings: settings, wallMilliseconds: wallMilliseconds, random: random, ledger: ledger, issuer: issuer)
     }
 
+    private func api(_ ledger: any GrantLedger, _ issuer: any IssuerClient) -> any AdobePassAPI {
+        let run = run(ledger, issuer)
+        return settings.generation == .v1 ? AdobePassV1(run: run) : run
+    }
+
     public var scheme: String { "adobe_pass" }
     public var isChallengeDriven: Bool { false }
     public var endsSessions: Bool { true }
@@ -66,7 +71,7 @@ public struct AdobePassHandshake: OneTimeHandshake {
     public nonisolated(nonsending) func credential(
         for resource: String, ledger: any GrantLedger, issuer: any IssuerClient
     ) async throws(GrantFailure) -> Secret {
-        try await run(ledger, issuer).mediaToken(for: resource)
+        try await api(ledger, issuer).mediaToken(for: resource)
     }
 
     // MARK: - For operators
@@ -90,7 +95,7 @@ public struct AdobePassHandshake: OneTimeHandshake {
         ledger: any GrantLedger, issuer: any IssuerClient
     ) async throws(GrantFailure) -> [IdentityFact] {
         guard hasPreview, await ledger.session() != nil else { return [] }
-        return try await run(ledger, issuer).preauthorize()
+        return try await api(ledger, issuer).preauthorize()
     }
 
     // MARK: - Ahead of requests
@@ -100,13 +105,12 @@ public struct AdobePassHandshake: OneTimeHandshake {
         _ wanted: Wanted, ledger: any GrantLedger, issuer: any IssuerClient
     ) async throws(GrantFailure) -> AccessGrant {
         guard let session = await ledger.session() else { throw AdobePassRun.nobodyLoggedIn }
-        let run = run(ledger, issuer)
         do throws(GrantFailure) {
-            let profile = try await run.profile("profiles", settings.profile).material
+            let profile = try await api(ledger, issuer).currentLogin().material
             return AccessGrant(
                 token: Secret("ready"), tokenType: "", lifetime: profile.lifetime, sentAt: profile.obtainedAt)
         } catch {
-            if case .interactionRequired = error { await run.forget(session) }
+            if case .interactionRequired = error { await run(ledger, issuer).forget(session) }
             throw error
         }
     }
@@ -126,15 +130,13 @@ extension AdobePassHandshake: InteractiveHandshake {
     public nonisolated(nonsending) func login(
         _ wanted: Wanted, dialogue: any LoginDialogue, ledger: any GrantLedger, issuer: any IssuerClient
     ) async throws(GrantFailure) -> LoginGrant {
-        try await run(ledger, issuer).login(dialogue)
+        try await api(ledger, issuer).login(dialogue)
     }
 
     /// The call itself deletes the profile; the provider's own page is a browser's affair, and no browser of ours was there (§4.10).
     public nonisolated(nonsending) func revoke(
         _ session: LayerMaterial, ledger: any GrantLedger, issuer: any IssuerClient
     ) async -> Revocation {
-        let reply = try? await run(ledger, issuer).call("logout", "GET", settings.logout)
-        guard let reply, reply.status == 200 || reply.status == 302 else { return .unconfirmed }
-        return .revoked
+        await api(ledger, issuer).endLogin() ? .revoked : .unconfirmed
     }
 }

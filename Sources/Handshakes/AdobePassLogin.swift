@@ -4,11 +4,7 @@ internal import Configuration
 extension AdobePassRun {
     nonisolated(nonsending) func login(_ dialogue: any LoginDialogue) async throws(GrantFailure) -> LoginGrant {
         await dialogue.progress("asking Adobe for a code")
-        do throws(GrantFailure) { _ = try await accessToken(unless: nil) } catch {
-            // A registration that is gone has taken its logins with it: this login is the moment to register anew.
-            guard case .credentialRejected = error, let gone = await ledger.durable(.registration) else { throw error }
-            _ = try await registration(unless: gone)
-        }
+        try await becomeClient()
         var session = try await open("sessions", settings.sessions)
         if session.action == "resume", let code = session.code {
             session = try await open("sessions", settings.session(code))
@@ -16,13 +12,40 @@ extension AdobePassRun {
         switch session.action {
         case "authorize":
             await dialogue.progress("somebody has logged in already")
-            return try await profile("profiles", settings.profile)
-        case "authenticate": return try await wait(for: session, dialogue)
+            return try await currentLogin()
+        case "authenticate":
+            guard let code = session.code, let url = session.url else {
+                throw .issuerAnswerInvalid(reason: "sessions: no code, or no address that can be shown")
+            }
+            return try await wait(for: code, at: url, life: session.life, dialogue) { () throws(GrantFailure) in
+                try await self.look(for: code)
+            }
         case "resume", "retry":
             throw .configuration(
                 reason: "sessions: Adobe misses \(session.missing); see mvpd, domain_name and redirect_url")
         default: throw .issuerAnswerInvalid(reason: "sessions: an action that is not known")
         }
+    }
+
+    nonisolated(nonsending) func becomeClient() async throws(GrantFailure) {
+        do throws(GrantFailure) { _ = try await accessToken(unless: nil) } catch {
+            // A registration that is gone has taken its logins with it: this login is the moment to register anew.
+            guard case .credentialRejected = error, let gone = await ledger.durable(.registration) else { throw error }
+            _ = try await registration(unless: gone)
+        }
+    }
+
+    nonisolated(nonsending) func currentLogin() async throws(GrantFailure) -> LoginGrant {
+        let reply = try await call("profiles", "GET", settings.profile)
+        guard reply.status == 200 else { throw failure("profiles", reply) }
+        guard let grant = try grant(in: reply) else { throw Self.nobodyLoggedIn }
+        return grant
+    }
+
+    /// The call itself deletes the profile; the provider's own page is a browser's affair, and no browser of ours was there (§4.10).
+    nonisolated(nonsending) func endLogin() async -> Bool {
+        let reply = try? await call("logout", "GET", settings.logout)
+        return reply?.status == 200 || reply?.status == 302
     }
 
     // MARK: - Session
@@ -73,13 +96,14 @@ extension AdobePassRun {
 
     // MARK: - Waiting (§4.6)
 
-    private nonisolated(nonsending) func wait(
-        for session: LoginSession, _ dialogue: any LoginDialogue
+    /// - Parameters:
+    ///   - life: nanoseconds that the code is good for.
+    ///   - look: asks whether the person is through.
+    nonisolated(nonsending) func wait(
+        for code: String, at url: String, life: UInt64, _ dialogue: any LoginDialogue,
+        _ look: nonisolated(nonsending) () async throws(GrantFailure) -> LoginGrant?
     ) async throws(GrantFailure) -> LoginGrant {
-        guard let code = session.code, let url = session.url else {
-            throw .issuerAnswerInvalid(reason: "sessions: no code, or no address that can be shown")
-        }
-        let deadline = await ledger.now() + session.life
+        let deadline = await ledger.now() + life
         await dialogue.show(LoginPrompt(url: url, completeURL: url, code: code, deadline: deadline))
         while true {
             let now = await ledger.now()
@@ -89,12 +113,7 @@ extension AdobePassRun {
             }
             try await dialogue.pause(AdobePassSettings.pollInterval)
             do throws(GrantFailure) {
-                let reply = try await call("profiles", "GET", settings.profile(code: code))
-                if reply.status == 200, let grant = try grant(in: reply) { return grant }
-                if let error = reply.error, reply.status == 400 {
-                    throw .policyDenied(reason: "login: the code is not good any more (\(error.code))")
-                }
-                guard reply.status == 200 else { throw failure("profiles", reply) }
+                if let grant = try await look() { return grant }
                 await dialogue.progress("waiting for the login at the provider")
             } catch {
                 switch error {
@@ -106,14 +125,16 @@ extension AdobePassRun {
         }
     }
 
-    // MARK: - Profile (§4.7)
-
-    nonisolated(nonsending) func profile(_ step: String, _ path: String) async throws(GrantFailure) -> LoginGrant {
-        let reply = try await call(step, "GET", path)
-        guard reply.status == 200 else { throw failure(step, reply) }
-        guard let grant = try grant(in: reply) else { throw Self.nobodyLoggedIn }
-        return grant
+    private nonisolated(nonsending) func look(for code: String) async throws(GrantFailure) -> LoginGrant? {
+        let reply = try await call("profiles", "GET", settings.profile(code: code))
+        if reply.status == 200 { return try grant(in: reply) }
+        if let error = reply.error, reply.status == 400 {
+            throw .policyDenied(reason: "login: the code is not good any more (\(error.code))")
+        }
+        throw failure("profiles", reply)
     }
+
+    // MARK: - Profile (§4.7)
 
     /// Nil while the map is empty. Of several the configured provider's counts, else the one that lasts.
     private func grant(in reply: AdobePassReply) throws(GrantFailure) -> LoginGrant? {
@@ -136,15 +157,23 @@ extension AdobePassRun {
         guard left > 0 else { return nil }
         let type = found.value.text(["type"])?.asErrorCode ?? "regular"
         let metadata = (found.value.members(["attributes"]) ?? []).prefix(64).compactMap { attribute in
-            attribute.name.asErrorCode.map { ($0, attribute.value.text(["state"]) == "enc" ? "encrypted" : "plain") }
+            attribute.name.asErrorCode.map { ($0, attribute.value.text(["state"]) == "enc") }
         }
+        return grant(type: type, milliseconds: left, metadata: metadata, at: reply.sentAt)
+    }
+
+    /// - Parameter metadata: names, and whether their values are encrypted. The values tell who somebody is and are not kept.
+    func grant(
+        type: String, milliseconds left: Int64, metadata: [(name: String, isEncrypted: Bool)], at moment: UInt64
+    ) -> LoginGrant {
+        let words = metadata.map { ($0.name, Secret($0.isEncrypted ? "encrypted" : "plain")) }
         let values = [
             "profile": ["mvpd": Secret(settings.mvpd), "type": Secret(type)],
-            "metadata": Dictionary(metadata.map { ($0.0, Secret($0.1)) }, uniquingKeysWith: { first, _ in first }),
+            "metadata": Dictionary(words, uniquingKeysWith: { first, _ in first }),
         ]
         return LoginGrant(
             material: LayerMaterial(
-                bytes: RecipeMaterial.encode(values), obtainedAt: reply.sentAt, lifetime: UInt64(left) * 1_000_000,
+                bytes: RecipeMaterial.encode(values), obtainedAt: moment, lifetime: UInt64(left) * 1_000_000,
                 isHuman: true),
             remark: type == "regular" ? nil : "this is no regular login but one of type \(type)")
     }
@@ -152,5 +181,5 @@ extension AdobePassRun {
 
 extension String {
     /// Letters and digits, at most 64: what may stand in a path as it is.
-    fileprivate var isCode: Bool { (1...64).contains(utf8.count) && utf8.allSatisfy { $0.isLetterOrDigit } }
+    var isCode: Bool { (1...64).contains(utf8.count) && utf8.allSatisfy { $0.isLetterOrDigit } }
 }

@@ -1,6 +1,20 @@
 internal import Configuration
 internal import TLS
 
+/// What both generations of Adobe's API can do, each in its own words.
+protocol AdobePassAPI {
+    /// Leads a person through a login, or finds that somebody has logged in.
+    nonisolated(nonsending) func login(_ dialogue: any LoginDialogue) async throws(GrantFailure) -> LoginGrant
+    /// The login that there is; throws `.interactionRequired` where there is none.
+    nonisolated(nonsending) func currentLogin() async throws(GrantFailure) -> LoginGrant
+    /// - Returns: whether the server has said that the login is over.
+    nonisolated(nonsending) func endLogin() async -> Bool
+    /// A new token for one request.
+    nonisolated(nonsending) func mediaToken(for resource: String) async throws(GrantFailure) -> Secret
+    /// Advice on several resources at once: it comes without tokens.
+    nonisolated(nonsending) func preauthorize() async throws(GrantFailure) -> [IdentityFact]
+}
+
 /// The calls of one flight, one login or one request: each in its turn, with the headers that it needs and no other (§3).
 struct AdobePassRun {
     let settings: AdobePassSettings
@@ -17,7 +31,7 @@ struct AdobePassRun {
 
     private static let formType = "application/x-www-form-urlencoded"
 
-    // MARK: - Calls of the V2 API
+    // MARK: - Calls of the API
 
     /// Sends a call as this client, with another access token where the one at hand is refused, and again where the server asks for it.
     ///
@@ -29,12 +43,13 @@ struct AdobePassRun {
         var tries = 0
         while true {
             let token = try await accessToken(unless: refused)
-            let reply = try await send(
-                step, method, path, body,
-                [
-                    ("Authorization", "Bearer " + token.bytes.text),
-                    ("AP-Device-Identifier", "fingerprint " + Base64.encode(Array(try await deviceID().utf8))),
-                ])
+            var headers = [("Authorization", "Bearer " + token.bytes.text)]
+            // V1 names the device among the parameters.
+            if settings.generation == .v2 {
+                headers.append(
+                    ("AP-Device-Identifier", "fingerprint " + Base64.encode(Array(try await deviceID().utf8))))
+            }
+            let reply = try await send(step, method, path, body, headers)
             let error = reply.error
             if reply.status == 401 || error?.action == "application-registration" {
                 // With the same client: another one would end every login (§8).

@@ -11,6 +11,7 @@ public struct AdobePassSettings: Sendable {
     public var redirectURL: String?
     public var device = Device()
     public var quota: CallQuota
+    public var generation = Generation.v2
     /// Statuses by which the media service refuses a token.
     public var refusals: [Int] = []
     /// Resources of which operators are told whether they would be authorized; at most 5 (§4.8).
@@ -27,6 +28,9 @@ public struct AdobePassSettings: Sendable {
         self.quota = quota
         self.resource = resource
     }
+
+    /// Of Adobe's REST API. A login made with one is none for the other (§1).
+    public enum Generation: Sendable { case v2, v1 }
 
     /// What `X-Device-Info` tells (§3).
     public struct Device: Sendable {

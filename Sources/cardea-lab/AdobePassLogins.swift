@@ -53,7 +53,7 @@ extension AdobePassServer {
             ])
     }
 
-    private func newCode() -> String {
+    func newCode() -> String {
         var generator = SystemRandomNumberGenerator()
         return String((0..<7).map { _ in "ABCDEFGHJKLMNPQRSTUVWXYZ23456789".randomElement(using: &generator) ?? "A" })
     }
@@ -73,7 +73,7 @@ extension AdobePassServer {
         return Response(302, "Found", [("Location", redirect)])
     }
 
-    private func logIn(_ code: String) {
+    func logIn(_ code: String) {
         let life = Int64(faults.take("adobe_profile_life_ms")?.number ?? 2_592_000_000)
         let type = faults.take("adobe_profile_type")?.text ?? "regular"
         state.withLock { state in
@@ -92,7 +92,7 @@ extension AdobePassServer {
         return profiles(of: device)
     }
 
-    private func profile(of device: Device) -> Profile? {
+    func profile(of device: Device) -> Profile? {
         state.withLock { state in state.profiles[device].flatMap { $0.ends > Self.wall() ? $0 : nil } }
     }
 
@@ -182,7 +182,7 @@ extension AdobePassServer {
     }
 
     /// Base64 with everything in it that has to be encoded in a query.
-    private func mediaToken(for resource: String, at now: Int64) -> JSON {
+    func mediaToken(for resource: String, at now: Int64) -> JSON {
         let text = Base64.encode(Array("signed:\(resource):\(Random.text(bytes: 150))??>>~~".utf8))
         let ends = now + 420_000
         state.withLock { state in

@@ -1,7 +1,7 @@
 import Glibc
 import Synchronization
 
-/// Adobe Pass Authentication with a pay-TV provider behind it: client registration, REST API V2, and the throttle in front. Each call
+/// Adobe Pass Authentication with a pay-TV provider behind it: client registration, REST API V2 and V1, and the throttle in front. Each call
 /// is checked header by header; what Adobe would not document is refused.
 final class AdobePassServer: Sendable {
     static let serviceProvider = "NORTH1"
@@ -19,6 +19,8 @@ final class AdobePassServer: Sendable {
         var sessions: [String: LoginSession] = [:]
         var profiles: [Device: Profile] = [:]
         var mediaTokens: [String: MediaToken] = [:]
+        /// Of V1: resources that a device has asked for and may have.
+        var permits: [Device: Set<String>] = [:]
         /// Of the throttle: when the bucket is full again, in ms.
         var fullAt: UInt64 = 0
         var resumed = false
@@ -82,6 +84,7 @@ final class AdobePassServer: Sendable {
         default: break
         }
         if path.hasPrefix("/api/v2/authenticate/") { return "adobe_browser" }
+        if let name = operationV1(path) { return name }
         guard path.hasPrefix(api) else { return nil }
         let parts = path.dropFirst(api.count).split(separator: "/", omittingEmptySubsequences: false).map(String.init)
         switch (parts[0], parts.count) {
@@ -99,11 +102,13 @@ final class AdobePassServer: Sendable {
         ledger.count(operation)
         do throws(Refusal) {
             if operation == "adobe_browser" { return try browse(request) }
+            if operation == "adobe_v1_browser" { return try browseV1(request) }
             try throttle()
             let response =
                 switch operation {
                 case "adobe_register": try register(request, body)
                 case "adobe_token": try token(request, body)
+                case _ where operation.hasPrefix("adobe_v1_"): try serveV1(operation, request, body)
                 default: try serve(operation, request, body)
                 }
             ledger.count("\(operation)_ok")
@@ -218,7 +223,7 @@ extension AdobePassServer {
         "user-agent", "connection",
     ]
 
-    private func checkDeviceInfo(_ request: Request) throws(Refusal) {
+    func checkDeviceInfo(_ request: Request) throws(Refusal) {
         if let extra = request.fields.first(where: { !Self.known.contains($0.name.lowercased()) }) {
             throw .answer(.json(400, "Bad Request", ["error": "invalid_request"]), "a field \(extra.name)")
         }
@@ -232,6 +237,14 @@ extension AdobePassServer {
     }
 
     private func device(_ request: Request) throws(Refusal) -> Device {
+        let token = try accessToken(request)
+        guard let id = request.single("AP-Device-Identifier"), id.hasPrefix("fingerprint "),
+            let text = Base64.decodeText(String(id.dropFirst("fingerprint ".count))), !text.isEmpty
+        else { throw .enhanced(400, "none", "invalid_header_device_identifier") }
+        return Device(client: token.client, id: text)
+    }
+
+    func accessToken(_ request: Request) throws(Refusal) -> AccessToken {
         guard let value = request.single("Authorization"), value.hasPrefix("Bearer "),
             let token = state.withLock({ $0.tokens[String(value.dropFirst(7))] }), token.expires > Moment.now()
         else { throw .answer(Response(401, "Unauthorized"), "no access token that is good") }
@@ -239,10 +252,7 @@ extension AdobePassServer {
             throw .enhanced(401, "application-registration", "invalid_access_token_service_provider")
         }
         try checkDeviceInfo(request)
-        guard let id = request.single("AP-Device-Identifier"), id.hasPrefix("fingerprint "),
-            let text = Base64.decodeText(String(id.dropFirst("fingerprint ".count))), !text.isEmpty
-        else { throw .enhanced(400, "none", "invalid_header_device_identifier") }
-        return Device(client: token.client, id: text)
+        return token
     }
 
     private func serve(_ operation: String, _ request: Request, _ body: [UInt8]) throws(Refusal) -> Response {

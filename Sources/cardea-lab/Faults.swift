@@ -63,6 +63,8 @@ final class Faults: Sendable {
         "adobe_inner_retry": "a decision with the action retry inside of 200",
         "adobe_no_outer_times": "decisions without times of their own",
         "adobe_logout_redirect": "logout answers 302",
+        "adobe_v1_enhanced": "V1 says its refusals as enhanced errors",
+        "adobe_v1_unsure": "V1 says 403 where nobody is logged in",
         "adobe_media_refuses": "the media service refuses the token",
         // Oracle's dialects of OAuth.
         "oam12c_error_code": "12c refuses with errorCode and errorDesc, always 400",

@@ -21,11 +21,6 @@ import Testing
 
     static let cases: [Case] =
         [
-            Case(
-                "adobe_pass.api=v1",
-                Trial.around(
-                    identity: "adobe_pass: {service_provider: N, mvpd: C, software_statement: env:S, api: v1}",
-                    route: "inject: {header: X-Token}, resource: R")),
         ]
 
     @Test(arguments: cases)
