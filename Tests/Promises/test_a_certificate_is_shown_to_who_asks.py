@@ -1,12 +1,18 @@
 """Promise: an upstream that wants a client certificate gets the configured one, and never a request without it."""
 
+import base64
 import contextlib
+import datetime
 import os
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ed25519
 
 from harness import eventually
 from peers import Authority, free_ports, haproxy, nginx
+from scripted import Issuer, Scripted
 
 PASSWORD = "p12-pass-word-7"
 
@@ -81,21 +87,53 @@ def test_mutual_tls_alone(gateway, site, form, port):
     assert again.body.split()[1] == answer.body.split()[1]
 
 
-def test_beside_another_handshake(gateway, site):
+def beside(gateway, scheme, issuer):
+    """An identity of each kind, and what stands in its requests."""
+    value = gateway.secret("value", "static-value-3")
+    bearer = b"Bearer token-1"
+    match scheme:
+        case "static":
+            return {"static": {"value": value}}, b"static-value-3"
+        case "basic":
+            return {"basic": {"username": "svc", "password": value}}, b"Basic " + base64.b64encode(b"svc:static-value-3")
+        case "oauth2":
+            block = {"token_url": f"http://{issuer.address}/t", "client_id": "edge", "client_secret": value}
+            return {"oauth2": block}, bearer
+        case "recipe":
+            origin = f"http://{issuer.address}"
+            step = {"name": "login", "post": f"{origin}/t", "form": {"key": "{secret.key}"}, "take": {"token": {"json": "/access_token"}}}
+            block = {"secrets": {"key": {"value": value, "to": origin}}, "steps": [step], "token": "{login.token}"}
+            return {"recipe": block}, bearer
+        case "signed":
+            secret = {"key": {"value": value, "to": f"https://127.0.0.1:{issuer.port}"}}
+            block = {"secrets": secret, "sign": {"proof": "{secret.key | base64}"}}
+            block["inject"] = {"header": "Authorization", "value": "Signed {sign.proof}"}
+            return {"recipe": block}, b"Signed " + base64.b64encode(b"static-value-3")
+
+
+@pytest.mark.parametrize("scheme", ["static", "basic", "oauth2", "recipe", "signed"])
+def test_beside_another_handshake(gateway, site, scheme):
     certificate, key = site[1].issue("alice")
     tls = {"certificate": str(certificate), "key": reference(gateway, key)}
-    key = {"static": {"value": gateway.secret("value", "static-value-3")}}
-    through(gateway, site, tls=tls, use="key", identities={"key": key})
-    assert gateway.get("/").body.endswith(b" static-value-3")
-    assert gateway.get("/").body.startswith(b"CN=alice ")
+    with Scripted(Issuer()) as issuer:
+        issuer.port = site[2][0]
+        identity, shown = beside(gateway, scheme, issuer)
+        through(gateway, site, tls=tls, use="key", identities={"key": identity})
+        for _ in range(3):
+            answer = gateway.get("/")
+            assert answer.body.startswith(b"CN=alice ") and answer.body.endswith(b" " + shown), answer
+        # The certificate is for this upstream: the issuer was asked in clear text, and asked once.
+        assert issuer.connections == (1 if scheme in ("oauth2", "recipe") else 0)
 
 
-def test_of_several_the_one_whose_issuer_the_server_names(gateway, site, tmp_path):
+@pytest.mark.parametrize("port", [0, 1], ids=["tls13", "tls12"])
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 0, 2)])
+def test_of_several_the_one_whose_issuer_the_server_names(gateway, site, tmp_path, port, order):
     strangers = Authority(tmp_path / "strangers", "strangers")
-    wrong = strangers.issue("mallory")
-    right = site[1].issue("alice")
-    blocks = [{"certificate": str(pair[0]), "key": reference(gateway, pair[1])} for pair in (wrong, right)]
-    through(gateway, site, blocks)
+    others = Authority(tmp_path / "others", "others")
+    pairs = [strangers.issue("mallory"), site[1].issue("alice"), others.issue("oscar")]
+    blocks = [{"certificate": str(pairs[index][0]), "key": reference(gateway, pairs[index][1])} for index in order]
+    through(gateway, site, blocks, port=port)
     assert gateway.get("/").body.startswith(b"CN=alice ")
 
 
@@ -170,3 +208,32 @@ def test_an_end_in_sight_is_told(gateway, site):
     assert not any("ends soon" in str(event) for event in gateway.events())
     status, output, _ = gateway.command("check")
     assert status == 0 and "has ended" in output
+
+
+def aged(authority, name, life, left):
+    """A leaf of so many days, of which so many are left."""
+    certificate, key = authority.issue(name)
+    known = x509.load_pem_x509_certificate(certificate.read_bytes())
+    issuer = serialization.load_pem_private_key((authority.folder / f"{authority.name}.key").read_bytes(), None)
+    now = datetime.datetime.now(datetime.timezone.utc)
+    builder = x509.CertificateBuilder(
+        known.issuer, known.subject, known.public_key(), x509.random_serial_number(),
+        now - datetime.timedelta(days=life - left), now + datetime.timedelta(days=left, minutes=5),
+    )
+    made = builder.sign(issuer, hashes.SHA256() if not isinstance(issuer, ed25519.Ed25519PrivateKey) else None)
+    certificate.write_bytes(made.public_bytes(serialization.Encoding.PEM))
+    return certificate, key
+
+
+@pytest.mark.parametrize("life, left, is_soon", [(100, 19, True), (100, 21, False), (1000, 29, True), (1000, 31, False), (5, 4, False)])
+def test_one_that_ends_soon_is_told_while_it_serves(gateway, site, life, left, is_soon):
+    """In the last fifth of its life, and at most thirty days ahead."""
+    certificate, key = aged(site[1], "alice", life, left)
+    through(gateway, site, {"certificate": str(certificate), "key": reference(gateway, key)})
+    assert gateway.get("/").body.startswith(b"CN=alice ")
+    status, output, errors = gateway.command("check")
+    assert (status, "ends" in output + errors) == (0, is_soon), output + errors
+    told = [event for event in gateway.events() if event["message"] == "client certificate ends soon; renew it"]
+    assert len(told) == (1 if is_soon else 0)
+    if is_soon:
+        assert (told[0]["hours"], told[0]["level"]) == (24 * left, "warn")

@@ -105,3 +105,36 @@ def test_a_new_certificate_is_used_on_both_sides(gateway, provider, files):
 
     eventually(renewed, within=15, what="the new certificate on both sides")
     assert len(provider.steps("bound_elsewhere")) <= 1 and not provider.steps("refused")
+
+
+def issue(files, name):
+    """Another certificate of the same client, in the place of its certificate."""
+
+    def run(*arguments):
+        subprocess.run(["openssl", *arguments], check=True, capture_output=True, cwd=files)
+
+    key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
+    run("req", *key, "-keyout", f"{name}.key", "-out", f"{name}.csr", "-subj", "/CN=machine")
+    run("x509", "-req", "-in", f"{name}.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-days", "2", "-out", f"{name}.pem")
+    (files / f"{name}.key").chmod(0o600)
+    (files / f"{name}.key").rename(files / "client.key")
+    (files / f"{name}.pem").rename(files / "client.pem")
+
+
+def test_a_stored_token_is_its_certificates_alone(gateway, provider, files):
+    """The thumbprint belongs to the token's key: what was granted to another certificate is not even tried."""
+    start(gateway, provider, files)
+    gateway.start()
+    first = call(gateway.listens["api"]).json["jti"]
+    gateway.stop()
+    gateway.start()
+    assert call(gateway.listens["api"]).json["jti"] == first
+    gateway.stop()
+    issue(files, "next")
+    new = thumbprint(files / "client.pem")
+    provider.client("machine", auth="tls", grants=["client_credentials"], thumbprint=new)
+    gateway.start()
+    answer = call(gateway.listens["api"])
+    assert (answer.status, answer.json["cnf"]) == (200, {"x5t#S256": new}), gateway.text()
+    assert answer.json["jti"] != first
+    assert not provider.steps("bound_elsewhere") and not provider.steps("refused")
