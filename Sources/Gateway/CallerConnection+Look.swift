@@ -75,16 +75,8 @@ extension CallerConnection {
         at upstream: UpstreamConnection, seen body: [UInt8]? = nil, unseen: Unseen? = nil
     ) -> Bool {
         look = nil
-        do throws(HeadFault) {
-            // Parsed anew: the loop's scratch may have served other connections while this answer was held.
-            guard try data.parseAnswer(upstream.input) != nil else {
-                fail(Fault(.internalFault))
-                return false
-            }
-        } catch {
-            fail(Fault(.internalFault))
-            return false
-        }
+        // The loop's scratch may have served other connections while this answer was held.
+        data.restoreAnswer(of: upstream)
         var plain = body
         if let body, let coding = data.responseHead.first(.contentEncoding) {
             plain = ContentCoding.decode(body, coding: Array(upstream.input[coding]), limit: AnswerLook.limit)
