@@ -36,7 +36,7 @@ struct BlockReader {
     func text(_ key: String) -> String? {
         if let scalar = entry(key)?.value.scalar, !scalar.isAbsent { return scalar.text }
         guard entry(key) == nil else { return nil }
-        return block[key]?.defaultText(in: block)
+        return block[key]?.defaultText
     }
 
     func parsed<Value>(_ key: String, _ parse: (String) throws(TextFault) -> Value) -> Value? {

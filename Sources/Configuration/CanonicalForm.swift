@@ -82,7 +82,7 @@ enum CanonicalForm {
                 let bytes = telling.contains("\(block.name).\(spec.name)")
                     ? place(entry.value) ?? value(entry.value, spec.type) : value(entry.value, spec.type)
             else { continue }
-            if let text = spec.defaultText(in: block), let canonical = try? spec.type.canonical(text),
+            if let text = spec.defaultText, let canonical = try? spec.type.canonical(text),
                 bytes == Array(canonical.utf8)
             {
                 continue

@@ -1,4 +1,4 @@
-/// Holds a tree against its tables: unknown keys, wrong types, values out of bounds, what is not supported yet.
+/// Holds a tree against its tables: unknown keys, wrong types, values out of bounds.
 /// It looks at what is written, each place once, before defaults are merged; what is missing is the decoder's matter.
 struct Checker {
     private(set) var diagnostics: [Diagnostic] = []
@@ -16,10 +16,6 @@ struct Checker {
         guard let spec = block[entry.key] else {
             unknown(entry, block, place: place)
             return
-        }
-        if NotSupportedYet.refuses(block: block.name, key: spec.name) {
-            error("'\(spec.name)' is not supported yet (in \(place))", entry.mark)
-            if case .unchecked = spec.type { return }
         }
         check(entry.value, spec.type, spec: spec, block: block, mark: entry.mark, place: place)
     }
@@ -46,7 +42,7 @@ struct Checker {
             return
         }
         switch type {
-        case .unchecked, .either, .json: break
+        case .either, .json: break
         case .list(let item):
             for node in node.list ?? [] {
                 check(node, item, spec: spec, block: block, mark: node.mark, place: place)
@@ -71,7 +67,6 @@ struct Checker {
                 if case .secret = type, scalar.text.hasPrefix("literal:") {
                     warning("'\(spec.name)' stands in the file itself; use file:, env:, credential: or exec:", mark)
                 }
-                refuse(scalar.text, type, spec: spec, block: block, mark: mark)
             } catch {
                 self.error("'\(spec.name)\(shown(scalar, type))' \(error.reason)", mark)
             }
@@ -81,21 +76,12 @@ struct Checker {
     private mutating func word(
         _ scalar: Node.Scalar, _ words: [String], _ aliases: [String: String], spec: KeySpec, block: Block, mark: Mark
     ) {
-        guard let canonical = words.contains(scalar.text) ? scalar.text : aliases[scalar.text] else {
+        guard words.contains(scalar.text) || aliases[scalar.text] != nil else {
             let expected = ValueType.words(words).expectation
             let near =
                 NearestWord.of(scalar.text, in: words + aliases.keys.sorted()).map { "; did you mean '\($0)'?" } ?? ""
             error("'\(spec.name)' must be \(expected), not '\(Quoted.short(scalar.written))'\(near)", mark)
             return
-        }
-        refuse(canonical, .words(words), spec: spec, block: block, mark: mark)
-    }
-
-    private mutating func refuse(_ text: String, _ type: ValueType, spec: KeySpec, block: Block, mark: Mark) {
-        var word = text
-        if case .boolean = type { word = Units.boolean(text) == true ? "true" : "false" }
-        if NotSupportedYet.refuses(block: block.name, key: spec.name, word: word) {
-            error("'\(spec.name): \(word)' is not supported yet", mark)
         }
     }
 
@@ -168,7 +154,7 @@ extension ValueType {
         case .secret:
             _ = try SecretReference(text: text)
             return "given"
-        case .list, .named, .block, .either, .unchecked, .json: return text
+        case .list, .named, .block, .either, .json: return text
         }
     }
 }

@@ -33,10 +33,9 @@ private enum SchemaText {
     }
 
     private static func key(_ spec: KeySpec, in block: Block) -> [(String, JSONText)] {
-        let isRefused = NotSupportedYet.refuses(block: block.name, key: spec.name)
         var members = type(spec.type, spec, block).filter { $0.0 != "description" }
-        members.insert(("description", .string(spec.description + (isRefused ? " Not supported yet." : ""))), at: 0)
-        if let text = spec.defaultText(in: block) { members.append(("default", value(text, spec.type))) }
+        members.insert(("description", .string(spec.description)), at: 0)
+        if let text = spec.defaultText { members.append(("default", value(text, spec.type))) }
         return members
     }
 
@@ -57,10 +56,7 @@ private enum SchemaText {
         case .text(let form):
             return [("type", .string("string")), ("$comment", .string(form.expectation))]
         case .words(let words, let aliases):
-            let offered = (words + aliases.keys.sorted()).filter {
-                !NotSupportedYet.refuses(block: block.name, key: spec.name, word: aliases[$0] ?? $0)
-            }
-            return orVariable([("enum", .array(offered.flatMap(spellings)))])
+            return orVariable([("enum", .array((words + aliases.keys.sorted()).flatMap(spellings)))])
         case .boolean:
             return orVariable([("enum", .array(["true", "false", "on", "off", "yes", "no"].flatMap(spellings)))])
         case .integer(let range):
@@ -77,7 +73,7 @@ private enum SchemaText {
         case .block(let inside): return self.block(inside)
         case .either(let types):
             return [("anyOf", .array(types.map { .object(self.type($0, spec, block)) }))]
-        case .unchecked, .json: return []
+        case .json: return []
         }
     }
 

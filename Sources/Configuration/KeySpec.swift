@@ -17,15 +17,15 @@ struct KeySpec: Sendable {
         writtenDefault = written
     }
 
-    /// The default inside `block`; a word that is not supported yet gives way to the next one that is.
-    func defaultText(in block: Block) -> String? {
+    /// What holds where the key is not written: of words the first, unless another is named.
+    var defaultText: String? {
         if let writtenDefault { return writtenDefault }
         guard !required, case .words(let words, _) = type else { return nil }
-        return words.first { !NotSupportedYet.refuses(block: block.name, key: name, word: $0) }
+        return words.first
     }
 }
 
-/// A table of keys. Its name stands in `NotSupportedYet` and in the exclusions of `CanonicalForm`.
+/// A table of keys. Its name stands in the exclusions of `CanonicalForm`.
 struct Block: Sendable {
     var name: String
     var description: String
@@ -53,8 +53,6 @@ indirect enum ValueType: Sendable {
     case json
     /// Chosen by the kind of the node: at most one alternative for a single value, a list and a map each.
     case either([ValueType])
-    /// Nothing is known about it.
-    case unchecked
 
     static func words(_ words: [String]) -> ValueType { .words(words, aliases: [:]) }
     static func words<Word: CaseIterable & RawRepresentable<String>>(_ type: Word.Type) -> ValueType {
@@ -72,7 +70,7 @@ extension ValueType {
         switch self {
         case .either(let types):
             return types.lazy.compactMap { $0.fitting(node) }.first
-        case .unchecked, .json: return self
+        case .json: return self
         case .list: return node.list == nil ? nil : self
         case .named, .block: return node.map == nil ? nil : self
         default:
@@ -99,7 +97,6 @@ extension ValueType {
         case .block(let block):
             "a map (\(block.keys.prefix(4).map(\.name).joined(separator: ", "))\(block.keys.count > 4 ? ", …" : ""))"
         case .either(let types): types.map(\.expectation).joined(separator: ", or ")
-        case .unchecked: "a value"
         case .json: "a JSON value"
         }
     }

@@ -99,8 +99,7 @@ struct Loader {
             }
             for (at, identity) in identities.enumerated() {
                 guard var keys = identity.value.map else { continue }
-                for (key, inner) in keys.enumerated()
-                where !NotSupportedYet.refuses(block: "identity", key: inner.key) {
+                for (key, inner) in keys.enumerated() {
                     keys[key].value = inner.value.expanded(environment: environment, into: &diagnostics)
                 }
                 identities[at].value.content = .map(keys)

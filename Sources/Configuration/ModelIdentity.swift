@@ -25,8 +25,6 @@ public enum Handshake: Sendable, Equatable {
     case adobePass(AdobePassHandshake)
     case mobileHub(MobileHubHandshake)
     case recipe(Recipe)
-    /// The name is known and nothing else; a configuration that holds one is never loaded.
-    case notBuilt(String)
 
     /// The key in the file.
     public var key: String {
@@ -41,7 +39,6 @@ public enum Handshake: Sendable, Equatable {
         case .adobePass: "adobe_pass"
         case .mobileHub: "mobile_hub"
         case .recipe: "recipe"
-        case .notBuilt(let key): key
         }
     }
 

@@ -97,8 +97,7 @@ public struct Route: Sendable, Equatable {
     public var inject: Injection
     public var headers: HeaderEdits
     public var host: HostHeader
-    /// nil only while `NotSupportedYet` names it.
-    public var rewrite: Rewrite?
+    public var rewrite: Rewrite
     /// nil: off.
     public var forwarded: Forwarded?
     public var cacheControl: CacheControl

@@ -123,7 +123,6 @@ extension Handshake {
                     ("third_party_token", hub.thirdPartyToken?.secret),
                 ]
             case .recipe(let recipe): recipe.secrets.map { ($0.name, $0.value) }
-            case .notBuilt: []
             }
         return all.compactMap { item in item.reference.map { (item.key, $0) } }
     }

@@ -195,8 +195,6 @@ extension TreeDecoder {
         for key in all where reader.has(key) && !needs.contains(key) && !takes.contains(key) {
             error("'\(key)' of \(place) is not used by 'grant: \(grant)'", reader.mark(key))
         }
-        // A grant that is not supported was reported; what it lacks is noise beside that.
-        guard !NotSupportedYet.refuses(block: "oauth2", key: "grant", word: grant) else { return }
         for key in needs where reader.lacks(key) && !(oauth2.grant == .jwtBearer && reader.has("key")) {
             error("\(place) needs '\(key)' for 'grant: \(grant)'", reader.mark)
         }
@@ -249,7 +247,7 @@ extension TreeDecoder {
                 continue
             }
             switch subject.handshake {
-            case .oauth2, .static, .notBuilt: break
+            case .oauth2, .static: break
             default: error("\(place) must name an oauth2 or static identity, not \(subject.handshake.key)", mark)
             }
             var step: String? = name

@@ -6,7 +6,7 @@ extension TreeDecoder {
             guard let other = known.updateValue(identity, forKey: identity.canonicalForm) else { continue }
             switch identity.handshake {
             // Its keys are those of the connection: there is no token to share.
-            case .clientCertificate, .notBuilt: continue
+            case .clientCertificate: continue
             // `checkDevices` says more.
             case .mobileFirst(let handshake) where handshake.mode == .registered: continue
             default: break

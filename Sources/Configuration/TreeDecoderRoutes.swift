@@ -298,9 +298,7 @@ extension TreeDecoder {
         return .init(fields: reader.word("fields"), caller: reader.word("caller"))
     }
 
-    private mutating func rewrite(_ route: BlockReader, place: String) -> Route.Rewrite? {
-        // The law's default is that answers are rewritten; it waits until rewriting is built.
-        if !route.has("rewrite"), NotSupportedYet.refuses(block: "route", key: "rewrite") { return nil }
+    private mutating func rewrite(_ route: BlockReader, place: String) -> Route.Rewrite {
         let reader = route.inside("rewrite", Keys.rewrite)
         if reader.text("strip_prefix")?.contains("?") == true {
             error("'strip_prefix' of \(place) must not have a query", reader.mark("strip_prefix"))
@@ -363,12 +361,9 @@ extension TreeDecoder {
 extension Listener {
     /// A gateway listener as a plain `listen` makes it.
     init(name: String, mark: Mark, address: ListenAddress) {
-        let versions = HTTPVersion.allCases.filter {
-            !NotSupportedYet.refuses(block: "listener", key: "http", word: $0.rawValue)
-        }
         self.init(
             name: name, mark: mark, address: address, tls: [], mode: .gateway, unmatched: .refuse, intercept: nil,
-            proxyProtocol: nil, connections: nil, forwardedFrom: [], http: versions)
+            proxyProtocol: nil, connections: nil, forwardedFrom: [], http: HTTPVersion.allCases)
     }
 }
 
@@ -380,7 +375,7 @@ extension Route {
     ) {
         self.init(
             name: name, mark: mark, listen: listen, match: match, to: to, use: use, scopes: [], audience: nil,
-            resource: nil, realm: nil, subject: nil, inject: inject, headers: headers, host: .upstream, rewrite: nil,
+            resource: nil, realm: nil, subject: nil, inject: inject, headers: headers, host: .upstream, rewrite: .init(stripPrefix: nil, response: true),
             forwarded: nil, cacheControl: .private, serverTiming: false,
             paths: .strict, onRejected: onRejected, timeouts: timeouts, tls: tls, http: .auto, allowCleartext: false,
             proxy: nil, health: nil, limits: .init(connections: nil, waiters: 1000), callers: callers, tokenStub: nil)

@@ -309,7 +309,7 @@ extension Handshake {
         case .oamOAuth(let oam): oam.sendsPassword
         case .mobileFirst(let mobileFirst): !mobileFirst.answers.isEmpty
         case .mobileHub(let hub): hub.method == .basicUser || hub.method == .oauthPassword
-        case .static, .clientCertificate, .adobePass, .notBuilt: false
+        case .static, .clientCertificate, .adobePass: false
         }
     }
 }

@@ -13,7 +13,6 @@ extension TreeDecoder {
         }
         // An identity that is not there was reported.
         guard let identity = identity(of: route) else { return }
-        if case .notBuilt = identity.handshake { return }
         if let reason = identity.handshake.reasonAgainst(subject) {
             error("'subject' of \(place) is not used by identity '\(identity.name)': \(reason)", mark)
         }

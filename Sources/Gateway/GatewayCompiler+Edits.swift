@@ -152,7 +152,7 @@ extension GatewayCompiler {
 
     /// Without a slash at its end, so that it is put back as it was taken off.
     private func strippedPrefix(of route: ConfiguredRoute) -> [UInt8] {
-        var prefix = Array((route.rewrite?.stripPrefix ?? "").utf8)
+        var prefix = Array((route.rewrite.stripPrefix ?? "").utf8)
         while prefix.last == UInt8(ascii: "/") { prefix.removeLast() }
         return prefix
     }
@@ -160,7 +160,7 @@ extension GatewayCompiler {
     /// Addresses in answers that name `to`.
     private func addresses(of route: ConfiguredRoute, to: Upstream) -> AddressMap {
         var map = AddressMap()
-        map.isOn = route.rewrite?.response ?? false
+        map.isOn = route.rewrite.response
         map.isSecure = to.origin.scheme == .https
         map.port = to.origin.port
         let host = to.origin.host.contains(":") ? "[\(to.origin.host)]" : to.origin.host

@@ -79,8 +79,6 @@ struct IdentityCompiler {
             case .recipe(let recipe):
                 if recipe.isSigned { return RecipeSigningHandshake(recipe) }
                 return RecipeHandshake(recipe, identity: identity.name)
-            case .notBuilt(let key):
-                throw .configuration(reason: "\(key) is not supported yet")
             }
         } catch {
             throw GatewayFault("identity \(identity.name): \(error)")
@@ -189,7 +187,7 @@ struct IdentityCompiler {
         case .mobileHub(let hub):
             kind = .proactive
             access.persist = access.persist && hub.persistsTokens
-        case .oauth2, .oamOAuth, .mobileFirst, .adobePass, .notBuilt:
+        case .oauth2, .oamOAuth, .mobileFirst, .adobePass:
             kind = .proactive
         }
         let refreshAhead: Tokens.RefreshAhead =
@@ -282,7 +280,7 @@ struct IdentityCompiler {
         case .adobePass(let configured): configured.account
         case .mobileHub(let configured): configured.account
         case .recipe(let recipe): recipe.account
-        case .static, .clientCertificate, .notBuilt: nil
+        case .static, .clientCertificate: nil
         }
     }
 
@@ -295,7 +293,7 @@ struct IdentityCompiler {
         case .adobePass(let configured): Tokens.Origin(configured.base.origin)
         case .mobileHub(let configured): configured.issuer
         case .recipe(let recipe): recipe.issuer.map { Tokens.Origin($0) }
-        case .static, .basic, .clientCertificate, .notBuilt: nil
+        case .static, .basic, .clientCertificate: nil
         }
     }
 

@@ -63,7 +63,7 @@ import Testing
     /// A default that its own type refuses would be a default that nobody can write.
     @Test func everyDefaultIsValid() throws {
         for (block, spec) in Keys.configuration.everyKey {
-            guard let text = spec.defaultText(in: block) else { continue }
+            guard let text = spec.defaultText else { continue }
             let type = spec.type.fitting(.made(text, at: Mark(file: "")))
             #expect(throws: Never.self, "\(block.name).\(spec.name)") { try type?.canonical(text) }
             #expect(type != nil, "\(block.name).\(spec.name)")

@@ -2,47 +2,18 @@ import Testing
 
 @testable import Configuration
 
-@Suite struct NotSupportedYetTests {
-    struct Case: Sendable {
-        var entry: String
-        var text: String
-        init(_ entry: String, _ text: String) {
-            self.entry = entry
-            self.text = text
-        }
-        static func oauth2(_ entry: String, _ keys: String) -> Case {
-            Case("oauth2." + entry, Trial.around(identity: "oauth2: {\(keys)}"))
-        }
-        static func route(_ entry: String, _ keys: String) -> Case { Case(entry, Trial.around(route: keys)) }
-        static func listener(_ entry: String, _ keys: String) -> Case {
-            Case("listener." + entry, Trial.around(top: "listeners: {l: {address: \"127.0.0.1:1\", \(keys)}}"))
-        }
-    }
-
-    static let cases: [Case] =
-        [
-        ]
-
-    @Test(arguments: cases)
-    func oneClearError(example: Case) {
-        let errors = Trial(example.text).errors
-        let key = example.entry.split(separator: ".", maxSplits: 1)[1].replacing("=", with: ": ")
-        #expect(errors.count == 1)
-        #expect(errors.first?.hasPrefix("'\(key)' is not supported yet") == true)
-    }
-
-    @Test func everyEntryHasACase() { #expect(Set(Self.cases.map(\.entry)) == NotSupportedYet.entries) }
-
-    @Test func everyEntryNamesSomethingReal() {
+/// What is written stands in the model.
+@Suite struct WrittenValueTests {
+    @Test func everyExclusionNamesAKey() {
         var names: Set<String> = []
         for (block, spec) in Keys.configuration.everyKey { names.insert("\(block.name).\(spec.name)") }
-        for entry in NotSupportedYet.entries {
-            #expect(names.contains(String(entry.prefix { $0 != "=" })), "\(entry)")
-        }
         for entry in CanonicalForm.excluded { #expect(names.contains(entry), "\(entry)") }
     }
 
-    /// The values are read all the same, so that turning a feature on needs nothing here.
+    @Test(arguments: Keys.handshakes.map(\.name)) func everyHandshakeIsRead(key: String) {
+        #expect(Trial(Trial.around(identity: "\(key): {}")).draft?.identities.first?.handshake.key == key)
+    }
+
     @Test func valuesStandInTheModel() throws {
         let route = try #require(
             Trial(
