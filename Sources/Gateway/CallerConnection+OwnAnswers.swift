@@ -15,7 +15,7 @@ extension CallerConnection {
         guard let route else { return }
         // A 403 is an answer about the user's rights, which the caller can understand; only a 401 asks for what it cannot give. Where the
         // route itself counts it as a refusal, it is one.
-        let isAnswer = answerStatus == 403 && route.identity?.refusesByStatus != true
+        let isAnswer = answerStatus == 403 && route.identity?.isRefusedBy403 != true
         if route.passesFinalRefusal || isAnswer, upstream != nil {
             relayAnswer()
         } else {

@@ -134,6 +134,8 @@ final class IdentityPlan: Sendable {
     let inspectedStatuses: [Int]
     /// Any of `inspectedStatuses` refuses the credential.
     let refusesByStatus: Bool
+    /// The route counts a 403 as a refusal of the credential, not as a word on the user's rights.
+    let isRefusedBy403: Bool
     /// Nanoseconds that a caller waits for a token at most.
     let acquireTimeout: UInt64
     /// Successful answers are told to the keeper until it says that it knows: `basic` is on probation until then.
@@ -172,7 +174,10 @@ final class IdentityPlan: Sendable {
                 || ["static", "basic", "client_certificate"].contains(handshake.scheme))
         // A password whose refusals are not counted would be sent until the account is locked, whatever else the route counts as one.
         let always = refusesByStatus && handshake.scheme == "basic" ? [401] : []
-        inspectedStatuses = (statuses ?? handshake.inspectedStatuses) + always
+        isRefusedBy403 = statuses?.contains(403) == true
+        // Made for these statuses, and it looks at a 403 too where scopes may be added.
+        let looksItself = handshake is OAuth2Handshake
+        inspectedStatuses = ((looksItself ? nil : statuses) ?? handshake.inspectedStatuses) + always
         self.acquireTimeout = acquireTimeout
         self.reportsSuccess = reportsSuccess
         self.resourceFromCaller = resourceFromCaller

@@ -3,8 +3,8 @@ test's to say.
 
     described_resource.py JWKS-URL [CERTIFICATE KEY]     prints {"api": URL} and serves until its standard input ends
 
-POST /control/set takes `challenges` (values of WWW-Authenticate), `status` (of a refusal), `refused` (values of `jti`) and `documents`:
-path → {status, headers, body} or JSON. In all texts {api} stands for its origin. POST /control/log tells every request since the last set.
+POST /control/set takes `challenges` (values of WWW-Authenticate), `status` (of a refused token), `refused` (values of `jti`), `needs`
+(scopes; without them 403) and `documents`: path → {status, headers, body} or JSON. In all texts {api} stands for its origin. POST /control/log tells every request since the last set.
 """
 
 import json
@@ -35,6 +35,13 @@ def control(what):
         return jsonify(log)
 
 
+def refuse(status, why):
+    refusal = Response(why, status)
+    for value in state.get("challenges", ["Bearer"]):
+        refusal.headers.add("WWW-Authenticate", value)
+    return refusal
+
+
 @api.route("/", defaults={"path": ""}, methods=["GET", "POST"])
 @api.route("/<path:path>", methods=["GET", "POST"])
 def resource(path):
@@ -54,10 +61,9 @@ def resource(path):
         if claims["jti"] in state.get("refused", []):
             raise jwt.InvalidTokenError("revoked")
     except jwt.PyJWTError as error:
-        refusal = Response(str(error), state.get("status", 401))
-        for value in state.get("challenges", ["Bearer"]):
-            refusal.headers.add("WWW-Authenticate", value)
-        return refusal
+        return refuse(state.get("status", 401), str(error))
+    if not set(state.get("needs", [])) <= set(claims["scope"].split()):
+        return refuse(403, "more is needed")
     return jsonify(claims)
 
 
