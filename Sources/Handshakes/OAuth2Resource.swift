@@ -135,17 +135,21 @@ extension OAuth2Handshake {
     }
 
     /// The one in use where it is still named: of two that are, neither is better, and changing has a price.
+    ///
+    /// Compared as URLs, since servers put a slash behind a bare host that the issuer itself does not have. Nothing hangs on it: the
+    /// address is the operator's, and the issuer's own metadata has to spell it as the operator does.
     private func choice(
         among issuers: [String], now: Int?, _ resources: OAuth2Resources
     ) throws(ResourceMetadataFault) -> Int? {
-        var own: String?
-        if case .issuer(let text, _) = settings.location { own = text }
-        if let current = now.map({ resources.allowed[$0].issuer }) ?? own, issuers.contains(current) { return now }
-        for issuer in issuers {
-            if issuer == own { return nil }
-            if let index = resources.allowed.firstIndex(where: { $0.issuer == issuer }) { return index }
+        let named = issuers.compactMap { IssuerURL($0) }
+        var own: IssuerURL?
+        if case .issuer(_, let url) = settings.location { own = url }
+        if let current = now.map({ resources.allowed[$0].url }) ?? own, named.contains(current) { return now }
+        for url in named {
+            if url == own { return nil }
+            if let index = resources.allowed.firstIndex(where: { $0.url == url }) { return index }
         }
-        let names = issuers.prefix(3).compactMap { IssuerURL($0)?.description.prefix(200) }.map { "'\($0)'" }
+        let names = named.prefix(3).map { "'\($0.description.prefix(200))'" }
         throw ResourceMetadataFault(
             reason: names.isEmpty
                 ? "its metadata names no issuer"

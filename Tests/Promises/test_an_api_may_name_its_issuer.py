@@ -113,6 +113,13 @@ def test_the_one_in_use_stays_in_use(gateway, provider, other, api):
     assert len(other.steps("token")) == 2 and not provider.steps("token")
 
 
+def test_a_slash_behind_a_bare_host_is_no_other_issuer(gateway, provider, other, api):
+    """As servers write it that read the issuer as a URL."""
+    api.leads(other.issuer + "/")
+    start(gateway, api, identity(gateway, provider.issuer, provider, other, allowed_issuers=[other.issuer]))
+    assert gateway.get("/orders/1").json["iss"] == other.issuer
+
+
 @pytest.mark.parametrize(
     "challenges",
     [
@@ -183,7 +190,7 @@ def test_an_issuer_that_is_not_allowed(gateway, provider, other, api):
     assert len(provider.steps("token")) == 2
 
 
-@pytest.mark.parametrize("spelt", ["/", "/.", "?", "/#"])
+@pytest.mark.parametrize("spelt", ["/.", "?", "/#", "//", "/tenant"])
 def test_an_issuer_that_is_spelt_differently(gateway, provider, other, api, spelt):
     api.leads(other.issuer + spelt)
     start(gateway, api, identity(gateway, provider.issuer, provider, allowed_issuers=[other.issuer]))
