@@ -11,7 +11,18 @@ extension Keeper {
     func startFlight(_ flight: Flight, of token: KeptToken) {
         let challenge = token.challenge
         token.challenge = nil
-        token.flightTask = start { await $0.fly(flight, token, challenge: challenge) }
+        hold(token) { await $0.fly(flight, token, challenge: challenge) }
+    }
+
+    /// Runs what gets the token, and holds the task no longer than it runs: a task that has ended keeps its stack, tens of kilobytes,
+    /// as long as somebody holds it. By then the next may have begun, whose task is not this one's to let go.
+    private func hold(_ token: KeptToken, _ work: @escaping @Sendable (isolated Keeper) async -> Void) {
+        token.flights &+= 1
+        let number = token.flights
+        token.flightTask = start { keeper in
+            await work(keeper)
+            if token.flights == number { token.flightTask = nil }
+        }
     }
 
     private func fly(_ flight: Flight, _ token: KeptToken, challenge: Handshakes.Challenge?) async {
@@ -175,7 +186,7 @@ extension Keeper {
     func loadFixed(_ token: KeptToken, then actions: [BasicProbation.Action] = []) {
         token.loadedAt = now
         token.isLoading = true
-        token.flightTask = start { await $0.readFixed(token, then: actions) }
+        hold(token) { await $0.readFixed(token, then: actions) }
     }
 
     private func readFixed(_ token: KeptToken, then actions: [BasicProbation.Action]) async {

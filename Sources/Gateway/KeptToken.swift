@@ -43,7 +43,10 @@ final class KeptToken: @unchecked Sendable {
     /// In a fleet, the turn in which that is tried; and one is being waited for.
     var trial: FleetHold?
     var seeksTrial = false
+    /// While it runs.
     var flightTask: Task<Void, Never>?
+    /// Begun so far.
+    var flights: UInt64 = 0
     /// Under which the flight claims a session.
     var claimant: SessionMachine.Claimant?
     var alarm: Alarm?

@@ -62,6 +62,21 @@ import Testing
         #expect(scene.inKeeper { $0.subjects.count } == 5)
     }
 
+    /// A task that has ended keeps its stack, tens of kilobytes a user, as long as somebody holds it.
+    @Test func aFlightThatHasEndedIsHeldByNobody() throws {
+        let names = Names()
+        let scene = try scene(names)
+        names.holds = true
+        let early = ask(scene, "a")
+        #expect(scene.inKeeper { $0.tokens.values.count { $0.flightTask != nil } } == 1)
+        names.holds = false
+        scene.issuers[0].send(Wire.bearer("for-a-1", expiresIn: "100"))
+        scene.settle()
+        #expect(early.status == 200)
+        #expect((0..<20).allSatisfy { ask(scene, "u\($0)").status == 200 })
+        #expect(scene.inKeeper { $0.tokens.values.count { $0.flightTask != nil } } == 0)
+    }
+
     @Test func aRevokedTokenIsOneUsersGrant() throws {
         let names = Names()
         let scene = try scene(names)
