@@ -6,6 +6,8 @@ struct TreeDecoder {
     var identities: [Identity] = []
     var listeners: [Listener] = []
     var routes: [Route] = []
+    /// Where each name was first given.
+    var marksOfRoutes: [String: Mark] = [:]
 
     /// `root` was given to `Checker` before.
     static func decode(_ root: Node) -> (configuration: Configuration, diagnostics: [Diagnostic]) {

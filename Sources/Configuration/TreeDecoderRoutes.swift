@@ -82,10 +82,8 @@ extension TreeDecoder {
         let made = (listen.first ?? "route") + path
         let name = reader.text("name") ?? unusedName(made)
         let place = "route '\(Quoted.short(name))'"
-        if let other = routes.first(where: { $0.name == name }) {
-            error(
-                "\(place) is defined twice; first in line \(other.mark.line) of \(other.mark.file)", reader.mark("name")
-            )
+        if let first = marksOfRoutes[name] {
+            error("\(place) is defined twice; first in line \(first.line) of \(first.file)", reader.mark("name"))
         }
         require(reader, place)
         let isStub = reader.has("token_stub")
@@ -122,6 +120,7 @@ extension TreeDecoder {
         route.limits = .init(connections: limits.integer("connections"), waiters: limits.integer("waiters") ?? 1000)
         route.tokenStub = isStub ? tokenStub(reader, place: place) : nil
         checkRoute(route, reader, place: place)
+        if marksOfRoutes[name] == nil { marksOfRoutes[name] = route.mark }
         routes.append(route)
     }
 
@@ -134,7 +133,7 @@ extension TreeDecoder {
     private func unusedName(_ made: String) -> String {
         var name = made
         var count = 1
-        while routes.contains(where: { $0.name == name }) {
+        while marksOfRoutes[name] != nil {
             count += 1
             name = "\(made)#\(count)"
         }

@@ -197,16 +197,19 @@ extension TreeDecoder {
 
     private mutating func checkReachable(_ route: Route, place: String) {
         // Every listener of the route must be covered; one earlier route may cover each.
-        var covering: Route?
+        // By index: a route is large, and to copy all of them for each of thousands takes seconds.
+        var covering: Int?
         for name in route.listen {
-            guard let earlier = routes.first(where: { $0.listen.contains(name) && $0.match.covers(route.match) }) else {
-                return
+            let earlier = routes.indices.first {
+                routes[$0].match.covers(route.match) && routes[$0].listen.contains(name)
             }
+            guard let earlier else { return }
             covering = earlier
         }
         guard let covering else { return }
         warning(
-            "\(place) is never reached: route '\(covering.name)' before it matches everything it matches", route.mark)
+            "\(place) is never reached: route '\(routes[covering].name)' before it matches everything it matches",
+            route.mark)
     }
 
     mutating func checkWhole(_ configuration: Configuration) {
