@@ -7,9 +7,10 @@ from .report import COLOURS, SUBJECT
 
 KINDS = {
     "connections": "busy connections",
+    "sharing": "callers of one TLS h2 upstream",
     "routes": "routes, all of them asked for",
     "identities": "identities, over 1,000 routes",
-    "tokens": "users, each with a token in store and memory",
+    "tokens": "users, each with a token",
 }
 
 
@@ -35,7 +36,7 @@ def told(document):
 def nice(highest):
     """A round number not below, for the end of an axis."""
     unit = 10 ** math.floor(math.log10(highest))
-    return next(unit * step for step in (1, 2, 2.5, 5, 10) if unit * step >= highest)
+    return next(unit * step for step in (1, 1.5, 2, 3, 4, 5, 6, 8, 10) if unit * step >= highest)
 
 
 def panel(x, y, title, unit, series):
