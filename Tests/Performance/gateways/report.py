@@ -74,6 +74,15 @@ def table_of_rates(rates):
     return "\n".join(lines)
 
 
+def above_floor(rows):
+    """Text: what Cardea needs more than the least that a relay in Swift could, round by round."""
+    for row in rows:
+        pairs = list(zip(row["cpu_us"].get(SUBJECT, []), row["cpu_us"].get(FLOOR, [])))
+        if pairs:
+            middle, low, high = interval([ours - floor for ours, floor in pairs])
+            yield f"({row['key']}) {SUBJECT} is {middle:.1f} µs ({low:.1f}–{high:.1f}) above the {FLOOR}"
+
+
 def noise(rows):
     """Text: what disturbed the run, of all rounds the median and the worst."""
     others = [value for row in rows for value in row["others_on_core"]]
