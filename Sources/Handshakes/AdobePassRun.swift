@@ -37,10 +37,11 @@ struct AdobePassRun {
     ///
     /// - Returns: the answer, whatever its status, unless its error is one of the way there.
     nonisolated(nonsending) func call(
-        _ step: String, _ method: String, _ path: String, _ body: Body = .none
+        _ step: String, _ method: String, _ path: String, _ body: Body = .none, turns: Int = 1
     ) async throws(GrantFailure) -> AdobePassReply {
         var refused: LayerMaterial?
         var tries = 0
+        var turns = turns
         while true {
             let token = try await accessToken(unless: refused)
             var headers = [("Authorization", "Bearer " + token.bytes.text)]
@@ -49,7 +50,8 @@ struct AdobePassRun {
                 headers.append(
                     ("AP-Device-Identifier", "fingerprint " + Base64.encode(Array(try await deviceID().utf8))))
             }
-            let reply = try await send(step, method, path, body, headers)
+            let reply = try await send(step, method, path, body, headers, turns: turns)
+            turns = 1
             let error = reply.error
             if reply.status == 401 || error?.action == "application-registration" {
                 // With the same client: another one would end every login (§8).
@@ -85,10 +87,12 @@ struct AdobePassRun {
 
     // MARK: - One call
 
-    /// - Parameter isOnce: it must not arrive twice.
+    /// - Parameters:
+    ///   - isOnce: it must not arrive twice.
+    ///   - turns: to wait for before it: 2 where another call follows that takes none.
     nonisolated(nonsending) func send(
         _ step: String, _ method: String, _ path: String, _ body: Body, _ headers: [(String, String)],
-        isOnce: Bool = false
+        isOnce: Bool = false, turns: Int = 1
     ) async throws(GrantFailure) -> AdobePassReply {
         var headers = headers.map { (name: $0.0, value: $0.1) }
         headers.append(("X-Device-Info", settings.device.header))
@@ -109,7 +113,9 @@ struct AdobePassRun {
             step: step, method: method, url: try settings.url(path), headers: headers, body: bytes,
             carriesPassword: isOnce)
         for attempt in 0... {
-            try await ledger.turn(settings.quota)
+            var quota = settings.quota
+            quota.calls = attempt == 0 ? turns : 1
+            if quota.calls > 0 { try await ledger.turn(quota) }
             let answer: IssuerAnswer
             do throws(IssuerFault) { answer = try await issuer.send(call) } catch {
                 throw GrantFailure(error, step: step)

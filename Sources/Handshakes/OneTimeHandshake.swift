@@ -49,6 +49,8 @@ public struct CallQuota: Sendable, Hashable {
     public var burst: Int
     /// Nanoseconds that a call waits for its turn at most.
     public var patience: UInt64
+    /// Calls that one turn is for, at most `burst`: of what takes two none is begun that could not be ended.
+    public var calls = 1
 
     public init(origin: String, perSecond: Int, burst: Int, patience: UInt64) {
         self.origin = origin
@@ -72,10 +74,10 @@ public struct CallPace: Sendable {
     /// - Returns: nanoseconds to wait before the call; nil where that would be longer than the quota's patience, and then no turn is taken.
     public mutating func take(_ quota: CallQuota, at now: UInt64) -> UInt64? {
         let full = max(fullAt, now)
-        let slack = quota.interval * UInt64(max(1, quota.burst) - 1)
+        let slack = quota.interval * UInt64(max(quota.calls, quota.burst) - quota.calls)
         let wait = full - now > slack ? full - now - slack : 0
         guard wait <= quota.patience else { return nil }
-        fullAt = full + quota.interval
+        fullAt = full + quota.interval * UInt64(quota.calls)
         return wait
     }
 

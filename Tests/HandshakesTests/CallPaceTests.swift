@@ -37,4 +37,15 @@ import Testing
         #expect(pace.take(quota(), at: 7 * second) == second)
         #expect(pace.take(quota(), at: 7 * second) == 2 * second)
     }
+
+    @Test func twoCallsThatBelongTogetherTakeTheirTurnsAtOnce() {
+        var pace = CallPace()
+        var pair = quota()
+        pair.calls = 2
+        let waits = (0..<7).map { _ in pace.take(pair, at: 0) }
+        #expect(waits == [0, 0, 0, 0, 0, 2 * second, 4 * second])
+        #expect(pace.take(quota(), at: 0) == 5 * second)
+        pair.patience = 6 * second
+        #expect(pace.take(pair, at: 0) == nil)
+    }
 }
