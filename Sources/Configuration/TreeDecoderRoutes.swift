@@ -374,7 +374,8 @@ extension Route {
     ) {
         self.init(
             name: name, mark: mark, listen: listen, match: match, to: to, use: use, scopes: [], audience: nil,
-            resource: nil, realm: nil, subject: nil, inject: inject, headers: headers, host: .upstream, rewrite: .init(stripPrefix: nil, response: true),
+            resource: nil, realm: nil, subject: nil, inject: inject, headers: headers, host: .upstream,
+            rewrite: .init(stripPrefix: nil, response: true),
             forwarded: nil, cacheControl: .private, serverTiming: false,
             paths: .strict, onRejected: onRejected, timeouts: timeouts, tls: tls, http: .auto, allowCleartext: false,
             proxy: nil, health: nil, limits: .init(connections: nil, waiters: 1000), callers: callers, tokenStub: nil)
