@@ -76,6 +76,9 @@ extension Keeper {
                 text: answers ?? "the issuer answers; a token per subject needs a subject and was not tried")
         }
         do throws(Handshakes.GrantFailure) {
+            if let oauth2 = identity.plan.handshake as? Handshakes.OAuth2Handshake {
+                try await oauth2.findAllowedIssuers(ledger: ledger, issuer: client)
+            }
             if let person = identity.plan.handshake as? any InteractiveHandshake, person.needsPerson {
                 try await person.reach(ledger: ledger, issuer: client)
                 let isKnown = storeState == .serving

@@ -134,6 +134,19 @@ extension OAuth2Handshake {
         return moved
     }
 
+    /// For a check: whether every allowed issuer answers, as itself. In use that would show only with the API's challenge.
+    public nonisolated(nonsending) func findAllowedIssuers(
+        ledger: any GrantLedger, issuer: any IssuerClient
+    ) async throws(GrantFailure) {
+        for one in resources?.allowed ?? [] {
+            do throws(GrantFailure) {
+                _ = try await one.discovery.endpoints(headers: settings.headers, ledger: ledger, issuer: issuer)
+            } catch {
+                throw .configuration(reason: "allowed_issuers: \(one.issuer): \(error)")
+            }
+        }
+    }
+
     /// The one in use where it is still named: of two that are, neither is better, and changing has a price.
     ///
     /// Compared as URLs, since servers put a slash behind a bare host that the issuer itself does not have. Nothing hangs on it: the

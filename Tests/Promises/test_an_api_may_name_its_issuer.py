@@ -3,6 +3,7 @@
 
 import contextlib
 import http.server
+import json
 import threading
 
 import pytest
@@ -311,6 +312,18 @@ def test_one_bad_url_does_not_cut_off_the_others(gateway, provider, other, api):
     assert again.status == 200 and again.json["jti"] != good["jti"] and again.json["iss"] == other.issuer
     assert not provider.post("log")
     eventually(lambda: warned(gateway), what="the log saying why")
+
+
+def test_a_live_check_finds_them(gateway, provider, other, api):
+    """Before the API sends anybody there."""
+    for allowed, is_good in [(other.issuer, True), (other.issuer + "/", False), ("http://127.0.0.1:9", False)]:
+        who = identity(gateway, provider.issuer, provider, allowed_issuers=[allowed])
+        gateway.config = gateway.frame({"identities": {"api": who}, "routes": [gateway.route("api", api.api)]})
+        gateway.file.write_text(json.dumps(gateway.config))
+        status, out, error = gateway.command("check", str(gateway.file), "--live", config=False)
+        assert (status == 0) == is_good, out + error
+        assert is_good or f"allowed_issuers: {allowed}: " in out, out
+    assert not other.steps("token")
 
 
 def test_explain_names_them(gateway, provider, other, api):
