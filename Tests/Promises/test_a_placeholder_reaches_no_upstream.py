@@ -128,3 +128,39 @@ def test_many_at_once(gateway, echo):
 
     assert together(24, one) == [200] * 24
     assert_real(echo)
+
+
+def test_behind_a_proxy_for_a_token_url_that_cannot_be_changed(gateway, echo):
+    """The caller's token URL is https: and compiled in: the proxy opens that host, answers, and connects to nobody for it."""
+    authority = gateway.folder / "interception"
+    status, out, error = gateway.command(
+        "ca", "init", "--hosts", "idp.example.test", "--out", str(authority), config=False
+    )
+    assert status == 0, out + error
+    listener = {
+        "address": gateway.listen,
+        "mode": "forward_proxy",
+        "intercept": {"ca": f"{authority}.pem", "hosts": ["idp.example.test"]},
+    }
+    start(
+        gateway,
+        echo.origin,
+        changes={"listeners": {"proxy": listener}},
+        stub_route={"listen": "proxy", "match": {"host": "idp.example.test", "path": "/oauth/token"}},
+        listen="proxy",
+        match={"host": "127.0.0.1"},
+    )
+    proxy = f"http://{gateway.listen}"
+    with requests.Session() as session:
+        session.trust_env = False
+        session.proxies = {"http": proxy, "https": proxy}
+        session.verify = f"{authority}.crt"
+        form = {"grant_type": "client_credentials", "client_secret": SECRET}
+        answer = session.post("https://idp.example.test/oauth/token", form)
+        assert answer.status_code == 200 and answer.headers["Cache-Control"] == "no-store", answer.text
+        mine = {"Authorization": "Bearer " + answer.json()["access_token"]}
+        assert session.get(echo.origin + "/p", headers=mine).status_code == 200
+        # What else the host has is nobody's.
+        assert session.get("https://idp.example.test/userinfo", headers=mine).status_code == 404
+    assert_real(echo)
+    assert dict(echo.seen[-1][1])["Authorization"] == REAL and len(echo.seen) == 1
