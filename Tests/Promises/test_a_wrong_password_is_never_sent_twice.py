@@ -73,3 +73,8 @@ def test_a_wrong_client_secret_is_not_hammered(gateway):
     for _ in range(20):
         assert gateway.get("/api/employees/1").status == 503
     assert gateway.lab.counts()["token"] == 1
+    gateway.kill()
+    gateway.start()
+    for _ in range(3):
+        assert gateway.get("/api/employees/1").status == 503
+    assert gateway.lab.counts()["token"] == 1

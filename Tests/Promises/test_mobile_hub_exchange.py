@@ -146,6 +146,11 @@ def test_an_assertion_that_is_refused_is_sent_once(gateway, make):
     assert {answer.status for answer in answers} == {503}
     assert problem(gateway.get(TRY)) == "credential-quarantined"
     assert (exchanges(gateway), gateway.lab.counts()["hub_expired_assertions"]) == (1, 1)
+    # Nor after a restart: the mark is on disk.
+    gateway.kill()
+    gateway.start()
+    assert {gateway.get(TRY).status for _ in range(3)} == {503}
+    assert exchanges(gateway) == 1
     rotated(gateway)
     eventually(lambda: gateway.get(TRY).status == 200, within=20, every=0.2, what="the new token in use")
 
