@@ -13,6 +13,21 @@ enum FleetScripts {
         return 0
         """
 
+    /// Before whatever spends something: a server that was wiped while it ran has forgotten it as one that was started anew. Who notices
+    /// tells the others, and nobody goes on before they have brought back what they know.
+    /// - Parameters: KEYS of the epoch and of settling. The last three of ARGV are the server's run, milliseconds to settle, and the channel.
+    private static func settled(epoch: Int, settling: Int, otherwise answer: String) -> String {
+        """
+        if redis.call('EXISTS', KEYS[\(epoch)]) == 0 then
+          redis.call('SET', KEYS[\(epoch)], ARGV[#ARGV - 2])
+          redis.call('SET', KEYS[\(settling)], '1', 'PX', ARGV[#ARGV - 1])
+          redis.call('PUBLISH', ARGV[#ARGV], 'forgotten')
+        end
+        if redis.call('EXISTS', KEYS[\(settling)]) == 1 then return \(answer) end
+
+        """
+    }
+
     /// KEYS: value, lease, generation. ARGV: refused identity, 1 when it is dead, owner, lease time, name, channel.
     static let claim = """
         local id = redis.call('HGET', KEYS[1], 'id')
@@ -30,6 +45,11 @@ enum FleetScripts {
           return {0, generation}
         end
         return {2}
+        """
+
+    /// KEYS: value.
+    static let peek = """
+        return {redis.call('HGET', KEYS[1], 'value'), redis.call('PTTL', KEYS[1])}
         """
 
     /// KEYS: value, lease, generation. ARGV: owner, generation, identity, value, milliseconds, name, channel.
@@ -50,17 +70,17 @@ enum FleetScripts {
         return 1
         """
 
-    /// KEYS: lease, generation, session, spending, settling. ARGV: owner, lease time, 1 when it spends, time of silence.
-    static let turn = """
-        if redis.call('EXISTS', KEYS[5]) == 1 then return {3} end
-        if redis.call('EXISTS', KEYS[4]) == 1 then return {2} end
-        if not redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then return {2} end
-        local generation = redis.call('INCR', KEYS[2])
-        redis.call('EXPIRE', KEYS[2], 604800)
-        if ARGV[3] == '1' then redis.call('SET', KEYS[4], ARGV[1], 'PX', ARGV[4]) end
-        return {0, generation, redis.call('HGET', KEYS[3], 'version'), redis.call('HGET', KEYS[3], 'value'),
-          redis.call('PTTL', KEYS[3])}
-        """
+    /// KEYS: lease, generation, session, spending, settling, epoch. ARGV: owner, lease time, 1 when it spends, time of silence; `settled`.
+    static let turn =
+        settled(epoch: 6, settling: 5, otherwise: "{3}") + """
+            if redis.call('EXISTS', KEYS[4]) == 1 then return {2} end
+            if not redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then return {2} end
+            local generation = redis.call('INCR', KEYS[2])
+            redis.call('EXPIRE', KEYS[2], 604800)
+            if ARGV[3] == '1' then redis.call('SET', KEYS[4], ARGV[1], 'PX', ARGV[4]) end
+            return {0, generation, redis.call('HGET', KEYS[3], 'version'), redis.call('HGET', KEYS[3], 'value'),
+              redis.call('PTTL', KEYS[3])}
+            """
 
     /// KEYS: session.
     static let look = """
@@ -119,28 +139,29 @@ enum FleetScripts {
         return 1
         """
 
-    /// KEYS: attempts of the account, settling. ARGV: secret, number, limit. The attempt itself does not count, so that one that is booked
+    /// KEYS: attempts of the account, settling, epoch. ARGV: secret, number, limit; `settled`. The attempt itself does not count, so that one that is booked
     /// again for want of an answer is still one.
-    static let spend = """
-        if redis.call('EXISTS', KEYS[2]) == 1 then return 2 end
-        local mine = ARGV[1] .. ':' .. ARGV[2]
-        local count = 0
-        for _, field in ipairs(redis.call('HKEYS', KEYS[1])) do
-          if field ~= mine and string.sub(field, 1, #ARGV[1]) == ARGV[1] then count = count + 1 end
-        end
-        if count >= tonumber(ARGV[3]) then return 0 end
-        redis.call('HSET', KEYS[1], mine, '1')
-        return 1
-        """
+    static let spend =
+        settled(epoch: 3, settling: 2, otherwise: "2") + """
+            local mine = ARGV[1] .. ':' .. ARGV[2]
+            local count = 0
+            for _, field in ipairs(redis.call('HKEYS', KEYS[1])) do
+              if field ~= mine and string.sub(field, 1, #ARGV[1]) == ARGV[1] then count = count + 1 end
+            end
+            if count >= tonumber(ARGV[3]) then return 0 end
+            redis.call('HSET', KEYS[1], mine, '1')
+            return 1
+            """
 
-    /// KEYS: attempts of the account. ARGV: secret.
-    static let spent = """
-        local count = 0
-        for _, field in ipairs(redis.call('HKEYS', KEYS[1])) do
-          if string.sub(field, 1, #ARGV[1]) == ARGV[1] then count = count + 1 end
-        end
-        return count
-        """
+    /// KEYS: attempts of the account, settling, epoch. ARGV: secret; `settled`.
+    static let spent =
+        settled(epoch: 3, settling: 2, otherwise: "-1") + """
+            local count = 0
+            for _, field in ipairs(redis.call('HKEYS', KEYS[1])) do
+              if string.sub(field, 1, #ARGV[1]) == ARGV[1] then count = count + 1 end
+            end
+            return count
+            """
 
     /// KEYS: attempts of the account. ARGV: secret, number, name, channel.
     static let reject = """

@@ -1,3 +1,4 @@
+internal import Synchronization
 internal import TLS
 
 /// The shared tier on Redis or Valkey: one script a step, everything sealed and named by `FleetKeys`.
@@ -10,6 +11,12 @@ public final class RedisTier: SharedTier {
     private let keys: FleetKeys
     private let client: RedisClient
     private let channel: String
+    /// As the server called its run when the connection was made.
+    private let run = Run()
+
+    private final class Run: Sendable {
+        let id = Mutex("")
+    }
 
     /// - Parameters:
     ///   - news: on the client's thread; must not block.
@@ -22,10 +29,14 @@ public final class RedisTier: SharedTier {
         let prefix = keys.prefix
         channel = prefix + "news"
         let command = Self.command(FleetScripts.greet, [prefix + "epoch", prefix + "settling"])
+        let run = self.run
         client = try RedisClient(
             settings, channel: channel,
             listener: RedisClient.Listener(
-                greet: { command + [Array($0.utf8), Array("\(Self.settling)".utf8)] },
+                greet: { id in
+                    run.id.withLock { $0 = id }
+                    return command + [Array(id.utf8), Array("\(Self.settling)".utf8)]
+                },
                 greeted: { _ in },
                 news: { message in if let known = FleetNews(message) { news(known) } },
                 changed: changed))
@@ -45,6 +56,9 @@ public final class RedisTier: SharedTier {
 
     private func key(_ part: Part, _ name: SharedName) -> String { keys.prefix + part.rawValue + name.text }
     private var settlingKey: String { keys.prefix + "settling" }
+    private var epochKey: String { keys.prefix + "epoch" }
+    /// What `settled` asks for.
+    private var settling: [[UInt8]] { Self.words(run.id.withLock { $0 }, "\(Self.settling)", channel) }
 
     private static func command(_ script: String, _ keys: [String]) -> [[UInt8]] {
         (["EVAL", script, "\(keys.count)"] + keys).map { Array($0.utf8) }
@@ -121,6 +135,14 @@ extension RedisTier {
         }
     }
 
+    public func value(_ name: SharedName, completion: @escaping Answer<SharedSession?>) {
+        run(FleetScripts.peek, [key(.value, name)], [], completion) { [self] answer throws(RedisFault) in
+            guard let items = answer.items, items.count == 2, let left = items[1].integer else { throw Self.invalid }
+            guard items[0].bytes != nil else { return nil }
+            return SharedSession(version: 0, value: try open(items[0], name), lasts: left < 0 ? nil : left)
+        }
+    }
+
     public func publish(
         _ value: [UInt8], as identity: String, under lease: SharedLease, for milliseconds: Int64?,
         completion: @escaping Answer<Bool>
@@ -148,8 +170,12 @@ extension RedisTier {
         let owner = Self.newOwner()
         run(
             FleetScripts.turn,
-            [key(.lease, lane), key(.generation, lane), key(.session, session), key(.spending, lane), settlingKey],
-            Self.words(owner, "\(SharedLease.duration)", spends ? "1" : "0", "\(SharedLease.silence)"), completion
+            [
+                key(.lease, lane), key(.generation, lane), key(.session, session), key(.spending, lane), settlingKey,
+                epochKey,
+            ],
+            Self.words(owner, "\(SharedLease.duration)", spends ? "1" : "0", "\(SharedLease.silence)") + settling,
+            completion
         ) { [self] answer throws(RedisFault) in
             let items = answer.items ?? []
             switch (items.first?.integer, items.count) {
@@ -230,8 +256,8 @@ extension RedisTier {
 
     public func spend(_ attempt: SharedAttempt, limit: UInt32, completion: @escaping Answer<SharedVerdict>) {
         run(
-            FleetScripts.spend, [key(.attempts, attempt.account), settlingKey],
-            Self.words(attempt.secret, attempt.number, "\(max(limit, 1))"), completion
+            FleetScripts.spend, [key(.attempts, attempt.account), settlingKey, epochKey],
+            Self.words(attempt.secret, attempt.number, "\(max(limit, 1))") + settling, completion
         ) { answer throws(RedisFault) in
             switch answer.integer {
             case 0: return .spent
@@ -242,11 +268,13 @@ extension RedisTier {
         }
     }
 
-    public func spent(_ attempt: SharedAttempt, completion: @escaping Answer<UInt32>) {
-        run(FleetScripts.spent, [key(.attempts, attempt.account)], Self.words(attempt.secret), completion) {
-            answer throws(RedisFault) in
-            guard let count = answer.integer, count >= 0 else { throw Self.invalid }
-            return UInt32(clamping: count)
+    public func spent(_ attempt: SharedAttempt, completion: @escaping Answer<UInt32?>) {
+        run(
+            FleetScripts.spent, [key(.attempts, attempt.account), settlingKey, epochKey],
+            Self.words(attempt.secret) + settling, completion
+        ) { answer throws(RedisFault) in
+            guard let count = answer.integer, count >= -1 else { throw Self.invalid }
+            return count < 0 ? nil : UInt32(clamping: count)
         }
     }
 

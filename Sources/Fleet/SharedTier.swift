@@ -17,6 +17,9 @@ public protocol SharedTier: Sendable {
     ///   - isDead: it is of no use to anybody: it is deleted, if it still stands, and the others are told.
     func claim(_ name: SharedName, unless refused: String?, isDead: Bool, completion: @escaping Answer<SharedClaim>)
 
+    /// The value, if there is one, and what is left of it in milliseconds; takes no lease.
+    func value(_ name: SharedName, completion: @escaping Answer<SharedSession?>)
+
     /// Puts the value there and gives up the lease. False: the lease had passed to another, whose value counts.
     /// - Parameter milliseconds: after which it is of no use; nil: kept for as long as anything is.
     func publish(
@@ -60,7 +63,7 @@ public protocol SharedTier: Sendable {
     /// Books an attempt, if fewer than `limit` are booked.
     func spend(_ attempt: SharedAttempt, limit: UInt32, completion: @escaping Answer<SharedVerdict>)
     /// How many are booked of its secret.
-    func spent(_ attempt: SharedAttempt, completion: @escaping Answer<UInt32>)
+    func spent(_ attempt: SharedAttempt, completion: @escaping Answer<UInt32?>)
     /// It was accepted: every attempt of the account is forgotten.
     func accepted(_ account: SharedName)
     /// It was refused: the others hear of it.
@@ -143,9 +146,15 @@ public enum FleetNews: Sendable, Equatable {
     case sessionEnded(SharedName)
     case rejected(account: SharedName)
     case reset(account: SharedName)
+    /// The server was wiped while it ran: what each gateway knows is to be brought back.
+    case forgotten
 
     init?(_ message: [UInt8]) {
         let words = String(decoding: message.prefix(256), as: UTF8.self).split(separator: " ")
+        if words == ["forgotten"] {
+            self = .forgotten
+            return
+        }
         guard words.count >= 2, let name = SharedName(words[1]) else { return nil }
         switch (words[0], words.count) {
         case ("published", 3): self = .published(name, identity: String(words[2]))

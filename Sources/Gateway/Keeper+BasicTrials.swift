@@ -75,9 +75,14 @@ extension Keeper {
                 return .withheld("\(fault)")
             case .success(.lease(let lease)):
                 let hold = hold(lease, fleet)
-                let count: Result<UInt32, RedisFault> = await ask { fleet.tier.spent(attempt, completion: $0) }
+                let count: Result<UInt32?, RedisFault> = await ask { fleet.tier.spent(attempt, completion: $0) }
                 switch count {
-                case .success(let spent) where spent < max(identity.policy.attempts.loginAttempts, 1):
+                case .success(nil):
+                    // Who knows of a refusal has not brought it back yet.
+                    letGo(hold)
+                    guard now < deadline else { return .withheld("it has just come up") }
+                    await pause(250_000_000)
+                case .success(let spent?) where spent < max(identity.policy.attempts.loginAttempts, 1):
                     return .begin(hold)
                 case .success:
                     letGo(hold)

@@ -23,6 +23,7 @@ extension Keeper {
         case .sessionEnded(let name): sessionEnded(name, fleet)
         case .rejected(let account): rejected(account, fleet)
         case .reset(let account): resetElsewhere(account, fleet)
+        case .forgotten: start { await $0.bringBack() }
         }
         flushOrders()
     }
@@ -56,7 +57,6 @@ extension Keeper {
         if case .degraded = before { events.info("shared store works again", [place]) }
         if before == .connecting { events.info("shared store connected", [place]) }
         // A server that was away may have lost the leases, the sessions and the marks: what this gateway knows of them goes back first.
-        for hold in fleet.holds.values { fleet.tier.renew(hold.lease) { _ in } }
         start { await $0.bringBack() }
     }
 
@@ -77,11 +77,15 @@ extension Keeper {
 
     private func bringBack() async {
         guard let fleet else { return }
+        for hold in fleet.holds.values { fleet.tier.renew(hold.lease) { _ in } }
         for (key, session) in sessions {
             guard let identity = identity(of: key.digest), identity.policy.sharesTokens,
                 sessions[key]?.generation == session.generation
             else { continue }
             await offer(session.material, key, fleet)
+        }
+        for key in durables.keys where identity(of: key.digest)?.policy.isShared == true {
+            await offerDurable(key, fleet)
         }
         lookForLogins(nil, fleet)
         for identity in identities where identity.account != nil && attemptsRefused(identity) {

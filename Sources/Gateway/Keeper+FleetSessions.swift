@@ -232,6 +232,35 @@ extension Keeper {
         }
     }
 
+    /// What another gateway has registered. A session that came from the fleet is of no use without it.
+    func durableOfFleet(_ part: DurablePart, of identity: KeptIdentity) async -> LayerMaterial? {
+        guard let fleet, identity.policy.isShared, let key = identity.durableKey(part) else { return nil }
+        let epoch = identity.logoutEpoch
+        await firstConnection(fleet)
+        let name = fleet.tier.name(.durable, KeyCodec.encode(key))
+        guard case .success(let found?) = await ask({ fleet.tier.value(name, completion: $0) }),
+            let material = material(of: found), identity.logoutEpoch == epoch
+        else { return durable(part, of: identity) }
+        // Another flight may have made or found one meanwhile.
+        if let standing = durable(part, of: identity) { return standing }
+        durables[key] = material
+        await storeDurable(key, material, of: identity)
+        return material
+    }
+
+    /// To a server that has forgotten it; what somebody else has brought back stays.
+    func offerDurable(_ key: DurableKey, _ fleet: KeptFleet) async {
+        let name = fleet.tier.name(.durable, KeyCodec.encode(key))
+        guard
+            case .success(.lease(let lease)) = await ask({
+                fleet.tier.claim(name, unless: nil, isDead: false, completion: $0)
+            })
+        else { return }
+        let hold = hold(lease, fleet)
+        guard let material = durables[key] else { return letGo(hold) }
+        await publish(material, under: hold)
+    }
+
     func publish(_ material: LayerMaterial, under hold: FleetHold?) async {
         guard let fleet, let hold else { return }
         let session = shared(material, version: 0)
@@ -343,9 +372,9 @@ extension Keeper {
         let version = identity.secretVersion
         await firstConnection(fleet)
         let attempt = attempt(account, secret, "", fleet)
-        let result: Result<UInt32, RedisFault> = await ask { fleet.tier.spent(attempt, completion: $0) }
+        let result: Result<UInt32?, RedisFault> = await ask { fleet.tier.spent(attempt, completion: $0) }
         // The mark would be one of the new secret, were there another by now.
-        guard case .success(let count) = result, count >= max(identity.policy.attempts.loginAttempts, 1),
+        guard case .success(let count?) = result, count >= max(identity.policy.attempts.loginAttempts, 1),
             identity.secretVersion == version
         else { return }
         // At once: while the mark is written, the secret may become another one. Should it be lost, the fleet still has it.

@@ -35,7 +35,8 @@ final class KeeperLedger: GrantLedger, @unchecked Sendable {
     // MARK: - Durable layer
 
     nonisolated(nonsending) func durable(_ part: DurablePart) async -> LayerMaterial? {
-        await keeper.durable(part, of: identity)
+        if let material = await keeper.durable(part, of: identity) { return material }
+        return await keeper.durableOfFleet(part, of: identity)
     }
 
     nonisolated(nonsending) func durable(

@@ -66,8 +66,9 @@ import Testing
     @Test func newsThatAreNoneAreIgnored() {
         let name = String(repeating: "a1", count: 32)
         #expect(FleetNews(Array("released \(name)".utf8)) != nil)
+        #expect(FleetNews(Array("forgotten".utf8)) == .forgotten)
         for text in [
-            "", "released", "released x", "released \(name) y", "published \(name)", "deleted \(name)",
+            "", "forgotten x", "released", "released x", "released \(name) y", "published \(name)", "deleted \(name)",
             "released \(name.uppercased())",
         ] {
             #expect(FleetNews(Array(text.utf8)) == nil)
