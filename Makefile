@@ -9,7 +9,7 @@ SWIFT ?= swift
 FORMAT := $(SWIFT) format
 SOURCES := Package.swift Sources Tests
 # The targets that share memory between threads.
-CONCURRENT := HotCacheTests|ReactorTests|TelemetryTests|GatewayTests|ServerIdentityTests
+CONCURRENT := HotCacheTests|ReactorTests|TelemetryTests|GatewayTests|FleetTests|ServerIdentityTests
 # The targets that keep memory by hand.
 UNSAFE := HotCacheTests
 SECONDS_PER_TARGET ?= 30

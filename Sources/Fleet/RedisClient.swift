@@ -55,6 +55,8 @@ public final class RedisClient: Sendable {
     private let clapper: Int32
     private let isUp = Atomic<Bool>(false)
     private let isEnding = Atomic<Bool>(false)
+    /// Threads between their look at `isUp` and the queue.
+    private let senders = Atomic<Int>(0)
 
     private struct Command: Sendable {
         let words: [[UInt8]]
@@ -101,7 +103,9 @@ public final class RedisClient: Sendable {
 
     /// - Parameter completion: called once, on this thread when the command cannot be sent, else on the client's.
     public func send(_ words: [[UInt8]], completion: @escaping Completion) {
-        guard isUp.load(ordering: .acquiring) else {
+        senders.add(1, ordering: .sequentiallyConsistent)
+        defer { senders.subtract(1, ordering: .sequentiallyConsistent) }
+        guard isUp.load(ordering: .sequentiallyConsistent) else {
             return completion(.failure(RedisFault(.unavailable, "not connected")))
         }
         guard queue.send(Command(words: words, completion: completion)) else {
@@ -128,8 +132,12 @@ extension RedisClient {
             let began = RedisWire.milliseconds()
             let fault = serve()
             isUp.store(false, ordering: .sequentiallyConsistent)
+            if isEnding.load(ordering: .acquiring) {
+                // Nobody looks at the queue any more: who has seen `isUp` comes first, who comes later sees that it is down.
+                while senders.load(ordering: .sequentiallyConsistent) > 0 { usleep(100) }
+                return refuseQueued(fault)
+            }
             refuseQueued(fault)
-            if isEnding.load(ordering: .acquiring) { return }
             listener.changed(fault)
             // One that held for a while is tried again soon; one that fails at once is left alone for longer.
             pause = RedisWire.milliseconds() - began > Self.longestPause ? Self.firstPause : pause
@@ -171,7 +179,9 @@ extension RedisClient {
                 for pending in conversation.pending { pending.completion(.failure(error)) }
                 throw error
             }
-            return RedisFault(.unavailable, "ending")
+            let fault = RedisFault(.unavailable, "ending")
+            for pending in conversation.pending { pending.completion(.failure(fault)) }
+            return fault
         } catch { return error }
     }
 

@@ -367,26 +367,6 @@ def test_a_server_that_takes_no_writes(gateways, lab, redis):
         eventually(lambda: state(gateway) == "serving", what="the shared store in use again")
 
 
-def test_a_server_that_is_wiped(gateways, lab, redis):
-    """Also where the one that asks first has never had the session: it was another's login."""
-    made = fleet(gateways, 3, redis.url, lambda gateway: gateway.webgate())
-    made[0].warm()
-    for asking in ([made[1]], [made[2]], made):
-        assert set(cold([made[1]], 3, "/hr/rest/employees/1")) == {200}
-        redis.do("FLUSHALL")
-        lab.post("/revoke")
-        assert set(cold(asking, 10, "/hr/rest/employees/1")) == {200}
-    assert lab.counts()["authenticate"] == 1
-
-
-def test_a_refused_password_outlives_a_wipe(gateways, lab, redis):
-    made = fleet(gateways, 2, redis.url, lambda gateway: gateway.webgate(password=WRONG))
-    assert made[0].get().status == 503
-    redis.do("FLUSHALL")
-    assert set(cold([made[1]], 5, "/hr/rest/employees/1")) == {503}
-    assert lab.counts()["password_rejected"] == 1
-
-
 @pytest.mark.parametrize(
     "reply",
     [b"*1000000000\r\n", b"$9999999999\r\n", b"*1\r\n" * 5000, b":1\r\n" * 100_000, b"\x00" * 70_000, b"-ERR no\r\n", b"+" + b"x" * 70_000],
