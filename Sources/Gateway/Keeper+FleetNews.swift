@@ -84,7 +84,9 @@ extension Keeper {
             else { continue }
             await offer(session.material, key, fleet)
         }
-        for key in durables.keys where identity(of: key.digest)?.policy.isShared == true {
+        // A key that tokens are bound to is this gateway's alone.
+        let own = ByteString(DurablePart.proofKey.name)
+        for key in durables.keys where key.part != own && identity(of: key.digest)?.policy.isShared == true {
             await offerDurable(key, fleet)
         }
         lookForLogins(nil, fleet)

@@ -234,7 +234,9 @@ extension Keeper {
 
     /// What another gateway has registered. A session that came from the fleet is of no use without it.
     func durableOfFleet(_ part: DurablePart, of identity: KeptIdentity) async -> LayerMaterial? {
-        guard let fleet, identity.policy.isShared, let key = identity.durableKey(part) else { return nil }
+        guard let fleet, identity.policy.isShared, part != .proofKey, let key = identity.durableKey(part) else {
+            return nil
+        }
         let epoch = identity.logoutEpoch
         await firstConnection(fleet)
         let name = fleet.tier.name(.durable, KeyCodec.encode(key))
