@@ -75,6 +75,15 @@ struct Scrape {
                 if let age = identity.age { text.sample([("identity", identity.status.name)], seconds(age)) }
             }
         }
+        if identities.contains(where: { !$0.status.logins.isEmpty }),
+            begins("cardea_logins_total", "Logins of a person that ended, by how; a failed one by its reason.", .counter)
+        {
+            for identity in identities {
+                for (result, count) in identity.status.logins {
+                    text.sample([("identity", identity.status.name), ("result", result)], count)
+                }
+            }
+        }
         if begins("cardea_login_expires_seconds", "Time until what a person's login brought ends.", .gauge) {
             for identity in identities {
                 if let left = identity.status.login?.expiresIn {

@@ -152,7 +152,8 @@ extension Keys {
                 "PEM file of the certificate that thumbprint names; without it the one beside the key."),
             KeySpec(
                 "audience", .text(.line),
-                "The aud claim: token_url, issuer, or a text of its own.", default: "token_url"),
+                "The aud claim: token_url (at other endpoints this first, and where it is refused the endpoint's own URL), issuer, or a text of its own.",
+                default: "token_url"),
             KeySpec(
                 "lifetime", .duration(atLeast: .seconds(10)), "From now to the exp of an assertion; at most 1h.",
                 default: "60s"),

@@ -129,6 +129,8 @@ public struct IdentityStatus: Sendable {
     public var clockSkew: Int64?
     /// Of identities that need a person; nil for all others.
     public var login: LoginNeed?
+    /// Of the same: logins that ended, each way by its fixed word; those that did not happen stand here too.
+    public var logins: [(result: String, count: UInt64)] = []
     /// What its scheme tells of what stands behind it; texts for people.
     public var facts: [(name: String, value: String)] = []
     /// One safe sentence.

@@ -61,6 +61,7 @@ extension Keeper {
     private func give(up login: KeptLogin, _ detail: String) {
         guard login.state == .running else { return }
         login.end(.cancelled, detail: detail, at: now)
+        login.identity.logins[LoginReport.State.cancelled.rawValue, default: 0] += 1
         login.task?.cancel()
         events.info(
             "login ended", [LogField("identity", .name(login.identity.plan.name)), LogField("reason", .name(detail))])
@@ -160,8 +161,14 @@ extension Keeper {
             default: said.append("kept in memory only: a restart asks for the person again")
             }
             login.end(.done, detail: said.isEmpty ? nil : said.joined(separator: "; "), at: now)
+            identity.logins[LoginReport.State.done.rawValue, default: 0] += 1
             events.info("login done", [LogField("identity", .name(identity.plan.name))])
         } catch {
+            // One that was given up is counted where that was done.
+            if login.state == .running {
+                let word = error == .loginExpired ? LoginReport.State.expired.rawValue : error.word.rawValue
+                identity.logins[word, default: 0] += 1
+            }
             login.end(
                 error == .loginExpired ? .expired : .failed, detail: "\(error)", reason: error.word.rawValue, at: now)
             events.warn(
@@ -284,6 +291,16 @@ extension Keeper {
     }
 
     // MARK: - In time
+
+    /// How logins ended; empty for identities that need no person.
+    func loginResults(of identity: KeptIdentity) -> [(result: String, count: UInt64)] {
+        guard let handshake = identity.plan.handshake as? any InteractiveHandshake, handshake.needsPerson else {
+            return []
+        }
+        let ends: [LoginReport.State] = [.done, .expired, .cancelled]
+        let words = ends.map(\.rawValue) + Handshakes.GrantFailure.Reason.allCases.map(\.rawValue)
+        return words.map { ($0, identity.logins[$0] ?? 0) }
+    }
 
     /// Nil for identities that need no person.
     func loginNeed(of identity: KeptIdentity) -> LoginNeed? {

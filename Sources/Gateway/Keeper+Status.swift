@@ -79,6 +79,7 @@ extension Keeper {
                 borrowings: identity.borrowings, refreshTokensRefused: identity.refreshTokensRefused,
                 grantTimes: identity.grantTimes, negativeHits: identity.negativeHits,
                 clockSkew: identity.issuer.map { _ in skew(of: identity).seconds }, login: loginNeed(of: identity),
+                logins: loginResults(of: identity),
                 facts: facts(of: identity).map { ($0.name, $0.value) }, lastFailure: identity.lastFailure,
                 lastTrouble: identity.lastTrouble.map { TroubleStatus($0, at: now) }
             )

@@ -136,6 +136,8 @@ final class KeptIdentity: @unchecked Sendable {
     var negativeHits: UInt64 = 0
     /// Refresh tokens that the issuer would not take.
     var refreshTokensRefused: UInt64 = 0
+    /// Logins of a person that ended, by the word for how.
+    var logins: [String: UInt64] = [:]
     /// Each end user has a token of it.
     var isPerUser = false
     private(set) var failures: [Handshakes.GrantFailure.Reason: UInt64] = [:]

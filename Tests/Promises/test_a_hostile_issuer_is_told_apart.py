@@ -7,6 +7,7 @@ import time
 import pytest
 
 from harness import call, eventually
+from persons import Lines
 from scripted import Scripted, answer, echo, identified
 
 JSON = b"Content-Type: application/json"
@@ -275,6 +276,34 @@ def test_so_has_what_lies_before_a_token(gateway, step, name):
         count = len(asked)
         assert gateway.get("/a").status == 503
         assert len(asked) == count <= 2 and upstream.requests == []
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_so_has_a_login(gateway, name):
+    """Where device codes are asked for (RFC 8628): the terminal learns the reason, the metric counts it, and nobody is logged in."""
+    data, _, reason = ANSWERS[name]
+    with Scripted(echo) as upstream, Scripted(script(data)) as issuer:
+        block = {
+            "token_url": f"http://{issuer.address}/token",
+            "device_authorization_url": f"http://{issuer.address}/device",
+            "grant": "device_code",
+            "client_id": "a",
+            "client_secret": gateway.secret("client", "client-secret-of-this-test"),
+        }
+        identified(gateway, upstream, {"oauth2": block}).start()
+        rest, _ = Lines(gateway, "only").ends(78 if reason == "configuration" else 69)
+        told = json.loads(rest)
+        assert (told["state"], told["reason"]) == ("failed", reason), told
+        for word in ("evil", "<html", "good-token", "of-this-test"):
+            assert word not in rest.lower()
+        logins = {
+            dict(labels)["result"]: value
+            for (metric, labels), value in gateway.metrics().items()
+            if metric == "cardea_logins_total" and value
+        }
+        assert (logins, state(gateway)) == ({reason: 1.0}, "login_needed")
+        assert gateway.get("/a").problem["type"] == "urn:cardea:problems/login-required"
+        assert issuer.connections == 1
 
 
 @pytest.mark.parametrize("system", SYSTEMS)
