@@ -76,7 +76,8 @@ struct Scrape {
             }
         }
         if identities.contains(where: { !$0.status.logins.isEmpty }),
-            begins("cardea_logins_total", "Logins of a person that ended, by how; a failed one by its reason.", .counter)
+            begins(
+                "cardea_logins_total", "Logins of a person that ended, by how; a failed one by its reason.", .counter)
         {
             for identity in identities {
                 for (result, count) in identity.status.logins {

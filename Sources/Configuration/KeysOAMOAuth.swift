@@ -107,7 +107,8 @@ extension Keys {
                 "server_device_store_param", .text(.line), "11g mobile: the member that says so.",
                 default: "oracle_use_server_device_store"),
             KeySpec(
-                "delete_tokens", .boolean, "11g: whether logout deletes the token on the server.", default: "true"),
+                "delete_tokens", .boolean, "11g: whether logout deletes access and refresh token on the server.",
+                default: "true"),
             KeySpec(
                 "experimental", .boolean, "Allows grant oam_credentials, whose wire form is not documented.",
                 default: "false"),

@@ -223,8 +223,11 @@ extension Keeper {
     private func logOut(_ login: KeptLogin) async {
         let identity = login.identity
         await freshenForLogout(of: identity)
-        var held = sessions.filter { $0.key.digest == identity.digest }.map(\.value.material)
+        let handshake = identity.plan.handshake
+        var held = handshake.revokesAccessTokens ? accessTokens(of: identity) : []
+        held += sessions.filter { $0.key.digest == identity.digest }.map(\.value.material)
         held += forgetOrphans(of: identity)
+        let forgotten = durables.filter { $0.key.digest == identity.digest }
         raiseEpoch(of: identity, cause: .logout)
         forgetRows(of: identity)
         watchLogins()
@@ -232,9 +235,10 @@ extension Keeper {
         let ledger = KeeperLedger(
             keeper: self, identity: identity, standing: identity.standing, claimant: nextClaimant())
         let client = KeeperIssuerClient(keeper: self, network: identity.policy.network)
+        ledger.forgotten = forgotten
         var outcomes: [Revocation] = []
         for material in held {
-            outcomes.append(await identity.plan.handshake.revoke(material, ledger: ledger, issuer: client))
+            outcomes.append(await handshake.revoke(material, ledger: ledger, issuer: client))
         }
         release(ledger.claimant)
         await settleLogout(of: identity)
@@ -250,6 +254,18 @@ extension Keeper {
             }
         login.end(.done, detail: said, at: now)
         flushOrders()
+    }
+
+    /// What the identity's lines carry, without the name and the scheme before it.
+    private func accessTokens(of identity: KeptIdentity) -> [LayerMaterial] {
+        let before = Self.fieldLine(identity.plan.handshake.injection(for: [])).count - 2
+        return tokens.values.compactMap { token in
+            guard token.identity === identity, let held = token.machine.heldGrant,
+                let line = line(of: token, held.generation), line.count > before + 2
+            else { return nil }
+            let bytes = line.withBytes { Secret(UnsafeRawBufferPointer(rebasing: $0[before..<$0.count - 2])) }
+            return LayerMaterial(bytes: bytes, obtainedAt: now, lifetime: nil)
+        }
     }
 
     /// Orphans of the same account: what an earlier configuration of this identity has left.

@@ -47,7 +47,7 @@ extension Keeper {
         return best
     }
 
-    private func line(of token: KeptToken, _ generation: UInt64) -> Secret? {
+    func line(of token: KeptToken, _ generation: UInt64) -> Secret? {
         if let line = token.line, line.generation == generation { return line.bytes }
         guard let record = cache.record(in: token.slot), record.generation == generation else { return nil }
         return Secret(record.bytes)

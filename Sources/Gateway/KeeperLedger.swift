@@ -14,6 +14,8 @@ final class KeeperLedger: GrantLedger, @unchecked Sendable {
     let ticket: Ticket?
     /// Whose challenge it answers, where it answers one.
     var challengedRoute: KeptRoute?
+    /// Durable parts that were forgotten a moment ago, by their keys: a logout has to tell the issuer of it as the one that it knows.
+    var forgotten: [DurableKey: LayerMaterial] = [:]
     /// As this flight has read them.
     private var secrets: [String: Secret] = [:]
     /// Of the attempts that are spent and not settled, by what was sent.
@@ -36,6 +38,7 @@ final class KeeperLedger: GrantLedger, @unchecked Sendable {
 
     nonisolated(nonsending) func durable(_ part: DurablePart) async -> LayerMaterial? {
         if let material = await keeper.durable(part, of: identity) { return material }
+        if let material = identity.durableKey(part).flatMap({ forgotten[$0] }) { return material }
         return await keeper.durableOfFleet(part, of: identity)
     }
 

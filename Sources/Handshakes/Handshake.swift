@@ -39,6 +39,9 @@ public protocol Handshake: Sendable {
     /// Whether `revoke` has something to say of every session, not only of those with a refresh token.
     var endsSessions: Bool { get }
 
+    /// Whether `revoke` is to be told of access tokens too, before the sessions that they came of.
+    var revokesAccessTokens: Bool { get }
+
     /// Whether a logout ends the session alone: durable parts stay, because the issuer expects this installation to come back as the same one.
     var keepsRegistration: Bool { get }
 
@@ -48,6 +51,7 @@ public protocol Handshake: Sendable {
 
 extension Handshake {
     public var endsSessions: Bool { false }
+    public var revokesAccessTokens: Bool { false }
     public var keepsRegistration: Bool { false }
 
     /// Schemes without a way to say so let the session run out.

@@ -3,6 +3,9 @@
 extension OAuth2Handshake {
     static let oamTokenAction = "oracle-idm:/oauth/grant-type/resource-access-token/jwt"
 
+    /// Each is deleted by itself: the access token, then the refresh token (§6).
+    public var revokesAccessTokens: Bool { settings.oracle?.deletesByAction == true }
+
     /// Best effort, as any revocation.
     nonisolated(nonsending) func delete(
         _ token: Secret, ledger: any GrantLedger, issuer: any IssuerClient

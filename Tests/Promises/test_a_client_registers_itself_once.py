@@ -137,6 +137,17 @@ def test_a_refusal_says_why(gateway, provider):
     assert "registration: status 400" in answer.problem["detail"]
 
 
+@pytest.mark.parametrize("auth", ["post", "none"])
+def test_a_logout_revokes_as_the_client_that_was_registered(gateway, provider, auth):
+    """By then it is forgotten here; the next one is another."""
+    password = gateway.secret("anna", "pa ss+wörd&1")
+    start(gateway, provider, auth=auth, grant="password", username="anna", password=password)
+    first = claims(gateway)["client_id"]
+    status, said, error = gateway.command("logout", "api")
+    assert status == 0 and "revoked at the issuer" in said + error, (said, error)
+    assert len(provider.steps("revoked")) == 1 and claims(gateway)["client_id"] != first
+
+
 def test_a_check_asks_about_its_token(gateway, provider):
     configured(gateway, provider, introspection=True)
     gateway.file.write_text(json.dumps(gateway.config))

@@ -152,6 +152,12 @@ def test_a_person_may_say_no(configured, provider):
     told = log_in(gateway, provider, "deny", 69)
     assert told["state"] == "failed" and "access_denied" in told["detail"]
     assert needs_login(gateway)
+    log_in(gateway, provider)
+    counted = metric(gateway, "cardea_logins_total")
+    assert {line for line in counted if not line.endswith(" 0")} == {
+        'cardea_logins_total{identity="tv",result="policy_denied"} 1',
+        'cardea_logins_total{identity="tv",result="done"} 1',
+    }
 
 
 def test_a_code_runs_out(configured, provider):
@@ -161,6 +167,7 @@ def test_a_code_runs_out(configured, provider):
     lines.next()
     rest, _ = lines.ends(69)
     assert json.loads(rest)["state"] == "expired"
+    assert 'cardea_logins_total{identity="tv",result="expired"} 1' in metric(gateway, "cardea_logins_total")
 
 
 def test_an_issuer_that_wants_fewer_questions_gets_fewer(configured, provider):

@@ -164,6 +164,14 @@ def test_a_refresh_token_spares_the_password(oracle):
     assert (counts["password_attempts"], counts["challenge"]) == (1, 0)
 
 
+@pytest.mark.parametrize("dialect", ["12c", "11g"])
+def test_a_wider_scope_is_fetched_where_it_is_allowed(oracle, dialect):
+    gateway = oracle.serve(dialect, oracle.proof("basic"), allowed_scopes=["read", "write"]).start().warm(PATH)
+    assert gateway.get("/api/scoped/write/1").status == 200, oracle.lab.get("/refusals")
+    assert gateway.get("/api/scoped/admin/1").status == 403
+    assert oracle.lab.counts()[f"oam{dialect}_token"] == 2
+
+
 # --- SIM and IDCS ----------------------------------------------------------------------------------------------------
 
 
@@ -263,9 +271,17 @@ def test_a_wrong_password_of_11g_is_sent_once(oracle):
 
 def test_logout_deletes_the_token_by_the_action_of_11g(oracle):
     gateway = oracle.serve("11g", oracle.proof("basic"), oracle.grant("password")).start().warm(PATH)
-    status, _, error = gateway.command("logout", "payroll")
-    assert status == 0, error
-    assert eventually(lambda: oracle.lab.counts()["oam11g_delete"], what="the token's deletion") == 1
+    status, said, error = gateway.command("logout", "payroll")
+    assert status == 0 and "revoked at the issuer" in said + error, (said, error)
+    # The access token, then the refresh token.
+    assert oracle.lab.counts()["oam11g_delete"] == 2 and oracle.lab.counts()["refusals"] == 0
+
+
+def test_logout_deletes_a_token_that_nothing_renews(oracle):
+    gateway = oracle.serve("11g", oracle.proof("private_key_jwt")).start().warm(PATH)
+    status, said, error = gateway.command("logout", "payroll")
+    assert status == 0 and "revoked at the issuer" in said + error, (said, error)
+    assert oracle.lab.counts()["oam11g_delete"] == 1
 
 
 # --- 11g mobile ------------------------------------------------------------------------------------------------------
@@ -313,9 +329,15 @@ def test_a_mobile_client_may_be_told_what_the_profile_says(oracle):
 
 
 def test_logout_of_a_mobile_client_deletes_its_token(oracle):
-    gateway = oracle.mobile("password").start().warm(PATH)
-    status, _, error = gateway.command("logout", "payroll")
-    assert status == 0, error
+    """As the client that it was given to, which is forgotten by then."""
+    gateway = oracle.mobile("password").start()
+    assert gateway.get(PATH).status == 200, oracle.lab.get("/refusals")
+    status, said, error = gateway.command("logout", "payroll")
+    assert status == 0 and "revoked at the issuer" in said + error, (said, error, oracle.lab.get("/refusals"))
+    assert oracle.lab.counts()["oam11g_delete"] == 1
+    # What comes after is another registration.
+    assert gateway.get(PATH).status == 200
+    assert oracle.lab.counts()["oam11g_register"] == 2
 
 
 def test_a_user_assertion_that_has_run_out_is_replaced(oracle):

@@ -150,5 +150,5 @@ def test_tokens_are_deleted_at_logout_unless_they_are_to_stay(gateway, served, d
     assert status == 0, error
     actions = [form for form in server.forms if "oracle_token_action" in form]
     assert [(form["oracle_token_action"], form["assertion"]) for form in actions] == (
-        [("delete", "refresh-1")] if deletes else []
+        [("delete", "token-1"), ("delete", "refresh-1")] if deletes else []
     )
