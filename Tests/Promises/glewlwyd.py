@@ -1,7 +1,8 @@
 """Debian's glewlwyd: an OAuth 2.0 and OpenID server that nobody here wrote, on loopback with a database of its own.
 
 Seen in 2.7: it takes the halves of Basic as they are, against RFC 6749 §2.3.1; its metadata has doubled slashes in every endpoint;
-its refresh tokens are replaced at each use when the plugin rolls them.
+its refresh tokens are replaced at each use when the plugin rolls them; a client assertion has to name the endpoint that is called;
+clients without a proof may neither show a user's password (403) nor revoke.
 """
 
 import gzip
