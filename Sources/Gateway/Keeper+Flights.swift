@@ -44,7 +44,7 @@ extension Keeper {
         }
         let client = KeeperIssuerClient(keeper: self, network: identity.policy.network)
         // A client secret that was refused is not sent again either, though no account is locked by it.
-        if identity.policy.kind == .proactive { await readUnread(of: identity) }
+        if identity.policy.kind == .proactive { await readMarked(of: identity) }
         if identity.policy.kind == .proactive, attemptsRefused(identity) { return fail(flight, token, .quarantined) }
         let hold: FleetHold?
         switch await claimInFleet(flight, of: token, challenge) {

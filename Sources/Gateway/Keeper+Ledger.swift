@@ -171,13 +171,23 @@ extension Keeper {
         }
     }
 
-    /// Of those that no flight has read yet: what was refused in an earlier life of the gateway is told by the values, and a mark is made
-    /// of all of them.
-    func readUnread(of identity: KeptIdentity) async {
-        guard identity.account != nil else { return }
+    /// After a start the mark of a refused secret is there before the secret is; which value was refused, only the value says. Read ahead
+    /// only where there is a mark: a program that brings a secret may bring another one each time.
+    func readMarked(of identity: KeptIdentity) async {
+        guard accounts(of: identity).contains(where: attempts.knows) else { return }
+        await readUnread(of: identity)
+    }
+
+    /// Those that no flight has read yet: a mark is made of all of them.
+    private func readUnread(of identity: KeptIdentity) async {
         for name in identity.policy.secrets.keys.sorted() where identity.secretHashes[name] == nil {
             _ = try? await secret(name, of: identity)
         }
+    }
+
+    private func accounts(of identity: KeptIdentity) -> Set<Account> {
+        guard let account = identity.account else { return [] }
+        return Set([account] + identity.policy.attemptAccounts.values)
     }
 
     private func readSecrets(of identity: KeptIdentity) async {
@@ -261,12 +271,20 @@ extension Keeper {
 
     /// `basic`: the upstream itself refused, there was no password step.
     func markRejected(_ identity: KeptIdentity) {
-        guard let mark = marks(of: identity).first else { return }
-        let rows = [attempts.spend(mark), attempts.rejected(mark)]
+        guard identity.account != nil else { return }
+        let isRead = identity.policy.secrets.keys.allSatisfy { identity.secretHashes[$0] != nil }
+        // Of the values that were refused, not of those that another reading brings meanwhile.
+        let known = isRead ? bookRejected(identity) : nil
         identity.marking = start { keeper in
+            if !isRead { await keeper.readUnread(of: identity) }
+            guard let rows = known ?? (isRead ? nil : keeper.bookRejected(identity)) else { return }
             await keeper.storeAttempts(rows)
             if let fleet = keeper.fleet, identity.policy.kind == .basic { await keeper.tellRejected(identity, fleet) }
         }
+    }
+
+    private func bookRejected(_ identity: KeptIdentity) -> [AttemptLedger.Row]? {
+        marks(of: identity).first.map { [attempts.spend($0), attempts.rejected($0)] }
     }
 
     // MARK: - Operators
@@ -275,8 +293,8 @@ extension Keeper {
     func reset(identity name: String) -> Bool {
         guard let identity = identities.first(where: { $0.plan.name == name }) else { return false }
         identity.recovered(at: now)
-        if let account = identity.account {
-            let all = Set([account] + identity.policy.attemptAccounts.values)
+        let all = accounts(of: identity)
+        if !all.isEmpty {
             let rows = all.flatMap { attempts.reset($0) }
             start { await $0.storeAttempts(rows) }
             for one in all { resetInFleet(one) }

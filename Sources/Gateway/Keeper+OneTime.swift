@@ -51,7 +51,7 @@ extension Keeper {
         let ledger = KeeperLedger(
             keeper: self, identity: identity, standing: identity.standing, claimant: nextClaimant(), ticket: ticket)
         defer { release(ledger.claimant) }
-        await readUnread(of: identity)
+        await readMarked(of: identity)
         if attemptsRefused(identity) { return .fault(Fault(.quarantined, detail: quarantineAdvice(identity))) }
         let client = QueuedIssuerClient(keeper: self, network: identity.policy.network)
         do throws(Handshakes.GrantFailure) {

@@ -10,7 +10,7 @@ extension Keeper {
         guard let identity = identities.first(where: { $0.plan.name == name }), identity !== user else {
             throw .internal(reason: "no identity named \(name) to exchange a token of")
         }
-        if identity.policy.kind == .proactive { await readUnread(of: identity) }
+        if identity.policy.kind == .proactive { await readMarked(of: identity) }
         if identity.policy.kind == .proactive, attemptsRefused(identity) { throw .quarantined }
         // An exchange holds no turn of its own while it waits here, and the configuration has no circles: nobody waits for himself.
         let ledger = KeeperLedger(

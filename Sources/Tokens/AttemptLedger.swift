@@ -78,6 +78,11 @@ public struct AttemptLedger: Sendable {
         return .allowed
     }
 
+    /// Whether something of this account is booked, or may have been, whatever the secret.
+    public func knows(_ account: Account) -> Bool {
+        isUnreadable || entries.keys.contains { $0.account == account }
+    }
+
     /// Commit the row, then send.
     public mutating func spend(_ mark: AttemptMark) -> Row {
         var entry = entries[mark] ?? Entry()
