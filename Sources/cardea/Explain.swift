@@ -39,9 +39,11 @@ struct Explain: ParsableCommand {
         }
         var report = ExplainReport(method: method, url: url, explanation)
         let client = AdminClient(configuration)
-        if let identity = explanation.identity,
-            let status = document(StatusDocument.self, client.request("GET", "/status"))
-        {
+        let status = explanation.route.flatMap { _ in document(StatusDocument.self, client.request("GET", "/status")) }
+        if let origin = explanation.origin {
+            report.addresses = status?.upstreams.first { $0.upstream == origin }?.addresses
+        }
+        if let identity = explanation.identity, let status {
             report.tokens = status.tokens.filter { $0.identity == identity && $0.upstream == explanation.origin }
             report.identityState = status.identities.first { $0.name == identity }
             if trace {

@@ -16,6 +16,8 @@ struct ExplainReport: Encodable {
     var route: String?
     var routePlace: String?
     var upstreamURL: String?
+    /// Of the running gateway, where it checks them.
+    var addresses: [StatusDocument.Address]?
     var identity: String?
     var scheme: String?
     var account: String?
@@ -37,7 +39,8 @@ struct ExplainReport: Encodable {
     private var keyOrder: [String]
 
     enum CodingKeys: String, CodingKey {
-        case method, url, listener, candidates, route, routePlace = "route_place", upstreamURL = "upstream_url"
+        case method, url, listener, candidates, route, routePlace = "route_place", upstreamURL = "upstream_url",
+            addresses
         case identity, scheme, account, injects, onRefusal = "on_refusal"
         case challengeDriven = "challenge_driven", key, identityState = "identity_state", tokens, run, notes
     }
@@ -86,7 +89,7 @@ extension ExplainReport {
                     + (candidate.mismatch.map { ": no, \($0)" }
                         ?? ": matches" + (routePlace.map { " (\($0))" } ?? "")))
         }
-        if let upstreamURL { line("upstream", upstreamURL) }
+        if let upstreamURL { line("upstream", upstreamURL + (addresses.map { ", " + Self.words($0) } ?? "")) }
         if let identity, let scheme {
             line(
                 "identity",
@@ -116,6 +119,11 @@ extension ExplainReport {
         if tracing, tokens != nil { lines += traced() }
         for note in notes { line("note", note) }
         return lines.joined(separator: "\n")
+    }
+
+    private static func words(_ addresses: [StatusDocument.Address]) -> String {
+        let fit = addresses.count { $0.healthy }
+        return "\(addresses.count) \(addresses.count == 1 ? "address" : "addresses"), \(fit) up"
     }
 
     private static func words(_ token: StatusDocument.Token) -> String {

@@ -107,6 +107,8 @@ def test_a_server_that_turns_503_and_comes_back(gateway, tmp_path, tls):
         # The news is on its way to two loops.
         eventually(lambda: set(hosts(gateway)) == {HOSTS[1]}, what="the loops to hear of it")
         assert set(hosts(gateway, 40)) == {HOSTS[1]}
+        told = gateway.command("explain", "GET", f"http://{gateway.listen}/")[1]
+        assert f"{len(HOSTS)} addresses, {len(HOSTS) - 1} up" in told
         assert health(gateway)[HOSTS[0]]["last_failure"] == "status 503"
         metrics = gateway.metrics()
         values = {
