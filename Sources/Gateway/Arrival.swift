@@ -127,7 +127,8 @@ final class Arrival: Stream {
             return false
         case .complete(let header):
             start += header.length
-            if start == end { (start, end) = (0, 0) }
+            // What follows it goes to the block's front: places in a head are counted from there.
+            compact()
             identify(header.origin)
             guard data.count(&peer) else {
                 refuse(Fault(.tooManyConnections, retryAfter: 1))

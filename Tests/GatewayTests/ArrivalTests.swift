@@ -37,6 +37,34 @@ import Testing
         scene.end()
     }
 
+    @Test func `what comes with a header in one piece is read from its own beginning`() throws {
+        let scene = try Scene(Self.proxied())
+        let caller = scene.call(from: "10.1.2.3")
+        let body = String(repeating: "0123456789", count: 30)
+        caller.send(Self.line + Wire.post(body, path: "/one") + Wire.get("/two"))
+        scene.settle()
+        let upstream = try #require(scene.upstreams.last)
+        #expect(upstream.takeText() == Wire.forwarded("POST", "/one", framing: "Content-Length: 300\r\n", body: body))
+        upstream.send(Wire.ok("x"))
+        scene.settle()
+        #expect(upstream.takeText() == Wire.forwarded("GET", "/two"))
+        upstream.send(Wire.ok("y"))
+        scene.settle()
+        #expect(caller.takeText() == Wire.ok("x") + Wire.ok("y"))
+        #expect(scene.upstreams.count == 1)
+        // The body comes later.
+        let late = scene.call(from: "10.1.2.3")
+        late.send(Self.line + "PUT / HTTP/1.1\r\nHost:localhost\r\nContent-Length:99\r\n\r\n")
+        scene.settle()
+        late.send(String(repeating: "z", count: 99))
+        scene.settle()
+        #expect(upstream.takeText().hasSuffix("\r\n\r\n" + String(repeating: "z", count: 99)))
+        upstream.send(Wire.ok("z"))
+        scene.settle()
+        #expect(late.takeText() == Wire.ok("z"))
+        scene.end()
+    }
+
     @Test func `a header and everything behind it may come in pieces`() throws {
         let scene = try Scene(Self.proxied())
         let caller = scene.call(from: "10.1.2.3")
