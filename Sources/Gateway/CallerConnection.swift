@@ -173,7 +173,7 @@ final class CallerConnection: Stream, HTTP2StreamUser {
         case Deadline.permission: releaseBody()
         case Deadline.look: stopLooking()
         case Deadline.pause: perform(exchange.on(.rested))
-        case Deadline.form: answer(Fault(.slowBody))
+        case Deadline.form: refuseTokenForm(.slowBody)
         case Deadline.stall where stage == .tunnel: close()
         case Deadline.stall: stalled()
         case Deadline.close where isFlushing && readsOn(): break
@@ -186,13 +186,17 @@ final class CallerConnection: Stream, HTTP2StreamUser {
 
     /// Reads and serves until the socket is empty or an exchange has to wait. Iterative: a pipeline of a thousand requests costs no stack.
     func readRequests() {
+        var rounds = 0
         while stage == .reading {
             // Answers leave in order, and a caller that does not read them gets no more work done.
             guard !hasPending else { return }
             if end > start, tryHead() { continue }
             guard stage == .reading else { return }
             switch fill() {
-            case .bytes: break
+            case .bytes:
+                // Requests that are answered here need not wait for anybody, and a caller may bring them without end.
+                rounds += 1
+                guard rounds < Self.rounds else { return pumpLater() }
             case .notNow:
                 if end > start {
                     if record.startedAt == 0 {

@@ -47,6 +47,11 @@ final class CallerSession: HTTP2Socket {
             hop = listener.hop(of: peer)
         }
         while let stream = session.nextOpened() {
+            // Taken back before anybody looked at it: a request would be made, with a credential, for an answer that nobody gets.
+            guard !stream.isReset else {
+                stream.cancel()
+                continue
+            }
             // Before anything of it was looked at, so that its caller may send it again (RFC 9113 §8.7).
             guard share.beginStream() else {
                 data.noteGlitch(.streamLimit)

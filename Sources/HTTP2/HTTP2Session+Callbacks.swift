@@ -211,9 +211,10 @@ extension HTTP2Session {
                 return Self.refused
             }
         }
-        // What nobody will read gives its credit back: the connection's window would shrink for good.
+        // What is not read yet gives its credit back now, however the stream ended: a reader of a closed stream finds no session to give
+        // it to, and the connection's window would shrink for good.
         let unread = max(0, stream.input.count - stream.headBytes)
-        if role == .server, unread > 0, stream.resetCode != nil { consumeConnection(unread) }
+        if role == .server, unread > 0 { consumeConnection(unread) }
         return Self.accepted
     }
 

@@ -171,6 +171,8 @@ extension HTTP2Session {
     func letGo(_ stream: HTTP2Stream) {
         stream.session = nil
         stream.output.clear()
+        // Nobody was told of it, so nobody clears what came of its head.
+        if role == .server, !stream.hasHead { stream.input.clear() }
         if spare.count < Self.mostSpare { spare.append(stream) }
     }
 

@@ -72,6 +72,25 @@ import Testing
         #expect(read > 128 * 1024)
     }
 
+    @Test func aBodyThatIsAnsweredUnreadCostsTheConnectionNothing() throws {
+        let pair = Pair()
+        let size = 48 * 1024
+        for _ in 0..<(2 * HTTP2Limits().firstConnectionWindow / size) {
+            let asked = try #require(
+                pair.open("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: \(size)\r\n\r\n", ended: false))
+            pair.exchange()
+            let stream = try #require(pair.server.takeOpened().first)
+            #expect(asked.write(String(repeating: "b", count: size)))
+            #expect(asked.end())
+            pair.exchange()
+            #expect(stream.inputEnded)
+            #expect(stream.respond("HTTP/1.1 404 Not Found\r\n\r\n", ended: true))
+            pair.exchange()
+            #expect(asked.readAll() == "HTTP/1.1 404 Not Found\r\n\r\n")
+        }
+        #expect(pair.server.openStreams == 0)
+    }
+
     @Test func aSlowStreamOfAnUpstreamDoesNotStallItsNeighbour() throws {
         var limits = HTTP2Limits()
         limits.streamWindow = 128 * 1024
