@@ -60,8 +60,12 @@ extension Keeper {
     }
 
     private func takeLogin(_ key: SessionKey, _ identity: KeptIdentity) async {
+        let epoch = identity.epoch
         await freshen(key, of: identity)
-        guard identities.contains(where: { $0 === identity }), loginNeed(of: identity)?.word != .needed else { return }
+        // The same news may have come twice: what the first began must not be cut off by the second.
+        guard identity.epoch == epoch, identities.contains(where: { $0 === identity }),
+            loginNeed(of: identity)?.word != .needed
+        else { return }
         identity.recovered(at: now)
         for token in tokens.values where token.identity === identity { token.lastFailure = nil }
         raiseEpoch(of: identity, cause: .reset)

@@ -65,7 +65,7 @@ extension Keeper {
             // A password step has booked its own outcome.
             // What was refused is marked by its value, which may be another one by now.
             if case .credentialRejected = error, identity.policy.kind == .proactive, !identity.policy.sendsPassword,
-                identity.secretVersion == flight.token.standing.secretVersion
+                identity.secretVersion == ledger.secretVersion
             {
                 markRejected(identity)
                 // The callers hear of it after it is on disk, so that a crash cannot come between.

@@ -216,7 +216,8 @@ extension Keeper {
 
     /// Whether a password step would be refused now.
     func attemptsRefused(_ identity: KeptIdentity) -> Bool {
-        marks(of: identity).contains { mark in
+        if identity.refusedVersion == identity.secretVersion, !hasSession(identity) { return true }
+        return marks(of: identity).contains { mark in
             // One that is on its way is no refusal: whoever asks meanwhile waits for its outcome.
             guard !openAttempts.contains(mark) else { return false }
             switch attempts.verdict(for: mark, identity.policy.attempts) {
@@ -274,9 +275,14 @@ extension Keeper {
         guard identity.account != nil else { return }
         let isRead = identity.policy.secrets.keys.allSatisfy { identity.secretHashes[$0] != nil }
         // Of the values that were refused, not of those that another reading brings meanwhile.
+        let version = identity.secretVersion
         let known = isRead ? bookRejected(identity) : nil
+        // Until it is booked: other tokens of the identity must not send it meanwhile.
+        identity.refusedVersion = version
         identity.marking = start { keeper in
+            defer { if identity.refusedVersion == version { identity.refusedVersion = nil } }
             if !isRead { await keeper.readUnread(of: identity) }
+            guard identity.secretVersion == version else { return }
             guard let rows = known ?? (isRead ? nil : keeper.bookRejected(identity)) else { return }
             await keeper.storeAttempts(rows)
             if let fleet = keeper.fleet, identity.policy.kind == .basic { await keeper.tellRejected(identity, fleet) }

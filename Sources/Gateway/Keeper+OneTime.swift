@@ -65,7 +65,7 @@ extension Keeper {
                 note(denial: reason, of: resource, identity)
                 return .fault(Fault(.resourceDenied, detail: reason))
             }
-            if case .credentialRejected = error, ledger.standing.secretVersion == identity.secretVersion {
+            if case .credentialRejected = error, ledger.secretVersion == identity.secretVersion {
                 markRejected(identity)
                 await identity.marking?.value
             }

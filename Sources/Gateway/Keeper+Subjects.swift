@@ -23,7 +23,7 @@ extension Keeper {
         } catch {
             identity.note(error, at: now)
             if case .credentialRejected = error, !identity.policy.sendsPassword,
-                ledger.standing.secretVersion == identity.secretVersion
+                ledger.secretVersion == identity.secretVersion
             {
                 markRejected(identity)
                 await identity.marking?.value

@@ -18,6 +18,8 @@ final class KeeperLedger: GrantLedger, @unchecked Sendable {
     var forgotten: [DurableKey: LayerMaterial] = [:]
     /// As this flight has read them.
     private var secrets: [String: Secret] = [:]
+    /// Of the identity's secrets when this flight read its last one.
+    private(set) var secretVersion: UInt64
     /// Of the attempts that are spent and not settled, by what was sent.
     private var openMarks: [(secret: String, mark: AttemptMark)] = []
 
@@ -29,6 +31,7 @@ final class KeeperLedger: GrantLedger, @unchecked Sendable {
         self.keeper = keeper
         self.identity = identity
         self.standing = standing
+        secretVersion = standing.secretVersion
         self.claimant = claimant
         self.ticket = ticket
         sessionKey = identity.sessionKey(subject: subject)
@@ -150,6 +153,7 @@ final class KeeperLedger: GrantLedger, @unchecked Sendable {
         if let secret = secrets[name] { return secret }
         let secret = try await keeper.secret(name, of: identity)
         secrets[name] = secret
+        secretVersion = identity.secretVersion
         return secret
     }
 

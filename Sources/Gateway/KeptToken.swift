@@ -117,6 +117,8 @@ final class KeptIdentity: @unchecked Sendable {
     var probe: String?
     /// The mark of a refusal on its way to the store: the caller hears of the refusal after it, so that a crash cannot come between.
     var marking: Task<Void, Never>?
+    /// Version of the secrets of which a refusal is being booked.
+    var refusedVersion: UInt64?
     /// What the last run of a recipe did.
     var lastRun: RunTrace?
     /// Nil when it has worked since.

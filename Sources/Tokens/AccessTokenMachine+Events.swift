@@ -135,6 +135,7 @@ extension AccessTokenMachine {
         self.flight = nil
         pause = nil
         blocked = nil
+        followedSecret = false
         backoff.succeeded()
         let wait = grant.rotated ? Self.rotationWait : Self.commitWait
         landing = Landing(grant: grant, reason: flight.reason, deadline: now.saturatingAdd(wait))
@@ -147,11 +148,16 @@ extension AccessTokenMachine {
         guard let flight, flight.token == token, token.standing.epoch == standing.epoch else {
             return settle([discard(token)], at: now)
         }
-        if failure.consequence == .block, token.standing.secretVersion != standing.secretVersion {
-            // The old secret was refused; that says nothing of the new one.
+        if failure.consequence == .block, token.standing.secretVersion != standing.secretVersion,
+            !followedSecret
+        {
+            // The old secret was refused; that says nothing of the new one. Once: where each reading brings another value, no flight would
+            // ever meet its own, and refused ones would follow each other without a pause.
             self.flight = nil
+            followedSecret = true
             return settle(restart(at: now), at: now)
         }
+        followedSecret = false
         return settle(fail(failure, at: now), at: now)
     }
 

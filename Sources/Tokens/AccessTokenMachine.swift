@@ -24,6 +24,8 @@ public struct AccessTokenMachine: Sendable {
     var backoff: Backoff
     var lastFlight: UInt64 = 0
     var timer: Instant?
+    /// The flight that runs was begun because its predecessor's secret was an old one.
+    var followedSecret = false
     /// Another process of ours grants, as while the store is handed over in an upgrade.
     var isSuspended = false
     /// A renewal was asked for meanwhile: a loop asks once a generation.

@@ -142,6 +142,18 @@ import Testing
         #expect(bench.machine.blocked == nil)
     }
 
+    /// A program that brings another secret each time.
+    @Test func rule9_SecretsThatChangeWithEachReadingAreNotSentOneAfterTheOther() {
+        var bench = Bench()
+        _ = bench.miss(0, at: 0)
+        #expect(lines(bench.machine.secretChanged(to: 2, at: .seconds(1))) == [])
+        #expect(bench.fail(1, .credentialRejected, at: 2) == ["fly #2 restarted"])
+        #expect(lines(bench.machine.secretChanged(to: 3, at: .seconds(3))) == [])
+        let last = bench.machine.failed(bench.token(2, secretVersion: 2), .credentialRejected, at: .seconds(4))
+        #expect(!lines(last).contains { $0.hasPrefix("fly") })
+        #expect(bench.machine.blocked != nil)
+    }
+
     @Test func anEpochThatDoesNotRiseIsNoEvent() {
         var bench = Bench.warm()
         #expect(lines(bench.machine.epochRose(to: 1, cause: .purge, at: 0)) == [])
