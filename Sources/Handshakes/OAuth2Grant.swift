@@ -3,8 +3,10 @@ extension OAuth2Handshake {
     public nonisolated(nonsending) func acquire(
         _ wanted: Wanted, ledger: any GrantLedger, issuer: any IssuerClient
     ) async throws(GrantFailure) -> AccessGrant {
-        try await placed(for: wanted, ledger).asRegistered(ledger, issuer) { handshake throws(GrantFailure) in
-            try await handshake.acquire(wanted, as: ledger, issuer)
+        try await placed(for: wanted, ledger) { placed throws(GrantFailure) in
+            try await placed.asRegistered(ledger, issuer) { handshake throws(GrantFailure) in
+                try await handshake.acquire(wanted, as: ledger, issuer)
+            }
         }
     }
 

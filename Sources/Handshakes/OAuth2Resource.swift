@@ -12,6 +12,8 @@ final class OAuth2Resources: Sendable {
     private struct State {
         var documents: [IssuerURL: Document] = [:]
         var chosen: [Place: Int] = [:]
+        /// Issuers that did not take our client, and until when they are not asked again.
+        var refusing: [Int: UInt64] = [:]
     }
 
     /// What was read, or why it is of no use, and until when that holds.
@@ -33,6 +35,8 @@ final class OAuth2Resources: Sendable {
     /// that changes its issuer refuses every token meanwhile; and only a refused token leads here.
     static let fresh: UInt64 = 300 * 1_000_000_000
     static let refused: UInt64 = 60 * 1_000_000_000
+    /// Nanoseconds for which an issuer that refused our client is not sent the secret again.
+    static let offended: UInt64 = 600 * 1_000_000_000
 
     init(allowed: [(issuer: String, url: IssuerURL)], _ settings: OAuth2Settings) {
         self.allowed = allowed.map { issuer, url in
@@ -56,6 +60,19 @@ extension OAuth2Resources {
             if state.chosen.count >= Self.most, state.chosen[place] == nil { state.chosen = [:] }
             state.chosen[place] = index
         }
+    }
+
+    /// An issuer to which an API led refused our client: that is no word on the issuer that the operator gave the identity, and must not
+    /// close the routes that use it.
+    fileprivate func refused(by index: Int, for place: Place, at now: UInt64) {
+        state.withLock { state in
+            state.refusing[index] = now + Self.offended
+            state.chosen = state.chosen.filter { $0.value != index }
+        }
+    }
+
+    fileprivate func isRefused(by index: Int, at now: UInt64) -> Bool {
+        state.withLock { $0.refusing[index].map { now < $0 } ?? false }
     }
 
     /// - Returns: nil where it is known and has been told already why it is of no use.
@@ -107,8 +124,29 @@ extension OAuth2Handshake {
     /// What the API says is used only as far as the operator has allowed it: metadata that is of no use, and issuers that nobody allowed,
     /// change nothing. The flight goes on with the issuer that it had, because one URL with a wrong word in its challenge must not cut
     /// off the others (design §3.3 rule 3); the log says why.
-    nonisolated(nonsending) func placed(for wanted: Wanted, _ ledger: any GrantLedger) async -> OAuth2Handshake {
-        guard let resources else { return self }
+    nonisolated(nonsending) func placed<Outcome>(
+        for wanted: Wanted, _ ledger: any GrantLedger,
+        _ work: nonisolated(nonsending) (OAuth2Handshake) async throws(GrantFailure) -> Outcome
+    ) async throws(GrantFailure) -> Outcome {
+        guard let resources, let (choice, place) = await choice(for: wanted, resources, ledger) else {
+            return try await work(self)
+        }
+        let chosen = resources.allowed[choice]
+        var moved = self
+        moved.settings.location = .issuer(chosen.issuer, chosen.url)
+        moved.discovery = chosen.discovery
+        do throws(GrantFailure) { return try await work(moved) } catch {
+            guard case .credentialRejected(let reason) = error else { throw error }
+            resources.refused(by: choice, for: place, at: await ledger.now())
+            throw .configuration(
+                reason: "allowed issuer \(chosen.issuer), which the API names, refused the client: \(reason)")
+        }
+    }
+
+    /// - Returns: nil: the identity's own issuer.
+    private nonisolated(nonsending) func choice(
+        for wanted: Wanted, _ resources: OAuth2Resources, _ ledger: any GrantLedger
+    ) async -> (index: Int, place: OAuth2Resources.Place)? {
         let place = OAuth2Resources.Place(
             origin: wanted.upstreamOrigin, audience: wanted.audience, resource: wanted.resource)
         var choice = resources.choice(for: place)
@@ -119,19 +157,21 @@ extension OAuth2Handshake {
                     guard metadata.describes(challenge.resource, readAt: url) else {
                         throw ResourceMetadataFault(reason: "its metadata is of another resource")
                     }
-                    choice = try self.choice(among: metadata.issuers, now: choice, resources)
+                    let named = try self.choice(among: metadata.issuers, now: choice, resources)
+                    if let named, resources.isRefused(by: named, at: await ledger.now()) {
+                        throw ResourceMetadataFault(
+                            reason:
+                                "allowed issuer \(resources.allowed[named].issuer) refused the client a short while ago"
+                        )
+                    }
+                    choice = named
                     resources.choose(choice, for: place)
                 }
             } catch {
                 await ledger.warn("the API's challenge leads to no other issuer: \(error.reason)")
             }
         }
-        guard let choice else { return self }
-        let chosen = resources.allowed[choice]
-        var moved = self
-        moved.settings.location = .issuer(chosen.issuer, chosen.url)
-        moved.discovery = chosen.discovery
-        return moved
+        return choice.map { ($0, place) }
     }
 
     /// For a check: whether every allowed issuer answers, as itself. In use that would show only with the API's challenge.

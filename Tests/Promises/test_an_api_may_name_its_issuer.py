@@ -292,6 +292,21 @@ def test_an_allowed_issuer_whose_own_metadata_is_of_another(gateway, provider, o
     assert {entry["step"] for entry in other.post("log")} == {"metadata"}
 
 
+def test_an_allowed_issuer_that_refuses_the_client(gateway, provider, other, api):
+    """That is no word on the identity's own issuer: nothing is quarantined, and the secret does not go there again soon."""
+    api.leads(other.issuer)
+    start(gateway, api, identity(gateway, provider.issuer, provider, allowed_issuers=[other.issuer]))
+    answer = gateway.get("/orders/1")
+    assert (answer.status, answer.problem["type"]) == (503, "urn:cardea:problems/identity-misconfigured"), answer
+    for _ in range(3):
+        eventually(lambda: gateway.get("/orders/1").status == 502, every=0.2, what="the upstream being asked again")
+    assert len(other.steps("refused")) == 1
+    assert "QUARANTINED" not in gateway.command("tokens")[1]
+    # An API that takes what the identity's own issuer gives is served.
+    api.leads(other.issuer, challenges=["Bearer"], documents={"/own": {"status": 200, "headers": {}, "body": "{}"}})
+    eventually(lambda: gateway.get("/own").status == 200, what="the identity's own issuer serving")
+
+
 def test_nobody_asked_for_it(gateway, provider, other, api):
     """Without allowed_issuers the pointer means nothing."""
     api.leads(other.issuer)
