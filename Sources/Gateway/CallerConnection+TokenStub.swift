@@ -21,7 +21,7 @@ extension CallerConnection {
                 400, "400 Bad Request",
                 body: TokenStubPlan.error("invalid_request", "a token request is application/x-www-form-urlencoded"))
         }
-        if case .length(let length) = requestFraming, length > TokenForm.longest { return answer(Fault(.bigBody)) }
+        if case .length(let length) = requestFraming, length > TokenForm.longest { return refuseTokenForm(.bigBody) }
         tokenForm = TokenForm()
         // One deadline for all of it, as for a head: a form is no load that may take its time.
         expect(by: loop.now + data.limits.headTimeout, kind: Deadline.form)
@@ -64,7 +64,7 @@ extension CallerConnection {
                 else { return answer(Fault(.outOfMemory, retryAfter: 1)) }
             case .noBuffer: return answer(Fault(.outOfMemory, retryAfter: 1))
             case .ended where lane != nil: requestComplete = true
-            case .ended, .truncated, .failed: return answer(Fault(.incompleteBody))
+            case .ended, .truncated, .failed: return refuseTokenForm(.incompleteBody)
             }
         }
         finishTokenForm()
@@ -78,7 +78,7 @@ extension CallerConnection {
             let step = try requestBody.next(UnsafeRawBufferPointer(raw))
             bodyBytes &+= UInt64(step.data.count)
             guard bodyBytes <= TokenForm.longest else {
-                answer(Fault(.bigBody))
+                refuseTokenForm(.bigBody)
                 return nil
             }
             tokenForm?.read(UnsafeRawBufferPointer(rebasing: raw[step.data]))
@@ -87,9 +87,21 @@ extension CallerConnection {
             if step.ended { requestComplete = true }
             return step.consumed > 0 || step.ended
         } catch {
-            answer(Fault(.malformedRequest))
+            refuseTokenForm(.malformedRequest)
             return nil
         }
+    }
+
+    func refuseTokenForm(_ kind: Fault.Kind) {
+        wipeForm()
+        answer(Fault(kind))
+    }
+
+    /// Nothing behind an incomplete body is read any more, so what is there can only be the form's.
+    private func wipeForm() {
+        guard let block, !requestComplete, bodyAt < end else { return }
+        let rest = UnsafeMutableRawBufferPointer(rebasing: block[bodyAt..<end])
+        if let start = rest.baseAddress { explicit_bzero(start, rest.count) }
     }
 
     private func finishTokenForm() {
@@ -113,6 +125,7 @@ extension CallerConnection {
 
     private func respondToToken(_ code: Int, _ status: StaticString, lines: String = "", body: String) {
         tokenForm = nil
+        wipeForm()
         respond(status: code, closes: false, fault: nil) { closes in
             TokenStubPlan.message(status, lines: lines, body: body, headOnly: method == .head, closes: closes)
         }

@@ -113,7 +113,7 @@ private func writeReceivedFields(
                 writeCookies(value, bytes, edits, seenCookie || edits.place != .cookie ? nil : credential, &output)
                 seenCookie = true
             default:
-                writeMaxForwards(field.value, bytes, &output)
+                if !refused { writeMaxForwards(value, bytes, &output) }
             }
         }
     }
