@@ -14,7 +14,7 @@ SECRET = "client-x-1"
 
 @pytest.fixture
 def redis(tmp_path):
-    server = Redis(tmp_path / "redis")
+    server = Redis(tmp_path / "redis", keeps=True)
     yield server
     server.close()
 
@@ -122,4 +122,28 @@ def test_a_login_while_the_shared_server_is_away_says_so(pair, provider, redis):
     assert get(running).status == 503
     start(away)
     eventually(lambda: get(running).status == 200, within=20, every=0.2, what="a token")
+    assert provider.steps("refresh_reused") == []
+
+
+def test_a_login_while_the_server_was_away_is_the_newest_afterwards(pair, provider, redis):
+    """However many steps the others had made that this gateway never saw."""
+    away, running = pair
+    start(running)
+    start(away)
+    log_in(running, provider)
+    eventually(lambda: get(away).status == 200, what="the login known to both")
+    away.stop()
+    for _ in range(4):
+        revoke(running, provider)
+    provider.post("forget_refresh")
+    redis.die()
+    assert "fleet could not be told" in log_in(away, provider)["detail"]
+    redis.start()
+    eventually(lambda: state(running) == "serving", what="the shared store in use")
+    start(away)
+    # The first answers may be to a token of the fleet's that is revoked and that nobody has used since.
+    eventually(lambda: get(away).status == 200, within=20, every=0.2, what="a token of the second login")
+    revoke(away, provider)
+    eventually(lambda: get(away).status == 200, within=20, every=0.2, what="another one by the same session")
+    eventually(lambda: get(running).status == 200, within=20, every=0.2, what="a token of the second login")
     assert provider.steps("refresh_reused") == []
