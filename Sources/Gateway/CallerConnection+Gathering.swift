@@ -54,15 +54,9 @@ extension CallerConnection {
         // It is all at hand anyway, so that the request can be sent again; and nothing is gained by asking before it is sent.
         retainsBody = true
         caution = BodyCaution()
-        if expectsContinue, end == headLength {
-            // Its sender waits for a word that the upstream cannot give before it has seen the head (RFC 9110 §10.1.1).
-            expectsContinue = false
-            var cursor = OutputCursor(buffers.scratch)
-            cursor.append("HTTP/1.1 100 Continue\r\n\r\n")
-            guard sendInterim(cursor, in: buffers.scratch) else {
-                close()
-                return true
-            }
+        guard sendContinue() else {
+            close()
+            return true
         }
         expectProgress()
         gatherBody()

@@ -25,8 +25,7 @@ extension CallerConnection {
 
     /// `application/json`, and every type whose syntax is JSON (RFC 6839 §3.1).
     private func isJSON(_ field: UnsafeRawBufferPointer) -> Bool {
-        let type = field.prefix { $0 != UInt8(ascii: ";") && $0 != 0x20 && $0 != 0x09 }
-        let name = UnsafeRawBufferPointer(rebasing: type)
+        let name = mediaType(of: field)
         if equalsIgnoringCase(name, Array("application/json".utf8)) { return true }
         guard name.count > 5 else { return false }
         return equalsIgnoringCase(UnsafeRawBufferPointer(rebasing: name[(name.count - 5)...]), Array("+json".utf8))

@@ -40,6 +40,16 @@ extension CallerConnection {
         return true
     }
 
+    /// The word that a sender waits for (RFC 9110 §10.1.1), where no upstream can give it: its body is wanted before the head leaves.
+    /// - Returns: false when the connection is lost.
+    func sendContinue() -> Bool {
+        guard expectsContinue, end == headLength, !requestComplete else { return true }
+        expectsContinue = false
+        var cursor = OutputCursor(buffers.scratch)
+        cursor.append("HTTP/1.1 100 Continue\r\n\r\n")
+        return sendInterim(cursor, in: buffers.scratch)
+    }
+
     func respond(status: Int, closes: Bool, fault: Fault.Kind?, _ message: (Bool) -> [UInt8]) {
         guard stage != .closed, stage != .closing else { return }
         guard !isRedirected else { return close() }

@@ -25,20 +25,13 @@ extension CallerConnection {
         tokenForm = TokenForm()
         // One deadline for all of it, as for a head: a form is no load that may take its time.
         expect(by: loop.now + data.limits.headTimeout, kind: Deadline.form)
-        if expectsContinue, end == headLength, !requestComplete {
-            var cursor = OutputCursor(buffers.scratch)
-            cursor.append("HTTP/1.1 100 Continue\r\n\r\n")
-            guard sendInterim(cursor, in: buffers.scratch) else { return close() }
-        }
+        guard sendContinue() else { return close() }
         readTokenForm()
     }
 
     private var announcesForm: Bool {
         guard let range = data.requestHead.first(.contentType) else { return false }
-        var type = input[range].prefix { $0 != UInt8(ascii: ";") }
-        while let last = type.last, last == 0x20 || last == 0x09 { type.removeLast() }
-        return equalsIgnoringCase(
-            UnsafeRawBufferPointer(rebasing: type), Array("application/x-www-form-urlencoded".utf8))
+        return equalsIgnoringCase(mediaType(of: input[range]), Array("application/x-www-form-urlencoded".utf8))
     }
 
     /// Reads on as far as there is something to read. What has been read is overwritten at once: it holds the caller's secrets, and blocks
@@ -61,8 +54,8 @@ extension CallerConnection {
             case .blockFull:
                 guard let block, block.count - headLength < buffers.blockSize,
                     growBlock(to: headLength + 2 * buffers.blockSize)
-                else { return answer(Fault(.outOfMemory, retryAfter: 1)) }
-            case .noBuffer: return answer(Fault(.outOfMemory, retryAfter: 1))
+                else { return refuseTokenForm(.outOfMemory, retryAfter: 1) }
+            case .noBuffer: return refuseTokenForm(.outOfMemory, retryAfter: 1)
             case .ended where lane != nil: requestComplete = true
             case .ended, .truncated, .failed: return refuseTokenForm(.incompleteBody)
             }
@@ -92,9 +85,9 @@ extension CallerConnection {
         }
     }
 
-    func refuseTokenForm(_ kind: Fault.Kind) {
+    func refuseTokenForm(_ kind: Fault.Kind, retryAfter: Int? = nil) {
         wipeForm()
-        answer(Fault(kind))
+        answer(Fault(kind, retryAfter: retryAfter))
     }
 
     /// Nothing behind an incomplete body is read any more, so what is there can only be the form's.

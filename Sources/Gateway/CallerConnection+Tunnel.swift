@@ -12,8 +12,6 @@ extension CallerConnection {
         /// A side has been told that the other sends no more.
         var callerToldEnd = false
         var upstreamToldEnd = false
-        /// Another turn is arranged, for both directions.
-        var goesOnLater = false
     }
 
     /// The caller asks to leave HTTP (RFC 9110 §7.8), for something that we carry.
@@ -55,7 +53,7 @@ extension CallerConnection {
     /// - Returns: false when either connection is lost.
     private func carry(from source: Stream, to target: Stream) -> Bool {
         // Bounded, so that a fast pair cannot starve the loop's others; epoll does not tell again of what is left unread.
-        for _ in 0..<64 {
+        for _ in 0..<Self.rounds {
             guard !target.isCongested else { return true }
             if source.end > source.start {
                 guard target.send(source.input) else { return false }
@@ -83,14 +81,8 @@ extension CallerConnection {
             case .blockFull, .noBuffer, .truncated, .failed: return false
             }
         }
-        // Once: two busy directions that each asked for a turn of both would double their turns without end.
-        if tunnel?.goesOnLater == false {
-            tunnel?.goesOnLater = true
-            loop.putOffToEndOfTurn { [weak self] in
-                self?.tunnel?.goesOnLater = false
-                self?.pumpTunnel()
-            }
-        }
+        // For both directions, whichever asks.
+        pumpLater()
         return true
     }
 

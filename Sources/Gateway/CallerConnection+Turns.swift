@@ -19,12 +19,6 @@ extension CallerConnection {
     func pumpLater() {
         guard !pumpsLater else { return }
         pumpsLater = true
-        // A strong reference, until the end of this turn at most: on a connection that is closed by then, pumping does nothing.
-        loop.putOffToEndOfTurn {
-            self.pumpsLater = false
-            self.pump()
-            // The exchange may be over, and the next request in the block.
-            self.continueIfReading()
-        }
+        loop.callAtEndOfTurn(self)
     }
 }

@@ -163,6 +163,14 @@ final class CallerConnection: Stream, HTTP2StreamUser {
         data.removeCaller(self)
     }
 
+    override func turnEnds() {
+        pumpsLater = false
+        // On a connection that has closed meanwhile, pumping does nothing.
+        pump()
+        // The exchange may be over, and the next request in the block.
+        continueIfReading()
+    }
+
     override func deadlinePassed(_ kind: UInt8) {
         switch kind {
         case Deadline.head: answer(Fault(.slowHead))

@@ -1,4 +1,5 @@
 internal import Configuration
+internal import Fleet
 internal import HotCache
 internal import Reactor
 internal import Telemetry
@@ -12,7 +13,8 @@ struct DetachedKeeper {
     let keeper: Keeper
     let opened: Gateway.OpenedStore
     let plan: GatewayPlan
-    let events: EventLog
+    /// Whose sessions, refresh tokens and attempts these are too; nil without `store.shared`. Not started.
+    let shared: (fleet: KeptFleet, tier: RedisTier)?
 
     /// - Parameters:
     ///   - name: of the loop.
@@ -23,6 +25,7 @@ struct DetachedKeeper {
     ) throws(GatewayFault) {
         let resolver: Resolver
         let blocking: BlockingThread
+        let events: EventLog
         do {
             loop = try Loop(name: name)
             resolver = try Resolver()
@@ -44,5 +47,6 @@ struct DetachedKeeper {
                 blocking: blocking, identities: identities, routes: compiler.keptRoutes, store: opened.store,
                 storeState: opened.state, markKey: opened.markKey, seed: UInt64.random(in: 0 ... .max),
                 subjects: SubjectBook.Limits(configuration)))
+        shared = try Gateway.openFleet(configuration, environment: environment, events: events, keeper: keeper)
     }
 }

@@ -79,6 +79,7 @@ extension Explanation {
         }
         guard let kept = routes.keptRoutes.first(where: { $0.number == found.number }) else {
             route = found.name
+            routePlace = Self.place(of: found, configuration)
             notes.append("the route answers token requests itself, with a placeholder; nothing is forwarded")
             return
         }
@@ -115,14 +116,17 @@ extension Explanation {
         return found
     }
 
+    private static func place(of route: RoutePlan, _ configuration: Configuration) -> String? {
+        configuration.routes.first { $0.name == route.name }.map { "\($0.mark.file):\($0.mark.line)" }
+    }
+
     private mutating func describe(
         _ route: RoutePlan, url: IssuerURL, kept: KeptRoute, _ configuration: Configuration
     ) {
         self.route = route.name
         upstreamURL = route.upstream.origin + route.pathPrefix + url.path
         origin = kept.origin.description
-        let configured = configuration.routes.first { $0.name == route.name }
-        routePlace = configured.map { "\($0.mark.file):\($0.mark.line)" }
+        routePlace = Self.place(of: route, configuration)
         guard let identity = kept.identity else {
             notes.append("the route uses no identity: nothing is added to the request")
             return

@@ -248,7 +248,8 @@ extension Keeper {
         let origin = call.url.origin
         if breakers.count >= Self.issuerLimit, breakers[origin] == nil {
             // What discovery has named and nobody calls any more.
-            breakers = breakers.filter { $0.value.isOpen }
+            breakers = breakers.filter { $0.value.state(at: now) == .open }
+            guard breakers.count < Self.issuerLimit else { throw IssuerFault(.overloaded, provablyUnsent: true) }
         }
         if case .refuse(let wait) = breakers[origin, default: Breaker(seed: seed)].ask(at: now) {
             throw IssuerFault(.suspended(seconds: Int(clamping: wait / 1_000_000_000 + 1)), provablyUnsent: true)
@@ -258,8 +259,10 @@ extension Keeper {
             let isJudged = answer.status < 500 && answer.status != 429
             note(isJudged: isJudged, retryAfter: answer.retryAfter, of: origin)
             if let time = answer.issuerTime {
-                skews["\(call.url.host):\(call.url.port)", default: ClockSkew()].learn(
-                    issuerDate: time, wall: wall / 1000)
+                let place = "\(call.url.host):\(call.url.port)"
+                // The next answer of each teaches it again.
+                if skews.count >= Self.issuerLimit, skews[place] == nil { skews = [:] }
+                skews[place, default: ClockSkew()].learn(issuerDate: time, wall: wall / 1000)
             }
             return answer
         } catch {

@@ -22,13 +22,11 @@ public enum LiveCheck {
     public static func run(
         _ configuration: Configuration, environment: @escaping @Sendable (String) -> String?
     ) throws(GatewayFault) -> [LiveFinding] {
-        // With the store, so that an attempt made here counts, and with a running gateway none is made at all.
+        // With the store and the fleet, so that an attempt made here counts, and with a running gateway none is made at all.
         let detached = try DetachedKeeper(
             configuration, environment: environment, name: "check", persists: configuration.store.path != nil)
         let (loop, keeper, opened, plan) = (detached.loop, detached.keeper, detached.opened, detached.plan)
-        // And with the fleet, whose refresh tokens and attempts these are too.
-        let shared = try Gateway.openFleet(
-            configuration, environment: environment, events: detached.events, keeper: keeper)
+        let shared = detached.shared
         let findings = Mutex<[LiveFinding]>([])
         let rows = opened.rows
         let found: @Sendable (LiveFinding) -> Void = { finding in findings.withLock { $0.append(finding) } }

@@ -34,3 +34,9 @@ func equalsIgnoringCase(_ bytes: UnsafeRawBufferPointer, _ lowercase: [UInt8]) -
 func equals(_ bytes: UnsafeRawBufferPointer, _ expected: [UInt8]) -> Bool {
     bytes.count == expected.count && expected.withUnsafeBytes { $0.elementsEqual(bytes) }
 }
+
+/// Type and subtype of a `Content-Type`, without its parameters (RFC 9110 §8.3.1).
+func mediaType(of field: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
+    UnsafeRawBufferPointer(
+        rebasing: field.prefix { $0 != UInt8(ascii: ";") && $0 != 0x20 && $0 != 0x09 })
+}

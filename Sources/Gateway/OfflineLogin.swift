@@ -26,8 +26,7 @@ public final class OfflineLogin: Sendable {
             let detached = try DetachedKeeper(
                 configuration, environment: environment, name: "login", persists: true)
             (loop, keeper, opened) = (detached.loop, detached.keeper, detached.opened)
-            shared = try Gateway.openFleet(
-                configuration, environment: environment, events: detached.events, keeper: detached.keeper)
+            shared = detached.shared
             tier = shared?.tier
         } catch { throw StoreRefusal(error.description) }
         switch opened.state {

@@ -1,3 +1,5 @@
+internal import HTTP1
+
 /// Reads the form of a token request (RFC 6749 §4) as it comes, for its `grant_type` alone. Of every other member, secrets among them,
 /// not an octet is kept.
 struct TokenForm {
@@ -95,14 +97,5 @@ extension TokenForm {
         escape = .none
         if place == .grant { isMalformed = true } else { matched = -1 }
         return nil
-    }
-
-    private func hexValue(_ octet: UInt8) -> UInt8? {
-        switch octet {
-        case 0x30...0x39: octet - 0x30
-        case 0x41...0x46: octet - 0x37
-        case 0x61...0x66: octet - 0x57
-        default: nil
-        }
     }
 }

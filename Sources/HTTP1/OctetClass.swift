@@ -55,7 +55,7 @@ func lowercased(_ octet: UInt8) -> UInt8 {
 
 /// The value of a hex digit, or nil.
 @inline(__always)
-func hexValue(_ octet: UInt8) -> UInt8? {
+public func hexValue(_ octet: UInt8) -> UInt8? {
     if isDigit(octet) { return octet &- 0x30 }
     let letter = (octet | 0x20) &- 0x61
     return letter < 6 ? letter + 10 : nil

@@ -1,3 +1,4 @@
+internal import HTTP1
 internal import TLS
 
 // Grants that begin with a person. What they bring is a refresh token; from then on it is an ordinary refresh.
@@ -214,24 +215,15 @@ struct AuthorizationAnswerRules: Sendable {
             switch byte {
             case UInt8(ascii: "+"): result.append(0x20)
             case UInt8(ascii: "%"):
-                guard let high = iterator.next()?.hexValue, let low = iterator.next()?.hexValue else { return nil }
+                guard let high = iterator.next().flatMap(hexValue), let low = iterator.next().flatMap(hexValue) else {
+                    return nil
+                }
                 result.append(high << 4 | low)
             default: result.append(byte)
             }
         }
         guard result.allSatisfy({ (0x20...0x7E).contains($0) }) else { return nil }
         return String(decoding: result, as: UTF8.self)
-    }
-}
-
-extension UInt8 {
-    fileprivate var hexValue: UInt8? {
-        switch self {
-        case 0x30...0x39: self - 0x30
-        case 0x41...0x46: self - 0x37
-        case 0x61...0x66: self - 0x57
-        default: nil
-        }
     }
 }
 

@@ -64,7 +64,7 @@ extension OAuth2Resources {
 
     /// An issuer to which an API led refused our client: that is no word on the issuer that the operator gave the identity, and must not
     /// close the routes that use it.
-    fileprivate func refused(by index: Int, for place: Place, at now: UInt64) {
+    fileprivate func noteRefusal(by index: Int, at now: UInt64) {
         state.withLock { state in
             state.refusing[index] = now + Self.offended
             state.chosen = state.chosen.filter { $0.value != index }
@@ -128,7 +128,7 @@ extension OAuth2Handshake {
         for wanted: Wanted, _ ledger: any GrantLedger,
         _ work: nonisolated(nonsending) (OAuth2Handshake) async throws(GrantFailure) -> Outcome
     ) async throws(GrantFailure) -> Outcome {
-        guard let resources, let (choice, place) = await choice(for: wanted, resources, ledger) else {
+        guard let resources, let choice = await choice(for: wanted, resources, ledger) else {
             return try await work(self)
         }
         let chosen = resources.allowed[choice]
@@ -137,16 +137,16 @@ extension OAuth2Handshake {
         moved.discovery = chosen.discovery
         do throws(GrantFailure) { return try await work(moved) } catch {
             guard case .credentialRejected(let reason) = error else { throw error }
-            resources.refused(by: choice, for: place, at: await ledger.now())
+            resources.noteRefusal(by: choice, at: await ledger.now())
             throw .configuration(
                 reason: "allowed issuer \(chosen.issuer), which the API names, refused the client: \(reason)")
         }
     }
 
-    /// - Returns: nil: the identity's own issuer.
+    /// - Returns: an index into `allowed`; nil: the identity's own issuer.
     private nonisolated(nonsending) func choice(
         for wanted: Wanted, _ resources: OAuth2Resources, _ ledger: any GrantLedger
-    ) async -> (index: Int, place: OAuth2Resources.Place)? {
+    ) async -> Int? {
         let place = OAuth2Resources.Place(
             origin: wanted.upstreamOrigin, audience: wanted.audience, resource: wanted.resource)
         var choice = resources.choice(for: place)
@@ -171,7 +171,7 @@ extension OAuth2Handshake {
                 await ledger.warn("the API's challenge leads to no other issuer: \(error.reason)")
             }
         }
-        return choice.map { ($0, place) }
+        return choice
     }
 
     /// For a check: whether every allowed issuer answers, as itself. In use that would show only with the API's challenge.
