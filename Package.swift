@@ -78,13 +78,13 @@ let package = Package(
         tests("HTTP1"),
         tests("HotCache", ["CThreadSanitizer"]),
         tests("Tokens", ["HotCache"]),
-        tests("Configuration"),
+        tests("Configuration", ["TemporaryFolder"]),
         tests("Telemetry"),
         tests("Reactor", ["CLinux", "ScriptedKernel", "Telemetry"]),
-        tests("TLS"),
+        tests("TLS", ["TemporaryFolder"]),
         tests("HTTP2", ["CNghttp2"]),
-        tests("TokenStore", ["TLS"]),
-        tests("Fleet", ["TLS"]),
+        tests("TokenStore", ["TLS", "TemporaryFolder"]),
+        tests("Fleet", ["TLS", "TLSTests", "TemporaryFolder"]),
         tests("Handshakes", ["Configuration"]),
         tests(
             "Gateway",
@@ -94,6 +94,7 @@ let package = Package(
             ]),
         tests("Admin", ["Gateway", "Telemetry", "TLS"]),
 
+        .target(name: "TemporaryFolder", path: "Tests/TemporaryFolder", swiftSettings: settings),
         // A kernel in memory, with a virtual clock and faults on demand.
         .target(
             name: "ScriptedKernel", dependencies: ["CLinux", "Reactor"], path: "Tests/ScriptedKernel",

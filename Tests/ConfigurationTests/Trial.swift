@@ -1,4 +1,5 @@
 import Glibc
+import TemporaryFolder
 
 @testable import Configuration
 
@@ -41,26 +42,8 @@ struct Trial {
 
 /// A directory that goes with the test.
 final class Scratch {
-    let path: String
-
-    init() {
-        // mkdtemp(3) puts a free name in the place of the last six.
-        var template = Array(("/tmp/cardea-configuration-" + String(repeating: "X", count: 6)).utf8CString)
-        path = template.withUnsafeMutableBufferPointer { buffer in
-            buffer.baseAddress.flatMap { mkdtemp($0) }.map { String(cString: $0) } ?? "/nonexistent"
-        }
-    }
-
-    deinit { Self.remove(path) }
-
-    private static func remove(_ path: String) {
-        if FileReader.isDirectory(path), let names = try? FileReader.names(in: path, bound: 4096) {
-            for name in names { remove(path + "/" + name) }
-            rmdir(path)
-        } else {
-            unlink(path)
-        }
-    }
+    private let folder = TemporaryFolder("configuration")
+    var path: String { folder.path }
 
     @discardableResult
     func write(_ name: String, _ bytes: [UInt8], mode: mode_t = 0o600) -> String {

@@ -35,8 +35,10 @@ private final class Peer: HTTP2StreamUser {
     private let output = UnsafeMutableRawBufferPointer.allocate(byteCount: 32 * 1024, alignment: 1)
 
     init(role: HTTP2Session.Role, blocks: Blocks, habits: UInt8) {
-        // The only stop of this kind in the fuzzers: without a session nothing is tried, and such a run must not end well.
-        guard let session = HTTP2Session(role: role, limits: limits, blocks: blocks) else { fatalError("no memory") }
+        guard let session = HTTP2Session(role: role, limits: limits, blocks: blocks) else {
+            // Without a session nothing is tried, and such a run must not end well.
+            preconditionFailure("no memory for a session")
+        }
         self.session = session
         self.blocks = blocks
         self.habits = habits

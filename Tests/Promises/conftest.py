@@ -3,6 +3,8 @@ import contextlib
 import pytest
 
 from harness import Cardea, Lab, Nginx, Provider, held
+from peers import Redis
+from served import Echo
 
 
 @pytest.fixture(scope="session")
@@ -57,4 +59,18 @@ def nginx(lab, tmp_path):
     folder = tmp_path / "nginx"
     folder.mkdir()
     with contextlib.closing(Nginx(lab, folder)) as server:
+        yield server
+
+
+@pytest.fixture
+def redis(tmp_path):
+    """In memory alone: what it had is gone when it dies."""
+    server = Redis(tmp_path / "redis")
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def echo():
+    with contextlib.closing(Echo()) as server:
         yield server

@@ -1,10 +1,13 @@
 """Real servers of Debian that a test puts behind the gateway, and certificates for both ends of TLS."""
 
+import contextlib
+import json
 import os
 import pathlib
 import signal
 import socket
 import subprocess
+import sys
 
 from harness import eventually, executable, free_port
 
@@ -198,3 +201,17 @@ class Redis(Program):
             for command in ("GET", "HGETALL"):
                 seen += key + b"\n" + self.do("--raw", command, key.decode())
         return seen
+
+
+@contextlib.contextmanager
+def resource_server(issuer, *mode):
+    """Takes the JWTs of an OpenID provider; with the mode `dpop`, only with a proof. Brings its origin."""
+    program = pathlib.Path(__file__).resolve().parent / "servers" / "resource_server.py"
+    words = [sys.executable, program, issuer + "/jwks", *mode]
+    process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    try:
+        yield json.loads(process.stdout.readline())["api"]
+    finally:
+        process.stdin.close()
+        process.wait(10)
+        process.stdout.close()

@@ -1,22 +1,21 @@
 """Debian's docker-registry with token authentication, and a token server that signs for it."""
 
 import base64
-import http.server
 import json
 import pathlib
 import subprocess
-import threading
 import time
 import urllib.parse
 
 from harness import eventually, executable, free_port
+from served import Quiet, Served
 
 
 def base64url(data):
     return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
 
 
-class TokenServer:
+class TokenServer(Served):
     """Distribution's token protocol: Basic credentials, a service, scopes; the answer is a JWT with its certificate."""
 
     account, service = "ci", "registry.test"
@@ -36,25 +35,12 @@ class TokenServer:
         self.certificate = base64.b64encode(der).decode()
         outer = self
 
-        class Handler(http.server.BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
+        class Handler(Quiet):
             def do_GET(self):
                 status, body = outer.answer(self.path, self.headers)
-                data = json.dumps(body).encode()
-                self.send_response(status)
-                self.send_header("Content-Type", "application/json")
-                self.send_header("Content-Length", str(len(data)))
-                self.end_headers()
-                self.wfile.write(data)
+                self.respond(status, json.dumps(body).encode(), "application/json")
 
-            def log_message(self, *_):
-                pass
-
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.address = f"127.0.0.1:{self.server.server_port}"
-        self.thread = threading.Thread(target=self.server.serve_forever)
-        self.thread.start()
+        super().__init__(Handler)
 
     def answer(self, target, headers):
         url = urllib.parse.urlsplit(target)
@@ -86,11 +72,6 @@ class TokenServer:
             capture_output=True,
         ).stdout
         return f"{text}.{base64url(signature)}"
-
-    def close(self):
-        self.server.shutdown()
-        self.server.server_close()
-        self.thread.join()
 
 
 class Registry:

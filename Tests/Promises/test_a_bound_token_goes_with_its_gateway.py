@@ -3,9 +3,6 @@ proofs, and a fleet shares neither the key nor what is bound to it."""
 
 import contextlib
 import json
-import pathlib
-import subprocess
-import sys
 import urllib.parse
 
 import pytest
@@ -13,7 +10,7 @@ import requests
 
 from glewlwyd import Glewlwyd
 from harness import Provider, call, eventually, free_port, together
-from peers import Redis
+from peers import resource_server
 from persons import Lines, Person
 
 SECRET = "s3cret"
@@ -151,12 +148,8 @@ def glewlwyd(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def api(glewlwyd):
-    program = pathlib.Path(__file__).resolve().parent / "servers" / "resource_server.py"
-    arguments = [sys.executable, program, glewlwyd.issuer + "/jwks", "dpop"]
-    process = subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    yield json.loads(process.stdout.readline())["api"]
-    process.stdin.close()
-    process.wait(10)
+    with resource_server(glewlwyd.issuer, "dpop") as origin:
+        yield origin
 
 
 @pytest.mark.parametrize("grant", ["authorization_code", "device_code"])
@@ -231,13 +224,6 @@ def test_what_a_caller_says_of_proofs_does_not_pass_over_http2(gateway, proofs):
 
 
 # --- Fleets --------------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def redis(tmp_path):
-    running = Redis(tmp_path / "redis")
-    yield running
-    running.close()
 
 
 def fleet(gateways, proofs, redis, count=2, auth="post", password=None, **more):

@@ -16,14 +16,6 @@ import http2_peers
 from harness import Raw, eventually, executable, free_port
 from peers import Authority
 from stubs import FORM, MARK, PASSWORD, SECRET, ask, assert_real, placeholder, start
-from test_callers_show_their_token import Echo
-
-
-@pytest.fixture
-def echo():
-    server = Echo()
-    yield server
-    server.close()
 
 
 # --- What the caller gets ------------------------------------------------------------------------------------------------

@@ -17,13 +17,6 @@ ANNA = "pa ss+wörd&1"
 KEY = "ZmxlZXQta2V5LWZvci10ZXN0cy1vZi0zMi1vY3RldHM="
 
 
-@pytest.fixture
-def redis(tmp_path):
-    server = Redis(tmp_path / "redis")
-    yield server
-    server.close()
-
-
 def join(gateway, shared, **store):
     """Makes a configured gateway one of the fleet."""
     gateway.config["store"] = {"path": str(gateway.store), "key": gateway.secret("fleet-key", KEY), "shared": shared, **store}

@@ -3,9 +3,7 @@ glewlwyd, a server that nobody here wrote."""
 
 import contextlib
 import json
-import pathlib
 import subprocess
-import sys
 import urllib.parse
 import urllib.request
 
@@ -14,6 +12,7 @@ import requests
 
 from glewlwyd import Glewlwyd
 from harness import call, eventually, executable, free_port
+from peers import resource_server
 from persons import Lines, Person, Terminal, picture
 
 SECRET = "s3cret+:/x"
@@ -35,12 +34,8 @@ def person(server):
 
 @pytest.fixture(scope="module")
 def api(server):
-    program = pathlib.Path(__file__).resolve().parent / "servers" / "resource_server.py"
-    arguments = [sys.executable, program, server.issuer + "/jwks"]
-    process = subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    yield json.loads(process.stdout.readline())["api"]
-    process.stdin.close()
-    process.wait(10)
+    with resource_server(server.issuer) as origin:
+        yield origin
 
 
 @pytest.fixture

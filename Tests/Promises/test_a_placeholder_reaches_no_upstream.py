@@ -6,14 +6,6 @@ import requests
 
 from harness import call, free_port, together
 from stubs import PASSWORD, REAL, SECRET, ask, assert_real, placeholder, start
-from test_callers_show_their_token import Echo
-
-
-@pytest.fixture
-def echo():
-    server = Echo()
-    yield server
-    server.close()
 
 
 def test_it_is_deleted_wherever_it_stands(gateway, echo):

@@ -1,9 +1,7 @@
 """Promise: a request is signed as it is sent, each for itself; botocore computes the signature that must stand in it."""
 
 import contextlib
-import http.server
 import re
-import threading
 
 import botocore.auth
 import botocore.awsrequest
@@ -12,6 +10,7 @@ import pytest
 
 from harness import together
 from recipes import recipe
+from served import Quiet, Served
 
 KEY = "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY"
 AUTHORIZATION = re.compile(
@@ -20,35 +19,23 @@ AUTHORIZATION = re.compile(
 )
 
 
-class Storage:
+class Storage(Served):
     """Admits what botocore would have signed in the same way."""
 
     def __init__(self, key=KEY):
         outer = self
         self.key, self.seen = key, []
 
-        class Handler(http.server.BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
+        class Handler(Quiet):
             def serve(self):
                 body = self.rfile.read(int(self.headers["Content-Length"] or 0))
                 fault = outer.fault(self.command, self.path, self.headers)
                 outer.seen.append((self.path, dict(self.headers)))
-                data = (fault or f"good {len(body)}").encode()
-                self.send_response(401 if fault else 200)
-                self.send_header("Content-Length", str(len(data)))
-                self.end_headers()
-                self.wfile.write(data)
+                self.respond(401 if fault else 200, (fault or f"good {len(body)}").encode())
 
             do_GET = do_PUT = do_POST = do_DELETE = serve
 
-            def log_message(self, *_):
-                pass
-
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.address = f"127.0.0.1:{self.server.server_port}"
-        self.thread = threading.Thread(target=self.server.serve_forever)
-        self.thread.start()
+        super().__init__(Handler)
 
     def fault(self, method, target, headers):
         for name in ("Authorization", "X-Amz-Date", "X-Amz-Content-Sha256"):
@@ -66,11 +53,6 @@ class Storage:
         auth = botocore.auth.S3SigV4Auth(credentials, "s3", "eu-central-1")
         wanted = auth.signature(auth.string_to_sign(request, auth.canonical_request(request)), request)
         return None if found[2] == wanted else "another signature"
-
-    def close(self):
-        self.server.shutdown()
-        self.server.server_close()
-        self.thread.join()
 
 
 @pytest.fixture

@@ -1,16 +1,13 @@
 """Promise: with `dpop` every token is bound to a key that never leaves the gateway, and every request proves it (RFC 9449)."""
 
 import contextlib
-import json
-import pathlib
-import subprocess
-import sys
 import types
 
 import pytest
 
 from glewlwyd import Glewlwyd
 from harness import Nginx, Provider, call, eventually, together
+from peers import resource_server
 
 SECRET = "s3cret"
 
@@ -223,12 +220,8 @@ def glewlwyd(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def api(glewlwyd):
-    program = pathlib.Path(__file__).resolve().parent / "servers" / "resource_server.py"
-    arguments = [sys.executable, program, glewlwyd.issuer + "/jwks", "dpop"]
-    process = subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    yield json.loads(process.stdout.readline())["api"]
-    process.stdin.close()
-    process.wait(10)
+    with resource_server(glewlwyd.issuer, "dpop") as origin:
+        yield origin
 
 
 @pytest.mark.parametrize("grant", ["client_credentials", "password"])

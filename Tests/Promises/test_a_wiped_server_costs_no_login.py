@@ -1,16 +1,7 @@
 """Promise: what one gateway of a fleet has obtained by a password serves the others whole, also after the shared server was wiped."""
 
-import pytest
 
-from peers import Redis
 from test_a_fleet_shares_one_grant import WRONG, cold, fleet
-
-
-@pytest.fixture
-def redis(tmp_path):
-    server = Redis(tmp_path / "redis")
-    yield server
-    server.close()
 
 
 def test_a_session_comes_with_its_registration(gateways, lab, redis):

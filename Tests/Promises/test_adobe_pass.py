@@ -55,6 +55,14 @@ def browser(url):
     assert (answer.status_code, answer.headers["Location"]) == (302, "https://north.example/"), answer.text
 
 
+@pytest.fixture(params=["v2", "v1"])
+def either(gateway, request):
+    """A person has logged in, by one of the two generations of Adobe's API."""
+    adobe(gateway, identity={"api": request.param}).start()
+    log_in(gateway)
+    return gateway
+
+
 @pytest.fixture
 def served(gateway):
     adobe(gateway).start()
@@ -95,13 +103,13 @@ def test_the_person_is_told_at_a_terminal(gateway):
     assert gateway.get(PLAY).status == 200
 
 
-def test_who_has_logged_in_need_not_do_it_again(served):
-    terminal = Lines(served, "play")
+def test_who_has_logged_in_need_not_do_it_again(either):
+    terminal = Lines(either, "play")
     told = terminal.next()
     while told.get("state") == "running":
         told = terminal.next()
     terminal.ends()
-    assert (told["state"], served.lab.counts()["adobe_logins"]) == ("done", 1)
+    assert (told["state"], either.lab.counts()["adobe_logins"]) == ("done", 1)
 
 
 @pytest.mark.parametrize("fault", [{"adobe_resume": {"times": 1}}, {"adobe_absolute_url": True}])
@@ -134,8 +142,9 @@ def test_what_a_login_misses_is_named(gateway):
     assert "domainName" in failed_login(gateway)["detail"]
 
 
-def test_a_login_that_takes_too_long_ends(gateway):
-    adobe(gateway).start()
+@pytest.mark.parametrize("api", ["v2", "v1"])
+def test_a_login_that_takes_too_long_ends(gateway, api):
+    adobe(gateway, identity={"api": api}).start()
     gateway.lab.faults(adobe_code_life_ms=4_000)
     assert failed_login(gateway)["state"] == "expired"
 
@@ -182,8 +191,9 @@ def test_a_logout_is_a_logout_whatever_page_it_names(served, fault):
     assert (status, "revoked" in out + err) == (0, True), out + err
 
 
-def test_the_end_of_a_login_is_told_ahead(gateway):
-    adobe(gateway).start()
+@pytest.mark.parametrize("api", ["v2", "v1"])
+def test_the_end_of_a_login_is_told_ahead(gateway, api):
+    adobe(gateway, identity={"api": api}).start()
     gateway.lab.faults(adobe_profile_life_ms=9_000)
     log_in(gateway)
     assert gateway.get(PLAY).status == 200
@@ -249,10 +259,10 @@ def test_what_adobe_asks_to_try_again_is_tried_three_times(served, fault):
     assert (served.get(PLAY).status, served.lab.counts()["adobe_authorize"]) == (504, 6)
 
 
-def test_an_access_token_that_ran_out_is_replaced_with_the_same_client(served):
-    served.lab.post("/adobe/expire_access_tokens")
-    assert {answer.status for answer in together(20, lambda _: served.get(PLAY))} == {200}
-    counts = served.lab.counts()
+def test_an_access_token_that_ran_out_is_replaced_with_the_same_client(either):
+    either.lab.post("/adobe/expire_access_tokens")
+    assert {answer.status for answer in together(20, lambda _: either.get(PLAY))} == {200}
+    counts = either.lab.counts()
     assert (counts["adobe_token"], counts["adobe_register"], counts["adobe_media_refused"]) == (2, 1, 0)
 
 
@@ -316,9 +326,11 @@ def test_a_request_that_does_not_name_its_resource_asks_nobody(served):
     assert served.lab.counts()["adobe_authorize"] == 0
 
 
-def test_mrss_and_the_query(gateway):
+@pytest.mark.parametrize("api", ["v2", "v1"])
+def test_mrss_and_the_query(gateway, api):
     adobe(
         gateway,
+        identity={"api": api},
         route={
             "resource": '<rss version="2.0"><channel><title>{path.2}</title></channel></rss>',
             "inject": {"query": "token"},

@@ -4,7 +4,7 @@ import pytest
 
 from harness import call, eventually, together
 from persons import Lines
-from test_adobe_pass import PLAY, adobe, browser, failed_login, log_in, state
+from test_adobe_pass import PLAY, adobe, browser, log_in, state
 
 
 def legacy(gateway, identity=None, **rest):
@@ -35,15 +35,6 @@ def test_without_a_login_callers_are_told_so_and_nothing_else(gateway):
     assert gateway.lab.counts()["issuer_calls"] == 0
 
 
-def test_who_has_logged_in_need_not_do_it_again(served):
-    terminal = Lines(served, "play")
-    told = terminal.next()
-    while told.get("state") == "running":
-        told = terminal.next()
-    terminal.ends()
-    assert (told["state"], served.lab.counts()["adobe_logins"]) == ("done", 1)
-
-
 def test_the_login_outlives_a_restart_and_a_logout_ends_it(served):
     served.kill()
     served.start()
@@ -64,12 +55,6 @@ def test_a_login_of_the_other_generation_is_none_for_this_one(served):
     log_in(served)
     assert served.get(PLAY).status == 200
     assert served.lab.counts()["adobe_logins"] == 2
-
-
-def test_a_login_that_takes_too_long_ends(gateway):
-    legacy(gateway).start()
-    gateway.lab.faults(adobe_code_life_ms=4_000)
-    assert failed_login(gateway)["state"] == "expired"
 
 
 def test_a_login_at_another_provider_is_not_taken(gateway):
@@ -106,41 +91,11 @@ def test_a_login_that_the_server_ended_is_over_here_too(served, fault):
     assert state(served) == "login_needed"
 
 
-def test_the_end_of_a_login_is_told_ahead(gateway):
-    legacy(gateway).start()
-    gateway.lab.faults(adobe_profile_life_ms=9_000)
-    log_in(gateway)
-    assert gateway.get(PLAY).status == 200
-    eventually(lambda: "login_due" in state(gateway) or "login_needed" in state(gateway), within=10, what="a warning")
-    eventually(lambda: gateway.get(PLAY).status == 503, within=10, every=0.2, what="the end of the login")
-
-
-def test_an_access_token_that_ran_out_is_replaced_with_the_same_client(served):
-    served.lab.post("/adobe/expire_access_tokens")
-    assert {answer.status for answer in together(10, lambda _: served.get(PLAY))} == {200}
-    counts = served.lab.counts()
-    assert (counts["adobe_token"], counts["adobe_register"]) == (2, 1)
-
-
 def test_what_adobe_asks_to_try_again_is_tried_three_times(served):
     served.lab.faults(adobe_retry={"times": 2})
     assert served.get(PLAY).status == 200
     served.lab.faults(adobe_retry=True)
     assert served.get(PLAY).status == 504
-
-
-def test_mrss_and_the_query(gateway):
-    """Every character of a resource and of a token is encoded for its place."""
-    legacy(
-        gateway,
-        route={
-            "resource": '<rss version="2.0"><channel><title>{path.2}</title></channel></rss>',
-            "inject": {"query": "token"},
-        },
-    ).start()
-    log_in(gateway)
-    answer = gateway.get("/mrss/CH1/employees/7?quality=hd&token=forged")
-    assert (answer.status, answer.json["id"]) == (200, 7), (answer.body, gateway.lab.get("/refusals"))
 
 
 def test_operators_see_the_login_and_what_it_would_open(gateway):

@@ -2,15 +2,14 @@
 (`allowed_issuers`) and as the metadata is surely its own; otherwise nothing changes, no secret goes anywhere, and the log says why."""
 
 import contextlib
-import http.server
 import json
-import threading
 
 import pytest
 
 from described import WELL_KNOWN, Described, identity, start
 from harness import Provider, eventually
 from peers import Authority
+from served import Quiet, Served
 
 
 @pytest.fixture(scope="module")
@@ -38,30 +37,19 @@ def api(described):
     return described
 
 
-class Bystander:
+class Bystander(Served):
     """A server that nobody has a reason to ask."""
 
     def __init__(self):
         outer = self
         self.asked = []
 
-        class Handler(http.server.BaseHTTPRequestHandler):
+        class Handler(Quiet):
             def do_GET(self):
                 outer.asked.append(self.path)
-                self.send_error(404)
+                self.respond(404)
 
-            def log_message(self, *_):
-                pass
-
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.origin = f"http://127.0.0.1:{self.server.server_port}"
-        self.thread = threading.Thread(target=self.server.serve_forever)
-        self.thread.start()
-
-    def close(self):
-        self.server.shutdown()
-        self.server.server_close()
-        self.thread.join()
+        super().__init__(Handler)
 
 
 @pytest.fixture

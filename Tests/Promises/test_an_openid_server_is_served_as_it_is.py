@@ -1,17 +1,14 @@
 """Promise: against glewlwyd, a server that nobody here wrote, every grant and every proof of the client works, by discovery alone."""
 
 import contextlib
-import json
-import subprocess
-import sys
-import pathlib
 
 import pytest
 from cryptography.hazmat.primitives import serialization as form
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 
 from glewlwyd import Glewlwyd
-from harness import call, eventually
+from harness import eventually
+from peers import resource_server
 
 SECRET = "s3cret+:/x with space"
 
@@ -25,12 +22,8 @@ def server(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def api(server):
-    program = pathlib.Path(__file__).resolve().parent / "servers" / "resource_server.py"
-    arguments = [sys.executable, program, server.issuer + "/jwks"]
-    process = subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    yield json.loads(process.stdout.readline())["api"]
-    process.stdin.close()
-    process.wait(10)
+    with resource_server(server.issuer) as origin:
+        yield origin
 
 
 def start(gateway, server, api, auth="basic", client="billing", **more):

@@ -6,7 +6,6 @@ import threading
 import pytest
 
 from harness import call, eventually
-from peers import Redis
 from test_a_fleet_shares_one_grant import WRONG, asked, cold, fleet, revoke, rotating, state
 from upgrades import reaping, upgrade
 
@@ -15,13 +14,6 @@ from upgrades import reaping, upgrade
 def orphans():
     with reaping():
         yield
-
-
-@pytest.fixture
-def redis(tmp_path):
-    server = Redis(tmp_path / "redis")
-    yield server
-    server.close()
 
 
 def test_a_refresh_token_goes_round_through_upgrades(gateways, provider, redis):

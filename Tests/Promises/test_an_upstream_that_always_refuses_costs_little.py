@@ -8,7 +8,6 @@ import threading
 import pytest
 
 from harness import call, eventually, free_port, together
-from peers import Redis
 from scripted import Issuer, Scripted, answer, get, problem_type
 from test_a_fleet_shares_one_grant import join, state
 
@@ -136,13 +135,6 @@ class Door:
                 peer.send(answer(b"yes"))
             else:
                 peer.send(answer(b"no", b'WWW-Authenticate: Basic realm="x"', status=b"401 No"))
-
-
-@pytest.fixture
-def redis(tmp_path):
-    server = Redis(tmp_path / "redis")
-    yield server
-    server.close()
 
 
 def doors(gateways, upstream, redis, password, count=4):

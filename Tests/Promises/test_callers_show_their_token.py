@@ -1,52 +1,12 @@
 """Promise: with `callers.token` only who brings the token is served; it is ours and reaches nobody else."""
 
 import base64
-import http.server
-import threading
 
 import pytest
 
 from harness import call, eventually, free_port, together
 
 TOKEN = "caller-token-+/=~"
-
-
-class Echo:
-    """Keeps what reached it."""
-
-    def __init__(self):
-        outer = self
-        self.seen = []
-
-        class Handler(http.server.BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_GET(self):
-                outer.seen.append((self.path, self.headers.items()))
-                self.send_response(200)
-                self.send_header("Content-Length", "2")
-                self.end_headers()
-                self.wfile.write(b"ok")
-
-            def log_message(self, *_):
-                pass
-
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.origin = f"http://127.0.0.1:{self.server.server_port}"
-        self.thread = threading.Thread(target=self.server.serve_forever)
-        self.thread.start()
-
-    def close(self):
-        self.server.shutdown()
-        self.server.server_close()
-        self.thread.join()
-
-
-@pytest.fixture
-def echo():
-    server = Echo()
-    yield server
-    server.close()
 
 
 def start(gateway, echo, use="none", identities=None, listeners=None, **route):

@@ -5,10 +5,8 @@ import base64
 import contextlib
 import hashlib
 import json
-import pathlib
 import ssl
 import subprocess
-import sys
 import time
 import types
 import urllib.parse
@@ -22,6 +20,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 from glewlwyd import Glewlwyd
 from harness import Nginx, call, free_port
+from peers import resource_server
 from persons import Lines, Person
 
 URN = "urn:ietf:params:oauth:"
@@ -204,12 +203,8 @@ def server(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def api(server):
-    program = pathlib.Path(__file__).resolve().parent / "servers" / "resource_server.py"
-    arguments = [sys.executable, program, server.issuer + "/jwks"]
-    process = subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    yield json.loads(process.stdout.readline())["api"]
-    process.stdin.close()
-    process.wait(10)
+    with resource_server(server.issuer) as origin:
+        yield origin
 
 
 def given(server, client):

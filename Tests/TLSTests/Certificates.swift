@@ -1,21 +1,19 @@
 import Glibc
+import TemporaryFolder
 
 /// Certificates made once per run with the `openssl` command, in a directory of their own.
 struct Certificates: Sendable {
-    let directory: String
+    private let folder = TemporaryFolder("tls")
+    var directory: String { folder.path }
 
     static let shared: Result<Certificates, any Error> = Result { try Certificates() }
 
     /// A CA, leaves of it for `good.test` (with 127.0.0.1 and ::1), `other.test`, an expired one, one whose name is only in the
     /// subject, a client's; and another CA with a leaf.
     init() throws {
-        // mkdtemp(3) puts a free name in the place of the six.
-        var template = Array("/tmp/cardea-tls-XXXXXX".utf8CString)
-        guard mkdtemp(&template) != nil else { throw Programs.Failure(command: "mkdtemp") }
-        directory = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
         atexit {
             guard case .success(let files) = Certificates.shared else { return }
-            try? Programs.run(["rm", "-rf", files.directory])
+            files.folder.remove()
         }
         try authority("ca", "Test CA")
         try authority("unknown-ca", "Unknown CA")

@@ -1,36 +1,15 @@
 import Glibc
 import TLS
+import TemporaryFolder
 import Testing
 import TokenStore
 
 /// A directory of its own for a test; removed with what is in it.
 final class Folder: Sendable {
-    let path: String
+    private let folder = TemporaryFolder("store")
+    var path: String { folder.path }
     var database: String { path + "/tokens.db" }
-
-    init() {
-        var template = Array("/tmp/cardea-store-XXXXXX".utf8CString)
-        mkdtemp(&template)
-        path = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
-    }
-
-    deinit {
-        for name in names { unlink("\(path)/\(name)") }
-        rmdir(path)
-    }
-
-    var names: [String] {
-        guard let directory = opendir(path) else { return [] }
-        defer { closedir(directory) }
-        var names: [String] = []
-        while let entry = readdir(directory) {
-            let name = withUnsafePointer(to: &entry.pointee.d_name) { pointer in
-                pointer.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
-            }
-            if name != ".", name != ".." { names.append(name) }
-        }
-        return names.sorted()
-    }
+    var names: [String] { folder.names }
 }
 
 enum Bytes {
