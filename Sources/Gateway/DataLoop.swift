@@ -17,6 +17,7 @@ final class DataLoop {
     private(set) var limits: DataLimits
     let reader: Reader
     private(set) var desk: TokenDesk!
+    private var surplus: Surplus!
     private(set) var metrics: LoopMetrics
     private(set) var access: AccessRing?
     let events: EventLog
@@ -88,6 +89,7 @@ final class DataLoop {
         responseHead = ResponseHead(maxFields: plan.limits.heads.fields)
         groups = Array(repeating: nil, count: plan.upstreamRoom)
         desk = TokenDesk(data: self, keeper: keeper, loopIndex: index)
+        surplus = Surplus(of: self)
         loop.turnBegan = { [unowned self] in self.reader.enterTick() }
         loop.willBlock = { [unowned self] in self.reader.goOffline() }
     }
@@ -117,7 +119,7 @@ final class DataLoop {
             metrics.callerClosed()
             uncount(session.peer)
         }
-        buffers.trim(for: callers.count)
+        surplus.look()
         finishDrain()
     }
 
@@ -126,9 +128,13 @@ final class DataLoop {
             metrics.callerClosed()
             uncount(caller.peer)
         }
-        buffers.trim(for: callers.count)
+        surplus.look()
         finishDrain()
     }
+
+    var hasSurplus: Bool { buffers.hasSurplus(for: callers.count) }
+
+    func trim() { buffers.trim(for: callers.count) }
 
     // MARK: - Upstreams
 

@@ -85,10 +85,16 @@ final class LoopBuffers: BlockSource {
         block.deallocate()
     }
 
-    /// Gives memory back that a burst has left, keeping what `connections` are likely to use.
+    /// Whether more lies ready than `connections` are likely to use.
+    func hasSurplus(for connections: Int) -> Bool {
+        pool.waitingCount > 2 * Self.kept(for: connections) || (pipes?.waitingCount ?? 0) > connections
+    }
+
+    /// Gives back what nobody has used since the last time.
     func trim(for connections: Int) {
         pipes?.trim(keeping: connections)
-        let kept = 64 + 2 * connections
-        if pool.bytes / blockSize - pool.taken > 2 * kept { pool.trim(keeping: kept) }
+        pool.trimUnused(keeping: Self.kept(for: connections))
     }
+
+    private static func kept(for connections: Int) -> Int { 64 + 2 * connections }
 }

@@ -13,6 +13,8 @@ public final class BufferPool {
     public private(set) var taken = 0
 
     private var waiting: [UnsafeMutableRawPointer] = []
+    /// The fewest that waited at any moment since `trimUnused` was last called.
+    private var leastWaiting = 0
 
     /// - Parameters:
     ///   - blockSize: bytes, rounded up to whole pages of 4 KiB.
@@ -27,11 +29,14 @@ public final class BufferPool {
 
     /// Bytes that the pool holds, taken or waiting.
     public var bytes: Int { (taken + waiting.count) * blockSize }
+    /// Blocks that lie ready.
+    public var waitingCount: Int { waiting.count }
 
     /// A block with old or zero content; nil when the pool is used up or the kernel has no memory.
     public func take() -> UnsafeMutableRawBufferPointer? {
         if let block = waiting.popLast() {
             taken += 1
+            if waiting.count < leastWaiting { leastWaiting = waiting.count }
             return UnsafeMutableRawBufferPointer(start: block, count: blockSize)
         }
         guard taken < capacity else { return nil }
@@ -53,9 +58,20 @@ public final class BufferPool {
         waiting.append(start)
     }
 
-    /// Returns waiting blocks to the kernel, the least recently used first. For quiet moments.
-    public func trim(keeping kept: Int) {
-        let surplus = waiting.count - max(kept, 0)
+    /// Returns to the kernel the blocks that nobody has needed since this was last called.
+    ///
+    /// Not those that just happen to wait: between two requests of a busy moment all of them do, and a block that goes and comes again costs
+    /// two system calls and its pages.
+    /// - Parameter kept: so many stay in any case.
+    public func trimUnused(keeping kept: Int) {
+        let unused = leastWaiting
+        trim(keeping: max(waiting.count - unused, kept))
+        leastWaiting = waiting.count
+    }
+
+    /// The least recently used first.
+    private func trim(keeping kept: Int) {
+        let surplus = waiting.count - kept
         guard surplus > 0 else { return }
         for block in waiting[..<surplus] { munmap(block, blockSize) }
         waiting.removeFirst(surplus)

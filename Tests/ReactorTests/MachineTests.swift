@@ -60,10 +60,22 @@ import Testing
         #expect(pool.take()?.baseAddress == first.baseAddress)
         pool.give(first)
         pool.give(second)
-        pool.trim(keeping: 1)
-        #expect(pool.bytes == 8192)
-        #expect(pool.take()?.baseAddress == second.baseAddress)
-        pool.give(second)
+    }
+
+    @Test func returnsOnlyWhatNobodyUsed() throws {
+        let pool = BufferPool(blockSize: 4096, capacity: 8)
+        let blocks = try (0..<8).map { _ in try #require(pool.take()) }
+        for block in blocks { pool.give(block) }
+        // All of them wait, and were all in use a moment ago.
+        pool.trimUnused(keeping: 1)
+        #expect(pool.waitingCount == 8)
+        for block in (0..<3).compactMap({ _ in pool.take() }) { pool.give(block) }
+        pool.trimUnused(keeping: 1)
+        #expect(pool.waitingCount == 3 && pool.bytes == 3 * 4096)
+        pool.trimUnused(keeping: 1)
+        #expect(pool.waitingCount == 1)
+        pool.trimUnused(keeping: 1)
+        #expect(pool.waitingCount == 1 && pool.take()?.baseAddress == blocks[5].baseAddress)
     }
 
     @Test func wipesWhereAsked() throws {
