@@ -41,7 +41,7 @@ final class HealthProbe: UpstreamUser {
     // MARK: - The connection's events
 
     func upstreamConnected(_ connection: UpstreamConnection) {
-        connection.expect(by: deadline, kind: UpstreamConnection.Deadline.user)
+        connection.expectForUser(by: deadline)
         connection.requests += 1
         var message = request()
         guard message.withUnsafeMutableBytes({ connection.sendHead(ownRequest: $0) }) else { return end("closed") }

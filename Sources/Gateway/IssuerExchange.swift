@@ -52,7 +52,7 @@ final class IssuerExchange: UpstreamUser {
     // MARK: - The connection's events
 
     func upstreamConnected(_ connection: UpstreamConnection) {
-        connection.expect(by: deadline, kind: UpstreamConnection.Deadline.user)
+        connection.expectForUser(by: deadline)
         connection.requests += 1
         sentAt = group.loop.kernel.now()
         var message = requestMessage()

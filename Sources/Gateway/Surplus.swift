@@ -12,17 +12,20 @@ final class Surplus: Watched {
     init(of data: DataLoop) {
         self.data = data
         super.init(loop: data.loop)
-        loop.adopt(self)
     }
 
     /// A connection has ended.
     func look() {
         guard !isArmed, data.hasSurplus else { return }
+        // Only while it is needed: whom the loop keeps keeps the loop.
+        loop.adopt(self)
         isArmed = loop.arm(self, at: loop.now + Self.period, kind: 0) != nil
+        if !isArmed { loop.close(self) }
     }
 
     override func timerFired(_ kind: UInt8) {
         isArmed = false
+        loop.close(self)
         data.trim()
         // What was used in this second may be of no use in the next.
         look()

@@ -67,9 +67,21 @@ final class UpstreamConnection: Stream, HTTP2StreamUser {
         self.user = user
         begunAt = group.loop.now
         super.init(loop: group.loop, buffers: group.buffers)
+    }
+
+    /// A session that has room is not there: it waits for one, or for a socket of its own. From here on, so that waiting for the resolver is
+    /// bounded too.
+    func beginWaiting() {
         loop.adopt(self)
-        // From here on, so that waiting for the resolver is bounded too.
-        expect(by: loop.now + group.plan.connectTimeout, kind: Deadline.connect)
+        expect(by: begunAt + group.plan.connectTimeout, kind: Deadline.connect)
+    }
+
+    /// When its user wants to hear that nothing came.
+    func expectForUser(by deadline: UInt64) {
+        guard state != .closed else { return }
+        // A stream of a session that stood already has no place in the loop: most of them never need one.
+        if !hasPlace { loop.adopt(self) }
+        expect(by: deadline, kind: Deadline.user)
     }
 
     // MARK: - Connecting

@@ -107,6 +107,7 @@ final class UpstreamGroup {
                 connection.assign(session)
                 return connection
             }
+            connection.beginWaiting()
             if !session.session.knowsPeer {
                 offersAwaited.append(connection)
                 return connection
@@ -117,11 +118,14 @@ final class UpstreamGroup {
                 connection.assign(session)
                 return connection
             }
+            connection.beginWaiting()
             if scout != nil {
                 undecided.append(connection)
                 return connection
             }
             scout = connection
+        } else {
+            connection.beginWaiting()
         }
         start(connection)
         return connection

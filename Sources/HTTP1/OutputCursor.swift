@@ -46,16 +46,25 @@ extension OutputCursor {
     }
 
     public mutating func append(decimal value: UInt64) {
-        // The digits come last first; 20 are the most that 64 bits have.
-        var digits = InlineArray<20, UInt8>(repeating: 0)
-        var start = 20
+        var size = 1
+        var bound = value
+        while bound > 9 {
+            bound /= 10
+            size &+= 1
+        }
+        guard !overflowed, size <= memory.count &- count, let start = memory.baseAddress else {
+            overflowed = true
+            return
+        }
+        // The digits come last first.
+        var place = start + count + size
         var rest = value
         repeat {
-            start -= 1
-            digits[start] = UInt8(truncatingIfNeeded: rest % 10) + 0x30
+            place -= 1
+            place.storeBytes(of: UInt8(truncatingIfNeeded: rest % 10) &+ 0x30, as: UInt8.self)
             rest /= 10
         } while rest > 0
-        for index in start..<20 { append(byte: digits[index]) }
+        count &+= size
     }
 
     public mutating func append(hexadecimal value: UInt64) {

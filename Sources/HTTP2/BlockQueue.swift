@@ -12,20 +12,32 @@ extension BlockSource {
 }
 
 /// Bytes in the order they came, in blocks that go back as soon as they are read.
+///
+/// What a queue begins with lies in a small piece, if it fits into one: heads and short bodies, of which hundreds wait at once, would
+/// each touch a block of several pages.
 struct BlockQueue: ~Copyable {
     private(set) var count = 0
-    private var blocks: [UnsafeMutableRawBufferPointer] = []
+    private var first = none
+    /// Behind it, in the rare case that there are more.
+    private var others: [UnsafeMutableRawBufferPointer] = []
+    /// `first` is of `memory`.
+    private var isPiece = false
     /// Where the bytes begin in the first block, and end in the last.
     private var start = 0
     private var end = 0
-    private let source: any BlockSource
+    private var source: any BlockSource
+    private let memory: HTTP2Memory
 
-    init(source: any BlockSource) {
+    private static var none: UnsafeMutableRawBufferPointer { UnsafeMutableRawBufferPointer(start: nil, count: 0) }
+
+    init(source: any BlockSource, memory: HTTP2Memory) {
         self.source = source
+        self.memory = memory
     }
 
     deinit {
-        for block in blocks { source.give(block) }
+        if isPiece { memory.give(piece: first) } else if first.count > 0 { source.give(first) }
+        for block in others { source.give(block) }
     }
 }
 
@@ -36,13 +48,11 @@ extension BlockQueue {
     mutating func append(_ bytes: UnsafeRawBufferPointer) -> Bool {
         var offset = 0
         while offset < bytes.count {
-            if blocks.isEmpty || end == blocks[blocks.count - 1].count {
-                guard let block = source.take() else { return false }
-                blocks.append(block)
-                end = 0
-                if blocks.count == 1 { start = 0 }
+            var last = others.last ?? first
+            if end == last.count {
+                guard let added = add(for: bytes.count - offset) else { return false }
+                last = added
             }
-            let last = blocks[blocks.count - 1]
             let size = min(bytes.count - offset, last.count - end)
             UnsafeMutableRawBufferPointer(rebasing: last[end..<(end + size)])
                 .copyMemory(from: UnsafeRawBufferPointer(rebasing: bytes[offset..<(offset + size)]))
@@ -53,10 +63,25 @@ extension BlockQueue {
         return true
     }
 
+    private mutating func add(for size: Int) -> UnsafeMutableRawBufferPointer? {
+        guard first.count == 0 else {
+            guard let block = source.take() else { return nil }
+            others.append(block)
+            end = 0
+            return block
+        }
+        let piece = memory.take(piece: size)
+        guard let block = piece ?? source.take() else { return nil }
+        isPiece = piece != nil
+        first = block
+        start = 0
+        end = 0
+        return block
+    }
+
     /// The bytes that lie together at the front.
     var front: UnsafeRawBufferPointer {
-        guard let first = blocks.first else { return UnsafeRawBufferPointer(start: nil, count: 0) }
-        return UnsafeRawBufferPointer(rebasing: first[start..<(blocks.count == 1 ? end : first.count)])
+        UnsafeRawBufferPointer(rebasing: first[start..<(others.isEmpty ? end : first.count)])
     }
 
     /// Forgets bytes at the front.
@@ -65,12 +90,19 @@ extension BlockQueue {
         precondition(size <= front.count)
         start += size
         count -= size
-        guard let first = blocks.first else { return }
-        if count == 0 || start == first.count {
-            // Most often the only one, whose end needs no shifting.
-            if blocks.count == 1 { blocks.removeLast() } else { blocks.removeFirst() }
-            source.give(first)
-            start = 0
+        if count == 0 || start == first.count { giveFirst() }
+    }
+
+    private mutating func giveFirst() {
+        guard first.count > 0 else { return }
+        if isPiece { memory.give(piece: first) } else { source.give(first) }
+        isPiece = false
+        start = 0
+        if others.isEmpty {
+            first = Self.none
+            end = 0
+        } else {
+            first = others.removeFirst()
         }
     }
 
@@ -90,11 +122,13 @@ extension BlockQueue {
     }
 
     mutating func clear() {
-        guard !blocks.isEmpty else { return }
-        for block in blocks { source.give(block) }
-        blocks.removeAll(keepingCapacity: true)
-        start = 0
-        end = 0
+        while first.count > 0 { giveFirst() }
         count = 0
+    }
+
+    /// Empties it; what comes next lies in blocks of another owner.
+    mutating func begin(source next: any BlockSource) {
+        clear()
+        source = next
     }
 }

@@ -9,6 +9,9 @@ struct FieldList: ~Copyable {
     private var count = 0
     /// Grows with the largest head; heads are bounded.
     private var capacity = 32
+    /// The value of the last pair, which stands there without one: see `HeldValue`. Valid as long as the head is.
+    private(set) var held = UnsafeRawBufferPointer(start: nil, count: 0)
+    private var heldName = UnsafeRawBufferPointer(start: nil, count: 0)
 
     init() {
         pairs = .allocate(capacity: capacity)
@@ -35,6 +38,7 @@ extension FieldList {
         protocolName: UnsafeRawBufferPointer, acceptsTrailers: Bool
     ) -> Bool {
         count = 0
+        held = UnsafeRawBufferPointer(start: nil, count: 0)
         let bytes = UnsafeRawBufferPointer(head)
         guard let end = index(of: 0x0d, in: bytes, from: 0, to: bytes.count),
             let space = index(of: 0x20, in: bytes, from: 0, to: end),
@@ -53,6 +57,7 @@ extension FieldList {
         }
         guard isFilled else { return false }
         if acceptsTrailers { add("te", Self.bytes("trailers")) }
+        if !held.isEmpty { append(heldName, UnsafeRawBufferPointer(start: nil, count: 0), secret: true) }
         return true
     }
 
@@ -107,6 +112,11 @@ extension FieldList {
             }
             if isOfOneHop(name) { continue }
             if !isSecret, !secretName.isEmpty { isSecret = sameOctets(name, secretName) }
+            if isSecret, authority != nil, held.isEmpty, !value.isEmpty, bytes.count <= HeldValue.longestHead {
+                heldName = name
+                held = value
+                continue
+            }
             append(name, value, secret: isSecret)
         }
         return true
@@ -151,12 +161,15 @@ extension FieldList {
 
     /// Blanks at the edges of a value are none of it, and malformed in HTTP/2 (RFC 9113 §8.2.1).
     private func trimmed(_ bytes: UnsafeRawBufferPointer, _ from: Int, _ to: Int) -> UnsafeRawBufferPointer {
-        var first = from
-        var last = to
-        while first < last, bytes[first] == 0x20 || bytes[first] == 0x09 { first &+= 1 }
-        while last > first, bytes[last &- 1] == 0x20 || bytes[last &- 1] == 0x09 { last &-= 1 }
-        return slice(bytes, first, last)
+        guard let base = bytes.baseAddress, from < to else { return UnsafeRawBufferPointer(start: nil, count: 0) }
+        var first = base + from
+        var end = base + to
+        while first < end, Self.isBlank(first.load(as: UInt8.self)) { first += 1 }
+        while end > first, Self.isBlank((end - 1).load(as: UInt8.self)) { end -= 1 }
+        return UnsafeRawBufferPointer(start: first, count: end - first)
     }
+
+    private static func isBlank(_ octet: UInt8) -> Bool { octet == 0x20 || octet == 0x09 }
 
     // MARK: - Pairs
 

@@ -1,14 +1,15 @@
 internal import CNghttp2
 internal import Glibc
 
-/// Memory for what nghttp2 makes for each stream and frame, for the sessions of one loop: pieces of a few sizes that wait for the next
-/// one of their size, so that a steady stream of requests allocates nothing.
+/// Memory for what is made for each stream and frame, for the sessions of one loop: pieces of a few sizes that wait for the next one of
+/// their size, so that a steady stream of requests allocates nothing, and closed streams that wait for another request.
 ///
 /// Every piece is wiped when it comes back: heads are among them, with credentials in them.
 ///
 /// Not thread-safe: its sessions belong to one loop.
 public final class HTTP2Memory {
     private let shelves: UnsafeMutablePointer<Shelves>
+    var spare = SpareStreams()
 
     public init() {
         shelves = .allocate(capacity: 1)
@@ -22,6 +23,19 @@ public final class HTTP2Memory {
 
     /// Bytes that wait for their next use.
     public var waitingBytes: Int { shelves.pointee.waiting }
+
+    /// A piece of at least `size` bytes; nil where it would not be small, or without memory.
+    func take(piece size: Int) -> UnsafeMutableRawBufferPointer? {
+        size <= Shelves.most ? take(size) : nil
+    }
+
+    /// A piece of at least `size` bytes; a large one is allocated.
+    func take(_ size: Int) -> UnsafeMutableRawBufferPointer? {
+        guard let piece = shelves.pointee.take(size) else { return nil }
+        return UnsafeMutableRawBufferPointer(start: piece, count: Shelves.capacity(of: piece))
+    }
+
+    func give(piece: UnsafeMutableRawBufferPointer) { shelves.pointee.give(piece.baseAddress) }
 
     /// Valid as long as this object lives.
     var functions: nghttp2_mem {
@@ -47,9 +61,9 @@ private struct Shelves {
 
     private static let header = 16
     private static let least = 64
-    private static let most = 1024
+    static let most = 1024
     /// Bytes that may wait; past them a piece goes back to the process.
-    private static let limit = 256 * 1024
+    private static let limit = 512 * 1024
 
     static func of(_ user: UnsafeMutableRawPointer?) -> UnsafeMutablePointer<Shelves> {
         user!.assumingMemoryBound(to: Shelves.self)
@@ -104,10 +118,37 @@ private struct Shelves {
         return start + header
     }
 
-    private static func capacity(of piece: UnsafeMutableRawPointer) -> Int { (piece - header).load(as: Int.self) }
+    static func capacity(of piece: UnsafeMutableRawPointer) -> Int { (piece - header).load(as: Int.self) }
 
     /// The smallest that has pieces of this size.
     private static func shelf(of size: Int) -> Int {
         size <= least ? 0 : Int.bitWidth - (size - 1).leadingZeroBitCount - 6
+    }
+}
+
+/// Closed streams of one loop's sessions. Who used them may still hold them, so the one that has waited longest is asked first.
+struct SpareStreams: ~Copyable {
+    private var ring: [HTTP2Stream?] = []
+    private var first = 0
+    private var count = 0
+
+    /// Streams that are kept.
+    private static let most = 128
+
+    /// - Returns: nil when there is none that nobody holds any more.
+    mutating func take() -> HTTP2Stream? {
+        guard count > 0, isKnownUniquelyReferenced(&ring[first]) else { return nil }
+        let stream = ring[first]
+        ring[first] = nil
+        first = (first + 1) % Self.most
+        count -= 1
+        return stream
+    }
+
+    mutating func give(_ stream: HTTP2Stream) {
+        guard count < Self.most else { return }
+        if ring.isEmpty { ring = Array(repeating: nil, count: Self.most) }
+        ring[(first + count) % Self.most] = stream
+        count += 1
     }
 }

@@ -220,13 +220,27 @@ extension HTTP2Session {
 
     // MARK: - Sending
 
+    /// A frame, or what goes before the first one. Never a part of one: `send` was given room for any.
     private func put(_ bytes: UnsafeRawBufferPointer) -> Int {
-        let count = min(bytes.count, out.count - outCount)
-        guard count > 0 else { return Self.wouldBlock }
-        UnsafeMutableRawBufferPointer(rebasing: out[outCount..<(outCount + count)])
-            .copyMemory(from: UnsafeRawBufferPointer(rebasing: bytes[..<count]))
+        guard bytes.count <= out.count - outCount else { return Self.wouldBlock }
+        if role == .client, let written = putHead(bytes) { return written }
+        UnsafeMutableRawBufferPointer(rebasing: out[outCount..<(outCount + bytes.count)]).copyMemory(from: bytes)
+        outCount += bytes.count
+        return bytes.count
+    }
+
+    /// A request's head whose credential is held here.
+    /// - Returns: what nghttp2 is to be told; nil for all that is no such head.
+    private func putHead(_ frame: UnsafeRawBufferPointer) -> Int? {
+        guard frame.count > 9, frame[3] == UInt8(NGHTTP2_HEADERS.rawValue) else { return nil }
+        let number = UInt32(bigEndian: frame.loadUnaligned(fromByteOffset: 5, as: UInt32.self))
+        guard let stream = streams[Int32(truncatingIfNeeded: number)], stream.credential.count > 0 else { return nil }
+        let room = UnsafeMutableRawBufferPointer(rebasing: out[outCount...])
+        guard room.count >= frame.count + stream.credential.count + 5 else { return Self.wouldBlock }
+        // Without its credential it must not go.
+        guard let count = stream.credential.write(into: frame, room) else { return Int(Self.refused) }
         outCount += count
-        return count
+        return frame.count
     }
 
     private func putData(_ frame: UnsafePointer<nghttp2_frame>, _ head: UnsafePointer<UInt8>, _ count: Int) -> Int32 {

@@ -29,8 +29,6 @@ public final class HTTP2Session {
     private var marked: [HTTP2Stream] = []
     /// The other array for `marked`, empty, so that telling costs no new one.
     private var unmarked: [HTTP2Stream] = []
-    /// Closed streams. Who used them may still hold them.
-    private var spare: [HTTP2Stream] = []
     var assembly: HeadAssembly
     var gauge = FloodGauge()
     /// Of a server's connection. A client's has all of its window from the start: see `dataCame`.
@@ -46,15 +44,13 @@ public final class HTTP2Session {
     private var list = FieldList()
     private var finishing: [HTTP2Stream] = []
     private var session: OpaquePointer?
-    private let memory: HTTP2Memory
-
-    private static let mostSpare = 32
+    let memory: HTTP2Memory
 
     public enum Role: Sendable { case server, client }
 
     /// - Parameters:
     ///   - blocks: where the streams' queues take their memory.
-    ///   - memory: for what nghttp2 allocates; of the same loop.
+    ///   - memory: for what streams and frames need; of the same loop.
     /// - Returns: nil when there is no memory.
     public init?(role: Role, limits: HTTP2Limits, blocks: any BlockSource, memory: HTTP2Memory = HTTP2Memory()) {
         self.role = role
@@ -97,8 +93,10 @@ extension HTTP2Session {
     }
 
     /// Fills `buffer` with what is to be sent.
+    /// - Parameter buffer: of 32 KiB at least, so that every frame fits whole.
     /// - Returns: bytes; 0 when there is nothing to send now.
     public func send(into buffer: UnsafeMutableRawBufferPointer) -> Int {
+        precondition(buffer.count >= 32 * 1024)
         isDirty = false
         guard let session else { return 0 }
         out = buffer
@@ -155,14 +153,7 @@ extension HTTP2Session {
 
     /// A stream for a new request: a closed one that nobody holds any more, or a new one.
     func makeStream(_ id: Int32) -> HTTP2Stream {
-        guard !spare.isEmpty else { return HTTP2Stream(id: id, session: self) }
-        let last = spare.count - 1
-        // The last to close may still be read from; the first has had the longest time.
-        if !isKnownUniquelyReferenced(&spare[last]) {
-            guard isKnownUniquelyReferenced(&spare[0]) else { return HTTP2Stream(id: id, session: self) }
-            spare.swapAt(0, last)
-        }
-        let stream = spare.removeLast()
+        guard let stream = memory.spare.take() else { return HTTP2Stream(id: id, session: self) }
         stream.begin(id, self)
         return stream
     }
@@ -170,10 +161,11 @@ extension HTTP2Session {
     /// The stream is closed, and has left the table.
     func letGo(_ stream: HTTP2Stream) {
         stream.session = nil
+        stream.credential.drop()
         stream.output.clear()
         // Nobody was told of it, so nobody clears what came of its head.
         if role == .server, !stream.hasHead { stream.input.clear() }
-        if spare.count < Self.mostSpare { spare.append(stream) }
+        memory.spare.give(stream)
     }
 
     // MARK: - Opening and ending
@@ -222,6 +214,11 @@ extension HTTP2Session {
         stream.outputEnded = ended
         streams.insert(stream)
         noteOutput()
+        if !list.held.isEmpty, !stream.credential.hold(list.held) {
+            // Without it the request must not go.
+            submitReset(stream, .cancel)
+            return nil
+        }
         return stream
     }
 
@@ -345,11 +342,11 @@ extension HTTP2Session {
         streams.forEach { stream in
             if stream.resetCode == nil, !stream.inputEnded || !stream.endSent { stream.resetCode = code.rawValue }
             stream.session = nil
+            stream.credential.drop()
             stream.output.clear()
             mark(stream)
         }
         streams.removeAll()
-        spare.removeAll()
         finishing.removeAll()
     }
 

@@ -12,8 +12,8 @@ public protocol HTTP2StreamUser: AnyObject {
 ///
 /// Flow control follows the reader: credit is given to the peer when bytes are read, so that at most one window waits here.
 ///
-/// The object is used again for another request of its session once nobody holds it (`HTTP2Session.makeStream`), so that whoever does
-/// hold it never meets another request's bytes.
+/// The object is used again for another request of its loop once nobody holds it (`SpareStreams`), so that whoever does hold it never meets
+/// another request's bytes.
 public final class HTTP2Stream {
     public private(set) var id: Int32
     /// Strong, so a cycle while it is set: `cancel` cuts it, which whoever reads a stream calls at the end. A weak one would send every
@@ -41,6 +41,8 @@ public final class HTTP2Stream {
     public internal(set) var resetCode: UInt32?
 
     // Output.
+    /// Of the head that waits to be sent.
+    var credential: HeldValue
     var output: BlockQueue
     var outputEnded = false
     var outputTrailers: [UInt8] = []
@@ -62,17 +64,18 @@ public final class HTTP2Stream {
         self.id = id
         self.session = session
         window = ReceiveWindow(from: session.limits.firstStreamWindow, to: session.limits.streamWindow)
-        input = BlockQueue(source: session.blocks)
-        output = BlockQueue(source: session.blocks)
+        input = BlockQueue(source: session.blocks, memory: session.memory)
+        output = BlockQueue(source: session.blocks, memory: session.memory)
+        credential = HeldValue(memory: session.memory)
     }
 
-    /// Makes it a new request's, of the same session: nothing of the last one's is left.
+    /// Makes it a new request's, of a session of the same loop: nothing of the last one's is left.
     func begin(_ id: Int32, _ session: HTTP2Session) {
         self.id = id
         self.session = session
         user = nil
         window = ReceiveWindow(from: session.limits.firstStreamWindow, to: session.limits.streamWindow)
-        input.clear()
+        input.begin(source: session.blocks)
         headBytes = 0
         hasHead = false
         refusal = nil
@@ -81,7 +84,8 @@ public final class HTTP2Stream {
         inputEnded = false
         trailers = []
         resetCode = nil
-        output.clear()
+        credential.drop()
+        output.begin(source: session.blocks)
         outputEnded = false
         outputTrailers = []
         endSent = false

@@ -3,13 +3,31 @@
 /// Open addressing over half of the number, since those of one side are all odd: consecutive requests lie side by side, and a look-up
 /// is a comparison or two. A dictionary would hash each number with a keyed hash, several times for each frame; here a peer can choose
 /// numbers that meet, but has no more streams open than `HTTP2Limits.streams`, so that the worst look-up is as many comparisons.
+///
+/// Raw memory and not arrays, which would be checked for other owners at every change; a stream that stands here is held by the table.
 struct StreamTable: ~Copyable {
     private(set) var count = 0
-    /// 0 where none stands. As many as `streams`, a power of two.
-    private var numbers: [Int32] = Array(repeating: 0, count: least)
-    private var streams: [HTTP2Stream?] = Array(repeating: nil, count: least)
+    private var places: UnsafeMutablePointer<Place>
+    /// A power of two; twice as many as streams, at least.
+    private var capacity: Int
+
+    private struct Place {
+        /// 0 where none stands.
+        var number: Int32
+        var stream: Unmanaged<HTTP2Stream>?
+    }
 
     private static let least = 16
+
+    init() {
+        capacity = Self.least
+        places = Self.make(capacity)
+    }
+
+    deinit {
+        for place in 0..<capacity { places[place].stream?.release() }
+        places.deallocate()
+    }
 }
 
 // MARK: -
@@ -17,76 +35,81 @@ struct StreamTable: ~Copyable {
 extension StreamTable {
     subscript(id: Int32) -> HTTP2Stream? {
         guard let place = place(of: id) else { return nil }
-        return streams[place]
+        return places[place].stream?.takeUnretainedValue()
     }
 
     /// - Precondition: no stream of this number is in the table.
     mutating func insert(_ stream: HTTP2Stream) {
-        if 2 * (count + 1) > numbers.count { grow() }
-        put(stream)
+        if 2 * (count + 1) > capacity { grow() }
+        put(Place(number: stream.id, stream: .passRetained(stream)))
         count += 1
     }
 
     mutating func remove(_ id: Int32) -> HTTP2Stream? {
         guard var gap = place(of: id) else { return nil }
-        let removed = streams[gap]
+        let removed = places[gap].stream
         count -= 1
         // What stands behind the gap moves up, unless it stands where it belongs: no search may end at the gap that has to go on.
         var next = follower(of: gap)
-        while numbers[next] != 0 {
-            let wanted = home(of: numbers[next])
+        while places[next].number != 0 {
+            let wanted = home(of: places[next].number)
             if (next &- wanted) & mask >= (next &- gap) & mask {
-                numbers[gap] = numbers[next]
-                streams.swapAt(gap, next)
+                places[gap] = places[next]
                 gap = next
             }
             next = follower(of: next)
         }
-        numbers[gap] = 0
-        streams[gap] = nil
-        return removed
+        places[gap] = Place(number: 0, stream: nil)
+        return removed?.takeRetainedValue()
     }
 
     mutating func removeAll() {
-        for place in numbers.indices {
-            numbers[place] = 0
-            streams[place] = nil
+        for place in 0..<capacity {
+            places[place].stream?.release()
+            places[place] = Place(number: 0, stream: nil)
         }
         count = 0
     }
 
+    /// - Parameter body: must not change the table.
     func forEach(_ body: (HTTP2Stream) -> Void) {
-        for stream in streams { if let stream { body(stream) } }
+        for place in 0..<capacity { if let stream = places[place].stream { body(stream.takeUnretainedValue()) } }
     }
 
-    private var mask: Int { numbers.count - 1 }
+    private var mask: Int { capacity &- 1 }
 
     private func home(of id: Int32) -> Int { Int(id >> 1) & mask }
 
-    private func follower(of place: Int) -> Int { (place + 1) & mask }
+    private func follower(of place: Int) -> Int { (place &+ 1) & mask }
 
     private func place(of id: Int32) -> Int? {
         guard id != 0 else { return nil }
         var place = home(of: id)
         // Half of the places are free, so it ends.
-        while numbers[place] != id {
-            guard numbers[place] != 0 else { return nil }
+        while places[place].number != id {
+            guard places[place].number != 0 else { return nil }
             place = follower(of: place)
         }
         return place
     }
 
-    private mutating func put(_ stream: HTTP2Stream) {
-        var place = home(of: stream.id)
-        while numbers[place] != 0 { place = follower(of: place) }
-        numbers[place] = stream.id
-        streams[place] = stream
+    private mutating func put(_ new: Place) {
+        var place = home(of: new.number)
+        while places[place].number != 0 { place = follower(of: place) }
+        places[place] = new
     }
 
     private mutating func grow() {
-        let old = streams
-        numbers = Array(repeating: 0, count: 2 * old.count)
-        streams = Array(repeating: nil, count: 2 * old.count)
-        for stream in old { if let stream { put(stream) } }
+        let (old, before) = (places, capacity)
+        capacity *= 2
+        places = Self.make(capacity)
+        for place in 0..<before where old[place].number != 0 { put(old[place]) }
+        old.deallocate()
+    }
+
+    private static func make(_ capacity: Int) -> UnsafeMutablePointer<Place> {
+        let places = UnsafeMutablePointer<Place>.allocate(capacity: capacity)
+        places.initialize(repeating: Place(number: 0, stream: nil), count: capacity)
+        return places
     }
 }

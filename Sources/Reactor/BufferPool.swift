@@ -12,7 +12,10 @@ public final class BufferPool {
     /// Blocks that are out.
     public private(set) var taken = 0
 
-    private var waiting: [UnsafeMutableRawPointer] = []
+    /// Those that lie ready, the last given last. Raw memory: an array would be checked for other owners with every block.
+    private let waiting: UnsafeMutablePointer<UnsafeMutableRawPointer>
+    /// Blocks that lie ready.
+    public private(set) var waitingCount = 0
     /// The fewest that waited at any moment since `trimUnused` was last called.
     private var leastWaiting = 0
 
@@ -22,22 +25,24 @@ public final class BufferPool {
     public init(blockSize: Int = 16 * 1024, capacity: Int) {
         self.blockSize = max((blockSize + 4095) / 4096, 1) * 4096
         self.capacity = max(capacity, 1)
-        waiting.reserveCapacity(min(self.capacity, 1024))
+        waiting = .allocate(capacity: self.capacity)
     }
 
-    deinit { trim(keeping: 0) }
+    deinit {
+        trim(keeping: 0)
+        waiting.deallocate()
+    }
 
     /// Bytes that the pool holds, taken or waiting.
-    public var bytes: Int { (taken + waiting.count) * blockSize }
-    /// Blocks that lie ready.
-    public var waitingCount: Int { waiting.count }
+    public var bytes: Int { (taken + waitingCount) * blockSize }
 
     /// A block with old or zero content; nil when the pool is used up or the kernel has no memory.
     public func take() -> UnsafeMutableRawBufferPointer? {
-        if let block = waiting.popLast() {
+        if waitingCount > 0 {
             taken += 1
-            if waiting.count < leastWaiting { leastWaiting = waiting.count }
-            return UnsafeMutableRawBufferPointer(start: block, count: blockSize)
+            waitingCount -= 1
+            if waitingCount < leastWaiting { leastWaiting = waitingCount }
+            return UnsafeMutableRawBufferPointer(start: waiting[waitingCount], count: blockSize)
         }
         guard taken < capacity else { return nil }
         let flags = MAP_PRIVATE | MAP_ANONYMOUS
@@ -54,8 +59,10 @@ public final class BufferPool {
         guard let start = block.baseAddress else { return }
         precondition(block.count == blockSize && taken > 0, "a block of another pool")
         if wiping > 0 { explicit_bzero(start, min(wiping, blockSize)) }
+        // With those that are out no more than `capacity`, so there is room.
         taken -= 1
-        waiting.append(start)
+        waiting[waitingCount] = start
+        waitingCount += 1
     }
 
     /// Returns to the kernel the blocks that nobody has needed since this was last called.
@@ -64,16 +71,16 @@ public final class BufferPool {
     /// two system calls and its pages.
     /// - Parameter kept: so many stay in any case.
     public func trimUnused(keeping kept: Int) {
-        let unused = leastWaiting
-        trim(keeping: max(waiting.count - unused, kept))
-        leastWaiting = waiting.count
+        trim(keeping: max(waitingCount - leastWaiting, kept))
+        leastWaiting = waitingCount
     }
 
     /// The least recently used first.
     private func trim(keeping kept: Int) {
-        let surplus = waiting.count - kept
+        let surplus = waitingCount - kept
         guard surplus > 0 else { return }
-        for block in waiting[..<surplus] { munmap(block, blockSize) }
-        waiting.removeFirst(surplus)
+        for place in 0..<surplus { munmap(waiting[place], blockSize) }
+        waitingCount = kept
+        waiting.update(from: waiting + surplus, count: kept)
     }
 }

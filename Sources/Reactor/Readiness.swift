@@ -33,6 +33,9 @@ open class Watched {
         self.loop = loop
     }
 
+    /// It stands in the loop's table, where timers can find it.
+    public final var hasPlace: Bool { key != 0 }
+
     /// The descriptor's readiness changed.
     open func ready(_ readiness: Readiness) {}
 

@@ -55,28 +55,49 @@ public struct AccessRecord: Sendable {
 
     // MARK: - Filling
 
+    /// Makes it a new exchange's. The octets of the last one's method and path stay, behind lengths of none: they are written over, and
+    /// clearing them would be most of what a record costs its loop.
+    mutating func clear() {
+        time = 0
+        route = 0
+        status = 0
+        bytesIn = 0
+        bytesOut = 0
+        caller = LogAddress()
+        upstream = LogAddress()
+        callerProtocol = .none
+        upstreamProtocol = .none
+        tokenWait = 0
+        connect = 0
+        firstByte = 0
+        total = 0
+        cache = .none
+        replayed = false
+        fault = 0
+        traceHigh = 0
+        traceLow = 0
+        methodLength = 0
+        pathLength = 0
+        pathWasCut = false
+    }
+
     /// Keeps at most 16 bytes.
     public mutating func setMethod(_ bytes: UnsafeRawBufferPointer) {
-        let count = min(bytes.count, Self.methodCapacity)
-        for index in 0..<count { methodBytes[index] = bytes[index] }
-        methodLength = UInt8(count)
+        let kept = UnsafeRawBufferPointer(rebasing: bytes.prefix(Self.methodCapacity))
+        withUnsafeMutableBytes(of: &methodBytes) { $0.copyMemory(from: kept) }
+        methodLength = UInt8(kept.count)
     }
 
     /// Keeps the path of a request target, at most 200 bytes of it, without query and fragment: both may hold secrets.
     public mutating func setPath(_ bytes: UnsafeRawBufferPointer) {
         var count = 0
-        for byte in bytes {
-            if byte == 0x3f || byte == 0x23 { break }
-            guard count < Self.pathCapacity else {
-                pathWasCut = true
-                pathLength = UInt8(count)
-                return
-            }
-            pathBytes[count] = byte
-            count += 1
-        }
-        pathWasCut = false
-        pathLength = UInt8(count)
+        // One octet further than is kept: whether the path was cut.
+        let limit = min(bytes.count, Self.pathCapacity + 1)
+        while count < limit, bytes[count] != 0x3f, bytes[count] != 0x23 { count &+= 1 }
+        pathWasCut = count > Self.pathCapacity
+        let kept = UnsafeRawBufferPointer(rebasing: bytes[..<min(count, Self.pathCapacity)])
+        withUnsafeMutableBytes(of: &pathBytes) { $0.copyMemory(from: kept) }
+        pathLength = UInt8(kept.count)
     }
 
     /// The 16 bytes of a W3C trace id, in network order; all zero means none.

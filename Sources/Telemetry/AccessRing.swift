@@ -61,7 +61,7 @@ public final class AccessRing: @unchecked Sendable {
             }
         }
         let slot = slots + position & (capacity - 1)
-        slot.pointee = AccessRecord()
+        slot.pointee.clear()
         fill(&slot.pointee)
         tail.pointee.store(position &+ 1, ordering: .sequentiallyConsistent)
         if sleep.take() {
