@@ -41,6 +41,7 @@ public final class HTTP2Session {
     var outCount = 0
     private var isDirty = false
     private var failed = false
+    private var isBroken = false
     private var list = FieldList()
     private var finishing: [HTTP2Stream] = []
     private var session: OpaquePointer?
@@ -102,14 +103,15 @@ extension HTTP2Session {
         out = buffer
         outCount = 0
         defer { out = UnsafeMutableRawBufferPointer(start: nil, count: 0) }
-        if nghttp2_session_send(session) != 0, outCount == 0 { return 0 }
+        // Not for want of room: a frame could not be made, and without it nothing that follows makes sense.
+        if nghttp2_session_send(session) != 0 { isBroken = true }
         if !finishing.isEmpty { resetFinished() }
         return outCount
     }
 
     /// Nothing more will come of this connection.
     public var isOver: Bool {
-        guard let session else { return true }
+        guard let session, !isBroken else { return true }
         return nghttp2_session_want_read(session) == 0 && nghttp2_session_want_write(session) == 0
     }
 
