@@ -46,7 +46,9 @@ final class Acceptor: Watched {
         var address = sockaddr_storage()
         var length: socklen_t = 0
         // Bounded, so that a flood of new callers cannot starve those who are connected.
-        for _ in 0..<256 {
+        for number in 0..<256 {
+            // Asked first: an `accept` that finds nobody makes a socket and a file all the same, and costs ten times as much.
+            if number > 0, !loop.kernel.hasInput(descriptor) { return false }
             let accepted = loop.kernel.accept(descriptor, from: &address, length: &length)
             if accepted >= 0 {
                 data.admit(accepted, from: SocketAddress(storage: address, length: length), listener: plan)
@@ -91,6 +93,7 @@ struct ListeningSocket {
         _ plan: ListenerPlan, loops: Int, inherited: [Int32] = []
     ) throws(ListenFault) -> ListeningSocket {
         if let first = inherited.first {
+            if !plan.isUnix { for descriptor in inherited { sendWithoutDelay(descriptor) } }
             if inherited.count < loops, let socket = fill(inherited, plan, loops: loops) { return socket }
             if inherited.count == 1 { return try share(first, plan, loops: loops) }
             return ListeningSocket(plan: plan, descriptors: dealt(inherited, loops), isShared: false)
@@ -172,7 +175,7 @@ struct ListeningSocket {
         } else {
             _ = cardea_set_option(descriptor, SOL_SOCKET, SO_REUSEADDR, 1)
             _ = cardea_set_option(descriptor, SOL_SOCKET, SO_REUSEPORT, 1)
-            _ = cardea_set_option(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, 1)
+            sendWithoutDelay(descriptor)
             if address.socketFamily == AF_INET6 {
                 _ = cardea_set_option(descriptor, Int32(IPPROTO_IPV6), IPV6_V6ONLY, 1)
             }
@@ -192,6 +195,11 @@ struct ListeningSocket {
             throw failure
         }
         return descriptor
+    }
+
+    /// Connections have this from their listening socket (Linux), which spares a call for each.
+    private static func sendWithoutDelay(_ listening: Int32) {
+        _ = cardea_set_option(listening, Int32(IPPROTO_TCP), TCP_NODELAY, 1)
     }
 
     private static func isNoSocket(_ address: SocketAddress) -> Bool {

@@ -291,7 +291,7 @@ final class Arrival: Stream {
         guard let tls else { return }
         switch tls.handshake() {
         case .wantsRead: canRead = false
-        case .wantsWrite: canWrite = false
+        case .wantsWrite: outputIsFull()
         case .failed(let fault):
             data.noteHandshakeFailure(fault, listener: listener)
             // OpenSSL has sent the alert that says why; a reset must not overtake it.

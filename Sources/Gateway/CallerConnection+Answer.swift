@@ -188,6 +188,7 @@ extension CallerConnection {
         if let source = upstream.lane, !answerBody.isComplete, source.isDrained, source.trailers.isEmpty {
             piece.ended = true
         }
+        isLastWrite = !keepsAlive && (piece.ended || answerBody.isComplete)
         let sent = sendAnswer(
             &cursor, in: buffers.scratch, raw, piece, framing: answerFraming, hasBody: hasBody,
             dropping: route.answerEdits.drop)
@@ -236,6 +237,7 @@ extension CallerConnection {
             do throws(ChunkFault) {
                 let piece = try answerBody.next(raw)
                 upstream.start += piece.consumed
+                isLastWrite = !keepsAlive && piece.ended
                 guard sendBody(raw, piece, framing: answerFraming, dropping: answerDrops)
                 else {
                     close()
@@ -319,6 +321,7 @@ extension CallerConnection {
     private func endAnswerBody(from upstream: UpstreamConnection) -> Bool {
         let trailers = upstream.lane?.trailers ?? []
         let end = BodyReader.Step(trailers: ByteRange(0..<trailers.count), ended: true)
+        isLastWrite = !keepsAlive
         return trailers.withUnsafeBytes { raw in
             sendBody(raw, end, framing: answerFraming, dropping: answerDrops)
         }

@@ -61,6 +61,9 @@ extension CallerConnection {
         record.fault = fault
         answerStatus = status
         keepsAlive = keepsAlive && !closes
+        isLastWrite = !keepsAlive
+        // Old callers send an empty line behind a body (RFC 9112 section 2.2). An upstream takes longer to answer than it takes to come.
+        if requestFraming != .none { asksToClose = false }
         guard sendMessage(message) else { return close() }
         answerBegun = true
         exchange.reset()

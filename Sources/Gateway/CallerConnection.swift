@@ -32,6 +32,8 @@ final class CallerConnection: Stream, HTTP2StreamUser {
     var method = Method.other
     var minorVersion: UInt8 = 1
     var keepsAlive = true
+    /// The caller said that this request is its last one.
+    var asksToClose = false
     var expectsContinue = false
     var requestFraming = RequestFraming.none
     var requestBody = BodyReader.none
@@ -156,6 +158,7 @@ final class CallerConnection: Stream, HTTP2StreamUser {
 
     func enterTunnel() { stage = .tunnel }
     func enterExchange() { stage = .exchanging }
+    func enterClosing() { stage = .closing }
 
     /// Leaves the socket to another: this object is over, and closes nothing.
     func leave() {
@@ -424,49 +427,11 @@ final class CallerConnection: Stream, HTTP2StreamUser {
 
     // MARK: - Closing
 
-    /// Sends what waits, says that no more comes, and drains for a moment: closing at once would reset the connection, and the reset can
-    /// overtake the answer.
-    func beginClosing() {
-        guard stage != .closed else { return }
-        stage = .closing
-        releaseUpstream(reusable: false)
-        saidNoMore = false
-        finishClosing()
-    }
-
-    private func finishClosing() {
-        guard flush() else { return close() }
-        if let lane, lane.isFlushed { return close() }
-        if hasPending || lane != nil {
-            // A slow reader gets its whole answer, as long as it reads at the least rate.
-            if !isFlushing { expectFlush() }
-            return
-        }
-        isFlushing = false
-        if !saidNoMore {
-            saidNoMore = true
-            expect(by: loop.now + DataLoop.lingerTimeout, kind: Deadline.close)
-            if inputEnded { return close() }
-            tls?.shutdown()
-            loop.kernel.shutdownWriting(descriptor)
-        }
-        while true {
-            start = 0
-            end = 0
-            switch fill() {
-            case .bytes(let count):
-                drained += count
-                if drained > DataLoop.lingerBytes { return close() }
-            case .notNow: return
-            default: return close()
-            }
-        }
-    }
     /// What a slow reader had still to take at the last look.
     var leftToFlush = 0
-    private var saidNoMore = false
+    var saidNoMore = false
     var isFlushing = false
-    private var drained = 0
+    var drained = 0
     /// Of its HTTP/2 connection.
     private var share: BlockShare?
 

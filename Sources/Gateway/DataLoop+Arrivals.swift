@@ -33,11 +33,7 @@ extension DataLoop {
             uncount(peer)
             return turnAway(descriptor, listener: listener)
         }
-        if listener.isUnix {
-            peer.user = loop.kernel.peerUser(descriptor)
-        } else {
-            loop.kernel.setNoDelay(descriptor)
-        }
+        if listener.isUnix { peer.user = loop.kernel.peerUser(descriptor) }
         if listener.needsArrival {
             let arrival = Arrival(data: self, listener: listener, peer: peer)
             guard enter(arrival, descriptor, peer) else { return }
@@ -52,7 +48,7 @@ extension DataLoop {
     }
 
     private func enter(_ stream: Stream, _ descriptor: Int32, _ peer: CallerPeer) -> Bool {
-        guard loop.watch(stream, descriptor: descriptor) else {
+        guard loop.watch(stream, descriptor: descriptor, output: false) else {
             uncount(peer)
             loop.kernel.close(descriptor)
             return false

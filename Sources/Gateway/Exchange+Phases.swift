@@ -46,6 +46,7 @@ extension CallerConnection {
     private func frame() -> Fault? {
         minorVersion = data.requestHead.minorVersion
         keepsAlive = data.requestHead.keepAlive
+        asksToClose = !keepsAlive
         requestFraming = lane.map(framing) ?? data.requestHead.framing
         expectsContinue = data.requestHead.expectsContinue && minorVersion >= 1
         beginRequestBody()

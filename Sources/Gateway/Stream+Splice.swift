@@ -80,7 +80,7 @@ extension Stream {
             if count > 0 {
                 pipeCount -= count
             } else if count == Int(-EAGAIN) {
-                canWrite = false
+                outputIsFull()
             } else {
                 return false
             }

@@ -30,6 +30,9 @@ class Stream: Watched, TLSWire {
     final var canWrite = false
     /// A write has failed.
     final private(set) var outputLost = false
+    /// What is written now is the last, and the connection is shut down or closed before the loop's turn goes on: the kernel may send the
+    /// end in the same segment.
+    final var isLastWrite = false
 
     /// Output that the socket did not take. Empty in the steady state.
     private var pending: UnsafeMutableRawBufferPointer?
@@ -88,7 +91,7 @@ class Stream: Watched, TLSWire {
                 canRead = false
                 return .notNow
             case .wantsWrite:
-                canWrite = false
+                outputIsFull()
                 return .notNow
             case .closed:
                 inputEnded = true
@@ -223,20 +226,20 @@ class Stream: Watched, TLSWire {
         if tls != nil { return writeSealed(first, second, third, total: total) }
         let written: Int
         if second.count == 0, third.count == 0 {
-            written = uninterrupted { loop.kernel.write(descriptor, first) }
+            written = uninterrupted { loop.kernel.write(descriptor, first, more: isLastWrite) }
         } else if total <= Self.copyLimit {
             // Below this a copy costs less than the kernel's handling of a vector.
             buffers.record.put(first, at: 0)
             buffers.record.put(second, at: first.count)
             buffers.record.put(third, at: first.count + second.count)
             let joined = UnsafeRawBufferPointer(rebasing: buffers.record[..<total])
-            written = uninterrupted { loop.kernel.write(descriptor, joined) }
+            written = uninterrupted { loop.kernel.write(descriptor, joined, more: isLastWrite) }
         } else {
             written = withUnsafeTemporaryAllocation(of: iovec.self, capacity: 3) { parts in
                 parts[0] = Self.vector(first)
                 parts[1] = Self.vector(second)
                 parts[2] = Self.vector(third)
-                return uninterrupted { loop.kernel.write(descriptor, UnsafeBufferPointer(parts)) }
+                return uninterrupted { loop.kernel.write(descriptor, UnsafeBufferPointer(parts), more: isLastWrite) }
             }
         }
         return settle(written, of: total)
@@ -269,7 +272,7 @@ class Stream: Watched, TLSWire {
             switch tls.write(UnsafeRawBufferPointer(rebasing: bytes[taken...])) {
             case .bytes(let count): taken += count
             case .wantsWrite:
-                canWrite = false
+                outputIsFull()
                 return taken
             case .wantsRead: return taken
             case .closed, .truncated, .failed: return -1
@@ -280,14 +283,20 @@ class Stream: Watched, TLSWire {
 
     private func settle(_ written: Int, of total: Int) -> Int {
         if written >= 0 {
-            if written < total { canWrite = false }
+            if written < total { outputIsFull() }
             return written
         }
         if written == Int(-EAGAIN) {
-            canWrite = false
+            outputIsFull()
             return 0
         }
         return -1
+    }
+
+    /// The socket takes no more for now.
+    final func outputIsFull() {
+        canWrite = false
+        loop.hearOutput(of: self)
     }
 
     /// Again at once: no edge would follow.
@@ -423,7 +432,9 @@ class Stream: Watched, TLSWire {
     // MARK: - Under TLS
 
     final func receive(into buffer: UnsafeMutableRawBufferPointer) -> Int { loop.kernel.read(descriptor, into: buffer) }
-    final func transmit(_ bytes: UnsafeRawBufferPointer) -> Int { loop.kernel.write(descriptor, bytes) }
+    final func transmit(_ bytes: UnsafeRawBufferPointer) -> Int {
+        loop.kernel.write(descriptor, bytes, more: isLastWrite)
+    }
 
     // MARK: - End
 

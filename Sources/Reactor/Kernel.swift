@@ -24,19 +24,31 @@ open class Kernel {
         return count >= 0 ? count : Int(-errno)
     }
 
-    open func write(_ descriptor: Int32, _ bytes: UnsafeRawBufferPointer) -> Int {
+    /// - Parameter more: the connection's end, or more output, follows at once. The kernel keeps an incomplete segment back until then,
+    ///   so that both leave together (`MSG_MORE`).
+    open func write(_ descriptor: Int32, _ bytes: UnsafeRawBufferPointer, more: Bool = false) -> Int {
         systemCalls &+= 1
-        let count = send(descriptor, bytes.baseAddress, bytes.count, Int32(MSG_NOSIGNAL))
+        let count = send(descriptor, bytes.baseAddress, bytes.count, Self.sendFlags(more: more))
         return count >= 0 ? count : Int(-errno)
     }
 
-    open func write(_ descriptor: Int32, _ parts: UnsafeBufferPointer<iovec>) -> Int {
+    open func write(_ descriptor: Int32, _ parts: UnsafeBufferPointer<iovec>, more: Bool = false) -> Int {
         systemCalls &+= 1
         var message = msghdr()
         message.msg_iov = UnsafeMutablePointer(mutating: parts.baseAddress)
         message.msg_iovlen = parts.count
-        let count = sendmsg(descriptor, &message, Int32(MSG_NOSIGNAL))
+        let count = sendmsg(descriptor, &message, Self.sendFlags(more: more))
         return count >= 0 ? count : Int(-errno)
+    }
+
+    private static func sendFlags(more: Bool) -> Int32 {
+        Int32(MSG_NOSIGNAL) | (more ? Int32(MSG_MORE) : 0)
+    }
+
+    /// Whether `read`, or `accept` on a listening socket, would find something now: bytes, a connection, an end or an error.
+    open func hasInput(_ descriptor: Int32) -> Bool {
+        systemCalls &+= 1
+        return cardea_has_input(descriptor) != 0
     }
 
     /// A non-blocking pipe, as large as `capacity` if the kernel allows that.
@@ -126,6 +138,12 @@ open class Kernel {
     open func watch(_ epoll: Int32, _ descriptor: Int32, events: UInt32, key: UInt64) -> Int32 {
         systemCalls &+= 1
         return cardea_epoll_ctl(epoll, EPOLL_CTL_ADD, descriptor, events, key) == 0 ? 0 : -errno
+    }
+
+    /// Changes what is reported of a descriptor that is watched already. What is true of it now is reported anew.
+    open func rewatch(_ epoll: Int32, _ descriptor: Int32, events: UInt32, key: UInt64) {
+        systemCalls &+= 1
+        _ = cardea_epoll_ctl(epoll, EPOLL_CTL_MOD, descriptor, events, key)
     }
 
     open func unwatch(_ epoll: Int32, _ descriptor: Int32) {

@@ -47,6 +47,8 @@ public final class Loop: @unchecked Sendable {
     private static let mailKey = UInt64.max
     private static let jobKey = UInt64.max - 1
     private static let batch = 256
+    private static let inputAlone: Readiness = [.readable, .inputEnded, .edgeTriggered]
+    private static let bothWays: Readiness = inputAlone.union(.writable)
 
     /// - Parameter mailCapacity: letters that may wait; `post` answers false past it.
     public init(name: String, kernel: Kernel = Kernel(), mailCapacity: Int = 4096) throws(LoopFault) {
@@ -86,20 +88,30 @@ public final class Loop: @unchecked Sendable {
 
     // MARK: - From this loop's thread
 
-    /// Hands a descriptor to the loop, edge-triggered for everything. The loop keeps `owner` alive until `forget`.
-    public func watch(_ owner: Watched, descriptor: Int32, shared: Bool = false) -> Bool {
+    /// Hands a descriptor to the loop, edge-triggered. The loop keeps `owner` alive until `close`.
+    /// - Parameter output: false for a socket that can be written to already, until `hearOutput`: most never fill it up, and would be told
+    ///   for nothing in the next turn that they can write.
+    public func watch(_ owner: Watched, descriptor: Int32, shared: Bool = false, output: Bool = true) -> Bool {
         let wasAdopted = owner.key != 0
         if !wasAdopted { adopt(owner) }
         owner.descriptor = descriptor
         // A listener that several loops share wakes one of them and stays level-triggered, so that no connection is left
         // behind when its loop takes only a batch. (The kernel refuses EPOLLEXCLUSIVE together with EPOLLRDHUP.)
-        let events: Readiness = shared ? [.readable, .exclusive] : [.readable, .writable, .inputEnded, .edgeTriggered]
+        let events: Readiness = shared ? [.readable, .exclusive] : output ? Self.bothWays : Self.inputAlone
+        owner.hearsOutput = output && !shared
         guard kernel.watch(epoll, descriptor, events: events.rawValue, key: owner.key) >= 0 else {
             // An owner that had its place before keeps it, and the timers that point there.
             if wasAdopted { owner.descriptor = -1 } else { release(owner) }
             return false
         }
         return true
+    }
+
+    /// Reports from now on when output is possible, beginning with whether it is. A system call the first time only.
+    public func hearOutput(of owner: Watched) {
+        guard !owner.hearsOutput, owner.descriptor >= 0 else { return }
+        owner.hearsOutput = true
+        kernel.rewatch(epoll, owner.descriptor, events: Self.bothWays.rawValue, key: owner.key)
     }
 
     /// Hears no more of the descriptor until `resume`.
@@ -155,6 +167,7 @@ public final class Loop: @unchecked Sendable {
         precondition(heir.key == 0 && owner.key != 0, "a place is handed from one that has it to one that has none")
         heir.key = owner.key
         heir.descriptor = owner.descriptor
+        heir.hearsOutput = owner.hearsOutput
         watched[Int(owner.key & 0xffff_ffff)].owner = heir
         owner.key = 0
         owner.descriptor = -1

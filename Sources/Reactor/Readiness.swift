@@ -28,6 +28,8 @@ open class Watched {
     public final internal(set) var descriptor: Int32 = -1
     /// The loop's key while registered, zero otherwise.
     final var key: UInt64 = 0
+    /// Epoll reports when output is possible again.
+    final var hearsOutput = false
 
     public init(loop: Loop) {
         self.loop = loop

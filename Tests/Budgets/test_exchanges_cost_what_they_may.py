@@ -28,6 +28,7 @@ TOKEN = "abcdefghijklm" * 9
 # What is allocated beside the object that serves a stream of HTTP/2 is OpenSSL's, for each record.
 BUDGETS = {
     "1.1 to 1.1": ("plain", "plain", 18_900, 0, 6),
+    "1.1 to 1.1, a connection each": ("close", "plain", 28_800, 3, 12),
     "1.1 to TLS 1.1": ("plain", "tls1", 36_700, 5, 7),
     "1.1 to TLS h2": ("plain", "tls2", 61_700, 6, 7),
     "TLS h2 to 1.1": ("tls", "plain", 60_500, 8, 7),
@@ -39,7 +40,7 @@ FEW, MANY = 100, 500
 CALLS = {
     "allocations": {"malloc", "calloc", "realloc", "posix_memalign", "aligned_alloc", "memalign"},
     "system calls": {"recv", "send", "read", "write", "readv", "writev", "sendmsg", "recvmsg", "epoll_wait", "epoll_ctl", "splice",
-                     "accept4", "close", "shutdown", "setsockopt", "getsockopt"},
+                     "accept4", "close", "shutdown", "setsockopt", "getsockopt", "poll", "ioctl"},
 }
 
 
@@ -148,7 +149,7 @@ class Measured:
         caller = BUDGETS[row][0]
         h2load = executable("CARDEA_H2LOAD", "h2load", "apt-get install nghttp2-client")
         url = f"{'https' if caller == 'tls' else 'http'}://127.0.0.1:{self.ports[row]}/small"
-        version = [] if caller == "tls" else ["--h1"]
+        version = [] if caller == "tls" else ["--h1", "-H", "Connection: close"] if caller == "close" else ["--h1"]
         done = subprocess.run([h2load, *version, "-c1", "-m1", "-n", str(count), url], capture_output=True, text=True, timeout=120)
         assert re.search(rf"\b{count} 2xx\b", done.stdout), done.stdout + done.stderr
 

@@ -41,6 +41,8 @@ public final class FakeKernel: Kernel {
     private var sockets: [FakeSocket?] = []
     private var queue: [FakeSocket] = []
     private var listeners: [FakeSocket] = []
+    /// Written to in this turn with the announcement that more would follow.
+    private var holding: [FakeSocket] = []
 
     private static let epoll: Int32 = 999
     private static let first: Int32 = 1000
@@ -50,6 +52,7 @@ public final class FakeKernel: Kernel {
     public override init() {
         super.init()
         queue.reserveCapacity(4096)
+        holding.reserveCapacity(4096)
     }
 
     // MARK: - The test's side
@@ -178,16 +181,17 @@ public final class FakeKernel: Kernel {
         return socket.inputEnds ? 0 : Int(-EAGAIN)
     }
 
-    public override func write(_ descriptor: Int32, _ bytes: UnsafeRawBufferPointer) -> Int {
+    public override func write(_ descriptor: Int32, _ bytes: UnsafeRawBufferPointer, more: Bool) -> Int {
         systemCalls &+= 1
         guard let socket = open(descriptor, "write") else { return Int(-EBADF) }
         let room = room(in: socket, for: bytes.count)
         if room <= 0 { return room }
         socket.output.append(UnsafeRawBufferPointer(rebasing: bytes[..<room]))
+        note(socket, holdsBack: more && room == bytes.count)
         return room
     }
 
-    public override func write(_ descriptor: Int32, _ parts: UnsafeBufferPointer<iovec>) -> Int {
+    public override func write(_ descriptor: Int32, _ parts: UnsafeBufferPointer<iovec>, more: Bool) -> Int {
         systemCalls &+= 1
         guard let socket = open(descriptor, "write") else { return Int(-EBADF) }
         var total = 0
@@ -200,7 +204,19 @@ public final class FakeKernel: Kernel {
             socket.output.append(UnsafeRawBufferPointer(start: part.iov_base, count: count))
             left -= count
         }
+        note(socket, holdsBack: more && room == total)
         return room
+    }
+
+    private func note(_ socket: FakeSocket, holdsBack: Bool) {
+        socket.holdsBack = holdsBack
+        if holdsBack { holding.append(socket) }
+    }
+
+    public override func hasInput(_ descriptor: Int32) -> Bool {
+        systemCalls &+= 1
+        guard let socket = open(descriptor, "poll") else { return false }
+        return state(of: socket) & Readiness([.readable, .failed, .hungUp]).rawValue != 0
     }
 
     // MARK: - Pipes
@@ -252,7 +268,7 @@ public final class FakeKernel: Kernel {
             }
             guard !pipe.bytes.isEmpty else { return Int(-EAGAIN) }
             let front = pipe.bytes.copy(into: buffer)
-            let put = write(target, UnsafeRawBufferPointer(rebasing: buffer[..<front]))
+            let put = write(target, UnsafeRawBufferPointer(rebasing: buffer[..<front]), more: false)
             if put > 0 { pipe.bytes.drop(put) }
             return put
         }
@@ -342,6 +358,7 @@ public final class FakeKernel: Kernel {
         systemCalls &+= 1
         guard let socket = open(descriptor, "shutdown") else { return }
         socket.outputEnded = true
+        socket.holdsBack = false
         if socket.inputEnds { edge(socket) }
     }
 
@@ -351,6 +368,7 @@ public final class FakeKernel: Kernel {
         if descriptor >= Self.firstPipe { return closePipe(descriptor) }
         guard let socket = open(descriptor, "close") else { return }
         socket.isClosed = true
+        socket.holdsBack = false
         forget(socket)
         sockets[Int(descriptor - Self.first)] = nil
     }
@@ -386,6 +404,15 @@ public final class FakeKernel: Kernel {
         return 0
     }
 
+    public override func rewatch(_ epoll: Int32, _ descriptor: Int32, events: UInt32, key: UInt64) {
+        systemCalls &+= 1
+        guard let socket = open(descriptor, "epoll_ctl") else { return }
+        if !socket.isWatched { misuse.append("descriptor \(descriptor) is not watched") }
+        socket.interest = events | Readiness([.failed, .hungUp]).rawValue
+        socket.key = key
+        if state(of: socket) & socket.interest != 0 { edge(socket) }
+    }
+
     public override func unwatch(_ epoll: Int32, _ descriptor: Int32) {
         systemCalls &+= 1
         guard let socket = open(descriptor, "epoll_ctl") else { return }
@@ -406,6 +433,10 @@ public final class FakeKernel: Kernel {
         systemCalls &+= 1
         waits &+= 1
         lastPatience = milliseconds
+        for socket in holding where socket.holdsBack {
+            misuse.append("descriptor \(socket.descriptor) holds output back, and nothing follows")
+        }
+        holding.removeAll(keepingCapacity: true)
         onWait()
         if !waitErrors.isEmpty { return Int(-waitErrors.removeFirst()) }
         // A level-triggered listener is ready for as long as somebody waits.

@@ -127,6 +127,8 @@ final class FakeSocket {
     /// The gateway shut its writing side down.
     var outputEnded = false
     var isReset = false
+    /// The last write said that more would follow at once.
+    var holdsBack = false
     var isClosed = false
     /// Pending, reported once.
     var error: Int32 = 0

@@ -11,6 +11,7 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -37,6 +38,12 @@
 // epoll_event is packed on x86-64; these two accessors spare Swift from knowing that.
 static inline uint64_t cardea_epoll_key(const struct epoll_event *event) { return event->data.u64; }
 static inline uint32_t cardea_epoll_events(const struct epoll_event *event) { return event->events; }
+
+// Whether a read of the socket, or an accept, would find something now. Does not wait.
+static inline int cardea_has_input(int descriptor) {
+    struct pollfd socket = { .fd = descriptor, .events = POLLIN };
+    return poll(&socket, 1, 0) > 0;
+}
 
 static inline int cardea_epoll_ctl(int epoll, int operation, int descriptor, uint32_t events, uint64_t key) {
     struct epoll_event event;

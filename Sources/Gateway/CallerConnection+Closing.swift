@@ -1,0 +1,61 @@
+internal import HTTP2
+internal import Reactor
+internal import TLS
+
+/// How a connection ends so that the caller gets every byte of its last answer.
+extension CallerConnection {
+    /// Sends what waits, says that no more comes, and drains for a moment: closing at once would reset the connection, and the reset can
+    /// overtake the answer.
+    func beginClosing() {
+        guard stage != .closed else { return }
+        let isOver = hasNothingToCome
+        enterClosing()
+        if isOver { return close() }
+        releaseUpstream(reusable: false)
+        saidNoMore = false
+        finishClosing()
+    }
+
+    /// The caller's last request came whole, nothing came behind it, and its answer is with the kernel: the connection can be closed, and
+    /// the kernel sends the answer and the end. Who asks for the end must not send more (RFC 9112 section 9.6); who does so all the same,
+    /// and has done it already, has its answer guarded as any other.
+    ///
+    /// Not after a long answer, of which much may still lie in the kernel when a caller that breaks the rule sends more; and not under
+    /// TLS, where the caller answers our end with its own.
+    private var hasNothingToCome: Bool {
+        guard asksToClose, requestIsConsumed, end <= max(headLength, bodyAt), !canRead, !inputEnded, !hasPending,
+            tls == nil,
+            lane == nil, bytesOut - record.bytesOutBefore <= UInt64(buffers.blockSize)
+        else { return false }
+        return !loop.kernel.hasInput(descriptor)
+    }
+
+    func finishClosing() {
+        guard flush() else { return close() }
+        if let lane, lane.isFlushed { return close() }
+        if hasPending || lane != nil {
+            // A slow reader gets its whole answer, as long as it reads at the least rate.
+            if !isFlushing { expectFlush() }
+            return
+        }
+        isFlushing = false
+        if !saidNoMore {
+            saidNoMore = true
+            expect(by: loop.now + DataLoop.lingerTimeout, kind: Deadline.close)
+            if inputEnded { return close() }
+            tls?.shutdown()
+            loop.kernel.shutdownWriting(descriptor)
+        }
+        while true {
+            start = 0
+            end = 0
+            switch fill() {
+            case .bytes(let count):
+                drained += count
+                if drained > DataLoop.lingerBytes { return close() }
+            case .notNow: return
+            default: return close()
+            }
+        }
+    }
+}
