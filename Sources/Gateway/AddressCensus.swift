@@ -1,11 +1,24 @@
 internal import Reactor
 internal import Synchronization
+internal import Telemetry
 
 /// Counts callers by address over all loops, for `limits.connections_per_address`. A lock, taken when a connection comes and goes and
 /// only where the limit is set; never while a request is served.
 final class AddressCensus: Sendable {
     private let bound: Atomic<Int>
-    private let counts = Mutex<[[UInt8]: Int]>([:])
+    private let counts = Mutex<[Key: Int]>([:])
+
+    /// An IP address in 16 bytes, however it is written: of IPv4, the one mapped into IPv6.
+    private struct Key: Hashable {
+        let high: UInt64
+        let low: UInt64
+
+        init(_ address: SocketAddress) {
+            let written = address.logAddress
+            high = written.high
+            low = written.family == .ipv4 ? written.low | 0xffff << 32 : written.low
+        }
+    }
 
     init(limit: Int) { bound = Atomic(limit) }
 
@@ -17,8 +30,8 @@ final class AddressCensus: Sendable {
 
     /// - Returns: false when the address has as many connections as it may.
     func enter(_ address: SocketAddress) -> Bool {
-        counts.withLock { counts in
-            let key = address.ipBytes
+        let key = Key(address)
+        return counts.withLock { counts in
             guard counts[key, default: 0] < limit else { return false }
             counts[key, default: 0] += 1
             return true
@@ -26,8 +39,8 @@ final class AddressCensus: Sendable {
     }
 
     func leave(_ address: SocketAddress) {
+        let key = Key(address)
         counts.withLock { counts in
-            let key = address.ipBytes
             guard let count = counts[key] else { return }
             counts[key] = count > 1 ? count - 1 : nil
         }

@@ -10,13 +10,19 @@ extension CallerConnection {
         var hop = knownHop
         hop.fields = route.forwarding.fields
         hop.isHidden = route.forwarding.isHidden
-        if !hop.fields.isEmpty, hop.isHidden { hop.identifier = data.nextIdentifier() }
+        guard !hop.fields.isEmpty else { return hop }
+        if hop.isHidden {
+            hop.identifier = data.nextIdentifier()
+        } else if hop.address.isEmpty, peer.address != nil {
+            hop.address = peer.writtenAddress
+            self.hop?.address = hop.address
+        }
         return hop
     }
 
     private var knownHop: ForwardedHop {
         if let hop { return hop }
-        let made = listener.hop(of: peer)
+        let made = listener.hop(of: peer, isNamed: false)
         hop = made
         return made
     }
@@ -106,13 +112,19 @@ extension OutputCursor {
 
 extension ListenerPlan {
     /// What requests of this peer say of its connection, as long as it lasts.
-    func hop(of peer: CallerPeer) -> ForwardedHop {
+    /// - Parameter isNamed: the address is written at once, for many requests to share; most upstreams are never told of it.
+    func hop(of peer: CallerPeer, isNamed: Bool) -> ForwardedHop {
         var hop = ForwardedHop()
-        if let address = peer.address {
-            hop.address = Array(address.host.utf8)
+        if isNamed { hop.address = peer.writtenAddress }
+        if !forwardedFrom.isEmpty, let address = peer.address {
             hop.isTrusted = forwardedFrom.contains { $0.contains(address) }
         }
         hop.isSecure = peer.isSecure
         return hop
     }
+}
+
+extension CallerPeer {
+    /// Its address as text; empty: not known.
+    fileprivate var writtenAddress: [UInt8] { address.map { Array($0.host.utf8) } ?? [] }
 }

@@ -28,7 +28,7 @@ final class CallerSession: HTTP2Socket {
         limits.headerSize = data.limits.headerSize
         let share = BlockShare(of: data.buffers.budget, from: data.buffers)
         self.share = share
-        hop = listener.hop(of: peer)
+        hop = listener.hop(of: peer, isNamed: true)
         guard let session = HTTP2Session(role: .server, limits: limits, blocks: share, memory: data.buffers.frames)
         else { return nil }
         super.init(loop: data.loop, buffers: data.buffers, session: session)
@@ -44,7 +44,7 @@ final class CallerSession: HTTP2Socket {
         // After a reload, new streams are for whatever now stands at the address.
         if listener.edition !== data.plan.edition {
             listener = data.listener(succeeding: listener) ?? listener
-            hop = listener.hop(of: peer)
+            hop = listener.hop(of: peer, isNamed: true)
         }
         while let stream = session.nextOpened() {
             // Taken back before anybody looked at it: a request would be made, with a credential, for an answer that nobody gets.

@@ -36,20 +36,19 @@ extension DataLoop {
         if listener.isUnix { peer.user = loop.kernel.peerUser(descriptor) }
         if listener.needsArrival {
             let arrival = Arrival(data: self, listener: listener, peer: peer)
-            guard enter(arrival, descriptor, peer) else { return }
+            guard enter(arrival, descriptor) else { return uncount(arrival.peer) }
             addArrival(arrival)
             arrival.begin()
         } else {
             let caller = CallerConnection(data: self, listener: listener, peer: peer)
-            guard enter(caller, descriptor, peer) else { return }
+            guard enter(caller, descriptor) else { return uncount(caller.peer) }
             addCaller(caller)
             caller.begin()
         }
     }
 
-    private func enter(_ stream: Stream, _ descriptor: Int32, _ peer: CallerPeer) -> Bool {
+    private func enter(_ stream: Stream, _ descriptor: Int32) -> Bool {
         guard loop.watch(stream, descriptor: descriptor, output: false) else {
-            uncount(peer)
             loop.kernel.close(descriptor)
             return false
         }
@@ -76,7 +75,7 @@ extension DataLoop {
     /// The one place that decides which object serves a connection. Takes the arrival's socket, TLS state and unread bytes; the arrival is
     /// over when this returns.
     func serve(_ arrival: Arrival, by version: ApplicationProtocol) {
-        arrivals.removeValue(forKey: ObjectIdentifier(arrival))
+        _ = arrivals.remove(arrival)
         switch version {
         case .http2:
             beginSession(from: arrival, listener: arrival.listener, peer: arrival.peer)
@@ -105,7 +104,7 @@ extension DataLoop {
 
     /// A redirected connection that is none of ours goes on to where it was going.
     func tunnel(_ arrival: Arrival, to destination: Destination) {
-        arrivals.removeValue(forKey: ObjectIdentifier(arrival))
+        _ = arrivals.remove(arrival)
         let caller = CallerConnection(data: self, listener: arrival.listener, peer: arrival.peer)
         arrival.handOver(to: caller)
         addCaller(caller)
@@ -131,7 +130,7 @@ extension DataLoop {
     // MARK: - Arrivals
 
     func arrivalClosed(_ arrival: Arrival) {
-        guard arrivals.removeValue(forKey: ObjectIdentifier(arrival)) != nil else { return }
+        guard arrivals.remove(arrival) else { return }
         metrics.callerClosed()
         uncount(arrival.peer)
         finishDrain()
@@ -139,12 +138,12 @@ extension DataLoop {
 
     private func addArrival(_ arrival: Arrival) {
         if arrivals.count >= Self.arrivalLimit { dropOldestArrival() }
-        arrivals[ObjectIdentifier(arrival)] = arrival
+        arrivals.add(arrival)
     }
 
     private func dropOldestArrival() {
         metrics.glitch(.arrivalLimit)
-        arrivals.values.min { $0.startedAt < $1.startedAt }?.close()
+        arrivals.members.min { $0.startedAt < $1.startedAt }?.close()
     }
 
     /// Takes its turn at the end of this turn of the loop, or of a later one.

@@ -35,12 +35,12 @@ final class DataLoop {
     private(set) var groups: [UpstreamGroup?]
     private let resolver: Resolver
     private(set) var acceptors: [Acceptor] = []
-    private(set) var callers: [ObjectIdentifier: CallerConnection] = [:]
+    private(set) var callers = Roster<CallerConnection>()
     /// Connections that no protocol serves yet, and those of them whose handshake waits for its turn.
-    var arrivals: [ObjectIdentifier: Arrival] = [:]
+    var arrivals = Roster<Arrival>()
     var handshakes: [Arrival] = []
     var lastHandshakeFailure = ""
-    private(set) var sessions: [ObjectIdentifier: CallerSession] = [:]
+    private(set) var sessions = Roster<CallerSession>()
     /// Places of callers' choice, with their connections.
     var wanderers: [Destination: Wanderer] = [:]
     private(set) var isDraining = false
@@ -106,16 +106,16 @@ final class DataLoop {
     }
 
     func addCaller(_ caller: CallerConnection) {
-        callers[ObjectIdentifier(caller)] = caller
+        callers.add(caller)
         if isDraining { caller.retire() }
     }
 
-    func removeCaller(_ caller: CallerConnection) { callers.removeValue(forKey: ObjectIdentifier(caller)) }
+    func removeCaller(_ caller: CallerConnection) { _ = callers.remove(caller) }
 
-    func addSession(_ session: CallerSession) { sessions[ObjectIdentifier(session)] = session }
+    func addSession(_ session: CallerSession) { sessions.add(session) }
 
     func sessionClosed(_ session: CallerSession) {
-        if sessions.removeValue(forKey: ObjectIdentifier(session)) != nil {
+        if sessions.remove(session) {
             metrics.callerClosed()
             uncount(session.peer)
         }
@@ -124,7 +124,7 @@ final class DataLoop {
     }
 
     func callerClosed(_ caller: CallerConnection) {
-        if callers.removeValue(forKey: ObjectIdentifier(caller)) != nil {
+        if callers.remove(caller) {
             metrics.callerClosed()
             uncount(caller.peer)
         }
@@ -337,8 +337,8 @@ final class DataLoop {
         takeUpstreams()
         takeListeners(sockets)
         if listenersBefore.contains(where: { listener(succeeding: $0) == nil }) {
-            for caller in Array(callers.values) where listener(succeeding: caller.listener) == nil { caller.retire() }
-            for session in Array(sessions.values) where listener(succeeding: session.listener) == nil {
+            for caller in callers.members where listener(succeeding: caller.listener) == nil { caller.retire() }
+            for session in sessions.members where listener(succeeding: session.listener) == nil {
                 session.drain()
             }
         }
@@ -396,9 +396,9 @@ final class DataLoop {
         acceptors.removeAll()
         isDraining = true
         self.farewell = farewell
-        for caller in Array(callers.values) { caller.retire() }
-        for arrival in Array(arrivals.values) { arrival.retire() }
-        for session in Array(sessions.values) { session.drain() }
+        for caller in callers.members { caller.retire() }
+        for arrival in arrivals.members { arrival.retire() }
+        for session in sessions.members { session.drain() }
         // Only now: callers that close at once must not end the drain before the others are looked at.
         drained = completion
         finishDrain()
@@ -411,9 +411,9 @@ final class DataLoop {
     }
 
     func closeEverything() {
-        for arrival in Array(arrivals.values) { arrival.close() }
-        for caller in Array(callers.values) { caller.close() }
-        for session in Array(sessions.values) { session.end(.none) }
+        for arrival in arrivals.members { arrival.close() }
+        for caller in callers.members { caller.close() }
+        for session in sessions.members { session.end(.none) }
         for group in groups { group?.closeIdle() }
     }
 }

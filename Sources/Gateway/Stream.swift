@@ -51,6 +51,9 @@ class Stream: Watched, TLSWire {
     private final var timer: TimerID?
     private final var timerAt: UInt64 = 0
 
+    /// In the loop's `Roster`, −1 in none.
+    final var rosterPlace = -1
+
     final var bytesIn: UInt64 = 0
     final var bytesOut: UInt64 = 0
 

@@ -19,7 +19,7 @@ public final class Loop: @unchecked Sendable {
     private let epoll: Int32
     private var watched: [Entry] = []
     private var freeEntries: [Int] = []
-    private var timers: TimerWheel
+    private let timers: TimerWheel
     private var putOff: [LateWork] = []
     /// What was put off to the end of the turn that ends now.
     private var due: [LateWork] = []

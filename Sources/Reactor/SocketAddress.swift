@@ -175,8 +175,13 @@ public struct SocketAddress: Sendable {
 
     /// 127.0.0.0/8 or ::1.
     public var isLoopback: Bool {
-        let ip = ipBytes
-        return ip.count == 4 ? ip[0] == 127 : ip.count == 16 && ip[..<15].allSatisfy { $0 == 0 } && ip[15] == 1
+        // Asked of every connection: without an array.
+        let address = logAddress
+        return switch address.family {
+        case .ipv4: address.low >> 24 == 127
+        case .ipv6: address.high == 0 && address.low == 1
+        case .unix, .none: false
+        }
     }
 
     /// 0.0.0.0 or `::`: every address, for a listener.
