@@ -38,8 +38,11 @@ public struct FileNeeds: Sendable, Equatable {
     /// What of `self` these do not give.
     public func exceeding(_ granted: FileNeeds) -> [String] {
         rights.filter { path, needed in
-            var given: Right = []
-            for (above, rights) in granted.rights where Self.contains(above, path) { given.formUnion(rights) }
+            // Of the path itself and of each folder that it is in.
+            var given = granted.rights[path, default: []].union(granted.rights["/", default: []])
+            for end in path.indices where path[end] == "/" {
+                given.formUnion(granted.rights[String(path[..<end]), default: []])
+            }
             return !given.isSuperset(of: needed)
         }.keys.sorted()
     }
@@ -49,10 +52,6 @@ public struct FileNeeds: Sendable, Equatable {
         var needs = self
         needs.rights = rights.filter { FileReader.exists($0.key) }
         return needs
-    }
-
-    private static func contains(_ above: String, _ path: String) -> Bool {
-        above == path || above == "/" || path.hasPrefix(above + "/")
     }
 
     // MARK: - Collecting

@@ -31,6 +31,8 @@ struct Loader {
     let environment: (String) -> String?
     var diagnostics: [Diagnostic] = []
     var files: [String] = []
+    /// What `include` has put together so far: under each key that adds up, where its names were first given.
+    private var merged: [String: [String: Mark]] = [:]
 
     init(environment: @escaping (String) -> String?) { self.environment = environment }
 
@@ -162,26 +164,32 @@ struct Loader {
                 continue
             }
             switch (entry.key, entries[index].value.content, entry.value.content) {
-            case ("routes", .list(let first), .list(let second)):
-                entries[index].value.content = .list(first + second)
-            case ("identities", .map(let first), .map(let second)), ("listeners", .map(let first), .map(let second)):
-                entries[index].value.content = .map(first + unique(second, beside: first))
+            case ("routes", .list(var all), .list(let second)):
+                // Not two owners of the list: the append would copy it for each file.
+                entries[index].value.content = .list([])
+                all += second
+                entries[index].value.content = .list(all)
+            case ("identities", .map(var all), .map(let second)), ("listeners", .map(var all), .map(let second)):
+                entries[index].value.content = .map([])
+                append(second, to: &all, of: entry.key)
+                entries[index].value.content = .map(all)
             default:
                 twice(entry, entries[index].mark)
             }
         }
     }
 
-    private mutating func unique(_ added: [Node.Entry], beside entries: [Node.Entry]) -> [Node.Entry] {
-        var result: [Node.Entry] = []
+    private mutating func append(_ added: [Node.Entry], to all: inout [Node.Entry], of key: String) {
+        var known = merged.removeValue(forKey: key) ?? Dictionary(uniqueKeysWithValues: all.map { ($0.key, $0.mark) })
         for entry in added {
-            if let first = entries.first(where: { $0.key == entry.key }) {
-                twice(entry, first.mark)
+            if let first = known[entry.key] {
+                twice(entry, first)
             } else {
-                result.append(entry)
+                known[entry.key] = entry.mark
+                all.append(entry)
             }
         }
-        return result
+        merged[key] = known
     }
 
     private mutating func twice(_ entry: Node.Entry, _ first: Mark) {

@@ -145,7 +145,7 @@ public struct Upstream: Sendable, Equatable {
 
 /// `match`: everything written must hold.
 public struct Match: Sendable, Equatable {
-    public enum Host: Sendable, Equatable {
+    public enum Host: Sendable, Hashable {
         /// Lower case, without a port.
         case exact(String)
         /// `*.x`: exactly one label before `.x`; the value is `.x`.

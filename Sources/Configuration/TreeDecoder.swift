@@ -3,11 +3,21 @@ struct TreeDecoder {
     var diagnostics: [Diagnostic] = []
     let root: BlockReader
     let defaults: BlockReader
-    var identities: [Identity] = []
-    var listeners: [Listener] = []
+    /// What stands in the file, also what could not be decoded: that has its own errors already.
+    let writtenIdentities: NamedList<Node.Entry>
+    let writtenListeners: NamedList<Node.Entry>
+    var identities = NamedList<Identity>()
+    var listeners = NamedList<Listener>()
+    /// The first listener at each address.
+    var listenersByAddress: [ListenAddress: String] = [:]
     var routes: [Route] = []
+    var cover = RouteCover()
     /// Where each name was first given.
     var marksOfRoutes: [String: Mark] = [:]
+    /// How many routes without a name would have been called so.
+    var unnamedRoutes: [String: Int] = [:]
+    /// A file that lacks more names than somebody mistypes lacks an `include`; to search words near each takes minutes.
+    var hintsLeft = 100
 
     /// `root` was given to `Checker` before.
     static func decode(_ root: Node) -> (configuration: Configuration, diagnostics: [Diagnostic]) {
@@ -19,6 +29,8 @@ struct TreeDecoder {
     private init(root: Node) {
         self.root = BlockReader(root, Keys.configuration, mark: root.mark)
         defaults = self.root.inside("defaults", Keys.defaults)
+        writtenIdentities = NamedList(self.root.entry("identities")?.value.map ?? [])
+        writtenListeners = NamedList(self.root.entry("listeners")?.value.map ?? [])
     }
 
     private mutating func configuration() -> Configuration {
@@ -27,7 +39,7 @@ struct TreeDecoder {
         decodeRoutes()
         let store = store()
         let configuration = Configuration(
-            identities: identities, routes: routes, listeners: listeners, store: store,
+            identities: identities.all, routes: routes, listeners: listeners.all, store: store,
             admin: admin(store: store), name: root.text("name"), limits: limits(), log: log(), shutdown: shutdown(),
             threads: root.integer("threads"), sandbox: root.boolean("sandbox"), secretFiles: root.word("secret_files"))
         checkWhole(configuration)

@@ -1,6 +1,6 @@
 extension TreeDecoder {
     mutating func decodeIdentities() {
-        for entry in root.entry("identities")?.value.map ?? [] { decodeIdentity(entry) }
+        for entry in writtenIdentities.all { decodeIdentity(entry) }
         checkExchanges()
         checkDevices()
         checkPrincipals()
@@ -37,7 +37,7 @@ extension TreeDecoder {
             name: entry.key, mark: entry.mark, handshake: handshake, token: token, network: network,
             scopes: reader.texts("scopes") ?? [], canonicalForm: form)
         checkScopes(identity.scopes, of: identity, at: reader.mark("scopes"), place: place)
-        identities.append(identity)
+        identities.append(identity, named: identity.name)
     }
 
     /// `allowed_scopes` bounds what routes and identities may ask for.

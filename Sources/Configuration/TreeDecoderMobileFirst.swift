@@ -101,7 +101,7 @@ extension TreeDecoder {
     /// The server tells devices apart by their registration, and that by everything but secrets: two users must not share one.
     mutating func checkDevices() {
         var known: [[UInt8]: String] = [:]
-        for identity in identities {
+        for identity in identities.all {
             guard case .mobileFirst(let handshake) = identity.handshake, handshake.mode == .registered else { continue }
             if let other = known.updateValue(identity.name, forKey: identity.canonicalForm) {
                 error(

@@ -233,16 +233,16 @@ extension TreeDecoder {
 
     /// Whose tokens are exchanged: known, able to give one without a request, and not in a circle.
     mutating func checkExchanges() {
-        var subjects: [String: String] = [:]
-        for identity in identities {
+        var chains = ExchangeChains()
+        for identity in identities.all {
             let handshake = identity.handshake
             guard let key = handshake.subjectKey, case .identity(let name)? = handshake.subjectToken else { continue }
-            subjects[identity.name] = name
-            let entry = root.entry("identities")?.value[identity.name]?.value[handshake.key]?.value[key]
+            let isCircle = chains.closes(from: identity.name, to: name)
+            let entry = writtenIdentities[identity.name]?.value[handshake.key]?.value[key]
             let mark = entry?.value["identity"]?.mark ?? entry?.mark ?? identity.mark
             let place = "'\(key)' of identity '\(identity.name)'"
-            guard let subject = identities.first(where: { $0.name == name }) else {
-                let near = NearestWord.of(name, in: identities.map(\.name)).map { "; did you mean '\($0)'?" } ?? ""
+            guard let subject = identities[name] else {
+                let near = hint(name, in: identities.names)
                 error("\(place) names identity '\(Quoted.short(name))', which is not there\(near)", mark)
                 continue
             }
@@ -250,10 +250,34 @@ extension TreeDecoder {
             case .oauth2, .static: break
             default: error("\(place) must name an oauth2 or static identity, not \(subject.handshake.key)", mark)
             }
-            var step: String? = name
-            var seen: Set = [identity.name]
-            while let current = step, seen.insert(current).inserted { step = subjects[current] }
-            if step == identity.name { error("\(place) leads back to the identity itself", mark) }
+            if isCircle { error("\(place) leads back to the identity itself", mark) }
         }
+    }
+}
+
+/// Who exchanges whose token. Each leads to one other at most; the ends of these chains are kept, and ways to them shortened when they are
+/// walked.
+private struct ExchangeChains {
+    private var towardEnd: [String: String] = [:]
+
+    /// Joins `name`, which leads nowhere yet, to the chain of another.
+    /// - Returns: whether that chain ends in `name`, so that it would lead back.
+    mutating func closes(from name: String, to other: String) -> Bool {
+        let end = end(of: other)
+        // A circle stays without its last link: then every chain has an end, and only who closes it is told.
+        guard end != name else { return true }
+        towardEnd[name] = end
+        return false
+    }
+
+    private mutating func end(of name: String) -> String {
+        var walked: [String] = []
+        var end = name
+        while let next = towardEnd[end] {
+            walked.append(end)
+            end = next
+        }
+        for name in walked { towardEnd[name] = end }
+        return end
     }
 }

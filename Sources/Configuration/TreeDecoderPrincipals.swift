@@ -2,7 +2,7 @@
 extension TreeDecoder {
     mutating func checkPrincipals() {
         var known: [[UInt8]: Identity] = [:]
-        for identity in identities where !identity.canonicalForm.isEmpty {
+        for identity in identities.all where !identity.canonicalForm.isEmpty {
             guard let other = known.updateValue(identity, forKey: identity.canonicalForm) else { continue }
             switch identity.handshake {
             // Its keys are those of the connection: there is no token to share.

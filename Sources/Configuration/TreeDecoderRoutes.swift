@@ -1,6 +1,6 @@
 extension TreeDecoder {
     mutating func decodeListeners() {
-        for entry in root.entry("listeners")?.value.map ?? [] { decodeListener(entry) }
+        for entry in writtenListeners.all { decodeListener(entry) }
     }
 
     private mutating func decodeListener(_ entry: Node.Entry) {
@@ -9,8 +9,8 @@ extension TreeDecoder {
         let reader = BlockReader(entry.value, Keys.listener, mark: entry.mark)
         require(reader, place)
         guard let address = reader.parsed("address", AddressParser.listenAddress) else { return }
-        if let other = listeners.first(where: { $0.address == address }) {
-            error("\(place) has the address of listener '\(other.name)'", reader.mark("address"))
+        if let other = listenersByAddress[address] {
+            error("\(place) has the address of listener '\(other)'", reader.mark("address"))
         }
         var listener = Listener(name: entry.key, mark: entry.mark, address: address)
         listener.mode = reader.word("mode")
@@ -46,7 +46,12 @@ extension TreeDecoder {
             listener.proxyProtocol = .init(
                 versions: versions ?? [1, 2], from: inside.list("from", AddressParser.network) ?? [])
         }
-        listeners.append(listener)
+        add(listener)
+    }
+
+    private mutating func add(_ listener: Listener) {
+        listeners.append(listener, named: listener.name)
+        if listenersByAddress[listener.address] == nil { listenersByAddress[listener.address] = listener.name }
     }
 
     /// What a mode has no use for, or cannot do.
@@ -120,6 +125,7 @@ extension TreeDecoder {
         route.limits = .init(connections: limits.integer("connections"), waiters: limits.integer("waiters") ?? 1000)
         route.tokenStub = isStub ? tokenStub(reader, place: place) : nil
         checkRoute(route, reader, place: place)
+        checkReachable(route, place: place)
         if marksOfRoutes[name] == nil { marksOfRoutes[name] = route.mark }
         routes.append(route)
     }
@@ -127,16 +133,18 @@ extension TreeDecoder {
     /// The identity that `route` uses, where it is defined.
     func identity(of route: Route) -> Identity? {
         guard case .identity(let name) = route.use else { return nil }
-        return identities.first { $0.name == name }
+        return identities[name]
     }
 
-    private func unusedName(_ made: String) -> String {
-        var name = made
-        var count = 1
+    private mutating func unusedName(_ made: String) -> String {
+        // Names are never free again, so the search goes on where it ended last.
+        var count = unnamedRoutes[made, default: 1]
+        var name = count == 1 ? made : "\(made)#\(count)"
         while marksOfRoutes[name] != nil {
             count += 1
             name = "\(made)#\(count)"
         }
+        unnamedRoutes[made] = count
         return name
     }
 
@@ -145,38 +153,49 @@ extension TreeDecoder {
     /// Names of listeners; a plain address becomes a listener of its own.
     private mutating func listen(_ reader: BlockReader) -> [String] {
         var names: [String] = []
+        var known: Set<String> = []
         if reader.items("listen")?.isEmpty == true { error("'listen' is an empty list", reader.mark("listen")) }
         for node in reader.items("listen") ?? [] {
             guard let text = node.scalar?.text, let listen = try? AddressParser.listen(text) else { continue }
             var found: String?
             switch listen {
             case .name(let name):
-                let known = root.entry("listeners")?.value[name] != nil
-                if known { found = name }
-                if !known {
-                    dangling("'listen' names listener", node.scalar?.written ?? "", listeners.map(\.name), node.mark)
+                if writtenListeners[name] != nil {
+                    found = name
+                } else {
+                    dangling("'listen' names listener", node.scalar?.written ?? "", listeners.names, node.mark)
                 }
             case .address(let address):
-                if let listener = listeners.first(where: { $0.address == address }) {
-                    found = listener.name
+                if let listener = listenersByAddress[address] {
+                    found = listener
                 } else {
-                    listeners.append(Listener(name: address.description, mark: node.mark, address: address))
+                    add(Listener(name: address.description, mark: node.mark, address: address))
                     found = address.description
                 }
             }
-            if let found, names.contains(found) {
-                error("'listen' names '\(Quoted.short(found))' twice", node.mark)
-            } else if let found {
+            guard let found else { continue }
+            if known.insert(found).inserted {
                 names.append(found)
+            } else {
+                error("'listen' names '\(Quoted.short(found))' twice", node.mark)
             }
         }
         return names
     }
 
     private mutating func dangling(_ what: String, _ name: String, _ defined: [String], _ mark: Mark) {
-        let list = defined.isEmpty ? "none is defined" : "defined: \(defined.joined(separator: ", "))"
-        let near = NearestWord.of(name, in: defined).map { "; did you mean '\($0)'?" } ?? ""
-        error("\(what) '\(Quoted.short(name))', which is not defined; \(list)\(near)", mark)
+        // A thousand names in each of a thousand messages hide what they say.
+        let listed = defined.prefix(50)
+        let more = defined.count == listed.count ? "" : " and \(defined.count - listed.count) more"
+        let list = defined.isEmpty ? "none is defined" : "defined: \(listed.joined(separator: ", "))\(more)"
+        error("\(what) '\(Quoted.short(name))', which is not defined; \(list)\(hint(name, in: defined))", mark)
+    }
+
+    /// The end of a message about a name that is not there.
+    mutating func hint(_ name: String, in defined: [String]) -> String {
+        guard hintsLeft > 0 else { return "" }
+        hintsLeft -= 1
+        return NearestWord.of(name, in: defined).map { "; did you mean '\($0)'?" } ?? ""
     }
 
     private mutating func use(_ reader: BlockReader, place: String, isStub: Bool) -> Route.Use {
@@ -186,11 +205,10 @@ extension TreeDecoder {
         }
         if isStub { error("\(place) has 'use' beside 'token_stub'", reader.mark("use")) }
         guard let name = reader.text("use"), name != "none" else { return .none }
-        // Against what is written: an identity that could not be decoded has its own errors already.
-        let defined = (root.entry("identities")?.value.map ?? []).map(\.key)
-        if !defined.contains(name) {
+        if writtenIdentities[name] == nil {
             dangling(
-                "\(place) uses identity", reader.entry("use")?.value.scalar?.written ?? "", defined, reader.mark("use"))
+                "\(place) uses identity", reader.entry("use")?.value.scalar?.written ?? "", writtenIdentities.names,
+                reader.mark("use"))
         }
         return .identity(name)
     }
@@ -198,7 +216,7 @@ extension TreeDecoder {
     private mutating func upstream(
         _ reader: BlockReader, _ match: Match, _ listen: [String], place: String, isStub: Bool
     ) -> Upstream? {
-        let isForward = listen.contains { name in listeners.contains { $0.name == name && $0.mode == .forwardProxy } }
+        let isForward = listen.contains { listeners[$0]?.mode == .forwardProxy }
         var upstream = reader.parsed("to", AddressParser.upstream)
         if isStub {
             if reader.has("to") { error("\(place) has 'to' beside 'token_stub'", reader.mark("to")) }

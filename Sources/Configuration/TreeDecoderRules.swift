@@ -3,7 +3,7 @@ extension TreeDecoder {
     mutating func checkRoute(_ route: Route, _ reader: BlockReader, place: String) {
         guard route.tokenStub == nil else {
             checkCallers(route, reader, place: place)
-            return checkReachable(route, place: place)
+            return
         }
         checkCredential(route, reader, place: place)
         checkForwarded(route, reader, place: place)
@@ -13,7 +13,6 @@ extension TreeDecoder {
         }
         checkSubject(route, reader, place: place)
         if let upstream = route.to { checkLoop(upstream, route, reader, place: place) }
-        checkReachable(route, place: place)
     }
 
     private mutating func checkCredential(_ route: Route, _ reader: BlockReader, place: String) {
@@ -126,7 +125,7 @@ extension TreeDecoder {
 
     private mutating func checkCallers(_ route: Route, _ reader: BlockReader, place: String) {
         let callers = route.callers
-        let bound = route.listen.compactMap { name in listeners.first { $0.name == name } }
+        let bound = route.listen.compactMap { listeners[$0] }
         if callers.token != nil {
             let mark = reader.inside("callers", Keys.callers).mark("token")
             if bound.contains(where: { $0.mode == .transparent }) {
@@ -186,7 +185,7 @@ extension TreeDecoder {
         guard upstream.addresses.isEmpty else { return }
         let host = upstream.origin.host == "localhost" ? "127.0.0.1" : upstream.origin.host
         guard let address = IPAddress(host) else { return }
-        for listener in listeners where route.listen.contains(listener.name) {
+        for listener in route.listen.compactMap({ listeners[$0] }) {
             if case .tcp(let own, let port) = listener.address, port == upstream.origin.port,
                 own == address || (own.isUnspecified && address.isLoopback)
             {
@@ -195,18 +194,20 @@ extension TreeDecoder {
         }
     }
 
-    private mutating func checkReachable(_ route: Route, place: String) {
+    /// Before the route itself stands among the others.
+    mutating func checkReachable(_ route: Route, place: String) {
         // Every listener of the route must be covered; one earlier route may cover each.
-        // By index: a route is large, and to copy all of them for each of thousands takes seconds.
         var covering: Int?
+        var isReached = false
         for name in route.listen {
-            let earlier = routes.indices.first {
-                routes[$0].match.covers(route.match) && routes[$0].listen.contains(name)
+            if let earlier = cover.first(covering: route.match, on: name) {
+                covering = earlier
+            } else {
+                cover.add(route.match, at: routes.count, on: name)
+                isReached = true
             }
-            guard let earlier else { return }
-            covering = earlier
         }
-        guard let covering else { return }
+        guard let covering, !isReached else { return }
         warning(
             "\(place) is never reached: route '\(routes[covering].name)' before it matches everything it matches",
             route.mark)

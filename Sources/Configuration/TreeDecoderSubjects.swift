@@ -33,8 +33,8 @@ extension TreeDecoder {
                     reader.inside("subject", Keys.subject).mark("from_header"))
             }
         case .clientCertificate:
-            for listener in listeners
-            where route.listen.contains(listener.name) && !listener.tls.contains(where: { $0.clientCA != nil }) {
+            for listener in route.listen.compactMap({ listeners[$0] })
+            where !listener.tls.contains(where: { $0.clientCA != nil }) {
                 error(
                     "'subject: from_client_certificate' of \(place) never holds on \(listener.address), which asks for no certificate; "
                         + "give its 'tls' a 'client_ca'", mark)
@@ -68,7 +68,7 @@ extension TreeDecoder {
     /// What an identity without any route, or as the source of another one's exchange, would be for.
     mutating func checkSubjectsOfIdentities() {
         let used = Set(routes.compactMap { if case .identity(let name) = $0.use { name } else { nil } })
-        for identity in identities {
+        for identity in identities.all {
             guard let key = identity.handshake.subjectKey else { continue }
             if identity.handshake.exchangesCallersToken, !used.contains(identity.name) {
                 error(
@@ -76,7 +76,7 @@ extension TreeDecoder {
                     identity.mark)
             }
             guard case .identity(let name)? = identity.handshake.subjectToken,
-                let source = identities.first(where: { $0.name == name })?.handshake,
+                let source = identities[name]?.handshake,
                 source.exchangesCallersToken || source.namesSubject
             else { continue }
             error(

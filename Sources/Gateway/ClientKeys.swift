@@ -63,27 +63,27 @@ final class ClientKeys: Sendable {
 
 /// Every set of client keys of a configuration; routes and identities that name the same files share one.
 final class ClientKeyCatalog: Sendable {
-    private let sets = Mutex<[ClientKeys]>([])
-    private let earlier: [ClientKeys]
+    private let sets = Mutex(KeyedList<[ClientKeyFiles], ClientKeys>())
+    private let earlier: KeyedList<[ClientKeyFiles], ClientKeys>
 
     /// - Parameter running: whose sets go on where the files are the same, and with them the connections that were made with them.
-    init(after running: ClientKeyCatalog? = nil) { earlier = running?.all ?? [] }
+    init(after running: ClientKeyCatalog? = nil) { earlier = running?.sets.withLock { $0 } ?? KeyedList() }
 
-    var all: [ClientKeys] { sets.withLock { $0 } }
+    var all: [ClientKeys] { sets.withLock { $0.all } }
 
     /// Reads the files of a set that is new; blocks. A file that cannot be read is no error here: its routes answer 503 until it can.
     func keys(
         _ files: [ClientKeyFiles], environment: @escaping @Sendable (String) -> String?, policy: SecretFilePolicy
     ) -> ClientKeys? {
         guard !files.isEmpty else { return nil }
-        if let known = all.first(where: { $0.files == files }) { return known }
-        if let known = earlier.first(where: { $0.files == files }) {
-            sets.withLock { $0.append(known) }
+        if let known = sets.withLock({ $0[files] }) { return known }
+        if let known = earlier[files] {
+            sets.withLock { $0.append(known, for: files) }
             return known
         }
         let keys = ClientKeys(files) { try ClientCertificate(reading: $0, environment: environment, policy: policy) }
         _ = keys.reload()
-        sets.withLock { $0.append(keys) }
+        sets.withLock { $0.append(keys, for: files) }
         return keys
     }
 }

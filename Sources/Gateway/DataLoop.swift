@@ -148,13 +148,13 @@ final class DataLoop {
 
     /// What active checks found of an upstream. News of a plan that no longer runs is of no use to anybody.
     func noteUnhealthy(_ unhealthy: Set<SocketAddress>, of upstream: UpstreamPlan) {
-        guard plan.upstreams.contains(where: { $0 === upstream }) else { return }
+        guard plan.position(of: upstream) != nil else { return }
         group(upstream).noteUnhealthy(unhealthy)
     }
 
     /// By position in the plan of now: numbers of upstreams outlive a plan, positions of its cells do not.
     private func metrics(of upstream: UpstreamPlan) -> UpstreamMetrics? {
-        plan.upstreams.firstIndex { $0 === upstream }.flatMap { metrics.upstream($0) }
+        plan.position(of: upstream).flatMap { metrics.upstream($0) }
     }
 
     func makeGroup(_ plan: UpstreamPlan) -> UpstreamGroup {
@@ -358,8 +358,9 @@ final class DataLoop {
     }
 
     private func takeListeners(_ sockets: [SocketAddress: (descriptors: [Int32], isShared: Bool)]) {
+        let staying = Dictionary(grouping: acceptors) { $0.plan.address }
         for listener in plan.listeners {
-            for acceptor in acceptors where acceptor.plan.address == listener.address { acceptor.plan = listener }
+            for acceptor in staying[listener.address] ?? [] { acceptor.plan = listener }
             if let (descriptors, isShared) = sockets[listener.address],
                 !listen(listener, descriptors: descriptors, isShared: isShared)
             {
@@ -371,9 +372,7 @@ final class DataLoop {
     }
 
     /// What stands at the same address in the plan of now.
-    func listener(succeeding listener: ListenerPlan) -> ListenerPlan? {
-        plan.listeners.first { $0.continues(listener) }
-    }
+    func listener(succeeding listener: ListenerPlan) -> ListenerPlan? { plan.listener(succeeding: listener) }
 
     // MARK: - Ending
 

@@ -34,15 +34,11 @@ extension GatewayCompiler {
         }
         if let plan { try place(route, plan, in: &edits) }
         // The caller's token is for us. A proxy's caller brings it in a field that never passes.
-        let isOrigin = route.listen.contains { name in
-            configuration.listeners.contains { $0.name == name && $0.mode != .forwardProxy }
-        }
+        let isOrigin = route.listen.compactMap { listenersByName[$0] }.contains { $0.mode != .forwardProxy }
         if route.callers.token != nil, isOrigin, let field = FieldName("authorization") { edits.drop.insert(field) }
         if let subject = subject(of: route), let field = FieldName(bytes: subject.field) { edits.drop.insert(field) }
         try nameBackend(route, in: &edits)
-        if case .identity(let name) = route.use,
-            case .oamWebgate(let webgate)? = configuration.identity(named: name)?.handshake
-        {
+        if case .oamWebgate(let webgate)? = handshake(of: route) {
             edits.userAgentMode = webgate.userAgentMode == .replace ? .replace : .prepend
             var agent = webgate.userAgentPrefix
             if !agent.contains("/") { agent += "/1.0" }
@@ -54,9 +50,7 @@ extension GatewayCompiler {
 
     /// `mobile_hub`: a caller must not choose the backend that our credential is used at.
     private func nameBackend(_ route: ConfiguredRoute, in edits: inout RequestEdits) throws(GatewayFault) {
-        guard case .identity(let name) = route.use,
-            case .mobileHub(let hub)? = configuration.identity(named: name)?.handshake
-        else { return }
+        guard case .mobileHub(let hub)? = handshake(of: route) else { return }
         let header = ConfiguredMobileHub.backendHeader
         guard let field = FieldName(header) else { throw GatewayFault("route \(route.name): \(header)") }
         edits.drop.insert(field)
@@ -78,18 +72,12 @@ extension GatewayCompiler {
     func answerEdits(of route: ConfiguredRoute, to: Upstream) -> ResponseEdits {
         var edits = ResponseEdits()
         edits.addresses = addresses(of: route, to: to)
-        if case .identity(let name) = route.use,
-            case .oamWebgate(let webgate)? = configuration.identity(named: name)?.handshake,
-            webgate.stripCookies
-        {
+        if case .oamWebgate(let webgate)? = handshake(of: route), webgate.stripCookies {
             edits.dropCookies = PrefixSet(
                 ["OAMAuthnCookie", "ObSSOCookie", "OAMRequestContext"].map { Array($0.utf8) })
         }
         // It is for us, and of no use to a caller.
-        if case .identity(let name) = route.use,
-            case .oauth2(let oauth2)? = configuration.identity(named: name)?.handshake, oauth2.dpop,
-            let field = FieldName("DPoP-Nonce")
-        {
+        if case .oauth2(let oauth2)? = handshake(of: route), oauth2.dpop, let field = FieldName("DPoP-Nonce") {
             edits.drop.insert(field)
         }
         return edits

@@ -5,9 +5,6 @@ internal import Telemetry
 
 /// Routes that answer token requests themselves.
 extension GatewayCompiler {
-    /// Then every route deletes them, whichever a caller shows its own at.
-    var givesPlaceholders: Bool { configuration.routes.contains { $0.tokenStub != nil } }
-
     /// The keeper is not told of it: there is nothing to keep.
     mutating func compile(
         _ stub: TokenStub, of route: ConfiguredRoute, index: Int, pseudonym: String

@@ -21,12 +21,27 @@ struct GatewayCompiler {
     let predecessor: Predecessor
     let edition: Edition
 
+    /// What routes name, by name.
+    private let members: [String: Member]
+    let listenersByName: [String: Listener]
+    /// Some route answers token requests: then every route deletes placeholders, whichever a caller shows its own at.
+    let givesPlaceholders: Bool
+
     private(set) var numbers: RouteNumbers
     private(set) var upstreams: [UpstreamPlan] = []
+    private var upstreamsByReach: [UpstreamReach: UpstreamPlan] = [:]
+    private let upstreamsBefore: [UpstreamReach: UpstreamPlan]
+    private var upstreamNumbers: Set<Int>
+    private var nextUpstreamNumber = 0
     var routes: [RoutePlan] = []
     private(set) var keptRoutes: [KeptRoute] = []
     /// Keys that the configuration alone determines, with their slots.
     private(set) var fixedKeys: [AccessKey: (slot: Slot, identity: KeptIdentity, wanted: Wanted)] = [:]
+
+    private struct Member {
+        let configured: ConfiguredIdentity
+        let kept: KeptIdentity
+    }
 
     init(
         configuration: Configuration, identities: [KeptIdentity], identityCompiler: IdentityCompiler, cache: HotCache,
@@ -43,6 +58,20 @@ struct GatewayCompiler {
         self.loops = loops
         self.routeNames = routeNames
         self.faultNames = faultNames
+        // Of the configuration, in its order.
+        members = Dictionary(
+            zip(configuration.identities, identities).map { ($0.name, Member(configured: $0, kept: $1)) }
+        ) { first, _ in first }
+        listenersByName = Dictionary(configuration.listeners.map { ($0.name, $0) }) { first, _ in first }
+        givesPlaceholders = configuration.routes.contains { $0.tokenStub != nil }
+        upstreamsBefore = Dictionary(predecessor.upstreams.map { (UpstreamReach(of: $0), $0) }) { first, _ in first }
+        upstreamNumbers = predecessor.upstreamNumbers
+    }
+
+    /// The handshake of the identity that a route uses.
+    func handshake(of route: ConfiguredRoute) -> ConfiguredHandshake? {
+        guard case .identity(let name) = route.use else { return nil }
+        return members[name]?.configured.handshake
     }
 
     mutating func compile() throws(GatewayFault) -> GatewayPlan {
@@ -63,8 +92,8 @@ struct GatewayCompiler {
         return GatewayPlan(
             edition: edition, routes: routes,
             listeners: try ListenerCompiler(
-                configuration: configuration, environment: identityCompiler.environment, edition: edition,
-                earlier: predecessor.listeners
+                configuration: configuration, listeners: listenersByName, environment: identityCompiler.environment,
+                edition: edition, earlier: predecessor.listeners
             ).compile(routes), upstreams: upstreams, limits: limits(), pseudonym: pseudonym,
             accessPolicy: accessPolicy(), faultNames: faults, metrics: metrics)
     }
@@ -114,16 +143,17 @@ struct GatewayCompiler {
         var identity: KeptIdentity?
         var plan: IdentityPlan?
         if case .identity(let name) = route.use {
-            guard let found = identities.first(where: { $0.plan.name == name }),
-                let configured = configuration.identity(named: name)
-            else { throw GatewayFault("route \(route.name): no identity \(name)") }
+            guard let member = members[name] else {
+                throw GatewayFault("route \(route.name): no identity \(name)")
+            }
+            let found = member.kept
             identity = found
             plan = found.plan
             if route.subject != nil { found.isPerUser = true }
             if let statuses = route.onRejected.statuses {
                 plan = IdentityPlan(
                     index: found.plan.index, name: name,
-                    handshake: try identityCompiler.handshake(of: configured, statuses: statuses),
+                    handshake: try identityCompiler.handshake(of: member.configured, statuses: statuses),
                     acquireTimeout: found.plan.acquireTimeout, reportsSuccess: found.plan.reportsSuccess,
                     resourceFromCaller: found.plan.resourceFromCaller, statuses: statuses, signer: found.plan.signer)
             }
@@ -160,12 +190,12 @@ struct GatewayCompiler {
         _ route: ConfiguredRoute, to: Upstream, identity: KeptIdentity?, upstream: UpstreamPlan
     ) -> KeptRoute {
         var scopes = route.scopes
-        if scopes.isEmpty, let identity { scopes = configuration.identity(named: identity.plan.name)?.scopes ?? [] }
+        if scopes.isEmpty, let identity { scopes = members[identity.plan.name]?.configured.scopes ?? [] }
         let driven = identity?.policy.kind == .challengeDriven
         var bindsToURL = false
         // A probe asks as a caller of the route would.
         var agent = route.headers.set.first { $0.name.lowercased() == "user-agent" }?.value ?? "cardea"
-        if let identity, case .oamWebgate(let webgate)? = configuration.identity(named: identity.plan.name)?.handshake {
+        if identity != nil, case .oamWebgate(let webgate)? = handshake(of: route) {
             bindsToURL = webgate.tokenScope == .url
             agent = webgate.userAgentPrefix + (webgate.userAgentPrefix.contains("/") ? "" : "/1.0")
         }
@@ -217,20 +247,21 @@ struct GatewayCompiler {
             idleTimeout: UInt64(clamping: route.timeouts.idle.wholeNanoseconds), health: health(of: route, to),
             connectionLimit: route.limits.connections.map { max(1, $0 / loops) } ?? .max,
             waiterLimit: route.limits.waiters / loops)
-        if let same = upstreams.first(where: { $0.reaches(sameAs: plan) }) { return same }
+        let reach = UpstreamReach(of: plan)
+        if let same = upstreamsByReach[reach] { return same }
         // Of the running plan, so that its connections go on.
-        let chosen = predecessor.upstreams.first { $0.reaches(sameAs: plan) } ?? plan
+        let chosen = upstreamsBefore[reach] ?? plan
         upstreams.append(chosen)
+        upstreamsByReach[reach] = chosen
+        upstreamNumbers.insert(chosen.index)
         return chosen
     }
 
     /// Numbers stay small, because the loops' tables are indexed by them, and are not given out while anybody may still mean another one.
-    private func freeUpstreamNumber() -> Int {
-        var number = 0
-        while predecessor.upstreamNumbers.contains(number) || upstreams.contains(where: { $0.index == number }) {
-            number += 1
-        }
-        return number
+    private mutating func freeUpstreamNumber() -> Int {
+        // None becomes free while this plan is made.
+        while upstreamNumbers.contains(nextUpstreamNumber) { nextUpstreamNumber += 1 }
+        return nextUpstreamNumber
     }
 
     private func protocols(of route: ConfiguredRoute) -> UpstreamPlan.Protocols {
@@ -253,11 +284,7 @@ struct GatewayCompiler {
 
     private func clientKeys(of route: ConfiguredRoute) -> ClientKeys? {
         var files = route.tls.identity.map { [$0] } ?? []
-        if case .identity(let name) = route.use,
-            case .clientCertificate(let own)? = configuration.identity(named: name)?.handshake
-        {
-            files = own
-        }
+        if case .clientCertificate(let own)? = handshake(of: route) { files = own }
         return identityCompiler.clientKeys(files)
     }
 

@@ -1,4 +1,5 @@
 internal import HTTP1
+internal import Reactor
 internal import Telemetry
 
 /// A configuration as the loops need it: compiled once, immutable, shared.
@@ -14,6 +15,8 @@ final class GatewayPlan: Sendable {
     /// Numbers of the log's names.
     let faultNames: [Fault.Kind: UInt16]
     let metrics: MetricPlan
+    private let upstreamPositions: [ObjectIdentifier: Int]
+    private let listenersByAddress: [SocketAddress: ListenerPlan]
 
     init(
         edition: Edition, routes: [RoutePlan], listeners: [ListenerPlan], upstreams: [UpstreamPlan], limits: DataLimits,
@@ -28,10 +31,23 @@ final class GatewayPlan: Sendable {
         self.accessPolicy = accessPolicy
         self.faultNames = faultNames
         self.metrics = metrics
+        upstreamPositions = Dictionary(
+            upstreams.enumerated().map { (ObjectIdentifier($1), $0) }
+        ) { first, _ in first }
+        listenersByAddress = Dictionary(listeners.map { ($0.address, $0) }) { first, _ in first }
     }
 }
 
 extension GatewayPlan {
+    /// Where an upstream stands in the list; nil when it is another plan's.
+    func position(of upstream: UpstreamPlan) -> Int? { upstreamPositions[ObjectIdentifier(upstream)] }
+
+    /// What stands where a listener of another plan stood, if its connections may go on there.
+    func listener(succeeding earlier: ListenerPlan) -> ListenerPlan? {
+        guard let listener = listenersByAddress[earlier.address], listener.continues(earlier) else { return nil }
+        return listener
+    }
+
     /// How long a table by upstream number has to be.
     var upstreamRoom: Int { (upstreams.map(\.index).max() ?? -1) + 1 }
 }

@@ -1,5 +1,5 @@
 /// What active checks of a route ask for, and how they judge.
-struct HealthPlan: Equatable, Sendable {
+struct HealthPlan: Hashable, Sendable {
     /// The target, as the upstream sees it.
     var path: String
     /// The Host field.

@@ -35,12 +35,13 @@ final class HealthWatch: Watched {
     func take(_ plans: [UpstreamPlan]) {
         if !isAdopted { loop.adopt(self) }
         isAdopted = true
-        let earlier = upstreams
+        var earlier = Dictionary(upstreams.map { (ObjectIdentifier($0.plan), $0) }) { first, _ in first }
         upstreams = plans.compactMap { plan in
             guard let health = plan.health else { return nil }
-            return earlier.first { $0.plan === plan } ?? CheckedUpstream(plan, health, at: loop.now)
+            return earlier.removeValue(forKey: ObjectIdentifier(plan)) ?? CheckedUpstream(plan, health, at: loop.now)
         }
-        for upstream in earlier where !upstreams.contains(where: { $0 === upstream }) {
+        for upstream in earlier.values {
+            upstream.isOver = true
             for address in upstream.addresses { end(address) }
         }
         tick()
@@ -149,7 +150,7 @@ final class HealthWatch: Watched {
     }
 
     private func answered(_ upstream: CheckedUpstream, _ endpoint: Int, _ found: [SocketAddress]) {
-        guard upstreams.contains(where: { $0 === upstream }) else { return }
+        guard !upstream.isOver else { return }
         for gone in upstream.answered(endpoint, found, at: loop.now) { end(gone) }
         tick()
     }
@@ -178,6 +179,8 @@ private final class CheckedUpstream {
     var schedule: NameSchedule
     /// Some loop has not heard the last news.
     var isUntold = false
+    /// No configuration has it any more.
+    var isOver = false
 
     init(_ plan: UpstreamPlan, _ health: HealthPlan, at now: UInt64) {
         self.plan = plan

@@ -6,6 +6,8 @@ internal import TLS
 /// Turns the configuration's listeners into plans, with their certificates read.
 struct ListenerCompiler {
     let configuration: Configuration
+    /// Those of the configuration, by name.
+    let listeners: [String: Listener]
     let environment: @Sendable (String) -> String?
     let edition: Edition
     /// Listeners of the running plan.
@@ -18,7 +20,7 @@ struct ListenerCompiler {
         var configured: [SocketAddress: Listener] = [:]
         for (index, route) in configuration.routes.enumerated() {
             for listen in route.listen {
-                let listener = configuration.listener(named: listen)
+                let listener = listeners[listen]
                 guard let address = SocketAddress(parsing: listener.map { "\($0.address)" } ?? listen) else {
                     throw GatewayFault("route \(route.name): cannot listen on \(listen)")
                 }
@@ -27,6 +29,7 @@ struct ListenerCompiler {
                 configured[address] = listener
             }
         }
+        let placesBefore = Dictionary(earlier.map { ($0.address, $0.places) }) { first, _ in first }
         let tickets: TicketKeys
         do { tickets = try TicketKeys() } catch { throw GatewayFault("\(error)") }
         var plans: [ListenerPlan] = []
@@ -40,7 +43,8 @@ struct ListenerCompiler {
                     },
                     proxyProtocol: listener.flatMap { proxyProtocol(of: $0) },
                     forwardedFrom: (listener?.forwardedFrom ?? []).compactMap { AddressRange($0) },
-                    places: places(of: listener, at: address), protocols: protocols(of: listener),
+                    places: places(of: listener, before: placesBefore[address] ?? nil),
+                    protocols: protocols(of: listener),
                     forward: try listener.map { listener throws(GatewayFault) in
                         try forward(of: listener, tickets: tickets)
                     }
@@ -80,9 +84,8 @@ struct ListenerCompiler {
     }
 
     /// Callers of the running plan's listener keep their places. Where their number has changed they give them back to the count of old.
-    private func places(of listener: Listener?, at address: SocketAddress) -> ListenerPlaces? {
+    private func places(of listener: Listener?, before running: ListenerPlaces?) -> ListenerPlaces? {
         guard let count = listener?.connections else { return nil }
-        let running = earlier.first { $0.address == address }?.places
         return running?.count == count ? running : ListenerPlaces(count)
     }
 
@@ -119,7 +122,8 @@ public func checkCertificates(
     of configuration: Configuration, environment: @escaping @Sendable (String) -> String?
 ) -> [Diagnostic] {
     let compiler = ListenerCompiler(
-        configuration: configuration, environment: environment, edition: Edition(number: 0), earlier: [])
+        configuration: configuration, listeners: [:], environment: environment, edition: Edition(number: 0), earlier: []
+    )
     let now = Int64(time(nil))
     var diagnostics: [Diagnostic] = []
     for listener in configuration.listeners {

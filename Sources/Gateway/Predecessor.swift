@@ -30,19 +30,21 @@ struct Predecessor: Sendable {
 
 /// Gives routes the numbers by which loops and keeper speak of them.
 struct RouteNumbers {
-    private var earlier: [KeptRoute]
+    /// By name. More than one only of a route that reloads have changed and taken back.
+    private var earlier: [String: [KeptRoute]]
     private(set) var next: Int
 
     init(after routes: [KeptRoute], next: Int) {
-        earlier = routes
+        earlier = Dictionary(grouping: routes, by: \.name)
         self.next = next
     }
 
     /// The number of the route of old that is the same, and that route; a new one where there is none. Each is given once, since a file may
     /// hold two equal routes.
     mutating func number(of route: KeptRoute) -> (Int, KeptRoute?) {
-        if let position = earlier.firstIndex(where: { $0.isSame(as: route) }) {
-            let same = earlier.remove(at: position)
+        if let position = earlier[route.name]?.firstIndex(where: { $0.isSame(as: route) }),
+            let same = earlier[route.name]?.remove(at: position)
+        {
             return (same.number, same)
         }
         defer { next += 1 }

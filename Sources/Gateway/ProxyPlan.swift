@@ -69,21 +69,21 @@ final class ProxyCredential: Sendable {
 
 /// Every proxy of a configuration.
 final class ProxyCatalog: Sendable {
-    private let plans = Mutex<[ProxyPlan]>([])
-    private let earlier: [ProxyPlan]
+    private let plans = Mutex(KeyedList<OutgoingProxy, ProxyPlan>())
+    private let earlier: KeyedList<OutgoingProxy, ProxyPlan>
 
     /// - Parameter running: whose plans go on where the settings are the same.
-    init(after running: ProxyCatalog? = nil) { earlier = running?.all ?? [] }
+    init(after running: ProxyCatalog? = nil) { earlier = running?.plans.withLock { $0 } ?? KeyedList() }
 
-    var all: [ProxyPlan] { plans.withLock { $0 } }
+    var all: [ProxyPlan] { plans.withLock { $0.all } }
 
     /// Reads the password of a proxy that is new; blocks.
     func plan(
         _ settings: OutgoingProxy, environment: @escaping @Sendable (String) -> String?, policy: SecretFilePolicy
     ) -> ProxyPlan {
-        if let known = all.first(where: { $0.settings == settings }) { return known }
-        if let known = earlier.first(where: { $0.settings == settings }) {
-            plans.withLock { $0.append(known) }
+        if let known = plans.withLock({ $0[settings] }) { return known }
+        if let known = earlier[settings] {
+            plans.withLock { $0.append(known, for: settings) }
             return known
         }
         var credential: ProxyCredential?
@@ -94,7 +94,7 @@ final class ProxyCatalog: Sendable {
             _ = credential?.reload()
         }
         let plan = ProxyPlan(settings, credential: credential)
-        plans.withLock { $0.append(plan) }
+        plans.withLock { $0.append(plan, for: settings) }
         return plan
     }
 }

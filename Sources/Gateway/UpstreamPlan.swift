@@ -106,15 +106,39 @@ enum UpstreamEndpoint: Hashable, Sendable {
     }
 }
 
-extension UpstreamPlan {
-    /// Whether a connection made for one may serve the other: everything that decides where it goes and whom it trusts is equal.
-    func reaches(sameAs other: UpstreamPlan) -> Bool {
-        origin == other.origin && proxy === other.proxy && protocols == other.protocols
-            && serverName == other.serverName
-            && endpoints == other.endpoints
-            && authorities == other.authorities && minimumVersion == other.minimumVersion
-            && legacyTLS == other.legacyTLS && clientKeys === other.clientKeys
-            && connectTimeout == other.connectTimeout && idleTimeout == other.idleTimeout && health == other.health
-            && connectionLimit == other.connectionLimit && waiterLimit == other.waiterLimit
+/// Everything that decides where a connection to an upstream goes and whom it trusts: where that is equal, a connection made for one plan may
+/// serve the other.
+struct UpstreamReach: Hashable {
+    private let origin: String
+    private let proxy: ObjectIdentifier?
+    private let protocols: UpstreamPlan.Protocols
+    private let serverName: String
+    private let endpoints: [UpstreamEndpoint]
+    private let authorities: [CertificateAuthority]
+    private let minimumVersion: TLSVersion
+    private let legacyTLS: Bool
+    private let clientKeys: ObjectIdentifier?
+    private let connectTimeout: UInt64
+    private let idleTimeout: UInt64
+    private let health: HealthPlan?
+    private let connectionLimit: Int
+    private let waiterLimit: Int
+
+    /// Valid as long as the plan lives: its proxy and keys are told by where they are.
+    init(of plan: UpstreamPlan) {
+        origin = plan.origin
+        proxy = plan.proxy.map { ObjectIdentifier($0) }
+        protocols = plan.protocols
+        serverName = plan.serverName
+        endpoints = plan.endpoints
+        authorities = plan.authorities
+        minimumVersion = plan.minimumVersion
+        legacyTLS = plan.legacyTLS
+        clientKeys = plan.clientKeys.map { ObjectIdentifier($0) }
+        connectTimeout = plan.connectTimeout
+        idleTimeout = plan.idleTimeout
+        health = plan.health
+        connectionLimit = plan.connectionLimit
+        waiterLimit = plan.waiterLimit
     }
 }

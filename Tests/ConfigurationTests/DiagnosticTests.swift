@@ -334,6 +334,37 @@ import Testing
         #expect(trial.lines == ["3 route 'b' is never reached: route 'a' before it matches everything it matches"])
     }
 
+    /// A route is reached if it is on one of its listeners, whichever earlier routes cover it on the others.
+    @Test func everyListenerOfAnUnreachedRouteIsCovered() {
+        let trial = Trial(
+            """
+            routes:
+              - {name: a, listen: "127.0.0.1:1", match: {path: /x/}, to: "https://u", use: none}
+              - {name: b, listen: ["127.0.0.1:2", "127.0.0.1:1"], match: {path: /x/y/}, to: "https://u", use: none}
+              - {name: c, listen: ["127.0.0.1:1", "127.0.0.1:2"], match: {path: /x/y/z}, to: "https://u", use: none}
+              - {name: d, listen: ["127.0.0.1:2", "127.0.0.1:1"], match: {path: /x/y/z}, to: "https://u", use: none}
+            """)
+        #expect(
+            trial.lines == [
+                "4 route 'c' is never reached: route 'b' before it matches everything it matches",
+                "5 route 'd' is never reached: route 'a' before it matches everything it matches",
+            ])
+    }
+
+    /// A file without its `include` lacks every name: each is reported, at a size and with an effort that many thousands bear.
+    @Test func manyMissingNamesGiveMessagesOfBoundedSize() throws {
+        let names = (0..<80).map { "identity\($0)" }
+        let trial = Trial(
+            "identities: {\(names.map { "\($0): {static: {value: env:V}}" }.joined(separator: ", "))}\n"
+                + "routes: [\((0..<120).map { "{name: r\($0), listen: unix:/s\($0), to: \"https://u\", use: idenity7}" }.joined(separator: ", "))]"
+        )
+        #expect(trial.errors.count == 120)
+        let first = try #require(trial.errors.first)
+        #expect(first.contains("defined: identity0, identity1") && first.contains("identity49 and 30 more"))
+        #expect(first.hasSuffix("; did you mean 'identity7'?"))
+        #expect(trial.errors.count { $0.contains("did you mean") } == 100)
+    }
+
     @Test func namesAreUnique() {
         let routes = (1...2).map { "{name: a, listen: \"127.0.0.1:\($0)\", to: \"https://u\", use: none}" }
         #expect(
