@@ -6,7 +6,7 @@ internal import Tokens
 /// Rule 8 on what the store has of identities that the configuration does not have, or has changed: what a person or a registration
 /// brought is never used and kept for 30 days, the rest goes.
 extension Keeper {
-    func isConfigured(_ digest: IdentityDigest) -> Bool { identities.contains { $0.digest == digest } }
+    func isConfigured(_ digest: IdentityDigest) -> Bool { identitiesByDigest[digest] != nil }
 
     /// At the start: judges every row by the identities that are there, and takes the orphans of which nothing is configured out of the
     /// way. Not for `check --live`, whose file may be another one than the gateway's.
@@ -61,7 +61,7 @@ extension Keeper {
             let isKept = Orphans.disposition(of: nature(of: session.material), after: .digestChanged) == .orphan
             changes += isKept ? orphaned(row) : [.delete(kind: row.kind, key: row.key)]
         }
-        for digest in left { leaveLanes(digest) }
+        leaveLanes(left)
         let returned = orphans.filter { orphan in nature(of: orphan).map { isConfigured($0.digest) } ?? false }
         orphans.removeAll { returned.contains($0) }
         for row in returned {

@@ -70,48 +70,52 @@ extension Keeper {
 
     /// - Returns: what each of the compiled ones became: itself, or the one that was there.
     private func takeIdentities(_ next: KeeperChange) -> [ObjectIdentifier: KeptIdentity] {
-        var before = identities + retiring.identities
+        let before = identities + retiring.identities
+        // Those that nobody has taken yet, in their order: few are the same but for their names.
+        var left = Dictionary(grouping: before, by: \.digest)
+        let wereRetiring = Set(retiring.identities.map { ObjectIdentifier($0) })
         var arrived: [ObjectIdentifier: KeptIdentity] = [:]
         var returned: [KeptIdentity] = []
+        var changed: Set<ObjectIdentifier> = []
+        var staying: Set<ObjectIdentifier> = []
         identities = next.identities.map { compiled in
+            let alike = left[compiled.digest] ?? []
             // Two may be equal but for their names: then the name decides.
             let position =
-                before.firstIndex { $0.isSame(as: compiled) && $0.plan.name == compiled.plan.name }
-                ?? before.firstIndex { $0.isSame(as: compiled) }
+                alike.firstIndex { $0.isSame(as: compiled) && $0.plan.name == compiled.plan.name }
+                ?? alike.firstIndex { $0.isSame(as: compiled) }
             guard let position else {
                 arrived[ObjectIdentifier(compiled)] = compiled
                 return compiled
             }
-            let same = before.remove(at: position)
+            let same = alike[position]
+            left[compiled.digest]?.remove(at: position)
+            staying.insert(ObjectIdentifier(same))
             arrived[ObjectIdentifier(compiled)] = same
-            let changed = same.policy.differs(from: compiled.policy)
+            if same.policy.differs(from: compiled.policy) { changed.insert(ObjectIdentifier(same)) }
             same.take(compiled)
-            if same.policy.forgetsWhenReplaced, retiring.identities.contains(where: { $0 === same }) {
-                returned.append(same)
-            }
-            if changed {
-                for token in tokens.values where token.identity === same {
-                    apply(token.machine.settingsChanged(to: same.policy.access, at: now), to: token)
-                }
-            }
+            if same.policy.forgetsWhenReplaced, wereRetiring.contains(ObjectIdentifier(same)) { returned.append(same) }
             return same
         }
-        for gone in before where !retiring.identities.contains(where: { $0 === gone }) { retire(gone) }
-        retiring.identities = before
+        retiring.identities = before.filter { !staying.contains(ObjectIdentifier($0)) }
+        let gone = Set(retiring.identities.map { ObjectIdentifier($0) }).subtracting(wereRetiring)
+        for token in tokens.values {
+            let identity = ObjectIdentifier(token.identity)
+            if changed.contains(identity) {
+                apply(token.machine.settingsChanged(to: token.identity.policy.access, at: now), to: token)
+            }
+            // Rule 8: what it obtained leaves the store at once. In memory its access tokens serve the exchanges that began with them.
+            if gone.contains(identity) { deleteRow(of: token) }
+        }
         matchLanes()
         sweepMemory()
         for identity in returned { raiseEpoch(of: identity, cause: .purge) }
         return arrived
     }
 
-    /// Rule 8: what it obtained leaves the store at once. In memory its access tokens serve the exchanges that began with them.
-    private func retire(_ identity: KeptIdentity) {
-        for token in tokens.values where token.identity === identity { deleteRow(of: token) }
-    }
-
     /// Also one that no configuration names any more: an outcome of its last flight may be on its way.
     func identity(of digest: IdentityDigest) -> KeptIdentity? {
-        identities.first { $0.digest == digest } ?? retiring.identities.first { $0.digest == digest }
+        identitiesByDigest[digest] ?? retiring.identities.first { $0.digest == digest }
     }
 
     // MARK: - Routes
@@ -134,24 +138,31 @@ extension Keeper {
         }
         let numbers = Set(routes.map(\.number))
         for gone in before where !numbers.contains(gone.number) { retiring.routes[gone.number] = gone }
-        for route in fresh { inheritTable(route, from: before) }
+        inheritTables(fresh, from: before)
         return fresh
     }
 
-    /// A route with another name or place in the file may still lead to what another one has learned.
-    private func inheritTable(_ route: KeptRoute, from before: [KeptRoute]) {
-        guard let identity = route.identity, route.published != nil else { return }
-        let key = tableKey(of: route, identity)
-        guard
-            let source = before.first(where: { candidate in
-                guard candidate.published != nil, candidate.pathPrefix == route.pathPrefix,
-                    let owner = candidate.identity
-                else { return false }
-                return tableKey(of: candidate, owner) == key
-            })
-        else { return }
-        route.table = source.table
-        publishTable(of: route)
+    /// What a route has learned is also another one's, of another name or place in the file, that leads to the same.
+    private struct Lesson: Hashable {
+        let pathPrefix: String
+        let key: [UInt8]
+    }
+
+    private func lesson(of route: KeptRoute) -> Lesson? {
+        guard let identity = route.identity, route.published != nil else { return nil }
+        return Lesson(pathPrefix: route.pathPrefix, key: tableKey(of: route, identity))
+    }
+
+    private func inheritTables(_ fresh: [KeptRoute], from before: [KeptRoute]) {
+        guard fresh.contains(where: { $0.published != nil }) else { return }
+        let sources = Dictionary(before.compactMap { route in lesson(of: route).map { ($0, route) } }) { first, _ in
+            first
+        }
+        for route in fresh {
+            guard let source = lesson(of: route).flatMap({ sources[$0] }) else { continue }
+            route.table = source.table
+            publishTable(of: route)
+        }
     }
 
     // MARK: - Tokens
@@ -204,7 +215,7 @@ extension Keeper {
             route.alarm.map { loop.close($0) }
             route.alarm = nil
         }
-        for identity in retiring.identities where !isConfigured(identity.digest) { leaveLanes(identity.digest) }
+        leaveLanes(Set(retiring.identities.map(\.digest)).filter { !isConfigured($0) })
         retiring.tokens = [:]
         retiring.routes = [:]
         retiring.identities = []

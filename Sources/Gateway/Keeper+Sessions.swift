@@ -44,6 +44,7 @@ extension Keeper {
         let lane = lane(of: key)
         let pending = PendingClaim(key)
         lane.claims[ledger.claimant] = pending
+        if claimedLanes[ledger.claimant]?.last !== lane { claimedLanes[ledger.claimant, default: []].append(lane) }
         let actions: [SessionMachine.Action]
         if let refused = claim.refused {
             let generation = sessions[key].flatMap { $0.material == refused ? $0.generation : nil } ?? 0
@@ -91,7 +92,7 @@ extension Keeper {
 
     /// The flight is over, or was given up: nobody waits under its name.
     func release(_ claimant: SessionMachine.Claimant) {
-        for lane in lanes.values {
+        for lane in claimedLanes.removeValue(forKey: claimant) ?? [] {
             guard let pending = lane.claims.removeValue(forKey: claimant) else {
                 lane.machine.released(claimant)
                 continue
@@ -269,16 +270,25 @@ extension Keeper {
 
     /// After a reload, before sessions are taken up: what the lanes remember belongs to the identities that are there now.
     func matchLanes() {
-        for lane in lanes.values {
-            for identity in identities {
+        // Of the others there is nothing to remember, and what a lane remembers of them already is all that can be wrong.
+        let marked = Dictionary(
+            grouping: identities.filter { $0.logoutEpoch > 0 || $0.secretVersion > 1 }, by: \.issuer)
+        for (key, lane) in lanes {
+            let remembered = lane.machine.remembered.compactMap { identitiesByDigest[$0] }
+            for identity in remembered + (marked[key.issuer] ?? []) {
                 lane.machine.returned(
                     identity.digest, logoutEpoch: identity.logoutEpoch, secretVersion: identity.secretVersion)
             }
         }
     }
 
-    func leaveLanes(_ digest: IdentityDigest) {
-        for lane in lanes.values { perform(lane.machine.retired(digest), on: lane, isFresh: false) }
+    func leaveLanes(_ left: Set<IdentityDigest>) {
+        guard !left.isEmpty else { return }
+        for lane in lanes.values {
+            for digest in lane.machine.digests.intersection(left) {
+                perform(lane.machine.retired(digest), on: lane, isFresh: false)
+            }
+        }
     }
 
     func liftSessionRefusals(of identity: KeptIdentity) {

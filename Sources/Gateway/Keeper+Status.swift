@@ -35,11 +35,13 @@ extension Keeper {
 
     /// Identities that must have a token before the gateway is ready, and have none.
     func awaited(strictly: Bool) -> [String] {
-        identities.filter { identity in
+        let served = Set(
+            shared.values.filter { $0.machine.servedGeneration(at: now) != nil }.map { ObjectIdentifier($0.identity) })
+        return identities.filter { identity in
             guard identity.policy.startup == .required || (identity.policy.startup == .wait && !strictly) else {
                 return false
             }
-            return !shared.values.contains { $0.identity === identity && $0.machine.servedGeneration(at: now) != nil }
+            return !served.contains(ObjectIdentifier(identity))
         }.map(\.plan.name)
     }
 

@@ -186,6 +186,7 @@ extension Keeper {
 
     /// Takes up what the store kept. What becomes of rows of identities that the configuration no longer has, `sweep` says.
     func restore(_ rows: [StoredRow]) {
+        var learned: [[UInt8]: StoredRow] = [:]
         for row in rows {
             switch row.kind {
             case RowKind.attempt: attempts.restore(row.value)
@@ -193,13 +194,13 @@ extension Keeper {
             case RowKind.durable: restoreDurable(row)
             case RowKind.session: restoreSession(row)
             case RowKind.version: restoreVersion(row)
+            case RowKind.learned: learned[row.key] = learned[row.key] ?? row
             default: break
             }
         }
         for route in routes {
             guard let identity = route.identity, route.published != nil else { continue }
-            let key = tableKey(of: route, identity)
-            guard let row = rows.first(where: { $0.kind == RowKind.learned && $0.key == key }) else { continue }
+            guard let row = learned[tableKey(of: route, identity)] else { continue }
             guard let table = try? LearnedTable(decoding: row.value, binding: route.bindsToURL ? .url : .realm) else {
                 continue
             }
@@ -220,14 +221,14 @@ extension Keeper {
 
     func restoreDurable(_ row: StoredRow) {
         guard let key = try? KeyCodec.durableKey(row.key), let stored = LayerRow(encoded: row.value) else { return }
-        guard identities.contains(where: { $0.digest == key.digest && $0.issuer == key.issuer }) else { return }
+        guard identitiesByDigest[key.digest]?.issuer == key.issuer else { return }
         // What is there already is younger.
         if durables[key] == nil, let material = material(of: stored) { durables[key] = material }
     }
 
     func restoreSession(_ row: StoredRow) {
         guard let key = try? KeyCodec.sessionKey(row.key), let stored = LayerRow(encoded: row.value) else { return }
-        guard identities.contains(where: { $0.digest == key.digest && $0.issuer == key.issuer }) else { return }
+        guard identitiesByDigest[key.digest]?.issuer == key.issuer else { return }
         if sessions[key] == nil, let material = material(of: stored) { adoptSession(material, key) }
     }
 

@@ -22,7 +22,9 @@ actor Keeper: KeeperInbox {
     nonisolated let blocking: any BlockingWork
     let buffers: LoopBuffers
     /// As configured, in that order. Changed by a reload only.
-    var identities: [KeptIdentity]
+    var identities: [KeptIdentity] { didSet { identitiesByDigest = Self.byDigest(identities) } }
+    /// Of several that are the same to their issuer, the first.
+    private(set) var identitiesByDigest: [IdentityDigest: KeptIdentity]
     var routes: [KeptRoute]
     /// These, and those of editions that still may have exchanges.
     var routesByNumber: [Int: KeptRoute]
@@ -42,6 +44,8 @@ actor Keeper: KeeperInbox {
     /// Who waits for a durable part that is being made.
     var durableWaits: [DurableKey: [CheckedContinuation<DurableTurn, Never>]] = [:]
     var lastClaimant: SessionMachine.Claimant = 0
+    /// Where each has claimed a session.
+    var claimedLanes: [SessionMachine.Claimant: [KeptLane]] = [:]
     /// Logins and logouts under way, and those that ended a short time ago.
     var logins: [String: KeptLogin] = [:]
     var loginAlarm: Alarm?
@@ -100,6 +104,7 @@ actor Keeper: KeeperInbox {
         blocking = parts.blocking
         buffers = LoopBuffers(blocks: 256, largeLimit: 8 << 20, scratchSize: 64 * 1024)
         identities = parts.identities
+        identitiesByDigest = Self.byDigest(parts.identities)
         routes = parts.routes
         routesByNumber = Dictionary(uniqueKeysWithValues: parts.routes.map { ($0.number, $0) })
         store = parts.store
@@ -108,6 +113,10 @@ actor Keeper: KeeperInbox {
         markKeyBytes = parts.markKey.bytes
         seed = parts.seed
         subjects = SubjectBook(parts.subjects)
+    }
+
+    private static func byDigest(_ identities: [KeptIdentity]) -> [IdentityDigest: KeptIdentity] {
+        Dictionary(identities.map { ($0.digest, $0) }) { first, _ in first }
     }
 
     // MARK: - Mail in

@@ -21,7 +21,7 @@ protocol UpstreamUser: AnyObject {
 /// requests waits in its group's pool.
 ///
 /// Over HTTP/2 it is one stream of a shared session: connected as soon as the session is, and never pooled.
-final class UpstreamConnection: Stream, HTTP2StreamUser {
+final class UpstreamConnection: Stream, HTTP2StreamUser, Waiter {
     // As a caller's connection holds its loop: a cycle until it closes.
     let group: UpstreamGroup
     private(set) var state = State.connecting
@@ -43,7 +43,8 @@ final class UpstreamConnection: Stream, HTTP2StreamUser {
     var insistsOnNew = false
     /// It counts against the upstream's limit, or waits because of it.
     var holdsSocket = false
-    var isWaiting = false
+    var waitingPlace: Int?
+    var isWaiting: Bool { waitingPlace != nil }
     /// The connection that carries it over HTTP/2.
     private(set) var session: UpstreamSession?
     /// Of the client keys that it was made with.

@@ -15,7 +15,6 @@ extension UpstreamGroup {
             return true
         }
         if waiting.count < plan.waiterLimit {
-            connection.isWaiting = true
             waiting.append(connection)
         } else {
             // Put off: the user holds the connection before it hears of it.
@@ -38,16 +37,7 @@ extension UpstreamGroup {
         serveWaitingSoon()
     }
 
-    func stopWaiting(_ connection: UpstreamConnection) {
-        guard connection.isWaiting else { return }
-        connection.isWaiting = false
-        // Mostly it is its turn; then nobody is looked at, and with ten thousand waiters that is what counts.
-        if waiting.first === connection {
-            waiting.removeFirst()
-        } else {
-            waiting.removeAll { $0 === connection }
-        }
-    }
+    func stopWaiting(_ connection: UpstreamConnection) { waiting.remove(connection) }
 
     /// Something became free. Put off: whoever gave it is in the middle of its own exchange.
     func serveWaitingSoon() {

@@ -15,7 +15,7 @@ final class UpstreamGroup {
     /// Sockets that are open or being opened, those of sessions too.
     var sockets = 0
     /// Requests for which the limit leaves no connection, in the order in which they came.
-    var waiting: [UpstreamConnection] = []
+    var waiting = WaitingLine<UpstreamConnection>()
     /// Nothing of it is left.
     var isUnused: Bool { open == 0 && sessions.isEmpty }
     private(set) var book = AddressBook()

@@ -91,7 +91,20 @@ public struct SessionMachine: Sendable {
     public init() {}
 
     /// Digests of which anything is remembered beyond their sessions: none but configured ones, and the one that is leaving.
-    var remembered: Set<IdentityDigest> { Set(logoutEpochs.keys).union(secretVersions.keys) }
+    public var remembered: Set<IdentityDigest> {
+        var remembered = Set(logoutEpochs.keys).union(secretVersions.keys)
+        if let leaving { remembered.insert(leaving) }
+        return remembered
+    }
+    /// Digests of which there is anything here: for all others `retired` changes nothing.
+    public var digests: Set<IdentityDigest> {
+        var digests = remembered
+        for key in sessions.keys { digests.insert(key.digest) }
+        for key in blocked.keys { digests.insert(key.digest) }
+        for request in queue { digests.insert(request.key.digest) }
+        if let running { digests.insert(running.request.key.digest) }
+        return digests
+    }
 
     public var isIdle: Bool { running == nil && queue.isEmpty }
 

@@ -34,11 +34,11 @@ final class Scene {
     private static let resolver = Result { () throws(LoopFault) in try Resolver { _, _ in .failure(.notFound) } }
     private static let events = Result { () throws(LogFault) in try EventLog() }
 
-    init(_ yaml: String, logsAccess: Bool = false) throws {
+    init(_ yaml: String, logsAccess: Bool = false, slots count: Int = 64) throws {
         let loaded = Configuration.load(.text("name: gate\n" + yaml)) { _ in "secret" }
         #expect(loaded.errors.map(\.message) == [])
         let configuration = try #require(loaded.configuration)
-        cache = HotCache(readers: 1, slots: 64, byteLimit: 1 << 20)
+        cache = HotCache(readers: 1, slots: count, byteLimit: 1 << 20)
         let compiler = IdentityCompiler(
             environment: { _ in "secret" }, secretFiles: configuration.secretFiles, persists: false)
         let identities = try compiler.compile(configuration.identities)
