@@ -80,8 +80,8 @@ extension HTTP2Session {
     private func headersBegan(_ frame: UnsafePointer<nghttp2_frame>) -> Int32 {
         guard cardea_frame_type(frame) == UInt8(NGHTTP2_HEADERS.rawValue) else { return Self.accepted }
         let id = cardea_frame_stream(frame)
-        if let stream = streams[id] {
-            assembly.begin(stream.hasHead ? .trailers : .answer, of: id)
+        if let hasHead = streams.with(id, { $0?.hasHead }) {
+            assembly.begin(hasHead ? .trailers : .answer, of: id)
         } else if role == .server {
             streams.insert(makeStream(id))
             assembly.begin(.request, of: id)
@@ -149,8 +149,11 @@ extension HTTP2Session {
     // MARK: - Frames
 
     private func frameCame(_ frame: UnsafePointer<nghttp2_frame>) -> Int32 {
+        streams.with(cardea_frame_stream(frame)) { frameCame(frame, on: $0) }
+    }
+
+    private func frameCame(_ frame: UnsafePointer<nghttp2_frame>, on stream: HTTP2Stream?) -> Int32 {
         let ends = cardea_frame_flags(frame) & UInt8(NGHTTP2_FLAG_END_STREAM.rawValue) != 0
-        let stream = streams[cardea_frame_stream(frame)]
         switch UInt32(cardea_frame_type(frame)) {
         case NGHTTP2_HEADERS.rawValue:
             guard let stream else { return Self.accepted }
@@ -186,16 +189,17 @@ extension HTTP2Session {
         // The connection's credit comes back at once where its streams belong to different callers: one that does not read must not
         // hold up the others. A caller's own connection is its own matter.
         if role == .client { consumeConnection(bytes.count) }
-        guard let stream = streams[id], stream.resetCode == nil, !stream.isAbandoned else {
-            if role == .server { consumeConnection(bytes.count) }
-            return Self.accepted
+        streams.with(id) { stream in
+            guard let stream, stream.resetCode == nil, !stream.isAbandoned else {
+                if role == .server { consumeConnection(bytes.count) }
+                return
+            }
+            guard stream.input.append(bytes) else {
+                if role == .server { consumeConnection(bytes.count) }
+                return submitReset(stream, .enhanceYourCalm)
+            }
+            mark(stream)
         }
-        guard stream.input.append(bytes) else {
-            if role == .server { consumeConnection(bytes.count) }
-            submitReset(stream, .enhanceYourCalm)
-            return Self.accepted
-        }
-        mark(stream)
         return Self.accepted
     }
 
@@ -234,36 +238,43 @@ extension HTTP2Session {
     private func putHead(_ frame: UnsafeRawBufferPointer) -> Int? {
         guard frame.count > 9, frame[3] == UInt8(NGHTTP2_HEADERS.rawValue) else { return nil }
         let number = UInt32(bigEndian: frame.loadUnaligned(fromByteOffset: 5, as: UInt32.self))
-        guard let stream = streams[Int32(truncatingIfNeeded: number)], stream.credential.count > 0 else { return nil }
-        let room = UnsafeMutableRawBufferPointer(rebasing: out[outCount...])
-        guard room.count >= frame.count + stream.credential.count + 5 else { return Self.wouldBlock }
-        // Without its credential it must not go.
-        guard let count = stream.credential.write(into: frame, room) else { return Int(Self.refused) }
-        outCount += count
-        return frame.count
+        return streams.with(Int32(truncatingIfNeeded: number)) { stream in
+            guard let stream, stream.credential.count > 0 else { return nil }
+            let room = UnsafeMutableRawBufferPointer(rebasing: out[outCount...])
+            guard room.count >= frame.count + stream.credential.count + 5 else { return Self.wouldBlock }
+            // Without its credential it must not go.
+            guard let count = stream.credential.write(into: frame, room) else { return Int(Self.refused) }
+            outCount += count
+            return frame.count
+        }
     }
 
     private func putData(_ frame: UnsafePointer<nghttp2_frame>, _ head: UnsafePointer<UInt8>, _ count: Int) -> Int32 {
         guard out.count - outCount >= 9 + count else { return Int32(Self.wouldBlock) }
-        guard let stream = streams[cardea_frame_stream(frame)] else { return Self.resetsStream }
-        _ = put(UnsafeRawBufferPointer(start: head, count: 9))
-        let place = UnsafeMutableRawBufferPointer(rebasing: out[outCount..<(outCount + count)])
-        guard stream.output.read(into: place) == count else { return Self.refused }
-        outCount += count
-        gauge.moved(count)
-        if stream.output.count == 0 { mark(stream) }
-        return Self.accepted
+        return streams.with(cardea_frame_stream(frame)) { stream in
+            guard let stream else { return Self.resetsStream }
+            out.baseAddress?.advanced(by: outCount).copyMemory(from: head, byteCount: 9)
+            outCount += 9
+            let place = UnsafeMutableRawBufferPointer(rebasing: out[outCount..<(outCount + count)])
+            guard stream.output.read(into: place) == count else { return Self.refused }
+            outCount += count
+            gauge.moved(count)
+            if stream.output.count == 0 { mark(stream) }
+            return Self.accepted
+        }
     }
 
     /// Only a frame that has left ends a stream: a reset drops those that wait, a head without a body or trailers among them.
     private func frameWent(_ frame: UnsafePointer<nghttp2_frame>) -> Int32 {
         let type = UInt32(cardea_frame_type(frame))
         guard type == NGHTTP2_HEADERS.rawValue || type == NGHTTP2_DATA.rawValue,
-            cardea_frame_flags(frame) & UInt8(NGHTTP2_FLAG_END_STREAM.rawValue) != 0,
-            let stream = streams[cardea_frame_stream(frame)]
+            cardea_frame_flags(frame) & UInt8(NGHTTP2_FLAG_END_STREAM.rawValue) != 0
         else { return Self.accepted }
-        stream.endSent = true
-        mark(stream)
+        streams.with(cardea_frame_stream(frame)) { stream in
+            guard let stream else { return }
+            stream.endSent = true
+            mark(stream)
+        }
         return Self.accepted
     }
 
@@ -275,7 +286,13 @@ extension HTTP2Session {
     }
 
     private func offer(_ id: Int32, _ room: Int, _ flags: UnsafeMutablePointer<UInt32>) -> Int {
-        guard let stream = streams[id] else { return Int(NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE.rawValue) }
+        streams.with(id) { stream in
+            guard let stream else { return Int(NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE.rawValue) }
+            return offer(of: stream, room, flags)
+        }
+    }
+
+    private func offer(of stream: HTTP2Stream, _ room: Int, _ flags: UnsafeMutablePointer<UInt32>) -> Int {
         let count = min(room, stream.output.count)
         if count > 0 { flags.pointee |= NGHTTP2_DATA_FLAG_NO_COPY.rawValue }
         guard count == stream.output.count, stream.outputEnded else {

@@ -26,9 +26,10 @@ public final class HTTP2Session {
     /// Those from `firstOpened` on were not taken yet.
     var opened: [HTTP2Stream] = []
     private var firstOpened = 0
-    private var marked: [HTTP2Stream] = []
+    /// Held, each once: a closed one has nobody else, perhaps.
+    private var marked: [Unmanaged<HTTP2Stream>] = []
     /// The other array for `marked`, empty, so that telling costs no new one.
-    private var unmarked: [HTTP2Stream] = []
+    private var unmarked: [Unmanaged<HTTP2Stream>] = []
     var assembly: HeadAssembly
     var gauge = FloodGauge()
     /// Of a server's connection. A client's has all of its window from the start: see `dataCame`.
@@ -67,6 +68,7 @@ public final class HTTP2Session {
 
     deinit {
         streams.forEach { $0.session = nil }
+        for stream in marked { stream.release() }
         nghttp2_session_del(session)
     }
 }
@@ -133,12 +135,15 @@ extension HTTP2Session {
     public func tellUsers() {
         while !marked.isEmpty {
             // Exchanged, so that what is marked meanwhile finds an array that has its memory already.
-            var told: [HTTP2Stream] = []
+            var told: [Unmanaged<HTTP2Stream>] = []
             swap(&told, &unmarked)
             swap(&told, &marked)
-            for stream in told {
-                stream.isMarked = false
-                stream.user?.streamReady(stream)
+            for entry in told {
+                entry._withUnsafeGuaranteedRef { stream in
+                    stream.isMarked = false
+                    stream.user?.streamReady(stream)
+                }
+                entry.release()
             }
             told.removeAll(keepingCapacity: true)
             swap(&told, &unmarked)
@@ -150,7 +155,7 @@ extension HTTP2Session {
     func mark(_ stream: HTTP2Stream) {
         guard !stream.isMarked else { return }
         stream.isMarked = true
-        marked.append(stream)
+        marked.append(.passRetained(stream))
     }
 
     /// A stream for a new request: a closed one that nobody holds any more, or a new one.

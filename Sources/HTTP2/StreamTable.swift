@@ -38,6 +38,14 @@ extension StreamTable {
         return places[place].stream?.takeUnretainedValue()
     }
 
+    /// Lends the stream without a reference to count, for what is done with every frame: the table holds it.
+    /// - Parameter body: must not change the table.
+    @inline(__always)
+    func with<Result>(_ id: Int32, _ body: (HTTP2Stream?) -> Result) -> Result {
+        guard let place = place(of: id), let stream = places[place].stream else { return body(nil) }
+        return stream._withUnsafeGuaranteedRef { body($0) }
+    }
+
     /// - Precondition: no stream of this number is in the table.
     mutating func insert(_ stream: HTTP2Stream) {
         if 2 * (count + 1) > capacity { grow() }
