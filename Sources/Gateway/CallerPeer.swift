@@ -4,25 +4,38 @@ internal import TLS
 
 /// What is known of a caller from its connection, before it has sent a request.
 struct CallerPeer: Sendable {
-    /// A unix socket, loopback, or an address of this network namespace. Never because of a claim in a PROXY header.
-    var isLocal: Bool
     /// Where it comes from: the socket's other end, or who a trusted PROXY header says that is. Nil for unix sockets, and where the
     /// header names nobody who counts.
     var address: SocketAddress?
     /// On a unix socket.
     var user: UInt32?
+    /// A unix socket, loopback, or an address of this network namespace. Never because of a claim in a PROXY header.
+    var isLocal: Bool
     /// The connection is TLS.
     var isSecure = false
+    /// It is counted under its address for `limits.connections_per_address`.
+    var isCounted = false
     /// The listener's certificate that it was shown, and the names in the caller's own.
     var tls: CallerTLS?
     /// Host, in lower case, of an intercepted connection: every request in it is for that host.
     var authority: [UInt8]?
-    /// Where the kernel took a redirected connection from.
-    var destination: SocketAddress?
-    /// Under which address the connection is counted for `limits.connections_per_address`.
-    var countedAs: SocketAddress?
     /// Where it holds a place, if its listener's are counted.
     var places: ListenerPlaces?
+
+    /// Where the kernel took a redirected connection from.
+    var destination: SocketAddress? {
+        get { redirection?.destination }
+        set { redirection = newValue.map(Redirection.init) }
+    }
+    // Behind a reference: few are redirected, and every connection has this structure.
+    private var redirection: Redirection?
+
+    init(isLocal: Bool) { self.isLocal = isLocal }
+
+    private final class Redirection: Sendable {
+        let destination: SocketAddress
+        init(_ destination: SocketAddress) { self.destination = destination }
+    }
 }
 
 /// What the handshake with a caller found.

@@ -11,7 +11,7 @@ extension DataLoop {
     static let arrivalLimit = 1024
 
     func admit(_ descriptor: Int32, from address: SocketAddress?, listener: ListenerPlan) {
-        var peer = CallerPeer(isLocal: listener.isUnix, address: nil, user: nil)
+        var peer = CallerPeer(isLocal: listener.isUnix)
         if !listener.isUnix {
             peer.address = address
             peer.isLocal = address?.isLocal(in: local) ?? false
@@ -195,12 +195,12 @@ extension DataLoop {
     func count(_ peer: inout CallerPeer) -> Bool {
         guard let census, let address = peer.address else { return true }
         guard census.enter(address) else { return false }
-        peer.countedAs = address
+        peer.isCounted = true
         return true
     }
 
     func uncount(_ peer: CallerPeer) {
-        if let address = peer.countedAs { census?.leave(address) }
+        if peer.isCounted, let address = peer.address { census?.leave(address) }
         peer.places?.give()
     }
 }

@@ -24,10 +24,10 @@ public struct Readiness: OptionSet, Sendable {
 /// Everything here is called on the loop's thread only.
 open class Watched {
     public final let loop: Loop
-    /// −1 once closed.
-    public final internal(set) var descriptor: Int32 = -1
     /// The loop's key while registered, zero otherwise.
     final var key: UInt64 = 0
+    /// −1 once closed.
+    public final internal(set) var descriptor: Int32 = -1
     /// Epoll reports when output is possible again.
     final var hearsOutput = false
 

@@ -5,9 +5,16 @@ public import Telemetry
 /// An IPv4, IPv6 or unix address, as the kernel takes it.
 ///
 /// Made from literals only; names are the `Resolver`'s. Two addresses are equal when the kernel would see the same one.
+/// An IP address takes 32 bytes and no memory elsewhere: every connection holds one.
 public struct SocketAddress: Sendable {
-    private var storage: sockaddr_storage
-    private var length: socklen_t
+    private var form: Form
+
+    private enum Form: Sendable {
+        /// As `sockaddr_in`, with zeros behind it, or as `sockaddr_in6`: its family tells.
+        case ip(sockaddr_in6)
+        /// The bytes of a `sockaddr_un`, as many as the kernel counts.
+        case unix([UInt8])
+    }
 
     /// The longest path of a unix socket, bytes (unix(7): 108 with the terminating NUL).
     public static let longestUnixPath = 107
@@ -26,7 +33,7 @@ public struct SocketAddress: Sendable {
         if inet_pton(AF_INET, literal, &v4.sin_addr) == 1 {
             v4.sin_family = sa_family_t(AF_INET)
             v4.sin_port = port.bigEndian
-            self.init(copying: v4)
+            self.init(v4)
             return
         }
         var text = literal[...]
@@ -45,19 +52,15 @@ public struct SocketAddress: Sendable {
         guard inet_pton(AF_INET6, String(text), &v6.sin6_addr) == 1 else { return nil }
         v6.sin6_family = sa_family_t(AF_INET6)
         v6.sin6_port = port.bigEndian
-        self.init(copying: v6)
+        self.init(form: .ip(v6))
     }
 
     /// - Returns: nil when the path is empty, longer than 107 bytes or holds a NUL.
     public init?(unixPath path: String) {
         let bytes = Array(path.utf8)
         guard !bytes.isEmpty, bytes.count <= Self.longestUnixPath, !bytes.contains(0) else { return nil }
-        var address = sockaddr_un()
-        address.sun_family = sa_family_t(AF_UNIX)
-        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: bytes) }
-        self.init(copying: address)
         // Only as long as the path: the kernel would take what follows the NUL for part of no name, but equality should not.
-        length = socklen_t(Self.unixPathOffset + bytes.count + 1)
+        self.init(form: .unix(Self.familyBytes(AF_UNIX) + bytes + [0]))
     }
 
     /// - Parameter text: `host:port` with a literal host, `[v6]:port`, or `unix:/path`.
@@ -79,47 +82,53 @@ public struct SocketAddress: Sendable {
     /// What `accept`, `getsockname` or `getaddrinfo` gave.
     /// - Returns: nil for another family or a length that is too short for it.
     public init?(storage: sockaddr_storage, length: socklen_t) {
-        switch Int32(storage.ss_family) {
-        case AF_INET: guard length >= MemoryLayout<sockaddr_in>.size else { return nil }
-        case AF_INET6: guard length >= MemoryLayout<sockaddr_in6>.size else { return nil }
-        case AF_UNIX: guard length >= Self.unixPathOffset, length <= MemoryLayout<sockaddr_un>.size else { return nil }
-        default: return nil
-        }
-        self.storage = storage
-        switch Int32(storage.ss_family) {
-        case AF_INET: self.length = socklen_t(MemoryLayout<sockaddr_in>.size)
-        case AF_INET6: self.length = socklen_t(MemoryLayout<sockaddr_in6>.size)
-        default: self.length = length
-        }
+        let made = withUnsafeBytes(of: storage) { SocketAddress(bytes: $0.prefix(Int(length))) }
+        guard let made else { return nil }
+        self = made
     }
 
     init?(copying pointer: UnsafePointer<sockaddr>?, length: socklen_t) {
         guard let pointer, length <= MemoryLayout<sockaddr_storage>.size else { return nil }
-        var storage = sockaddr_storage()
-        withUnsafeMutableBytes(of: &storage) {
-            $0.copyMemory(from: UnsafeRawBufferPointer(start: pointer, count: Int(length)))
-        }
-        self.init(storage: storage, length: length)
+        self.init(bytes: UnsafeRawBufferPointer(start: pointer, count: Int(length))[...])
     }
 
-    private init<Address>(copying address: Address) {
-        storage = sockaddr_storage()
-        length = socklen_t(MemoryLayout<Address>.size)
-        let source = address
-        withUnsafeMutableBytes(of: &storage) { target in
-            withUnsafeBytes(of: source) { target.copyMemory(from: $0) }
+    private init?(bytes: Slice<UnsafeRawBufferPointer>) {
+        let bytes = UnsafeRawBufferPointer(rebasing: bytes)
+        guard bytes.count >= Self.unixPathOffset else { return nil }
+        switch Int32(bytes.loadUnaligned(as: sa_family_t.self)) {
+        case AF_INET:
+            guard bytes.count >= MemoryLayout<sockaddr_in>.size else { return nil }
+            self.init(bytes.loadUnaligned(as: sockaddr_in.self))
+        case AF_INET6:
+            guard bytes.count >= MemoryLayout<sockaddr_in6>.size else { return nil }
+            self.init(form: .ip(bytes.loadUnaligned(as: sockaddr_in6.self)))
+        case AF_UNIX:
+            guard bytes.count <= MemoryLayout<sockaddr_un>.size else { return nil }
+            self.init(form: .unix(Array(bytes)))
+        default: return nil
         }
+    }
+
+    private init(form: Form) { self.form = form }
+
+    private init(_ v4: sockaddr_in) {
+        var address = sockaddr_in6()
+        withUnsafeMutableBytes(of: &address) { $0.storeBytes(of: v4, as: sockaddr_in.self) }
+        self.init(form: .ip(address))
     }
 
     private static var unixPathOffset: Int { MemoryLayout<sa_family_t>.size }
 
+    private static func familyBytes(_ family: Int32) -> [UInt8] {
+        withUnsafeBytes(of: sa_family_t(family)) { Array($0) }
+    }
+
     // MARK: - Reading
 
     public var family: Family {
-        switch Int32(storage.ss_family) {
-        case AF_INET: .ipv4
-        case AF_INET6: .ipv6
-        default: .unix
+        switch form {
+        case .ip(let address): Int32(address.sin6_family) == AF_INET ? .ipv4 : .ipv6
+        case .unix: .unix
         }
     }
 
@@ -127,33 +136,39 @@ public struct SocketAddress: Sendable {
     public var port: UInt16? {
         get { family == .unix ? nil : bytes { UInt16($0[2]) << 8 | UInt16($0[3]) } }
         set {
-            guard let newValue, family != .unix else { return }
-            withUnsafeMutableBytes(of: &storage) {
-                $0[2] = UInt8(newValue >> 8)
-                $0[3] = UInt8(newValue & 0xff)
-            }
+            guard let newValue, case .ip(var address) = form else { return }
+            // In both structures at the same place.
+            address.sin6_port = newValue.bigEndian
+            form = .ip(address)
         }
     }
 
     /// The path of a unix address; nil for others and for sockets without a name. An abstract name begins with `@`.
     public var unixPath: String? {
-        guard family == .unix, length > Self.unixPathOffset else { return nil }
-        return bytes { all in
-            let path = all[Self.unixPathOffset...]
-            if path.first == 0 {
-                return path.count == 1 ? nil : "@" + String(decoding: path.dropFirst(), as: UTF8.self)
-            }
-            return String(decoding: path.prefix { $0 != 0 }, as: UTF8.self)
-        }
+        guard case .unix(let all) = form, all.count > Self.unixPathOffset else { return nil }
+        let path = all[Self.unixPathOffset...]
+        if path.first == 0 { return path.count == 1 ? nil : "@" + String(decoding: path.dropFirst(), as: UTF8.self) }
+        return String(decoding: path.prefix { $0 != 0 }, as: UTF8.self)
     }
 
     /// For the kernel's calls.
     public func withStorage<Result>(_ body: (UnsafePointer<sockaddr_storage>, socklen_t) -> Result) -> Result {
-        withUnsafePointer(to: storage) { body($0, length) }
+        var storage = sockaddr_storage()
+        let length = bytes { all in
+            withUnsafeMutableBytes(of: &storage) { $0.copyMemory(from: all) }
+            return socklen_t(all.count)
+        }
+        return withUnsafePointer(to: storage) { body($0, length) }
     }
 
     private func bytes<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {
-        withUnsafeBytes(of: storage) { body(UnsafeRawBufferPointer(rebasing: $0[..<Int(length)])) }
+        switch form {
+        case .ip(let address):
+            let isIPv4 = Int32(address.sin6_family) == AF_INET
+            let length = isIPv4 ? MemoryLayout<sockaddr_in>.size : MemoryLayout<sockaddr_in6>.size
+            return withUnsafeBytes(of: address) { body(UnsafeRawBufferPointer(rebasing: $0[..<length])) }
+        case .unix(let all): return all.withUnsafeBytes(body)
+        }
     }
 
     /// The 4 or 16 bytes of an IP address, network order; an IPv4 address mapped into IPv6 gives its 4. Empty for unix.
@@ -220,7 +235,7 @@ public struct SocketAddress: Sendable {
         if family == .unix { return unixPath ?? "" }
         return withUnsafeTemporaryAllocation(of: CChar.self, capacity: 64) { text in
             guard let start = text.baseAddress else { return "" }
-            let family = Int32(storage.ss_family)
+            let family = family == .ipv4 ? AF_INET : AF_INET6
             let written = bytes { all in
                 inet_ntop(family, all.baseAddress.map { $0 + (family == AF_INET ? 4 : 8) }, start, 64) != nil
             }
