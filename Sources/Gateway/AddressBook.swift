@@ -1,4 +1,5 @@
 internal import Reactor
+internal import Telemetry
 
 /// The addresses of one upstream as one loop sees them: which there are, how busy each is, which are avoided, and where the next
 /// connection goes. A pure machine: time comes in as a parameter, and nothing is opened here.
@@ -29,6 +30,7 @@ struct AddressBook {
 /// One address of an upstream on one loop. Connections hold it for as long as they live, also after it left the book.
 final class UpstreamAddress {
     let address: SocketAddress
+    let logAddress: LogAddress
     /// Position of the endpoint that named it.
     fileprivate(set) var endpoint: Int
     /// 0 for the family that the resolver put first, 1 for the other: that one is for when the first fails.
@@ -48,6 +50,7 @@ final class UpstreamAddress {
 
     init(_ address: SocketAddress, endpoint: Int, familyRank: Int) {
         self.address = address
+        logAddress = address.logAddress
         self.endpoint = endpoint
         self.familyRank = familyRank
     }

@@ -30,19 +30,19 @@ struct BodyCaution {
 extension CallerConnection {
     /// - Precondition: the route, the framing and the replay policy are known.
     func chooseCaution(on route: RoutePlan) {
-        caution = BodyCaution()
-        guard exchange.replay == .once else { return }
-        switch requestFraming {
+        exchange.caution = BodyCaution()
+        guard exchange.machine.replay == .once else { return }
+        switch exchange.requestFraming {
         case .none: break
         // What has no announced length may turn out not to fit.
-        case .chunked: caution.way = route.largeBody
-        case .length(let length): if length > UInt64(route.replayBody) { caution.way = route.largeBody }
+        case .chunked: exchange.caution.way = route.largeBody
+        case .length(let length): if length > UInt64(route.replayBody) { exchange.caution.way = route.largeBody }
         }
     }
 
     /// How long the head that was just sent may remain without an answer.
     func expectFirstAnswer(on route: RoutePlan) {
-        if caution.holds {
+        if exchange.caution.holds {
             expect(by: loop.now + min(BodyCaution.patience, route.answerTimeout), kind: Deadline.permission)
         } else {
             expect(by: loop.now + route.answerTimeout, kind: Deadline.answer)
@@ -51,12 +51,12 @@ extension CallerConnection {
 
     /// The upstream said `100 Continue`, or nothing for a while: the body goes out.
     func releaseBody() {
-        guard caution.holds else { return }
-        caution.holds = false
+        guard exchange.caution.holds else { return }
+        exchange.caution.holds = false
         expectAnswer()
         pumpRequestBody()
     }
 
     /// The probe met no challenge, or one that leads to nothing better: the request itself is sent, and its answer counts.
-    func followProbe() { perform(exchange.on(.probed)) }
+    func followProbe() { perform(exchange.machine.on(.probed)) }
 }

@@ -7,13 +7,13 @@ internal import Reactor
 extension CallerConnection {
     func pumpAnswer() {
         for _ in 0..<Self.rounds {
-            guard stage == .exchanging, let upstream, upstream.state == .busy else { return }
-            switch exchange.phase {
-            case .asking where look != nil:
+            guard stage == .exchanging, let upstream = exchange.upstream, upstream.state == .busy else { return }
+            switch exchange.machine.phase {
+            case .asking where exchange.look != nil:
                 guard goOnLooking(at: upstream) else { return }
             case .asking:
                 guard readAnswerHead(from: upstream) else { return }
-            case .relaying where answerBegun:
+            case .relaying where exchange.answerBegun:
                 guard relayBody(from: upstream) else { return }
             default:
                 // Parked: the held answer stays in its block, unread bytes in the kernel.
@@ -56,23 +56,24 @@ extension CallerConnection {
 
     private func take(head length: Int, from upstream: UpstreamConnection) -> Bool {
         let status = data.responseHead.status
-        let opensTunnel = upgrades && (upstream.lane == nil ? status == 101 : status == 200)
+        let opensTunnel = exchange.upgrades && (upstream.lane == nil ? status == 101 : status == 200)
         if status < 200, !opensTunnel { return take(interim: status, length: length, from: upstream) }
         if status == 407, upstream.group.plan.proxy != nil, !upstream.group.plan.usesTLS {
             // The proxy's word to us; the caller has no part in it.
             fail(Fault(.proxyRefused, receivedStatus: status))
             return false
         }
-        answerStatus = opensTunnel ? 101 : status
-        usedHTTP2 = upstream.lane != nil
+        exchange.answerStatus = opensTunnel ? 101 : status
+        exchange.usedHTTP2 = upstream.lane != nil
         upstream.noteAnswer()
-        record.firstByteAt = loop.now
-        let framing = data.responseHead.framing(forMethodHEAD: method == .head || caution.isProbe, connect: false)
+        exchange.record.firstByteAt = loop.now
+        let framing = data.responseHead.framing(
+            forMethodHEAD: exchange.method == .head || exchange.caution.isProbe, connect: false)
         // Over HTTP/2 the end is told beside the body, whatever length was announced.
-        answerBody = upstream.lane == nil || framing == .none ? BodyReader(framing) : .untilClose
-        answerPersistent = data.responseHead.keepAlive && framing != .untilClose
-        answerHeadLength = length
-        answerHeadFraming = framing
+        exchange.answerBody = upstream.lane == nil || framing == .none ? BodyReader(framing) : .untilClose
+        exchange.answerPersistent = data.responseHead.keepAlive && framing != .untilClose
+        exchange.answerHeadLength = length
+        exchange.answerHeadFraming = framing
         let bringsNonce = takeNonce(of: upstream, head: length)
         if beginLook(at: status, in: upstream) { return true }
         return follow(judge(status, head: length, body: nil, in: upstream, bringsNonce: bringsNonce))
@@ -80,10 +81,10 @@ extension CallerConnection {
 
     /// - Returns: false when the exchange moved elsewhere.
     func follow(_ judgement: Exchange.Judgement) -> Bool {
-        if caution.isProbe, judgement == .answer {
+        if exchange.caution.isProbe, judgement == .answer {
             followProbe()
         } else {
-            perform(exchange.on(.answered(judgement)))
+            perform(exchange.machine.on(.answered(judgement)))
         }
         return stage == .exchanging
     }
@@ -94,22 +95,22 @@ extension CallerConnection {
             fail(Fault(.upstreamGarbage))
             return false
         }
-        if let route, minorVersion >= 1, status != 100 || expectsContinue {
+        if let route = exchange.route, exchange.minorVersion >= 1, status != 100 || exchange.expectsContinue {
             let head = UnsafeRawBufferPointer(rebasing: upstream.input[..<length])
             var cursor = OutputCursor(buffers.scratch)
             // Edited like any head: hop-by-hop fields of an interim answer are as little the caller's business.
             writeResponse(
                 data.responseHead, bytes: head.octets, edits: route.answerEdits, framing: .none,
-                callerMinorVersion: minorVersion, close: false, into: &cursor)
+                callerMinorVersion: exchange.minorVersion, close: false, into: &cursor)
             guard !cursor.overflowed, sendInterim(cursor, in: buffers.scratch) else {
                 close()
                 return false
             }
         }
         upstream.start += length
-        interimAnswers += 1
+        exchange.interimAnswers += 1
         // A server that sends interim answers without end would hold the exchange open for ever.
-        guard interimAnswers <= 64 else {
+        guard exchange.interimAnswers <= 64 else {
             fail(Fault(.upstreamGarbage))
             return false
         }
@@ -122,7 +123,7 @@ extension CallerConnection {
     func judge(
         _ status: Int, head length: Int, body: [UInt8]?, in upstream: UpstreamConnection, bringsNonce: Bool
     ) -> Exchange.Judgement {
-        guard let identity = route?.identity else { return .answer }
+        guard let identity = exchange.route?.identity else { return .answer }
         guard identity.inspectedStatuses.contains(status) else {
             if identity.reportsSuccess, status != 401, status != 403 { data.desk.reportSuccess(self) }
             return .answer
@@ -132,85 +133,90 @@ extension CallerConnection {
         switch verdict {
         case .none: return .answer
         case .unusable(let reason):
-            data.noteGlitch(.unusableChallenge, route: route, reason: reason)
+            data.noteGlitch(.unusableChallenge, route: exchange.route, reason: reason)
             // A refusal that cannot be read says nothing of whether the path is open.
             data.desk.scoutSawNothing(self)
             return .answer
         case .misconfigured(let reason):
-            data.noteGlitch(.loginRedirect, route: route, reason: reason)
+            data.noteGlitch(.loginRedirect, route: exchange.route, reason: reason)
             return .misconfigured(Fault(.upstreamRedirectedToLogin, receivedStatus: status))
         case .conflict: return .conflict
         case .challenged(let challenge):
             if bringsNonce, challenge.error == Challenge.wantsNonce { return .nonce }
-            record.challenge = challenge
+            exchange.record.challenge = HeldChallenge(challenge)
             return .challenge
         }
     }
 
     /// Writes the answer's head and what is there of its body.
     func relayAnswer() {
-        guard let route, let upstream, upstream.state == .busy else { return answer(Fault(.upstreamClosed)) }
+        guard let route = exchange.route, let upstream = exchange.upstream, upstream.state == .busy else {
+            return answer(Fault(.upstreamClosed))
+        }
         // The answer to a HEAD is none to the request.
-        if caution.isProbe { return followProbe() }
+        if exchange.caution.isProbe { return followProbe() }
         // The loop's scratch may have served other connections while this answer was held.
         data.restoreAnswer(of: upstream)
         // An answer before the request was complete: what the caller still sends would be read as its next request.
-        if !requestComplete { keepsAlive = false }
-        if answerStatus == 101 { return relayUpgrade(of: route, from: upstream) }
-        if isLast { keepsAlive = false }
-        answerFraming = data.responseHead.outgoingFraming(
-            forMethodHEAD: method == .head, connect: false, callerMinorVersion: minorVersion)
+        if !exchange.requestComplete { exchange.keepsAlive = false }
+        if exchange.answerStatus == 101 { return relayUpgrade(of: route, from: upstream) }
+        if isLast { exchange.keepsAlive = false }
+        exchange.answerFraming = data.responseHead.outgoingFraming(
+            forMethodHEAD: exchange.method == .head, connect: false, callerMinorVersion: exchange.minorVersion)
         // HTTP/1.0 knows no chunks: the end of the connection is the end of the body.
-        if answerFraming == .untilClose { keepsAlive = false }
-        if lane != nil, answerFraming == .chunked || answerFraming == .untilClose { answerFraming = .none }
+        if exchange.answerFraming == .untilClose { exchange.keepsAlive = false }
+        if lane != nil, exchange.answerFraming == .chunked || exchange.answerFraming == .untilClose {
+            exchange.answerFraming = .none
+        }
         var cursor = OutputCursor(buffers.scratch)
-        let head = UnsafeRawBufferPointer(rebasing: upstream.input[..<answerHeadLength])
+        let head = UnsafeRawBufferPointer(rebasing: upstream.input[..<exchange.answerHeadLength])
         let parts = answerParts(of: route, head: head)
         writeResponse(
             data.responseHead, bytes: head.octets, edits: route.answerEdits, callerOrigin: parts.origin.octets,
-            lines: parts.lines.octets, framing: answerFraming, callerMinorVersion: minorVersion, close: !keepsAlive,
+            lines: parts.lines.octets, framing: exchange.answerFraming, callerMinorVersion: exchange.minorVersion,
+            close: !exchange.keepsAlive,
             into: &cursor)
         guard !cursor.overflowed else { return fail(Fault(.upstreamBigHead)) }
-        upstream.start += answerHeadLength
-        answerBegun = true
-        record.answeredAt = loop.now
+        upstream.start += exchange.answerHeadLength
+        exchange.answerBegun = true
+        exchange.record.answeredAt = loop.now
         expectProgress()
 
         // The head and the body's first piece leave in one write.
-        let hasBody = !answerBody.isComplete
+        let hasBody = !exchange.answerBody.isComplete
         var piece = BodyReader.Step()
         let raw = upstream.input
         do throws(ChunkFault) {
-            if !answerBody.isComplete, raw.count > 0 { piece = try answerBody.next(raw) }
+            if !exchange.answerBody.isComplete, raw.count > 0 { piece = try exchange.answerBody.next(raw) }
         } catch { return close() }
         upstream.start += piece.consumed
         // All there is has come: its end leaves in the same write.
-        if let source = upstream.lane, !answerBody.isComplete, source.isDrained, source.trailers.isEmpty {
+        if let source = upstream.lane, !exchange.answerBody.isComplete, source.isDrained, source.trailers.isEmpty {
             piece.ended = true
         }
-        isLastWrite = !keepsAlive && (piece.ended || answerBody.isComplete)
+        isLastWrite = !exchange.keepsAlive && (piece.ended || exchange.answerBody.isComplete)
         let sent = sendAnswer(
-            &cursor, in: buffers.scratch, raw, piece, framing: answerFraming, hasBody: hasBody,
+            &cursor, in: buffers.scratch, raw, piece, framing: exchange.answerFraming, hasBody: hasBody,
             dropping: route.answerEdits.drop)
         guard sent else { return close() }
-        if piece.ended || answerBody.isComplete { return completeAnswer() }
+        if piece.ended || exchange.answerBody.isComplete { return completeAnswer() }
         pumpAnswer()
     }
 
     /// The upstream leaves HTTP, as the caller asked.
     private func relayUpgrade(of route: RoutePlan, from upstream: UpstreamConnection) {
         var cursor = OutputCursor(buffers.scratch)
-        let head = UnsafeRawBufferPointer(rebasing: upstream.input[..<answerHeadLength])
+        let head = UnsafeRawBufferPointer(rebasing: upstream.input[..<exchange.answerHeadLength])
         let parts = answerParts(of: route, head: head)
         writeResponse(
             data.responseHead, bytes: head.octets, edits: route.answerEdits, callerOrigin: parts.origin.octets,
-            lines: parts.lines.octets, framing: .none, callerMinorVersion: minorVersion, close: false,
+            lines: parts.lines.octets, framing: .none, callerMinorVersion: exchange.minorVersion, close: false,
             upgrade: upstream.lane == nil, into: &cursor)
         guard !cursor.overflowed else { return fail(Fault(.upstreamBigHead)) }
-        upstream.start += answerHeadLength
-        answerBegun = true
-        keepsAlive = false
-        record.answeredAt = loop.now
+        upstream.start += exchange.answerHeadLength
+        exchange.answerBegun = true
+        exchange.keepsAlive = false
+        exchange.record.answeredAt = loop.now
         let sent: Bool
         if upstream.lane == nil {
             sent = send(cursor.written(in: buffers.scratch))
@@ -227,7 +233,7 @@ extension CallerConnection {
     // MARK: - The body
 
     /// Trailers that go as their fields do.
-    private var answerDrops: NameSet { route?.answerEdits.drop ?? NameSet() }
+    private var answerDrops: NameSet { exchange.route?.answerEdits.drop ?? NameSet() }
 
     /// - Returns: false when the body cannot go on now or is complete.
     private func relayBody(from upstream: UpstreamConnection) -> Bool {
@@ -235,10 +241,10 @@ extension CallerConnection {
         if upstream.end > upstream.start {
             let raw = upstream.input
             do throws(ChunkFault) {
-                let piece = try answerBody.next(raw)
+                let piece = try exchange.answerBody.next(raw)
                 upstream.start += piece.consumed
-                isLastWrite = !keepsAlive && piece.ended
-                guard sendBody(raw, piece, framing: answerFraming, dropping: answerDrops)
+                isLastWrite = !exchange.keepsAlive && piece.ended
+                guard sendBody(raw, piece, framing: exchange.answerFraming, dropping: answerDrops)
                 else {
                     close()
                     return false
@@ -263,8 +269,10 @@ extension CallerConnection {
         } else {
             upstream.start = 0
             upstream.end = 0
-            if answerFraming != .chunked,
-                mayPass(from: upstream, left: answerBody.opaque, isAnnounced: answerFraming != .untilClose),
+            if exchange.answerFraming != .chunked,
+                mayPass(
+                    from: upstream, left: exchange.answerBody.opaque, isAnnounced: exchange.answerFraming != .untilClose
+                ),
                 let goesOn = passAnswer(from: upstream)
             {
                 return goesOn
@@ -273,7 +281,7 @@ extension CallerConnection {
         switch upstream.fill() {
         case .bytes:
             // As much as fits: where no length was announced, that is the sign that more follows.
-            if answerFraming == .untilClose { upstream.isFlowing = upstream.end == upstream.block?.count }
+            if exchange.answerFraming == .untilClose { upstream.isFlowing = upstream.end == upstream.block?.count }
             expectProgress()
             return true
         case .notNow: return false
@@ -289,10 +297,10 @@ extension CallerConnection {
     /// Lets the kernel move the next piece.
     /// - Returns: whether the body goes on now; nil when this piece has to be copied.
     private func passAnswer(from upstream: UpstreamConnection) -> Bool? {
-        switch pass(from: upstream, atMost: answerBody.opaque) {
+        switch pass(from: upstream, atMost: exchange.answerBody.opaque) {
         case .moved(let count):
-            answerBody.passed(count)
-            if answerBody.isComplete {
+            exchange.answerBody.passed(count)
+            if exchange.answerBody.isComplete {
                 completeAnswer()
                 return false
             }
@@ -310,7 +318,7 @@ extension CallerConnection {
     }
 
     private func answerEnded(by upstream: UpstreamConnection) {
-        if case .untilClose = answerBody, endAnswerBody(from: upstream) {
+        if case .untilClose = exchange.answerBody, endAnswerBody(from: upstream) {
             completeAnswer()
         } else {
             close()
@@ -321,32 +329,34 @@ extension CallerConnection {
     private func endAnswerBody(from upstream: UpstreamConnection) -> Bool {
         let trailers = upstream.lane?.trailers ?? []
         let end = BodyReader.Step(trailers: ByteRange(0..<trailers.count), ended: true)
-        isLastWrite = !keepsAlive
+        isLastWrite = !exchange.keepsAlive
         return trailers.withUnsafeBytes { raw in
-            sendBody(raw, end, framing: answerFraming, dropping: answerDrops)
+            sendBody(raw, end, framing: exchange.answerFraming, dropping: answerDrops)
         }
     }
 
     private func completeAnswer() {
         releaseUpstream(reusable: true)
-        perform(exchange.on(.completed))
+        perform(exchange.machine.on(.completed))
     }
 
     /// Whether the held answer can be read to its end at once, so that its connection carries the replay too.
     func canReuseHeldAnswer() -> Bool {
-        guard exchange.replayed || exchange.renonced || exchange.conflicts > 0 || caution.isProbe, let upstream,
+        guard
+            exchange.machine.replayed || exchange.machine.renonced || exchange.machine.conflicts > 0
+                || exchange.caution.isProbe, let upstream = exchange.upstream,
             upstream.state == .busy
         else { return false }
-        upstream.start += answerHeadLength
-        while upstream.end > upstream.start, !answerBody.isComplete {
+        upstream.start += exchange.answerHeadLength
+        while upstream.end > upstream.start, !exchange.answerBody.isComplete {
             do throws(ChunkFault) {
-                let piece = try answerBody.next(upstream.input)
+                let piece = try exchange.answerBody.next(upstream.input)
                 upstream.start += piece.consumed
                 if piece.ended { return true }
                 if piece.consumed == 0 { return false }
             } catch { return false }
         }
-        return answerBody.isComplete
+        return exchange.answerBody.isComplete
     }
 }
 

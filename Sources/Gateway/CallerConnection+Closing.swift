@@ -23,9 +23,9 @@ extension CallerConnection {
     /// Not after a long answer, of which much may still lie in the kernel when a caller that breaks the rule sends more; and not under
     /// TLS, where the caller answers our end with its own.
     private var hasNothingToCome: Bool {
-        guard asksToClose, requestIsConsumed, end <= max(headLength, bodyAt), !canRead, !inputEnded, !hasPending,
-            tls == nil,
-            lane == nil, bytesOut - record.bytesOutBefore <= UInt64(buffers.blockSize)
+        guard hasExchange, exchange.asksToClose, requestIsConsumed, end <= max(exchange.headLength, exchange.bodyAt),
+            !canRead, !inputEnded, !hasPending, tls == nil, lane == nil,
+            bytesOut - exchange.record.bytesOutBefore <= UInt64(buffers.blockSize)
         else { return false }
         return !loop.kernel.hasInput(descriptor)
     }

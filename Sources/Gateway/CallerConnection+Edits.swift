@@ -60,7 +60,7 @@ extension CallerConnection {
         if route.answerEdits.addresses.isOn, answerNamesAddresses {
             // Only then: the request's head may have to be read again for it.
             data.restoreHead(of: self)
-            let request = UnsafeRawBufferPointer(rebasing: input[..<headLength])
+            let request = UnsafeRawBufferPointer(rebasing: input[..<exchange.headLength])
             data.requestHead.writeCallerOrigin(
                 request.octets, isSecure: peer.isSecure, isTrusted: knownHop.isTrusted, into: &cursor)
             // A host that long names no place to send a caller to.
@@ -68,7 +68,7 @@ extension CallerConnection {
             parts.origin = cursor.written(in: buffers.notes)
         }
         let start = cursor.count
-        if route.answerNotes.contains(.keepsFromSharedCaches), exchange.credential.sent != nil,
+        if route.answerNotes.contains(.keepsFromSharedCaches), exchange.machine.credential.sent != nil,
             data.responseHead.wantsPrivate(in: head.octets)
         {
             cursor.append("Cache-Control: private\r\n")
@@ -88,11 +88,12 @@ extension CallerConnection {
     /// `Server-Timing` (W3C): how long the token, the upstream's connection and its answer took, as the access record has them.
     private func appendServerTiming(to cursor: inout OutputCursor) {
         cursor.append("Server-Timing: cardea-token;dur=")
-        cursor.append(milliseconds: record.tokenAt &- min(record.startedAt, record.tokenAt))
+        cursor.append(milliseconds: exchange.record.tokenAt &- min(exchange.record.startedAt, exchange.record.tokenAt))
         cursor.append(", cardea-connect;dur=")
-        cursor.append(milliseconds: record.sentAt &- min(record.tokenAt, record.sentAt))
+        cursor.append(milliseconds: exchange.record.sentAt &- min(exchange.record.tokenAt, exchange.record.sentAt))
         cursor.append(", cardea-upstream;dur=")
-        cursor.append(milliseconds: record.firstByteAt &- min(record.sentAt, record.firstByteAt))
+        cursor.append(
+            milliseconds: exchange.record.firstByteAt &- min(exchange.record.sentAt, exchange.record.firstByteAt))
         cursor.append("\r\n")
     }
 }

@@ -31,9 +31,9 @@ extension CallerConnection {
         if lane == nil {
             // Some callers send the tunnel's bytes without waiting for our word. Where it is a refusal they must not pass for requests: what
             // is inside of a tunnel may be somebody else's choice than the caller's.
-            keepsAlive = false
+            exchange.keepsAlive = false
             // Whether such bytes are a body or the tunnel's is answered differently by others on the way (RFC 9110 section 9.3.6).
-            guard requestFraming == .none else { return answer(Fault(.malformedRequest)) }
+            guard exchange.requestFraming == .none else { return answer(Fault(.malformedRequest)) }
         }
         if let interception = listener.forward.interception, interception.covers(destination.host),
             let route = data.route(forHost: destination.host, of: listener)
@@ -41,7 +41,7 @@ extension CallerConnection {
             if let fault = admit(to: route) { return answer(fault) }
             return intercept(destination, for: route)
         }
-        opensTunnel = true
+        exchange.opensTunnel = true
         serveUnmatched(destination)
     }
 
@@ -68,11 +68,11 @@ extension CallerConnection {
             return answer(Fault(.tooManyConnections, retryAfter: 1))
         }
         let route = wanderer.route
-        self.route = route
-        wanders = wanderer.group
+        exchange.route = route
+        exchange.wanders = wanderer.group
         if let fault = guardCredential(of: route) { return answer(fault) }
         prepareReplay(on: route)
-        perform(exchange.on(.routed(.unneeded)))
+        perform(exchange.machine.on(.routed(.unneeded)))
     }
 
     private var isPlainScheme: Bool {
@@ -85,27 +85,28 @@ extension CallerConnection {
 
     /// Passes a connection on that is none of ours, whatever it speaks.
     func begin(tunnelTo destination: Destination) {
-        record.startedAt = loop.now
-        keepsAlive = false
-        opensTunnel = true
+        borrowExchange()
+        exchange.record.startedAt = loop.now
+        exchange.keepsAlive = false
+        exchange.opensTunnel = true
         isRedirected = true
         enterExchange()
         for route in listener.routes where admitPeer(to: route) != nil { return close() }
         guard let wanderer = data.wanderer(to: destination, resembling: listener.routes.first) else { return close() }
-        route = wanderer.route
-        wanders = wanderer.group
-        perform(exchange.on(.routed(.unneeded)))
+        exchange.route = wanderer.route
+        exchange.wanders = wanderer.group
+        perform(exchange.machine.on(.routed(.unneeded)))
     }
 
     private static let established = Array("HTTP/1.1 200 Connection Established\r\n\r\n".utf8)
 
     /// Connected to where a CONNECT wanted to go: from here on nothing is HTTP's.
     func openTunnel() {
-        record.sentAt = loop.now
-        answerStatus = 200
-        keepsAlive = false
+        exchange.record.sentAt = loop.now
+        exchange.answerStatus = 200
+        exchange.keepsAlive = false
         if isRedirected {
-            answerBegun = true
+            exchange.answerBegun = true
             return beginTunnel()
         }
         let sent: Bool
@@ -116,7 +117,7 @@ extension CallerConnection {
             sent = head.withUnsafeBytes { send($0) }
         }
         guard sent else { return close() }
-        answerBegun = true
+        exchange.answerBegun = true
         beginTunnel()
     }
 
@@ -128,9 +129,9 @@ extension CallerConnection {
         guard lane == nil, tls == nil else { return answer(Fault(.connectRefused)) }
         let sent = Self.established.withUnsafeBytes { send($0) }
         guard sent else { return close() }
-        answerStatus = 200
+        exchange.answerStatus = 200
         data.account(self)
-        start = headLength
+        start = exchange.headLength
         leave()
         data.intercept(self, destination: destination, route: route)
     }

@@ -45,15 +45,15 @@ extension CallerConnection {
     /// - Precondition: the framing and the replay policy are known.
     /// - Returns: whether the request waits for its body; what comes after the wait is begun then.
     func gathers(for identity: IdentityPlan, on route: RoutePlan) -> Bool {
-        guard identity.signsBody, requestFraming != .none, !upgrades else { return false }
-        if case .length(let length) = requestFraming, length > UInt64(route.replayBody) {
+        guard identity.signsBody, exchange.requestFraming != .none, !exchange.upgrades else { return false }
+        if case .length(let length) = exchange.requestFraming, length > UInt64(route.replayBody) {
             refuseUnsignable(route)
             return true
         }
-        gathered = GatheredBody(requestBody, from: headLength)
+        exchange.gathered = GatheredBody(exchange.requestBody, from: exchange.headLength)
         // It is all at hand anyway, so that the request can be sent again; and nothing is gained by asking before it is sent.
-        retainsBody = true
-        caution = BodyCaution()
+        exchange.retainsBody = true
+        exchange.caution = BodyCaution()
         guard sendContinue() else {
             close()
             return true
@@ -64,7 +64,7 @@ extension CallerConnection {
     }
 
     func gatherBody() {
-        guard let gathered, let route else { return }
+        guard let gathered = exchange.gathered, let route = exchange.route else { return }
         for _ in 0..<Self.rounds where gathered.digest == nil {
             do throws(ChunkFault) { try gathered.read(input) } catch { return fail(Fault(.malformedRequest)) }
             if gathered.digest != nil { continue }
@@ -74,10 +74,10 @@ extension CallerConnection {
             case .notNow: return expectProgress()
             case .blockFull:
                 // Beside the body a block of its framing; a sender of more has made its chunks too small.
-                let most = headLength + route.replayBody + buffers.blockSize
+                let most = exchange.headLength + route.replayBody + buffers.blockSize
                 guard let block, block.count < most else { return refuseUnsignable(route) }
                 var wanted = block.count * 4
-                if case .length(let length) = requestFraming { wanted = headLength + Int(length) }
+                if case .length(let length) = exchange.requestFraming { wanted = exchange.headLength + Int(length) }
                 guard growBlock(to: min(max(wanted, block.count + buffers.blockSize), most)) else {
                     return answer(Fault(.outOfMemory, retryAfter: 1))
                 }

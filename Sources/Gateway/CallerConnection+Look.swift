@@ -9,8 +9,9 @@ extension CallerConnection {
     /// - Precondition: `data.responseHead` is this answer's.
     /// - Returns: whether the answer is held from here on.
     func beginLook(at status: Int, in upstream: UpstreamConnection) -> Bool {
-        guard let identity = route?.identity, identity.readsAnswers, identity.inspectedStatuses.contains(status),
-            !answerBody.isComplete
+        guard let identity = exchange.route?.identity, identity.readsAnswers,
+            identity.inspectedStatuses.contains(status),
+            !exchange.answerBody.isComplete
         else { return false }
         guard let type = data.responseHead.first(.contentType), isJSON(upstream.input[type]) else { return false }
         // Known from the start not to fit; the judgement without a body says the rest.
@@ -18,7 +19,7 @@ extension CallerConnection {
             noteUnseen(.long)
             return false
         }
-        look = AnswerLook(answerBody)
+        exchange.look = AnswerLook(exchange.answerBody)
         expect(by: loop.now + AnswerLook.patience, kind: Deadline.look)
         return true
     }
@@ -33,9 +34,9 @@ extension CallerConnection {
 
     /// - Returns: false when more bytes are needed or the exchange moved elsewhere.
     func goOnLooking(at upstream: UpstreamConnection) -> Bool {
-        guard let look else { return false }
+        guard let look = exchange.look else { return false }
         while true {
-            let held = UnsafeRawBufferPointer(rebasing: upstream.input[answerHeadLength...])
+            let held = UnsafeRawBufferPointer(rebasing: upstream.input[exchange.answerHeadLength...])
             do throws(ChunkFault) { try look.read(held) } catch {
                 fail(Fault(.upstreamGarbage))
                 return false
@@ -46,14 +47,14 @@ extension CallerConnection {
             case .bytes: continue
             case .notNow: return false
             case .blockFull:
-                guard upstream.growBlock(to: answerHeadLength + AnswerLook.limit) else {
+                guard upstream.growBlock(to: exchange.answerHeadLength + AnswerLook.limit) else {
                     return endLook(at: upstream, unseen: .noMemory)
                 }
             case .noBuffer:
                 fail(Fault(.outOfMemory, retryAfter: 1))
                 return false
             case .ended:
-                if case .untilClose = answerBody { return endLook(at: upstream, seen: look.body) }
+                if case .untilClose = exchange.answerBody { return endLook(at: upstream, seen: look.body) }
                 fail(Fault(.upstreamClosed))
                 return false
             case .truncated, .failed:
@@ -66,14 +67,14 @@ extension CallerConnection {
 
     /// The answer's time is over: it goes to the caller as it comes.
     func stopLooking() {
-        guard look != nil, let upstream, upstream.state == .busy else { return }
+        guard exchange.look != nil, let upstream = exchange.upstream, upstream.state == .busy else { return }
         if endLook(at: upstream, unseen: .slow) { pump() }
     }
 
     private func endLook(
         at upstream: UpstreamConnection, seen body: [UInt8]? = nil, unseen: Unseen? = nil
     ) -> Bool {
-        look = nil
+        exchange.look = nil
         // The loop's scratch may have served other connections while this answer was held.
         data.restoreAnswer(of: upstream)
         var plain = body
@@ -82,11 +83,13 @@ extension CallerConnection {
             if plain == nil { noteUnseen(.coding) }
         }
         if let unseen { noteUnseen(unseen) }
-        return follow(judge(answerStatus, head: answerHeadLength, body: plain, in: upstream, bringsNonce: false))
+        return follow(
+            judge(exchange.answerStatus, head: exchange.answerHeadLength, body: plain, in: upstream, bringsNonce: false)
+        )
     }
 
     private func noteUnseen(_ reason: Unseen) {
-        data.noteGlitch(.unusableChallenge, route: route, reason: reason.rawValue)
+        data.noteGlitch(.unusableChallenge, route: exchange.route, reason: reason.rawValue)
         // A refusal that cannot be read says nothing of whether the path is open.
         data.desk.scoutSawNothing(self)
     }

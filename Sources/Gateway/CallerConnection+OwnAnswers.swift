@@ -6,20 +6,21 @@ extension CallerConnection {
     func answer(_ fault: Fault) {
         respond(status: fault.answer.status, closes: fault.answer.closes, fault: fault.kind) { closes in
             fault.message(
-                pseudonym: data.pseudonym, route: route?.name, headOnly: method == .head, close: closes)
+                pseudonym: data.pseudonym, route: exchange.route?.name, headOnly: exchange.method == .head,
+                close: closes)
         }
     }
 
     /// The upstream refuses for good: its answer, or ours in its place.
     func refuseFinally() {
-        guard let route else { return }
+        guard let route = exchange.route else { return }
         // A 403 is an answer about the user's rights, which the caller can understand; only a 401 asks for what it cannot give. Where the
         // route itself counts it as a refusal, it is one.
-        let isAnswer = answerStatus == 403 && route.identity?.isRefusedBy403 != true
-        if route.passesFinalRefusal || isAnswer, upstream != nil {
+        let isAnswer = exchange.answerStatus == 403 && route.identity?.isRefusedBy403 != true
+        if route.passesFinalRefusal || isAnswer, exchange.upstream != nil {
             relayAnswer()
         } else {
-            answer(Fault(.upstreamRefusedCredential, receivedStatus: answerStatus))
+            answer(Fault(.upstreamRefusedCredential, receivedStatus: exchange.answerStatus))
         }
     }
 
@@ -43,8 +44,8 @@ extension CallerConnection {
     /// The word that a sender waits for (RFC 9110 §10.1.1), where no upstream can give it: its body is wanted before the head leaves.
     /// - Returns: false when the connection is lost.
     func sendContinue() -> Bool {
-        guard expectsContinue, end == headLength, !requestComplete else { return true }
-        expectsContinue = false
+        guard exchange.expectsContinue, end == exchange.headLength, !exchange.requestComplete else { return true }
+        exchange.expectsContinue = false
         var cursor = OutputCursor(buffers.scratch)
         cursor.append("HTTP/1.1 100 Continue\r\n\r\n")
         return sendInterim(cursor, in: buffers.scratch)
@@ -54,19 +55,19 @@ extension CallerConnection {
         guard stage != .closed, stage != .closing else { return }
         guard !isRedirected else { return close() }
         releaseUpstream(reusable: false)
-        data.desk.leave(self)
+        leaveDesk()
         expectNothing()
-        let closes = closes || !keepsAlive || !requestIsConsumed || isLast
+        let closes = closes || !exchange.keepsAlive || !requestIsConsumed || isLast
         let message = message(closes)
-        record.fault = fault
-        answerStatus = status
-        keepsAlive = keepsAlive && !closes
-        isLastWrite = !keepsAlive
+        exchange.record.fault = fault
+        exchange.answerStatus = status
+        exchange.keepsAlive = exchange.keepsAlive && !closes
+        isLastWrite = !exchange.keepsAlive
         // Old callers send an empty line behind a body (RFC 9112 section 2.2). An upstream takes longer to answer than it takes to come.
-        if requestFraming != .none { asksToClose = false }
+        if exchange.requestFraming != .none { exchange.asksToClose = false }
         guard sendMessage(message) else { return close() }
-        answerBegun = true
-        exchange.reset()
+        exchange.answerBegun = true
+        exchange.machine.reset()
         nextRequest()
     }
 }

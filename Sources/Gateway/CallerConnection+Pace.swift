@@ -10,25 +10,25 @@ extension CallerConnection {
     /// Something moved, or is to move next.
     func expectProgress() {
         // One deadline for an answer that is held, whatever else moves.
-        guard let route, look == nil else { return }
-        if !pace.isOpen { openPace() }
-        idleUntil = loop.now + route.idleTimeout
-        expect(by: min(idleUntil, windowEnd), kind: Deadline.stall)
+        guard let route = exchange.route, exchange.look == nil else { return }
+        if !exchange.pace.isOpen { openPace() }
+        exchange.idleUntil = loop.now + route.idleTimeout
+        expect(by: min(exchange.idleUntil, windowEnd), kind: Deadline.stall)
     }
 
-    private var windowEnd: UInt64 { pace.startedAt + max(route?.idleTimeout ?? 0, Self.leastWindow) }
+    private var windowEnd: UInt64 { exchange.pace.startedAt + max(exchange.route?.idleTimeout ?? 0, Self.leastWindow) }
 
     /// The request has been sent: the answer's head comes next, unless it has come.
     func expectAnswer() {
-        if answerBegun { return expectProgress() }
-        guard look == nil else { return }
-        expect(by: loop.now + (route?.answerTimeout ?? 0), kind: Deadline.answer)
+        if exchange.answerBegun { return expectProgress() }
+        guard exchange.look == nil else { return }
+        expect(by: loop.now + (exchange.route?.answerTimeout ?? 0), kind: Deadline.answer)
     }
 
     /// A window is over, or nothing was received for the route's idle timeout.
     func stalled() {
         let caller = side
-        let upstream = upstream?.side ?? .init()
+        let upstream = exchange.upstream?.side ?? .init()
         let isOver = loop.now >= windowEnd
         if isOver, let slow = slow(caller, upstream) {
             data.noteGlitch(.slowTransfer)
@@ -39,23 +39,23 @@ extension CallerConnection {
             }
         }
         // Who takes what waits for it is not silent, though nothing can be received meanwhile.
-        if pace.wasRead(caller: caller, upstream: upstream) {
-            idleUntil = loop.now + (route?.idleTimeout ?? 0)
-        } else if loop.now >= idleUntil {
+        if exchange.pace.wasRead(caller: caller, upstream: upstream) {
+            exchange.idleUntil = loop.now + (exchange.route?.idleTimeout ?? 0)
+        } else if loop.now >= exchange.idleUntil {
             return idled()
         }
         if isOver { openPace() }
-        expect(by: min(idleUntil, windowEnd), kind: Deadline.stall)
+        expect(by: min(exchange.idleUntil, windowEnd), kind: Deadline.stall)
     }
 
     private func slow(_ caller: TransferPace.Side, _ upstream: TransferPace.Side) -> TransferPace.Slow? {
-        pace.slow(
+        exchange.pace.slow(
             at: loop.now, rate: data.limits.leastRate, caller: caller, upstream: upstream, expecting: expected)
     }
 
     /// Whoever stalls: the caller that does not send its body, or does not read, or the upstream that does neither.
     private func idled() {
-        if !requestComplete, !answerBegun, upstream?.hasPending != true {
+        if !exchange.requestComplete, !exchange.answerBegun, exchange.upstream?.hasPending != true {
             answer(Fault(.slowBody))
         } else {
             fail(Fault(.upstreamTimeout))
@@ -63,15 +63,17 @@ extension CallerConnection {
     }
 
     private func openPace() {
-        pace.open(at: loop.now, caller: side, upstream: upstream?.side ?? .init())
+        exchange.pace.open(at: loop.now, caller: side, upstream: exchange.upstream?.side ?? .init())
     }
 
     private var expected: TransferPace.Expected {
         var expected: TransferPace.Expected = []
         // Once the answer has begun both may be speaking with each other. A stream of HTTP/2 that announces no length may be such a
         // conversation too, and waits for events.
-        if !requestComplete, !answerBegun, lane == nil || requestFraming != .chunked { expected.insert(.requestBody) }
-        if answerBegun, case .length(_) = answerHeadFraming { expected.insert(.answerBody) }
+        if !exchange.requestComplete, !exchange.answerBegun, lane == nil || exchange.requestFraming != .chunked {
+            expected.insert(.requestBody)
+        }
+        if exchange.answerBegun, case .length(_) = exchange.answerHeadFraming { expected.insert(.answerBody) }
         return expected
     }
 

@@ -8,24 +8,24 @@ internal import Reactor
 extension CallerConnection {
     /// Writes the edited head, then as much of the body as is there.
     func sendRequest() {
-        guard let route, let upstream else { return }
-        guard !opensTunnel else { return openTunnel() }
+        guard let route = exchange.route, let upstream = exchange.upstream else { return }
+        guard !exchange.opensTunnel else { return openTunnel() }
         rewindBody()
-        caution.begin(isReplay: exchange.replayed)
+        exchange.caution.begin(isReplay: exchange.machine.replayed)
         var cursor = OutputCursor(buffers.scratch)
         var withdrawn: Slot?
-        if case .token(let slot, _) = exchange.credential {
+        if case .token(let slot, _) = exchange.machine.credential {
             // Spliced here and not at the lookup: between the two lies a connect, and an expired token must not leave.
             switch data.reader.lookup(slot, now: loop.now) {
             case .miss: withdrawn = slot
             case .hit(let token), .refreshDue(let token):
-                exchange.spliced(generation: token.generation)
+                exchange.machine.spliced(generation: token.generation)
                 guard let line = self.credential(around: token.bytes, of: route) else { return refuseOversized() }
                 composeHead(route: route, credential: line, into: &cursor)
             }
         } else {
-            let carried = carried
-            if case .carried = exchange.credential, let carried {
+            let carried = exchange.carried
+            if case .carried = exchange.machine.credential, let carried {
                 let fits = carried.withBytes { ready in
                     guard let line = self.credential(around: ready, of: route) else { return false }
                     composeHead(route: route, credential: line, into: &cursor)
@@ -38,33 +38,34 @@ extension CallerConnection {
         }
         if let withdrawn {
             // Nothing was sent on it: the next request can have it.
-            if let connection = self.upstream, connection.isUntouched {
-                self.upstream = nil
+            if let connection = exchange.upstream, connection.isUntouched {
+                exchange.upstream = nil
                 connection.group.give(connection)
             }
-            return perform(exchange.on(.withdrawn(slot: withdrawn)))
+            return perform(exchange.machine.on(.withdrawn(slot: withdrawn)))
         }
         // A tunnel has told the proxy already, and what goes through it is the upstream's.
-        if let group = self.upstream?.group, group.plan.proxy != nil, !group.plan.usesTLS {
+        if let group = exchange.upstream?.group, group.plan.proxy != nil, !group.plan.usesTLS {
             let line = group.proxyLine
             cursor.addFields(line.span)
         }
         guard !cursor.overflowed else { return answer(Fault(.bigHead)) }
         upstream.requests += 1
-        record.sentAt = loop.now
-        pace = TransferPace()
+        exchange.record.sentAt = loop.now
+        exchange.pace = TransferPace()
         expectFirstAnswer(on: route)
         let head = UnsafeMutableRawBufferPointer(rebasing: buffers.scratch[..<cursor.count])
         guard
             upstream.sendHead(
-                head, route: route, acceptsTrailers: upstream.session != nil && acceptsTrailers, connects: upgrades,
-                ended: caution.isProbe || requestComplete && !upgrades)
+                head, route: route, acceptsTrailers: upstream.session != nil && acceptsTrailers,
+                connects: exchange.upgrades,
+                ended: exchange.caution.isProbe || exchange.requestComplete && !exchange.upgrades)
         else {
             return upstream.lose(Fault(.upstreamClosed, retry: upstream.session == nil ? .ifRepeatable : .unsent))
         }
         pumpRequestBody()
         // An answer may be there already: a pooled connection tells of it by an edge that came before this request had a reader.
-        if stage == .exchanging, self.upstream === upstream, upstream.canRead { pumpAnswer() }
+        if stage == .exchanging, exchange.upstream === upstream, upstream.canRead { pumpAnswer() }
     }
 
     /// `TE: trailers`, which a connection-specific field would not survive (RFC 9110 §10.1.4).
@@ -83,67 +84,74 @@ extension CallerConnection {
 
     func composeHead(route: RoutePlan, credential: UnsafeRawBufferPointer?, into cursor: inout OutputCursor) {
         data.restoreHead(of: self)
-        let head = UnsafeRawBufferPointer(rebasing: input[..<headLength])
+        let head = UnsafeRawBufferPointer(rebasing: input[..<exchange.headLength])
         let framing: OutgoingFraming =
-            switch requestFraming {
-            case _ where caution.isProbe: .none
+            switch exchange.requestFraming {
+            case _ where exchange.caution.isProbe: .none
             case .none: .none
             case .length(let length): .length(length)
-            case .chunked: upstream?.session == nil ? .chunked : .none
+            case .chunked: exchange.upstream?.session == nil ? .chunked : .none
             }
         // A replay sends what it has of the body at once; asking the upstream again would only cost a round trip.
-        let expects = caution.holds || (expectsContinue && end == headLength && !caution.isProbe)
+        let expects =
+            exchange.caution.holds
+            || (exchange.expectsContinue && end == exchange.headLength && !exchange.caution.isProbe)
         let hop = forwardedHop(for: route)
         if let credential {
             writeRequest(
                 data.requestHead, bytes: head.octets, edits: route.edits, credential: credential.octets,
-                hop: hop, framing: framing, expectContinue: expects, upgrade: upgrades, asHEAD: caution.isProbe,
+                hop: hop, framing: framing, expectContinue: expects, upgrade: exchange.upgrades,
+                asHEAD: exchange.caution.isProbe,
                 into: &cursor)
         } else {
             writeRequest(
                 data.requestHead, bytes: head.octets, edits: route.edits, credential: nil, hop: hop, framing: framing,
-                expectContinue: expects, upgrade: upgrades, asHEAD: caution.isProbe, into: &cursor)
+                expectContinue: expects, upgrade: exchange.upgrades, asHEAD: exchange.caution.isProbe, into: &cursor)
         }
     }
 
     /// Back to the body's first byte, for a replay or a retry.
     func rewindBody() {
-        guard retainsBody || bodyAt == headLength else { return }
-        bodyAt = headLength
+        guard exchange.retainsBody || exchange.bodyAt == exchange.headLength else { return }
+        exchange.bodyAt = exchange.headLength
         beginRequestBody()
     }
 
     /// Over HTTP/2 the end of a body is told beside it, whatever length was announced; nghttp2 compares the two.
     func beginRequestBody() {
-        bodyBytes = 0
-        requestBody = lane == nil || requestFraming == .none ? BodyReader(requestFraming) : .untilClose
-        requestComplete = requestBody.isComplete
+        exchange.bodyBytes = 0
+        exchange.requestBody =
+            lane == nil || exchange.requestFraming == .none ? BodyReader(exchange.requestFraming) : .untilClose
+        exchange.requestComplete = exchange.requestBody.isComplete
     }
 
     /// Moves body bytes to the upstream while it takes them.
     func pumpRequestBody() {
-        guard exchange.phase == .asking || exchange.phase == .relaying, let upstream, upstream.state == .busy else {
+        guard !exchange.requestComplete,
+            exchange.machine.phase == .asking || exchange.machine.phase == .relaying,
+            let upstream = exchange.upstream, upstream.state == .busy
+        else {
             return
         }
-        guard !caution.holds, !caution.isProbe else { return }
+        guard !exchange.caution.holds, !exchange.caution.isProbe else { return }
         for _ in 0..<Self.rounds {
-            guard !requestComplete, !upstream.isCongested, !upstream.outputLost else { return }
-            if bodyAt < end {
+            guard !exchange.requestComplete, !upstream.isCongested, !upstream.outputLost else { return }
+            if exchange.bodyAt < end {
                 guard forwardBody(to: upstream) else { return }
                 continue
             }
-            if retainsBody {
+            if exchange.retainsBody {
                 if let block, end == block.count, !growForReplay(block.count) {
                     // Everything so far has been forwarded, so the block may be used again from behind the head.
-                    retainsBody = false
-                    exchange.body = .lost
+                    exchange.retainsBody = false
+                    exchange.machine.body = .lost
                     shrinkToHead()
                 }
             }
-            if !retainsBody {
-                end = headLength
-                bodyAt = headLength
-                if upstream.mayPass(from: self, left: requestBody.opaque, isAnnounced: true),
+            if !exchange.retainsBody {
+                end = exchange.headLength
+                exchange.bodyAt = exchange.headLength
+                if upstream.mayPass(from: self, left: exchange.requestBody.opaque, isAnnounced: true),
                     let goesOn = passRequestBody(to: upstream)
                 {
                     if goesOn { continue }
@@ -163,20 +171,20 @@ extension CallerConnection {
                 return fail(Fault(.incompleteBody))
             }
         }
-        if !requestComplete { pumpLater() }
+        if !exchange.requestComplete { pumpLater() }
     }
 
     /// Lets the kernel move the next piece.
     /// - Returns: whether the body goes on now; nil when this piece has to be copied.
     private func passRequestBody(to upstream: UpstreamConnection) -> Bool? {
-        let passage = upstream.pass(from: self, atMost: requestBody.opaque)
+        let passage = upstream.pass(from: self, atMost: exchange.requestBody.opaque)
         switch passage {
         case .moved(let count):
-            exchange.body = .lost
-            bodyBytes &+= UInt64(count)
-            requestBody.passed(count)
-            if requestBody.isComplete {
-                requestComplete = true
+            exchange.machine.body = .lost
+            exchange.bodyBytes &+= UInt64(count)
+            exchange.requestBody.passed(count)
+            if exchange.requestBody.isComplete {
+                exchange.requestComplete = true
                 expectAnswer()
             } else {
                 expectProgress()
@@ -189,7 +197,7 @@ extension CallerConnection {
             fail(Fault(.incompleteBody))
             return false
         case .targetFailed:
-            exchange.body = .lost
+            exchange.machine.body = .lost
             upstream.abandonOutput()
             return false
         case .unavailable: return nil
@@ -198,14 +206,14 @@ extension CallerConnection {
 
     /// The body of an HTTP/2 stream ends beside its bytes, and its trailers come with the end.
     private func endRequestBody(to upstream: UpstreamConnection) {
-        requestComplete = true
+        exchange.requestComplete = true
         expectAnswer()
         let trailers = lane?.trailers ?? []
         let end = BodyReader.Step(trailers: ByteRange(0..<trailers.count), ended: true)
         let sent = trailers.withUnsafeBytes { raw in
             upstream.sendBody(
-                raw, end, framing: requestFraming == .chunked ? .chunked : .none,
-                dropping: route?.edits.drop ?? NameSet())
+                raw, end, framing: exchange.requestFraming == .chunked ? .chunked : .none,
+                dropping: exchange.route?.edits.drop ?? NameSet())
         }
         if !sent { upstream.abandonOutput() }
     }
@@ -215,19 +223,19 @@ extension CallerConnection {
 
     /// Gives a large block back once its body is on its way; the head stays, for the record.
     private func shrinkToHead() {
-        guard let large = block, large.count > buffers.blockSize, headLength <= buffers.blockSize / 2,
+        guard let large = block, large.count > buffers.blockSize, exchange.headLength <= buffers.blockSize / 2,
             let small = buffers.take()
         else { return }
-        small.put(UnsafeRawBufferPointer(rebasing: large[..<headLength]), at: 0)
+        small.put(UnsafeRawBufferPointer(rebasing: large[..<exchange.headLength]), at: 0)
         buffers.give(large)
         block = small
-        bodyAt = headLength
-        end = headLength
+        exchange.bodyAt = exchange.headLength
+        end = exchange.headLength
     }
 
     private func growForReplay(_ size: Int) -> Bool {
-        guard let route, size - headLength < route.replayBody else { return false }
-        return growBlock(to: min(size * 4, headLength + route.replayBody + buffers.blockSize))
+        guard let route = exchange.route, size - exchange.headLength < route.replayBody else { return false }
+        return growBlock(to: min(size * 4, exchange.headLength + route.replayBody + buffers.blockSize))
     }
 
     /// Decodes the next piece and sends it on.
@@ -235,24 +243,24 @@ extension CallerConnection {
     private func forwardBody(to upstream: UpstreamConnection) -> Bool {
         guard let block else { return false }
         // From here on some of the body is gone, unless it stays in the block.
-        if !retainsBody { exchange.body = .lost }
+        if !exchange.retainsBody { exchange.machine.body = .lost }
         // In pieces, even when a retained body has made the block large: what a slow upstream leaves of a piece has to be kept.
-        let raw = UnsafeRawBufferPointer(rebasing: block[bodyAt..<min(end, bodyAt + Self.pieceLimit)])
+        let raw = UnsafeRawBufferPointer(rebasing: block[exchange.bodyAt..<min(end, exchange.bodyAt + Self.pieceLimit)])
         do throws(ChunkFault) {
-            let step = try requestBody.next(raw)
-            bodyAt += step.consumed
-            bodyBytes &+= UInt64(step.data.count)
-            guard bodyBytes <= data.limits.bodySize else {
+            let step = try exchange.requestBody.next(raw)
+            exchange.bodyAt += step.consumed
+            exchange.bodyBytes &+= UInt64(step.data.count)
+            guard exchange.bodyBytes <= data.limits.bodySize else {
                 fail(Fault(.bigBody))
                 return false
             }
             if step.ended {
-                requestComplete = true
+                exchange.requestComplete = true
                 expectAnswer()
             }
             let sent = upstream.sendBody(
-                raw, step, framing: requestFraming == .chunked ? .chunked : .none,
-                dropping: route?.edits.drop ?? NameSet())
+                raw, step, framing: exchange.requestFraming == .chunked ? .chunked : .none,
+                dropping: exchange.route?.edits.drop ?? NameSet())
             guard sent else {
                 upstream.abandonOutput()
                 return false
@@ -271,22 +279,22 @@ extension CallerConnection {
     /// The block may end in the middle of a chunk's line. Moves the fragment to the front of the body's place and reads on behind it.
     private func makeRoomBehindFragment() -> Bool {
         guard let block else { return false }
-        if !retainsBody, bodyAt > headLength {
-            let count = end - bodyAt
-            block.put(UnsafeRawBufferPointer(rebasing: block[bodyAt..<end]), at: headLength)
-            bodyAt = headLength
-            end = headLength + count
+        if !exchange.retainsBody, exchange.bodyAt > exchange.headLength {
+            let count = end - exchange.bodyAt
+            block.put(UnsafeRawBufferPointer(rebasing: block[exchange.bodyAt..<end]), at: exchange.headLength)
+            exchange.bodyAt = exchange.headLength
+            end = exchange.headLength + count
         }
         switch fill() {
         case .bytes: return true
         case .notNow:
             expectProgress()
             return false
-        case .blockFull where retainsBody && growForReplay(block.count):
+        case .blockFull where exchange.retainsBody && growForReplay(block.count):
             return true
-        case .blockFull where retainsBody:
-            retainsBody = false
-            exchange.body = .lost
+        case .blockFull where exchange.retainsBody:
+            exchange.retainsBody = false
+            exchange.machine.body = .lost
             return true
         case .blockFull where makeRoomBehindHead():
             return true
@@ -301,7 +309,7 @@ extension CallerConnection {
 
     /// A head that fills its block leaves no place for a body, or for a chunk's line and trailers behind it.
     private func makeRoomBehindHead() -> Bool {
-        guard let block, block.count - headLength < buffers.blockSize else { return false }
-        return growBlock(to: headLength + 2 * buffers.blockSize)
+        guard let block, block.count - exchange.headLength < buffers.blockSize else { return false }
+        return growBlock(to: exchange.headLength + 2 * buffers.blockSize)
     }
 }

@@ -24,7 +24,8 @@ extension CallerConnection {
         }
         if signer.readsBody {
             request.bodySHA256 =
-                caution.isProbe ? GatheredBody.emptyDigest : gathered?.digest ?? GatheredBody.emptyDigest
+                exchange.caution.isProbe
+                ? GatheredBody.emptyDigest : exchange.gathered?.digest ?? GatheredBody.emptyDigest
         }
         do throws(SigningFault) {
             let fields = try signer.sign(
@@ -68,7 +69,7 @@ extension CallerConnection {
     /// - Precondition: `data.responseHead` is the answer's.
     /// - Returns: whether there was one.
     func takeNonce(of upstream: UpstreamConnection, head length: Int) -> Bool {
-        guard let route, route.identity?.signer?.usesNonces == true,
+        guard let route = exchange.route, route.identity?.signer?.usesNonces == true,
             let field = data.responseHead.first(.dpopNonce)
         else { return false }
         let value = UnsafeRawBufferPointer(rebasing: upstream.input[..<length])[field]

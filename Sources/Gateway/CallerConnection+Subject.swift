@@ -48,17 +48,19 @@ extension CallerConnection {
             guard equalsIgnoringCase(input[field.name], plan.field) else { continue }
             guard !found else { return Fault(.subjectMissing) }
             found = true
-            subjectAt = field.value
+            exchange.subjectAt = field.value
         }
         guard found else { return Fault(.subjectMissing) }
         // Of `token_stub`: it stands for nobody, and is no token to exchange.
-        if route.edits.dropsPlaceholders, input.octets.holdsPlaceholder(subjectAt) { return Fault(.subjectMissing) }
+        if route.edits.dropsPlaceholders, input.octets.holdsPlaceholder(exchange.subjectAt) {
+            return Fault(.subjectMissing)
+        }
         if plan.source == .callerToken {
-            guard let token = bearerToken(in: subjectAt) else { return Fault(.subjectMissing) }
-            subjectAt = token
+            guard let token = bearerToken(in: exchange.subjectAt) else { return Fault(.subjectMissing) }
+            exchange.subjectAt = token
             return nil
         }
-        let value = input[subjectAt]
+        let value = input[exchange.subjectAt]
         guard isName(value.count), !value.contains(where: { $0 < 0x20 || $0 == 0x7f }) else {
             return Fault(.subjectMissing)
         }
@@ -93,14 +95,14 @@ extension CallerConnection {
         _ plan: SubjectPlan, _ body: (UnsafeRawBufferPointer) -> Result
     ) -> Result {
         switch plan.source {
-        case .header: return body(input[subjectAt])
+        case .header: return body(input[exchange.subjectAt])
         case .certificate:
             guard let name = peer.tls?.names.first else { return body(UnsafeRawBufferPointer(start: nil, count: 0)) }
             return name.withUnsafeBytes(body)
         case .callerToken:
             return withUnsafeTemporaryAllocation(byteCount: SubjectPlan.digestSize, alignment: 1) { key in
                 key[0] = SubjectPlan.digestMark
-                sha256(input[subjectAt], into: UnsafeMutableRawBufferPointer(rebasing: key[1...]))
+                sha256(input[exchange.subjectAt], into: UnsafeMutableRawBufferPointer(rebasing: key[1...]))
                 return body(UnsafeRawBufferPointer(key))
             }
         }
@@ -115,7 +117,7 @@ extension CallerConnection {
     /// For the keeper; nil on routes whose token is everybody's.
     func subject(on route: RoutePlan) -> RequestSubject? {
         guard let plan = route.subject, block != nil else { return nil }
-        let token = plan.source == .callerToken ? Secret(input[subjectAt]) : nil
+        let token = plan.source == .callerToken ? Secret(input[exchange.subjectAt]) : nil
         return RequestSubject(key: withSubjectKey(plan) { ByteString($0) }, token: token)
     }
 }

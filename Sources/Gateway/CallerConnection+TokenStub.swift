@@ -21,8 +21,10 @@ extension CallerConnection {
                 400, "400 Bad Request",
                 body: TokenStubPlan.error("invalid_request", "a token request is application/x-www-form-urlencoded"))
         }
-        if case .length(let length) = requestFraming, length > TokenForm.longest { return refuseTokenForm(.bigBody) }
-        tokenForm = TokenForm()
+        if case .length(let length) = exchange.requestFraming, length > TokenForm.longest {
+            return refuseTokenForm(.bigBody)
+        }
+        exchange.tokenForm = TokenForm()
         // One deadline for all of it, as for a head: a form is no load that may take its time.
         expect(by: loop.now + data.limits.headTimeout, kind: Deadline.form)
         guard sendContinue() else { return close() }
@@ -37,26 +39,26 @@ extension CallerConnection {
     /// Reads on as far as there is something to read. What has been read is overwritten at once: it holds the caller's secrets, and blocks
     /// are used again.
     func readTokenForm() {
-        while stage == .exchanging, tokenForm != nil, !requestComplete {
-            if bodyAt < end {
+        while stage == .exchanging, exchange.tokenForm != nil, !exchange.requestComplete {
+            if exchange.bodyAt < end {
                 guard let isNew = takeOfForm() else { return }
                 if isNew { continue }
             }
             if let block {
                 // A chunk's line may have come in part.
-                block.put(UnsafeRawBufferPointer(rebasing: block[bodyAt..<end]), at: headLength)
-                end = headLength + end - bodyAt
-                bodyAt = headLength
+                block.put(UnsafeRawBufferPointer(rebasing: block[exchange.bodyAt..<end]), at: exchange.headLength)
+                end = exchange.headLength + end - exchange.bodyAt
+                exchange.bodyAt = exchange.headLength
             }
             switch fill() {
             case .bytes: break
             case .notNow: return
             case .blockFull:
-                guard let block, block.count - headLength < buffers.blockSize,
-                    growBlock(to: headLength + 2 * buffers.blockSize)
+                guard let block, block.count - exchange.headLength < buffers.blockSize,
+                    growBlock(to: exchange.headLength + 2 * buffers.blockSize)
                 else { return refuseTokenForm(.outOfMemory, retryAfter: 1) }
             case .noBuffer: return refuseTokenForm(.outOfMemory, retryAfter: 1)
-            case .ended where lane != nil: requestComplete = true
+            case .ended where lane != nil: exchange.requestComplete = true
             case .ended, .truncated, .failed: return refuseTokenForm(.incompleteBody)
             }
         }
@@ -66,18 +68,18 @@ extension CallerConnection {
     /// - Returns: whether anything was taken; nil when the exchange has ended.
     private func takeOfForm() -> Bool? {
         guard let block else { return false }
-        let raw = UnsafeMutableRawBufferPointer(rebasing: block[bodyAt..<end])
+        let raw = UnsafeMutableRawBufferPointer(rebasing: block[exchange.bodyAt..<end])
         do throws(ChunkFault) {
-            let step = try requestBody.next(UnsafeRawBufferPointer(raw))
-            bodyBytes &+= UInt64(step.data.count)
-            guard bodyBytes <= TokenForm.longest else {
+            let step = try exchange.requestBody.next(UnsafeRawBufferPointer(raw))
+            exchange.bodyBytes &+= UInt64(step.data.count)
+            guard exchange.bodyBytes <= TokenForm.longest else {
                 refuseTokenForm(.bigBody)
                 return nil
             }
-            tokenForm?.read(UnsafeRawBufferPointer(rebasing: raw[step.data]))
+            exchange.tokenForm?.read(UnsafeRawBufferPointer(rebasing: raw[step.data]))
             if let start = raw.baseAddress { explicit_bzero(start, step.consumed) }
-            bodyAt += step.consumed
-            if step.ended { requestComplete = true }
+            exchange.bodyAt += step.consumed
+            if step.ended { exchange.requestComplete = true }
             return step.consumed > 0 || step.ended
         } catch {
             refuseTokenForm(.malformedRequest)
@@ -92,16 +94,18 @@ extension CallerConnection {
 
     /// Nothing behind an incomplete body is read any more, so what is there can only be the form's.
     private func wipeForm() {
-        guard let block, !requestComplete, bodyAt < end else { return }
-        let rest = UnsafeMutableRawBufferPointer(rebasing: block[bodyAt..<end])
+        guard let block, !exchange.requestComplete, exchange.bodyAt < end else { return }
+        let rest = UnsafeMutableRawBufferPointer(rebasing: block[exchange.bodyAt..<end])
         if let start = rest.baseAddress { explicit_bzero(start, rest.count) }
     }
 
     private func finishTokenForm() {
-        guard stage == .exchanging, requestComplete, let stub = route?.tokenStub, let verdict = tokenForm?.end() else {
+        guard stage == .exchanging, exchange.requestComplete, let stub = exchange.route?.tokenStub,
+            let verdict = exchange.tokenForm?.end()
+        else {
             return
         }
-        tokenForm = nil
+        exchange.tokenForm = nil
         switch verdict {
         case .grant(let grant) where stub.grants.contains(grant):
             respondToToken(200, "200 OK", body: stub.token(for: grant))
@@ -117,10 +121,10 @@ extension CallerConnection {
     }
 
     private func respondToToken(_ code: Int, _ status: StaticString, lines: String = "", body: String) {
-        tokenForm = nil
+        exchange.tokenForm = nil
         wipeForm()
         respond(status: code, closes: false, fault: nil) { closes in
-            TokenStubPlan.message(status, lines: lines, body: body, headOnly: method == .head, closes: closes)
+            TokenStubPlan.message(status, lines: lines, body: body, headOnly: exchange.method == .head, closes: closes)
         }
     }
 }

@@ -6,19 +6,24 @@ internal import TLS
 /// After an upgrade the connection is no longer HTTP's: bytes pass both ways as they are, until both sides have ended.
 extension CallerConnection {
     /// What of an exchange has to outlive its head's place in the block, for the record.
-    struct TunnelState {
+    final class TunnelState {
         let method: [UInt8]
         let target: [UInt8]
         /// A side has been told that the other sends no more.
         var callerToldEnd = false
         var upstreamToldEnd = false
+
+        init(method: [UInt8], target: [UInt8]) {
+            self.method = method
+            self.target = target
+        }
     }
 
     /// The caller asks to leave HTTP (RFC 9110 §7.8), for something that we carry.
     ///
     /// Not HTTP itself: a tunnel in HTTP/2 would carry requests past every rule of the route.
     func asksUpgrade() -> Bool {
-        guard lane == nil, data.requestHead.upgrade, case .none = requestFraming, method == .get,
+        guard lane == nil, data.requestHead.upgrade, case .none = exchange.requestFraming, exchange.method == .get,
             let protocols = data.requestHead.first(.upgrade)
         else { return false }
         let wanted = input[protocols]
@@ -28,26 +33,26 @@ extension CallerConnection {
 
     /// The answer's head has been sent: what either side sends from here on is the other's alone.
     func beginTunnel() {
-        guard upstream != nil else { return close() }
-        tunnel = TunnelState(method: Array(heldMethod), target: Array(heldPath))
-        start = headLength
+        guard exchange.upstream != nil else { return close() }
+        exchange.tunnel = TunnelState(method: Array(heldMethod), target: Array(heldPath))
+        start = exchange.headLength
         enterTunnel()
         pumpTunnel()
     }
 
     func pumpTunnel() {
-        guard let upstream, tunnel != nil else { return }
-        if let route { expect(by: loop.now + route.idleTimeout, kind: Deadline.stall) }
+        guard let upstream = exchange.upstream, exchange.tunnel != nil else { return }
+        if let route = exchange.route { expect(by: loop.now + route.idleTimeout, kind: Deadline.stall) }
         guard carry(from: self, to: upstream), carry(from: upstream, to: self) else { return close() }
-        if inputEnded, start == end, !upstream.hasPending, tunnel?.upstreamToldEnd == false {
-            tunnel?.upstreamToldEnd = true
+        if inputEnded, start == end, !upstream.hasPending, exchange.tunnel?.upstreamToldEnd == false {
+            exchange.tunnel?.upstreamToldEnd = true
             upstream.endOutput()
         }
-        if upstream.inputEnded, upstream.start == upstream.end, !hasPending, tunnel?.callerToldEnd == false {
-            tunnel?.callerToldEnd = true
+        if upstream.inputEnded, upstream.start == upstream.end, !hasPending, exchange.tunnel?.callerToldEnd == false {
+            exchange.tunnel?.callerToldEnd = true
             endOutput()
         }
-        if tunnel?.upstreamToldEnd == true, tunnel?.callerToldEnd == true { close() }
+        if exchange.tunnel?.upstreamToldEnd == true, exchange.tunnel?.callerToldEnd == true { close() }
     }
 
     /// - Returns: false when either connection is lost.

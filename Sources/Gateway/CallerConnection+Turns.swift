@@ -4,8 +4,10 @@ internal import Reactor
 extension CallerConnection {
     /// Moves whatever can move, both ways.
     func pump() {
-        guard tokenForm == nil else { return readTokenForm() }
-        if stage == .exchanging, exchange.phase == .idle, gathered != nil { return gatherBody() }
+        // Put off to the end of a turn in which the exchange ended.
+        guard hasExchange else { return }
+        guard exchange.tokenForm == nil else { return readTokenForm() }
+        if stage == .exchanging, exchange.machine.phase == .idle, exchange.gathered != nil { return gatherBody() }
         if stage == .exchanging { pumpRequestBody() }
         if stage == .exchanging { pumpAnswer() }
         if stage == .tunnel { pumpTunnel() }

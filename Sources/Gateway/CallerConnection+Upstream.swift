@@ -3,29 +3,29 @@ internal import Reactor
 /// What an exchange hears of its upstream's connection.
 extension CallerConnection: UpstreamUser {
     func upstreamConnected(_ connection: UpstreamConnection) {
-        guard connection === upstream else { return }
-        upstreamAddress = connection.place?.address.logAddress
-        perform(exchange.on(.connected))
+        guard hasExchange, connection === exchange.upstream else { return }
+        exchange.upstreamAddress = connection.place?.logAddress
+        perform(exchange.machine.on(.connected))
         continueIfReading()
     }
 
     func upstreamReady(_ connection: UpstreamConnection) {
-        guard connection === upstream else { return }
+        guard hasExchange, connection === exchange.upstream else { return }
         pump()
         continueIfReading()
     }
 
     func upstreamLost(_ connection: UpstreamConnection, _ fault: Fault) {
-        guard connection === upstream else { return }
-        upstream = nil
-        look = nil
-        if answerBegun { return close() }
+        guard hasExchange, connection === exchange.upstream else { return }
+        exchange.upstream = nil
+        exchange.look = nil
+        if exchange.answerBegun { return close() }
         rewindBody()
         // Once an interim answer has been passed on, the request was seen, and its caller knows.
-        let seen = interimAnswers > 0 ? Fault(fault.kind, retry: .never) : fault
-        lostAt = connection.place
+        let seen = exchange.interimAnswers > 0 ? Fault(fault.kind, retry: .never) : fault
+        exchange.lostAt = connection.place
         let elsewhere = connection.group.hasAnother(than: connection.place)
-        perform(exchange.on(.lost(seen, pooled: connection.isPooled, elsewhere: elsewhere)))
+        perform(exchange.machine.on(.lost(seen, pooled: connection.isPooled, elsewhere: elsewhere)))
         continueIfReading()
     }
 

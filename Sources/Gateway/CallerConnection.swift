@@ -16,88 +16,30 @@ final class CallerConnection: Stream, HTTP2StreamUser {
     let data: DataLoop
     var listener: ListenerPlan
     let peer: CallerPeer
-    /// Its listener is gone, or all of them go: it takes no request after the ones that have come.
-    var isLast = false
+    /// Of its HTTP/2 connection.
+    private var share: BlockShare?
 
-    var exchange = Exchange()
+    /// Lent by the loop from a request's first byte until there is nothing to read, so that an idle connection holds none.
+    var lent: UnsafeMutablePointer<CallerExchange>?
+
+    /// What is told of this connection; made with the first request.
+    var hop: ForwardedHop?
     private(set) var stage = Stage.reading
     /// No request has been read yet: the connection may still turn out to speak HTTP/2.
     private var isFirst = true
-    var route: RoutePlan?
-
-    // The request.
-    var headLength = 0
-    /// How far the search for the head's end has come.
-    private var searched = 0
-    var method = Method.other
-    var minorVersion: UInt8 = 1
-    var keepsAlive = true
-    /// The caller said that this request is its last one.
-    var asksToClose = false
-    var expectsContinue = false
-    var requestFraming = RequestFraming.none
-    var requestBody = BodyReader.none
-    var bodyAt = 0
-    var requestComplete = false
-    /// The body's bytes stay in the block: the request may be sent again.
-    var retainsBody = false
-
-    /// The request asks to leave HTTP, and may.
-    var upgrades = false
-    /// It has left it.
-    var tunnel: TunnelState?
-    /// The bodies go on at the end of this turn.
-    var pumpsLater = false
-    /// A CONNECT, or a redirected connection that is not for us: nothing of HTTP is sent to the other side.
-    var opensTunnel = false
+    /// Its listener is gone, or all of them go: it takes no request after the ones that have come.
+    var isLast = false
     /// The kernel redirected it: the caller knows of no proxy that could answer.
     var isRedirected = false
-    /// Where it goes when the caller chose the place.
-    var wanders: UpstreamGroup?
+    /// The bodies go on at the end of this turn.
+    var pumpsLater = false
 
-    // The answer.
-    var upstream: UpstreamConnection?
-    var answerBody = BodyReader.none
-    var answerFraming = OutgoingFraming.none
-    var answerBegun = false
-    var answerPersistent = false
-    var answerStatus = 0
-    /// A challenge is held in the upstream's block until the keeper's verdict.
-    var ticket: UInt64 = 0
-    /// The ticket under which this request became the scout, while the keeper waits for what it finds.
-    var scoutTicket: UInt64 = 0
-    /// The identity that this request is counted as a waiter of.
-    var countedAt: Int?
-    /// The slot whose token this request waits for.
-    var waitsFor: Slot?
-    /// Where the request says for whom it is, on routes with a token for each; of a caller's token, the token itself.
-    var subjectAt = ByteRange(0..<0)
-    /// The token in use was granted because of this request's challenge.
-    var usesJustGranted = false
-    /// A credential that the keeper handed to this request alone.
-    var carried: Secret?
-    /// Where a connection was lost under this request: it is not sent there again while there is another place.
-    var lostAt: UpstreamAddress?
-    var answerHeadLength = 0
-    var answerHeadFraming = ResponseFraming.none
-    var interimAnswers = 0
-    var upstreamAddress: LogAddress?
-    var usedHTTP2 = false
-    var record = ExchangeRecord()
-    /// How fast the bodies move, and until when none has to.
-    var pace = TransferPace()
-    var idleUntil: UInt64 = 0
-    var caution = BodyCaution()
-    /// The answer is held until its body has been seen.
-    var look: AnswerLook?
-    /// The body, where the credential contains its digest.
-    var gathered: GatheredBody?
-    /// Bytes of the request's body so far.
-    var bodyBytes: UInt64 = 0
-    /// A token request that is answered here.
-    var tokenForm: TokenForm?
-    /// What is told of this connection; made with the first request.
-    var hop: ForwardedHop?
+    // Of its end.
+    var isFlushing = false
+    var saidNoMore = false
+    var drained = 0
+    /// What a slow reader had still to take at the last look.
+    var leftToFlush = 0
 
     enum Stage { case reading, exchanging, tunnel, closing, closed }
     enum Method { case get, head, other }
@@ -113,6 +55,10 @@ final class CallerConnection: Stream, HTTP2StreamUser {
         super.init(loop: data.loop, buffers: data.buffers)
     }
 
+    deinit {
+        if let lent { data.exchanges.give(lent) }
+    }
+
     func begin() {
         canWrite = true
         expectRequest()
@@ -126,7 +72,8 @@ final class CallerConnection: Stream, HTTP2StreamUser {
         lane.user = self
         canWrite = true
         canRead = true
-        record.startedAt = loop.now
+        borrowExchange()
+        exchange.record.startedAt = loop.now
         guard lane.refusal == nil else { return answer(Fault(.bigHead)) }
         readRequests()
     }
@@ -163,6 +110,7 @@ final class CallerConnection: Stream, HTTP2StreamUser {
     /// Leaves the socket to another: this object is over, and closes nothing.
     func leave() {
         stage = .closed
+        returnExchange()
         data.removeCaller(self)
     }
 
@@ -179,11 +127,11 @@ final class CallerConnection: Stream, HTTP2StreamUser {
         case Deadline.head: answer(Fault(.slowHead))
         case Deadline.token:
             data.desk.leave(self)
-            perform(exchange.on(.refused(Fault(.tokenTimeout))))
+            perform(exchange.machine.on(.refused(Fault(.tokenTimeout))))
         case Deadline.answer: fail(Fault(.upstreamTimeout))
         case Deadline.permission: releaseBody()
         case Deadline.look: stopLooking()
-        case Deadline.pause: perform(exchange.on(.rested))
+        case Deadline.pause: perform(exchange.machine.on(.rested))
         case Deadline.form: refuseTokenForm(.slowBody)
         case Deadline.stall where stage == .tunnel: close()
         case Deadline.stall: stalled()
@@ -201,7 +149,10 @@ final class CallerConnection: Stream, HTTP2StreamUser {
         while stage == .reading {
             // Answers leave in order, and a caller that does not read them gets no more work done.
             guard !hasPending else { return }
-            if end > start, tryHead() { continue }
+            if end > start {
+                borrowExchange()
+                if tryHead() { continue }
+            }
             guard stage == .reading else { return }
             switch fill() {
             case .bytes:
@@ -210,12 +161,13 @@ final class CallerConnection: Stream, HTTP2StreamUser {
                 guard rounds < Self.rounds else { return pumpLater() }
             case .notNow:
                 if end > start {
-                    if record.startedAt == 0 {
-                        record.startedAt = loop.now
+                    if exchange.record.startedAt == 0 {
+                        exchange.record.startedAt = loop.now
                         expect(by: loop.now + data.limits.headTimeout, kind: Deadline.head)
                     }
                 } else {
                     releaseEmptyBlock()
+                    returnExchange()
                 }
                 return
             case .blockFull:
@@ -223,7 +175,9 @@ final class CallerConnection: Stream, HTTP2StreamUser {
                 guard growBlock(to: min(end * 4, data.limits.headerSize)) else {
                     return answer(Fault(.outOfMemory, retryAfter: 1))
                 }
-            case .noBuffer: return answer(Fault(.outOfMemory, retryAfter: 1))
+            case .noBuffer:
+                borrowExchange()
+                return answer(Fault(.outOfMemory, retryAfter: 1))
             case .ended, .truncated, .failed: return close()
             }
         }
@@ -234,19 +188,19 @@ final class CallerConnection: Stream, HTTP2StreamUser {
     private func tryHead() -> Bool {
         // The first bytes are parsed at once, so that what is no HTTP is refused at once; a head that dribbles in is parsed again only
         // when its end is there, so that a slow sender cannot make us scan the same bytes for every one it sends.
-        if searched > 0, !endsHead(from: max(0, searched - 3)) {
-            searched = end - start
+        if exchange.searched > 0, !endsHead(from: max(0, exchange.searched - 3)) {
+            exchange.searched = end - start
             return false
         }
         do throws(HeadFault) {
             guard let length = try data.parseRequest(input, for: self) else {
-                searched = end - start
+                exchange.searched = end - start
                 return false
             }
-            searched = 0
+            exchange.searched = 0
             isFirst = false
-            headLength = length
-            if record.startedAt == 0 { record.startedAt = loop.now }
+            exchange.headLength = length
+            if exchange.record.startedAt == 0 { exchange.record.startedAt = loop.now }
             stage = .exchanging
             runPhases()
             return stage == .reading
@@ -261,7 +215,7 @@ final class CallerConnection: Stream, HTTP2StreamUser {
                     return false
                 }
             }
-            if record.startedAt == 0 { record.startedAt = loop.now }
+            if exchange.record.startedAt == 0 { exchange.record.startedAt = loop.now }
             answer(Fault(head: error))
             return false
         }
@@ -284,11 +238,11 @@ final class CallerConnection: Stream, HTTP2StreamUser {
         switch action {
         case .none: break
         case .askToken(let slot):
-            record.cache = .wait
+            exchange.record.cache = .wait
             expectToken()
             data.desk.wait(self, slot: slot)
         case .parkCold:
-            record.cache = .grant
+            exchange.record.cache = .grant
             expectToken()
             data.desk.parkCold(self)
         case .connect(let fresh): connect(fresh: fresh)
@@ -315,23 +269,24 @@ final class CallerConnection: Stream, HTTP2StreamUser {
     }
 
     private func connect(fresh: Bool) {
-        guard let route else { return }
+        guard let route = exchange.route else { return }
         releaseUpstream(reusable: canReuseHeldAnswer())
-        record.tokenAt = loop.now
-        record.replayed = exchange.replayed
+        exchange.record.tokenAt = loop.now
+        exchange.record.replayed = exchange.machine.replayed
         // A secret on trial goes out once: a stale pooled connection would leave open whether it was judged.
         var fresh = fresh
-        if case .carried = exchange.credential { fresh = true }
-        let connection = (wanders ?? data.group(route.upstream)).take(
-            for: self, fresh: fresh || opensTunnel, upgrades: upgrades, avoiding: lostAt)
-        upstream = connection
-        upstreamAddress = connection.place?.address.logAddress
+        if case .carried = exchange.machine.credential { fresh = true }
+        let connection = (exchange.wanders ?? data.group(route.upstream)).take(
+            for: self, fresh: fresh || exchange.opensTunnel, upgrades: exchange.upgrades, avoiding: exchange.lostAt)
+        exchange.upstream = connection
+        exchange.upstreamAddress = connection.place?.logAddress
         expectNothing()
-        if connection.state == .busy { perform(exchange.on(.connected)) }
+        if connection.state == .busy { perform(exchange.machine.on(.connected)) }
     }
 
     private func expectToken() {
-        expect(by: loop.now + (route?.identity?.acquireTimeout ?? 0) + DataLoop.tokenGrace, kind: Deadline.token)
+        expect(
+            by: loop.now + (exchange.route?.identity?.acquireTimeout ?? 0) + DataLoop.tokenGrace, kind: Deadline.token)
     }
 
     // MARK: - Ending an exchange
@@ -339,31 +294,34 @@ final class CallerConnection: Stream, HTTP2StreamUser {
     /// A fault of the upstream's side, at whatever point: an answer when none has begun, an abort after that, because ending the framing
     /// cleanly would turn a truncated answer into a complete one.
     func fail(_ fault: Fault) {
-        if answerBegun { return close() }
+        if exchange.answerBegun { return close() }
         answer(fault)
     }
 
     /// What was asked, for reports and records; the head stays at the block's front.
-    var heldMethod: UnsafeRawBufferPointer { block == nil ? .init(start: nil, count: 0) : input[record.method] }
-    var heldPath: UnsafeRawBufferPointer { block == nil ? .init(start: nil, count: 0) : input[record.target] }
+    var heldMethod: UnsafeRawBufferPointer {
+        block == nil ? .init(start: nil, count: 0) : input[exchange.record.method]
+    }
+    var heldPath: UnsafeRawBufferPointer { block == nil ? .init(start: nil, count: 0) : input[exchange.record.target] }
 
     /// Whether every byte of the request has been received, so that what follows is the next one.
     var requestIsConsumed: Bool {
-        stage == .exchanging && (requestComplete || requestFraming == .none)
+        stage == .exchanging && (exchange.requestComplete || exchange.requestFraming == .none)
     }
 
     /// The exchange is over: account for it, and go on with the connection.
     func nextRequest() {
-        data.desk.leave(self)
+        leaveDesk()
         data.account(self)
         // A stream of HTTP/2 carries one request.
-        guard lane == nil, keepsAlive, requestIsConsumed else { return beginClosing() }
-        let consumed = max(headLength, bodyAt)
+        guard lane == nil, exchange.keepsAlive, requestIsConsumed else { return beginClosing() }
+        let consumed = max(exchange.headLength, exchange.bodyAt)
         let left = end - consumed
         if left > 0, let block { block.put(UnsafeRawBufferPointer(rebasing: block[consumed..<end]), at: 0) }
         start = 0
         end = left
         if let block, block.count > buffers.blockSize, left <= buffers.blockSize { shrinkBlock(left) }
+        isFlowing = false
         resetExchange()
         stage = .reading
         // A slow reader is not idle while it reads.
@@ -377,47 +335,16 @@ final class CallerConnection: Stream, HTTP2StreamUser {
         block = small
     }
 
-    private func resetExchange() {
-        exchange.reset()
-        route = nil
-        headLength = 0
-        searched = 0
-        requestFraming = .none
-        requestBody = .none
-        bodyAt = 0
-        requestComplete = false
-        isFlowing = false
-        retainsBody = false
-        method = .other
-        answerBegun = false
-        answerStatus = 0
-        usesJustGranted = false
-        subjectAt = ByteRange(0..<0)
-        carried = nil
-        lostAt = nil
-        gathered = nil
-        interimAnswers = 0
-        upgrades = false
-        opensTunnel = false
-        wanders = nil
-        usedHTTP2 = false
-        tokenForm = nil
-        pace = TransferPace()
-        upstreamAddress = nil
-        record = ExchangeRecord()
-        record.bytesInBefore = bytesIn
-        record.bytesOutBefore = bytesOut
-    }
-
     /// Gives the upstream's connection back, or ends it.
     func releaseUpstream(reusable: Bool) {
-        guard let connection = upstream else { return }
-        upstream = nil
-        look = nil
+        guard hasExchange, let connection = exchange.upstream else { return }
+        exchange.upstream = nil
+        exchange.look = nil
         connection.user = nil
         if reusable,
             connection.mayBeReused(
-                answerComplete: true, requestComplete: requestComplete || caution.isProbe, persistent: answerPersistent)
+                answerComplete: true, requestComplete: exchange.requestComplete || exchange.caution.isProbe,
+                persistent: exchange.answerPersistent)
         {
             connection.group.give(connection)
         } else {
@@ -427,22 +354,14 @@ final class CallerConnection: Stream, HTTP2StreamUser {
 
     // MARK: - Closing
 
-    /// What a slow reader had still to take at the last look.
-    var leftToFlush = 0
-    var saidNoMore = false
-    var isFlushing = false
-    var drained = 0
-    /// Of its HTTP/2 connection.
-    private var share: BlockShare?
-
     func close() {
         guard stage != .closed else { return }
-        if stage == .exchanging || stage == .tunnel, route != nil {
-            if !answerBegun { answerStatus = 499 }
+        if stage == .exchanging || stage == .tunnel, exchange.route != nil {
+            if !exchange.answerBegun { exchange.answerStatus = 499 }
             data.account(self)
         }
         stage = .closed
-        data.desk.leave(self)
+        leaveDesk()
         releaseUpstream(reusable: false)
         tearDown()
         share?.endStream()

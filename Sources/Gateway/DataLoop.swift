@@ -13,6 +13,7 @@ final class DataLoop {
     let index: Int
     let loop: Loop
     let buffers: LoopBuffers
+    let exchanges = ExchangePool()
     private(set) var plan: GatewayPlan
     private(set) var limits: DataLimits
     let reader: Reader
@@ -181,7 +182,7 @@ final class DataLoop {
     /// Makes `requestHead` the caller's again, if another request used the scratch since.
     func restoreHead(of caller: CallerConnection) {
         guard headOwner != ObjectIdentifier(caller) else { return }
-        let bytes = UnsafeRawBufferPointer(rebasing: caller.input[..<caller.headLength])
+        let bytes = UnsafeRawBufferPointer(rebasing: caller.input[..<caller.exchange.headLength])
         do throws(HeadFault) { _ = try parseRequest(bytes, for: caller) } catch {
             // It parsed before, from the same bytes.
             preconditionFailure("a head that parsed once no longer does")
@@ -212,7 +213,7 @@ final class DataLoop {
     func judge(
         _ status: Int, head: UnsafeRawBufferPointer, body: [UInt8]?, for caller: CallerConnection
     ) -> ChallengeVerdict {
-        guard let route = caller.route, let identity = route.identity else { return .none }
+        guard let route = caller.exchange.route, let identity = route.identity else { return .none }
         var fields: [(name: [UInt8], value: [UInt8])] = []
         fields.reserveCapacity(responseHead.fieldCount)
         for index in 0..<responseHead.fieldCount {
@@ -272,31 +273,36 @@ final class DataLoop {
     /// An exchange is over.
     func account(_ caller: CallerConnection) {
         // Read in place: a copy of the record would count its references for every request.
-        guard caller.record.startedAt != 0 else { return }
+        guard caller.exchange.record.startedAt != 0 else { return }
         let now = loop.kernel.now()
-        let total = now - min(now, caller.record.startedAt)
-        let row = caller.route.flatMap { $0.isConfigured ? $0.index : nil }
-        count(for: caller.route) { metrics in
+        let total = now - min(now, caller.exchange.record.startedAt)
+        let route = caller.exchange.route
+        let row = route.flatMap { $0.isConfigured ? $0.index : nil }
+        count(for: route) { metrics in
             metrics.finished(
-                route: row, status: caller.answerStatus, nanoseconds: total, cache: caller.record.cache)
-            if caller.record.replayed { metrics.replayed(route: row, refused: caller.record.fault != nil) }
+                route: row, status: caller.exchange.answerStatus, nanoseconds: total,
+                cache: caller.exchange.record.cache)
+            if caller.exchange.record.replayed {
+                metrics.replayed(route: row, refused: caller.exchange.record.fault != nil)
+            }
         }
-        guard let access, plan.accessPolicy.admits(status: caller.answerStatus, faulted: caller.record.fault != nil)
+        guard let access,
+            plan.accessPolicy.admits(status: caller.exchange.answerStatus, faulted: caller.exchange.record.fault != nil)
         else {
             return
         }
-        let record = caller.record
+        let record = caller.exchange.record
         _ = access.append { line in
             line.time = UInt64(max(0, loop.kernel.wallMilliseconds())) * 1_000_000
-            line.route = caller.route?.logName ?? 0
-            line.status = UInt16(clamping: caller.answerStatus)
+            line.route = route?.logName ?? 0
+            line.status = UInt16(clamping: caller.exchange.answerStatus)
             line.bytesIn = caller.bytesIn - record.bytesInBefore
             line.bytesOut = caller.bytesOut - record.bytesOutBefore
             line.caller = caller.peer.address?.logAddress ?? LogAddress()
-            line.upstream = caller.upstreamAddress ?? LogAddress()
-            line.callerProtocol = caller.lane != nil ? .http2 : caller.minorVersion == 0 ? .http10 : .http11
+            line.upstream = caller.exchange.upstreamAddress ?? LogAddress()
+            line.callerProtocol = caller.lane != nil ? .http2 : caller.exchange.minorVersion == 0 ? .http10 : .http11
             line.upstreamProtocol =
-                record.sentAt == 0 ? .none : caller.usedHTTP2 ? .http2 : .http11
+                record.sentAt == 0 ? .none : caller.exchange.usedHTTP2 ? .http2 : .http11
             if record.tokenAt > record.startedAt { line.tokenWait = record.tokenAt - record.startedAt }
             if record.sentAt > record.tokenAt, record.tokenAt != 0 { line.connect = record.sentAt - record.tokenAt }
             if record.firstByteAt > record.sentAt, record.sentAt != 0 {
@@ -306,7 +312,7 @@ final class DataLoop {
             line.cache = record.cache
             line.replayed = record.replayed
             line.fault = record.fault.map { plan.faultNames[$0] ?? 0 } ?? 0
-            if let tunnel = caller.tunnel {
+            if let tunnel = caller.exchange.tunnel {
                 line.upstreamProtocol = .tunnel
                 tunnel.method.withUnsafeBytes { line.setMethod($0) }
                 tunnel.target.withUnsafeBytes { line.setPath($0) }

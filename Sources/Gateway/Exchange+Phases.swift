@@ -19,11 +19,13 @@ extension CallerConnection {
         // The route before admission: who is admitted is the route's word.
         if data.requestHead.targetForm == .authority { return serveConnect() }
         guard let route = findRoute() else { return serveUnmatched() }
-        self.route = route
+        exchange.route = route
         // Admission before anything that costs us or the issuer something.
         if let fault = admit(to: route) { return answer(fault) }
         // A body that is announced too large costs nobody a token or a connection.
-        if case .length(let length) = requestFraming, length > data.limits.bodySize { return answer(Fault(.bigBody)) }
+        if case .length(let length) = exchange.requestFraming, length > data.limits.bodySize {
+            return answer(Fault(.bigBody))
+        }
         // What must not meet a credential is refused before one is looked up.
         if let fault = guardCredential(of: route) { return answer(fault) }
         // For whom, before anything is asked in anybody's name.
@@ -39,28 +41,28 @@ extension CallerConnection {
     }
 
     /// The token before the connection: a wait for it must not hold an upstream's connection.
-    func seekToken(on route: RoutePlan) { perform(exchange.on(.routed(lookUpToken(for: route)))) }
+    func seekToken(on route: RoutePlan) { perform(exchange.machine.on(.routed(lookUpToken(for: route)))) }
 
     // MARK: - Frame
 
     private func frame() -> Fault? {
-        minorVersion = data.requestHead.minorVersion
-        keepsAlive = data.requestHead.keepAlive
-        asksToClose = !keepsAlive
-        requestFraming = lane.map(framing) ?? data.requestHead.framing
-        expectsContinue = data.requestHead.expectsContinue && minorVersion >= 1
+        exchange.minorVersion = data.requestHead.minorVersion
+        exchange.keepsAlive = data.requestHead.keepAlive
+        exchange.asksToClose = !exchange.keepsAlive
+        exchange.requestFraming = lane.map(framing) ?? data.requestHead.framing
+        exchange.expectsContinue = data.requestHead.expectsContinue && exchange.minorVersion >= 1
         beginRequestBody()
-        bodyAt = headLength
-        method = methodOfHead()
-        upgrades = asksUpgrade()
-        record.noteHead(method: data.requestHead.method, target: data.requestHead.path)
+        exchange.bodyAt = exchange.headLength
+        exchange.method = methodOfHead()
+        exchange.upgrades = asksUpgrade()
+        exchange.record.noteHead(method: data.requestHead.method, target: data.requestHead.path)
         return checkForm()
     }
 
     private func framing(of lane: HTTP2Stream) -> RequestFraming {
         if let length = lane.contentLength { return .length(length) }
         // A short body may have come in one read with the head, its end and its trailers too.
-        return lane.isDrained && end == headLength && lane.trailers.isEmpty ? .none : .chunked
+        return lane.isDrained && end == exchange.headLength && lane.trailers.isEmpty ? .none : .chunked
     }
 
     private func methodOfHead() -> Method {
@@ -159,18 +161,18 @@ extension CallerConnection {
     // MARK: - Replay
 
     func prepareReplay(on route: RoutePlan) {
-        exchange.idempotent = isIdempotent()
-        exchange.body = requestFraming == .none ? .none : .retained
-        exchange.replay = route.identity == nil ? .never : route.replay
-        if exchange.replay == .once, !route.replayMethods.isEmpty {
+        exchange.machine.idempotent = isIdempotent()
+        exchange.machine.body = exchange.requestFraming == .none ? .none : .retained
+        exchange.machine.replay = route.identity == nil ? .never : route.replay
+        if exchange.machine.replay == .once, !route.replayMethods.isEmpty {
             let method = input[data.requestHead.method]
-            if !route.replayMethods.contains(where: { equals(method, $0) }) { exchange.replay = .never }
+            if !route.replayMethods.contains(where: { equals(method, $0) }) { exchange.machine.replay = .never }
         }
-        retainsBody = exchange.replay == .once && requestFraming != .none
-        if case .length(let length) = requestFraming, length > UInt64(route.replayBody) {
+        exchange.retainsBody = exchange.machine.replay == .once && exchange.requestFraming != .none
+        if case .length(let length) = exchange.requestFraming, length > UInt64(route.replayBody) {
             // Known from the start not to fit: nothing of it is kept, and it is lost with its first byte. Until then, as with
             // `Expect: 100-continue`, even a large request may be sent again.
-            retainsBody = false
+            exchange.retainsBody = false
         }
         chooseCaution(on: route)
     }

@@ -16,7 +16,8 @@ struct ExchangeRecord {
     /// Where in the block the method and the target lie.
     var method = ByteRange(start: 0, count: 0)
     var target = ByteRange(start: 0, count: 0)
-    var challenge: Handshakes.Challenge?
+    /// Behind a reference: it is large, and few answers are one.
+    var challenge: HeldChallenge?
     var bytesInBefore: UInt64 = 0
     var bytesOutBefore: UInt64 = 0
 
@@ -24,4 +25,10 @@ struct ExchangeRecord {
         self.method = method
         self.target = target
     }
+}
+
+/// The challenge that a request met, until the keeper is told.
+final class HeldChallenge {
+    let challenge: Handshakes.Challenge
+    init(_ challenge: Handshakes.Challenge) { self.challenge = challenge }
 }

@@ -23,8 +23,23 @@ class Stream: Watched, TLSWire {
     final var block: UnsafeMutableRawBufferPointer?
     final var start = 0
     final var end = 0
+
+    /// Output that the socket did not take. Empty in the steady state.
+    private var pending: UnsafeMutableRawBufferPointer?
+    private var pendingStart = 0
+    private var pendingEnd = 0
+
+    /// Behind it, bytes that lie in a pipe: only while they are on their way (`Stream+Splice.swift`).
+    final var pipeCount = 0
+    final var pipe: PipePair?
+
+    // What takes one byte stands together: between larger ones each would take eight, for every idle connection.
+    /// The kernel moved the last piece of the input, so it is worth trying again.
+    final var isFlowing = false
     /// The peer will send no more.
     final var inputEnded = false
+    /// `EPOLLRDHUP` was seen: the end of input, or an error, is to be read after what is buffered.
+    final var inputEndSeen = false
     /// Epoll said readable and no read has come back empty since.
     final var canRead = false
     final var canWrite = false
@@ -33,23 +48,12 @@ class Stream: Watched, TLSWire {
     /// What is written now is the last, and the connection is shut down or closed before the loop's turn goes on: the kernel may send the
     /// end in the same segment.
     final var isLastWrite = false
-
-    /// Output that the socket did not take. Empty in the steady state.
-    private var pending: UnsafeMutableRawBufferPointer?
-    private var pendingStart = 0
-    private var pendingEnd = 0
-
-    /// Behind it, bytes that lie in a pipe: only while they are on their way (`Stream+Splice.swift`).
-    final var pipe: PipePair?
-    final var pipeCount = 0
-    /// The kernel moved the last piece of the input, so it is worth trying again.
-    final var isFlowing = false
+    private final var deadlineKind: UInt8 = 0
 
     /// The one deadline of this stream, in nanoseconds; zero for none. The wheel's timer may fire early: then it is set again.
     private final var deadline: UInt64 = 0
-    private final var deadlineKind: UInt8 = 0
-    private final var timer: TimerID?
     private final var timerAt: UInt64 = 0
+    private final var timer: TimerID?
 
     /// In the loop's `Roster`, −1 in none.
     final var rosterPlace = -1
@@ -143,9 +147,6 @@ class Stream: Watched, TLSWire {
         case .reset: return .failed
         }
     }
-
-    /// `EPOLLRDHUP` was seen: the end of input, or an error, is to be read after what is buffered.
-    final var inputEndSeen = false
 
     final var input: UnsafeRawBufferPointer {
         guard let block else { return UnsafeRawBufferPointer(start: nil, count: 0) }

@@ -30,10 +30,10 @@ final class TokenDesk {
     func lookUp(_ slot: Slot, identity: IdentityPlan, caller: CallerConnection) -> Exchange.Lookup {
         switch data.reader.lookup(slot, now: data.loop.now) {
         case .hit(let token):
-            caller.record.cache = .hit
+            caller.exchange.record.cache = .hit
             return .ready(slot: slot, generation: token.generation)
         case .refreshDue(let token):
-            caller.record.cache = .hit
+            caller.exchange.record.cache = .hit
             if !keeper.send(.refreshDue(slot: slot, generation: token.generation), from: loopIndex) {
                 data.reader.refreshNotAsked(slot)
             }
@@ -66,7 +66,7 @@ final class TokenDesk {
 
     func wait(_ caller: CallerConnection, slot: Slot) {
         guard admitWaiter(caller) else { return }
-        caller.waitsFor = slot
+        caller.exchange.waitsFor = slot
         count(caller)
         let isFirst = waiting[slot] == nil
         waiting[slot, default: []].append(caller)
@@ -75,62 +75,63 @@ final class TokenDesk {
         if !keeper.send(.needed(slot: slot), from: loopIndex) {
             // Not through `settle`: it would read the next request from within this one, and so on down the stack.
             leave(caller)
-            caller.perform(caller.exchange.on(.refused(Fault(.tooManyWaiters, retryAfter: 1))))
+            caller.perform(caller.exchange.machine.on(.refused(Fault(.tooManyWaiters, retryAfter: 1))))
         }
     }
 
     func parkCold(_ caller: CallerConnection) {
-        guard admitWaiter(caller), let route = caller.route else { return }
+        guard admitWaiter(caller), let route = caller.exchange.route else { return }
         let ticket = park(caller)
         let request = ParkedRequest(
             ticket: ticket, route: route.number, slot: route.slot, path: Array(caller.heldPath),
             method: Array(caller.heldMethod),
-            isReplayable: caller.exchange.replay == .once
-                && (caller.exchange.body == .none || caller.retainsBody || caller.caution.way != .send),
-            isSafe: caller.method != .other, subject: caller.subject(on: route))
+            isReplayable: caller.exchange.machine.replay == .once
+                && (caller.exchange.machine.body == .none || caller.exchange.retainsBody
+                    || caller.exchange.caution.way != .send),
+            isSafe: caller.exchange.method != .other, subject: caller.subject(on: route))
         if !keeper.send(.cold(request), from: loopIndex) {
             unpark(caller)
-            caller.perform(caller.exchange.on(.refused(Fault(.tooManyWaiters, retryAfter: 1))))
+            caller.perform(caller.exchange.machine.on(.refused(Fault(.tooManyWaiters, retryAfter: 1))))
         }
     }
 
     private func admitWaiter(_ caller: CallerConnection) -> Bool {
         if waiters + parked.count < data.limits.waiters { return true }
-        caller.perform(caller.exchange.on(.refused(Fault(.tooManyWaiters, retryAfter: 1))))
+        caller.perform(caller.exchange.machine.on(.refused(Fault(.tooManyWaiters, retryAfter: 1))))
         return false
     }
 
     private func park(_ caller: CallerConnection) -> Ticket {
         lastTicket += 1
-        caller.ticket = lastTicket
+        caller.exchange.ticket = lastTicket
         count(caller)
         parked[lastTicket] = caller
         return Ticket(loop: loopIndex, number: lastTicket)
     }
 
     private func unpark(_ caller: CallerConnection) {
-        guard caller.ticket != 0 else { return }
-        parked[caller.ticket] = nil
-        caller.ticket = 0
+        guard caller.exchange.ticket != 0 else { return }
+        parked[caller.exchange.ticket] = nil
+        caller.exchange.ticket = 0
         uncount(caller)
     }
 
     private func count(_ caller: CallerConnection) {
-        guard caller.countedAt == nil, let identity = caller.route?.identity?.index else { return }
-        caller.countedAt = identity
-        data.count(for: caller.route) { $0.waitBegan(identity: identity) }
+        guard caller.exchange.countedAt == nil, let identity = caller.exchange.route?.identity?.index else { return }
+        caller.exchange.countedAt = identity
+        data.count(for: caller.exchange.route) { $0.waitBegan(identity: identity) }
     }
 
     private func uncount(_ caller: CallerConnection) {
-        guard let identity = caller.countedAt else { return }
-        caller.countedAt = nil
-        data.count(for: caller.route) { $0.waitEnded(identity: identity) }
+        guard let identity = caller.exchange.countedAt else { return }
+        caller.exchange.countedAt = nil
+        data.count(for: caller.exchange.route) { $0.waitEnded(identity: identity) }
     }
 
     /// The caller's exchange no longer waits, whatever it waited for. Safe to call when it does not.
     func leave(_ caller: CallerConnection) {
-        if let slot = caller.waitsFor {
-            caller.waitsFor = nil
+        if let slot = caller.exchange.waitsFor {
+            caller.exchange.waitsFor = nil
             uncount(caller)
             waiters -= 1
             if var callers = waiting[slot] {
@@ -138,14 +139,14 @@ final class TokenDesk {
                 waiting[slot] = callers.isEmpty ? nil : callers
             }
         }
-        if caller.ticket != 0 {
-            let ticket = Ticket(loop: loopIndex, number: caller.ticket)
+        if caller.exchange.ticket != 0 {
+            let ticket = Ticket(loop: loopIndex, number: caller.exchange.ticket)
             unpark(caller)
             _ = keeper.send(.left(ticket: ticket), from: loopIndex)
         }
-        if caller.scoutTicket != 0 {
-            let ticket = Ticket(loop: loopIndex, number: caller.scoutTicket)
-            caller.scoutTicket = 0
+        if caller.exchange.scoutTicket != 0 {
+            let ticket = Ticket(loop: loopIndex, number: caller.exchange.scoutTicket)
+            caller.exchange.scoutTicket = 0
             // Not sent when the mailbox is full: the keeper then finds out by its own deadline.
             _ = keeper.send(.scoutFailed(ticket: ticket), from: loopIndex)
         }
@@ -155,45 +156,49 @@ final class TokenDesk {
 
     /// A challenge. With `parks` the request waits for the keeper's word on it.
     func report(_ caller: CallerConnection, parks: Bool) {
-        guard let route = caller.route, let challenge = caller.record.challenge else { return }
+        guard let route = caller.exchange.route, let challenge = caller.exchange.record.challenge?.challenge else {
+            return
+        }
         if parks, !admitWaiter(caller) { return }
-        if let sent = caller.exchange.credential.sent { reported[sent.slot] = nil }
+        if let sent = caller.exchange.machine.credential.sent { reported[sent.slot] = nil }
         let ticket = parks ? park(caller) : nil
         var scout: Ticket?
-        if caller.scoutTicket != 0 {
-            scout = Ticket(loop: loopIndex, number: caller.scoutTicket)
-            caller.scoutTicket = 0
+        if caller.exchange.scoutTicket != 0 {
+            scout = Ticket(loop: loopIndex, number: caller.exchange.scoutTicket)
+            caller.exchange.scoutTicket = 0
         }
         let report = ChallengeOfRequest(
             ticket: ticket, scout: scout, loop: loopIndex, route: route.number, path: Array(caller.heldPath),
-            method: Array(caller.heldMethod), challenge: challenge, sent: caller.exchange.credential.sent,
-            isReplay: caller.exchange.replayed,
-            justGranted: caller.usesJustGranted, subject: caller.subject(on: route))
+            method: Array(caller.heldMethod), challenge: challenge, sent: caller.exchange.machine.credential.sent,
+            isReplay: caller.exchange.machine.replayed,
+            justGranted: caller.exchange.usesJustGranted, subject: caller.subject(on: route))
         if !keeper.send(.challenged(report), from: loopIndex), parks {
             unpark(caller)
-            caller.perform(caller.exchange.on(.refused(Fault(.tooManyWaiters, retryAfter: 1))))
+            caller.perform(caller.exchange.machine.on(.refused(Fault(.tooManyWaiters, retryAfter: 1))))
         }
     }
 
     func reportOpen(_ caller: CallerConnection) {
-        guard caller.scoutTicket != 0 else { return }
-        let ticket = Ticket(loop: loopIndex, number: caller.scoutTicket)
-        caller.scoutTicket = 0
+        guard caller.exchange.scoutTicket != 0 else { return }
+        let ticket = Ticket(loop: loopIndex, number: caller.exchange.scoutTicket)
+        caller.exchange.scoutTicket = 0
         _ = keeper.send(.foundOpen(ticket: ticket), from: loopIndex)
     }
 
     func reportSuccess(_ caller: CallerConnection) {
-        caller.scoutTicket = 0
-        guard let (slot, generation) = caller.exchange.credential.sent, reported[slot] != generation else { return }
+        caller.exchange.scoutTicket = 0
+        guard let (slot, generation) = caller.exchange.machine.credential.sent, reported[slot] != generation else {
+            return
+        }
         if keeper.send(.accepted(slot: slot, generation: generation), from: loopIndex) { reported[slot] = generation }
     }
     /// Generations whose success was told and not followed by a refusal since.
     private var reported: [Slot: UInt64] = [:]
 
     func scoutSawNothing(_ caller: CallerConnection) {
-        guard caller.scoutTicket != 0 else { return }
-        let ticket = Ticket(loop: loopIndex, number: caller.scoutTicket)
-        caller.scoutTicket = 0
+        guard caller.exchange.scoutTicket != 0 else { return }
+        let ticket = Ticket(loop: loopIndex, number: caller.exchange.scoutTicket)
+        caller.exchange.scoutTicket = 0
         _ = keeper.send(.scoutFailed(ticket: ticket), from: loopIndex)
     }
 
@@ -218,47 +223,49 @@ final class TokenDesk {
         waiters -= callers.count
         // First all of them are taken off the desk: one that finds the token gone again must become the first of a new wait.
         for caller in callers {
-            caller.waitsFor = nil
+            caller.exchange.waitsFor = nil
             uncount(caller)
         }
         for caller in callers { deliver(answer, to: caller, ticket: 0) }
     }
 
     private func deliver(_ answer: TokenAnswer, to caller: CallerConnection, ticket: UInt64) {
-        let isParkedForVerdict = caller.exchange.phase == .parked
+        let isParkedForVerdict = caller.exchange.machine.phase == .parked
         switch answer {
         case .use(let slot, let justGranted):
-            caller.usesJustGranted = justGranted
+            caller.exchange.usesJustGranted = justGranted
             let credential = Exchange.Credential.token(slot: slot, generation: 0)
             caller.perform(
-                caller.exchange.on(isParkedForVerdict ? .verdict(.replay(credential)) : .granted(credential)))
+                caller.exchange.machine.on(isParkedForVerdict ? .verdict(.replay(credential)) : .granted(credential)))
         case .bare(let scout):
-            if scout { caller.scoutTicket = ticket }
+            if scout { caller.exchange.scoutTicket = ticket }
             let credential = Exchange.Credential.bare(scout: scout)
             caller.perform(
-                caller.exchange.on(isParkedForVerdict ? .verdict(.replay(credential)) : .granted(credential)))
+                caller.exchange.machine.on(isParkedForVerdict ? .verdict(.replay(credential)) : .granted(credential)))
         case .carry(let line, let slot, let generation):
-            caller.carried = line
+            caller.exchange.carried = line
             // The ticket stays known: if the exchange ends without an answer, the next request tries the secret.
-            caller.scoutTicket = ticket
-            caller.perform(caller.exchange.on(.granted(.carried(slot: slot, generation: generation))))
+            caller.exchange.scoutTicket = ticket
+            caller.perform(caller.exchange.machine.on(.granted(.carried(slot: slot, generation: generation))))
         case .once(let line):
-            caller.carried = line
+            caller.exchange.carried = line
             let credential = Exchange.Credential.carried(slot: .nowhere, generation: 0)
             caller.perform(
-                caller.exchange.on(isParkedForVerdict ? .verdict(.replay(credential)) : .granted(credential)))
+                caller.exchange.machine.on(isParkedForVerdict ? .verdict(.replay(credential)) : .granted(credential)))
         case .scout:
             parkCold(caller)
         case .gone:
-            if caller.route?.subject != nil { return parkCold(caller) }
-            caller.perform(caller.exchange.on(.refused(Fault(.issuerUnavailable, retryAfter: 1))))
+            if caller.exchange.route?.subject != nil { return parkCold(caller) }
+            caller.perform(caller.exchange.machine.on(.refused(Fault(.issuerUnavailable, retryAfter: 1))))
         case .pass:
-            caller.perform(caller.exchange.on(isParkedForVerdict ? .verdict(.pass) : .refused(Fault(.internalFault))))
+            caller.perform(
+                caller.exchange.machine.on(isParkedForVerdict ? .verdict(.pass) : .refused(Fault(.internalFault))))
         case .final:
             caller.perform(
-                caller.exchange.on(isParkedForVerdict ? .verdict(.final) : .refused(Fault(.upstreamRefusedCredential))))
+                caller.exchange.machine.on(
+                    isParkedForVerdict ? .verdict(.final) : .refused(Fault(.upstreamRefusedCredential))))
         case .fault(let fault):
-            caller.perform(caller.exchange.on(isParkedForVerdict ? .verdict(.fault(fault)) : .refused(fault)))
+            caller.perform(caller.exchange.machine.on(isParkedForVerdict ? .verdict(.fault(fault)) : .refused(fault)))
         }
         caller.continueIfReading()
     }

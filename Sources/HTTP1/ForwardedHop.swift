@@ -3,15 +3,15 @@
 /// The received ones are believed only of a trusted peer. Of anybody else they are deleted, whether ours are written or
 /// not: an upstream that reads them must not read what a caller made up.
 public struct ForwardedHop: Sendable {
+    /// The caller's address as text, an IPv6 one without brackets; empty: not known.
+    public var address: [UInt8] = []
+    /// What is told in the address's place where `isHidden`. RFC 7239 §6.3: made at random for each request.
+    public var identifier: UInt64 = 0
+    public var isHidden = true
     /// The peer is one whose fields are believed: they stay, and ours follow them.
     public var isTrusted = false
     /// What is written.
     public var fields: Fields = []
-    /// The caller's address as text, an IPv6 one without brackets; empty: not known.
-    public var address: [UInt8] = []
-    /// Tell an identifier in the address's place. RFC 7239 §6.3: made at random for each request.
-    public var isHidden = true
-    public var identifier: UInt64 = 0
     /// The caller's connection is TLS.
     public var isSecure = false
 

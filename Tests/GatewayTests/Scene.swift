@@ -183,6 +183,7 @@ final class Scene {
         #expect(data.callers.isEmpty && data.arrivals.isEmpty, "callers", sourceLocation: sourceLocation)
         #expect(data.desk.waiters == 0 && data.desk.parked.isEmpty, "waiters", sourceLocation: sourceLocation)
         #expect(data.buffers.pool.taken == 0, "blocks", sourceLocation: sourceLocation)
+        #expect(data.exchanges.lent == 0, "exchanges", sourceLocation: sourceLocation)
         let pipes = data.buffers.pipes
         #expect(pipes?.taken == 0, "pipes", sourceLocation: sourceLocation)
         #expect(kernel.openPipeEnds == 2 * (pipes?.waitingCount ?? 0), "pipes", sourceLocation: sourceLocation)

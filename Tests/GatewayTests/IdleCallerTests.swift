@@ -1,0 +1,70 @@
+import Glibc
+import HTTP1
+import Reactor
+import ScriptedKernel
+import Testing
+
+@testable import Gateway
+
+/// Most connections of most gateways wait for the next request: what one holds meanwhile is counted in octets.
+@Suite struct IdleCallerTests {
+    /// What the allocator has given for an object. Its function is in no header that Swift reads.
+    private static func size(of object: AnyObject) throws -> Int {
+        let symbol = try #require(dlsym(nil, "malloc_usable_size"))
+        let ask = unsafeBitCast(symbol, to: (@convention(c) (UnsafeMutableRawPointer?) -> Int).self)
+        return ask(Unmanaged.passUnretained(object).toOpaque())
+    }
+
+    @Test func anIdleCallerHoldsItsObjectAlone() throws {
+        let scene = try Scene(Plans.open())
+        let caller = scene.call(Wire.get())
+        let connection = try #require(scene.data.callers.values.first)
+        #expect(connection.hasExchange && scene.data.buffers.pool.taken > 0)
+        try #require(scene.upstreams.first).send(Wire.ok())
+        scene.settle()
+        #expect(caller.takeText() == Wire.ok())
+        #expect(!connection.hasExchange && scene.data.buffers.pool.taken == 0)
+        // Ten thousand callers hold ten thousand times this much. A field that only a request needs belongs to `CallerExchange`, one
+        // that few connections need behind a reference.
+        #expect(try Self.size(of: connection) <= 384)
+        #expect(MemoryLayout<SocketAddress>.size <= 32)
+        #expect(MemoryLayout<CallerPeer>.size <= 72)
+        scene.end()
+    }
+
+    @Test func whatAnExchangeLeftBehindIsGone() {
+        let pool = ExchangePool(limit: 1)
+        let first = pool.take()
+        let second = pool.take()
+        #expect(pool.lent == 2 && pool.waitingCount == 0)
+        first.pointee.answerBegun = true
+        first.pointee.headLength = 17
+        first.pointee.record.startedAt = 1
+        weak var look: AnswerLook?
+        do {
+            let held = AnswerLook(.none)
+            first.pointee.look = held
+            look = held
+        }
+        #expect(look != nil)
+        pool.give(first)
+        #expect(look == nil, "what it held is let go")
+        // One more than may wait.
+        pool.give(second)
+        #expect(pool.lent == 0 && pool.waitingCount == 1)
+        let again = pool.take()
+        #expect(again == first)
+        #expect(!again.pointee.answerBegun && again.pointee.headLength == 0 && again.pointee.look == nil)
+        #expect(again.pointee.record.startedAt == 0)
+        pool.give(again)
+    }
+
+    @Test func anIdleCallersExchangeCannotBeRead() async {
+        await #expect(processExitsWith: .failure) {
+            let scene = try Scene(Plans.open())
+            _ = scene.call()
+            let connection = try #require(scene.data.callers.values.first)
+            #expect(connection.exchange.headLength == 0)
+        }
+    }
+}
