@@ -1,26 +1,32 @@
 internal import HTTP1
 
-/// The routes of one listener, found without asking each: by the first segment of their path, or by their host.
+/// The routes of one listener, found without asking each: by the beginning of their path, or by their host.
 ///
 /// The index only leaves out routes that cannot match; those that are left are asked in the order of the file, so the first that matches
 /// wins as it would in a list. Each route stands in one bucket: under its path or its host, whichever fewer others share, or among those
-/// that every request has to ask (a pattern, neither path nor host).
+/// that every request has to ask (a pattern, neither path nor host). A path counts with as many segments as it has, up to a bound: a thousand
+/// services below one `/api/` are told apart by the next segment.
 struct RouteTable: Sendable {
     let routes: [RoutePlan]
-    /// Empty: so few routes that asking each is as fast.
+    /// Positions of routes, ascending within each bucket: those that every request asks first, then all buckets. Empty: so few routes
+    /// that asking each is as fast.
+    private var members: [Int32] = []
+    private var unkeyed = 0
     private var byPath = Buckets()
     private var byHost = Buckets()
-    private var unkeyed: [Int32] = []
+    /// Segments of the longest path that a bucket is for.
+    private var depth = 0
 
-    /// Ascending positions of routes by hash; equal buckets are no equal keys.
+    /// By hash; equal buckets are no equal keys.
     fileprivate struct Buckets {
         /// Where each bucket begins in `members`, and behind the last where it ends; empty without members.
         var starts: [Int32] = []
-        var members: [Int32] = []
     }
 
     /// As many are compared sooner than hashed.
     static let listed = 4
+    /// Segments of a path that are told apart. Each that some route has costs every longer path a look.
+    static let deepest = 4
 }
 
 // MARK: - Making
@@ -29,36 +35,40 @@ extension RouteTable {
     init(_ routes: [RoutePlan]) {
         self.init(routes: routes)
         guard routes.count > Self.listed else { return }
-        let keys = routes.map { (path: $0.matches.path.segmentHash, host: $0.matches.host.hash) }
+        let keys = routes.map { (path: $0.matches.path.key, host: $0.matches.host.hash) }
         var sharedPaths: [UInt32: Int] = [:]
         var sharedHosts: [UInt32: Int] = [:]
         for key in keys {
-            if let path = key.path { sharedPaths[path, default: 0] += 1 }
+            if let path = key.path { sharedPaths[path.hash, default: 0] += 1 }
             if let host = key.host { sharedHosts[host, default: 0] += 1 }
         }
         var paths: [(hash: UInt32, index: Int32)] = []
         var hosts: [(hash: UInt32, index: Int32)] = []
         for (index, key) in keys.enumerated() {
             switch (key.path, key.host) {
-            case (let path?, let host?) where sharedHosts[host, default: 0] < sharedPaths[path, default: 0]:
+            case (let path?, let host?) where sharedHosts[host, default: 0] < sharedPaths[path.hash, default: 0]:
                 hosts.append((host, Int32(index)))
-            case (let path?, _): paths.append((path, Int32(index)))
+            case (let path?, _):
+                paths.append((path.hash, Int32(index)))
+                depth = max(depth, path.depth)
             case (nil, let host?): hosts.append((host, Int32(index)))
-            case (nil, nil): unkeyed.append(Int32(index))
+            case (nil, nil): members.append(Int32(index))
             }
         }
-        byPath = Buckets(paths)
-        byHost = Buckets(hosts)
+        unkeyed = members.count
+        byPath = Buckets(paths, in: &members)
+        byHost = Buckets(hosts, in: &members)
     }
 }
 
 extension RouteTable.Buckets {
-    init(_ entries: [(hash: UInt32, index: Int32)]) {
+    init(_ entries: [(hash: UInt32, index: Int32)], in members: inout [Int32]) {
         guard !entries.isEmpty else { return }
         var count = 8
         while count < 2 * entries.count { count *= 2 }
         var lists = [[Int32]](repeating: [], count: count)
         for entry in entries { lists[Int(entry.hash) & (count - 1)].append(entry.index) }
+        starts.reserveCapacity(count + 1)
         for list in lists {
             starts.append(Int32(members.count))
             members += list
@@ -74,13 +84,24 @@ extension RouteTable.Buckets {
 }
 
 extension RouteMatch.Path {
-    fileprivate var segmentHash: UInt32? {
+    /// The number of as many segments as are told apart, and how many these are.
+    fileprivate var key: (hash: UInt32, depth: Int)? {
         switch self {
         case .any: nil
-        case .exact(let path): firstSegmentHash(path.span)
+        case .exact(let path): Self.key(path.span)
         // `/` alone is the beginning of every path.
-        case .prefix(let path): path.count > 1 ? firstSegmentHash(path.span) : nil
+        case .prefix(let path): path.count > 1 ? Self.key(path.span) : nil
         }
+    }
+
+    private static func key(_ path: Span<UInt8>) -> (hash: UInt32, depth: Int)? {
+        var hashes = SegmentHashes()
+        var key: (hash: UInt32, depth: Int)?
+        for depth in 1...RouteTable.deepest {
+            guard let hash = hashes.next(in: path) else { break }
+            key = (hash, depth)
+        }
+        return key
     }
 }
 
@@ -101,33 +122,68 @@ private func hostHash(_ name: UnsafeRawBufferPointer) -> UInt32 {
 // MARK: - Finding
 
 extension RouteTable {
+    /// Buckets that a request has to ask, each with what is left of it.
+    private struct Candidates: ~Copyable {
+        // One for each depth, the host, and those that every request asks.
+        private var left = InlineArray<6, Range<Int>>(repeating: 0..<0)
+        private var count = 0
+
+        mutating func add(_ bucket: Range<Int>) {
+            guard !bucket.isEmpty else { return }
+            left[count] = bucket
+            count += 1
+        }
+
+        /// The earliest route that is left.
+        mutating func next(in members: borrowing [Int32]) -> Int? {
+            guard count > 0 else { return nil }
+            var first = 0
+            for other in 1..<max(count, 1)
+            where members[left[other].lowerBound] < members[left[first].lowerBound] { first = other }
+            let member = Int(members[left[first].lowerBound])
+            left[first] = (left[first].lowerBound + 1)..<left[first].upperBound
+            if left[first].isEmpty {
+                count -= 1
+                left[first] = left[count]
+            }
+            return member
+        }
+    }
+
     /// The first route that takes the request. Allocates nothing.
     /// - Parameter bytes: what `head` was parsed from.
     func first(for head: borrowing RequestHead, in bytes: UnsafeRawBufferPointer) -> RoutePlan? {
-        guard !byPath.starts.isEmpty || !byHost.starts.isEmpty else {
+        guard !members.isEmpty else {
             for route in routes where route.matches.mismatch(head, in: bytes) == nil { return route }
             return nil
         }
-        var path = 0..<0
-        if !byPath.starts.isEmpty, let hash = firstSegmentHash(bytes[head.path].octets) { path = byPath.range(hash) }
-        var host = 0..<0
-        if !byHost.starts.isEmpty { host = byHost.range(hostHash(hostName(of: head, in: bytes))) }
-        var rest = 0..<unkeyed.count
-        while true {
-            let one = path.isEmpty ? Int32.max : byPath.members[path.lowerBound]
-            let other = host.isEmpty ? Int32.max : byHost.members[host.lowerBound]
-            let open = rest.isEmpty ? Int32.max : unkeyed[rest.lowerBound]
-            let next = min(one, other, open)
-            guard next != .max else { return nil }
-            if next == one {
-                path = (path.lowerBound + 1)..<path.upperBound
-            } else if next == other {
-                host = (host.lowerBound + 1)..<host.upperBound
-            } else {
-                rest = (rest.lowerBound + 1)..<rest.upperBound
-            }
-            let route = routes[Int(next)]
+        var candidates = self.candidates(for: head, in: bytes)
+        while let next = candidates.next(in: members) {
+            let route = routes[next]
             if route.matches.mismatch(head, in: bytes) == nil { return route }
         }
+        return nil
+    }
+
+    /// How many routes `first` asks when none of them matches: what a test holds against the number of routes.
+    func asked(for head: borrowing RequestHead, in bytes: UnsafeRawBufferPointer) -> Int {
+        guard !members.isEmpty else { return routes.count }
+        var candidates = self.candidates(for: head, in: bytes)
+        var count = 0
+        while candidates.next(in: members) != nil { count += 1 }
+        return count
+    }
+
+    private func candidates(for head: borrowing RequestHead, in bytes: UnsafeRawBufferPointer) -> Candidates {
+        var candidates = Candidates()
+        candidates.add(0..<unkeyed)
+        if !byHost.starts.isEmpty { candidates.add(byHost.range(hostHash(hostName(of: head, in: bytes)))) }
+        let target = bytes[head.path].octets
+        var hashes = SegmentHashes()
+        for _ in 0..<depth {
+            guard let hash = hashes.next(in: target) else { break }
+            candidates.add(byPath.range(hash))
+        }
+        return candidates
     }
 }

@@ -98,18 +98,31 @@ public func matchedLength(_ target: Span<UInt8>, prefix: Span<UInt8>) -> Int? {
     return cursor
 }
 
-/// A number that is the same for two paths whenever they have the same first segment by the rules of `matchedLength`; nil for a target that
-/// does not begin with a slash.
-public func firstSegmentHash(_ target: Span<UInt8>) -> UInt32? {
-    guard !target.isEmpty, target[0] == 0x2F else { return nil }
-    var hash: UInt32 = 0x811C_9DC5
-    var cursor = 1
-    while cursor < target.count, target[cursor] != 0x2F, target[cursor] != 0x3F {
-        let (value, width) = normalizedOctet(target, at: cursor)
-        hash = (hash ^ UInt32(value)) &* 0x0100_0193
-        cursor &+= width
+/// Numbers for the beginnings of a path, one after each segment: the same for two paths whenever the segments up to there are the same by
+/// the rules of `matchedLength`. A slash at the end begins no further segment; without one at the beginning there are none.
+public struct SegmentHashes: ~Copyable {
+    private var hash: UInt32 = 0x811C_9DC5
+    private var cursor = 0
+
+    public init() {}
+
+    /// - Parameter target: the same in every call; a query ends it.
+    /// - Returns: the number after the next segment; nil when there is none.
+    public mutating func next(in target: Span<UInt8>) -> UInt32? {
+        guard cursor < target.count, target[cursor] == 0x2F else { return nil }
+        var end = cursor &+ 1
+        guard cursor == 0 || end < target.count && target[end] != 0x3F else { return nil }
+        // Distinct from every octet, so that no two segments look like one.
+        var hash = (hash ^ 0x1_0000) &* 0x0100_0193
+        while end < target.count, target[end] != 0x2F, target[end] != 0x3F {
+            let (value, width) = normalizedOctet(target, at: end)
+            hash = (hash ^ UInt32(value)) &* 0x0100_0193
+            end &+= width
+        }
+        self.hash = hash
+        cursor = end
+        return hash
     }
-    return hash
 }
 
 /// The octet at `cursor` and its width: 3 for a percent-encoded one, 1 for a plain one or a `%` that encodes nothing.
