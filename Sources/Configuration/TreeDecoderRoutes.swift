@@ -97,7 +97,7 @@ extension TreeDecoder {
         var route = Route(
             name: name, mark: reader.mark, listen: listen, match: match, to: upstream, use: use,
             inject: injection(reader, place: place), headers: headerEdits(reader, place: place),
-            onRejected: onRejected(reader), timeouts: timeouts(reader), tls: tls(reader),
+            onRejected: onRejected(reader, place: place), timeouts: timeouts(reader), tls: tls(reader),
             callers: callers(reader, place: place))
         let own = identity(of: route)
         route.scopes = reader.texts("scopes") ?? own?.scopes ?? []
@@ -324,8 +324,19 @@ extension TreeDecoder {
             stripPrefix: reader.text("strip_prefix"), response: reader.text("response").flatMap(Units.boolean) ?? true)
     }
 
-    private func onRejected(_ route: BlockReader) -> OnRejected {
+    private mutating func onRejected(_ route: BlockReader, place: String) -> OnRejected {
         let reader = route.inside("on_rejected", Keys.onRejected)
+        if reader.items("statuses")?.isEmpty == true {
+            error(
+                "'statuses' in 'on_rejected' of \(place) is an empty list, so no answer would refuse the credential; "
+                    + "name them, such as [401], or leave the key out",
+                reader.mark("statuses"))
+        }
+        if reader.items("methods")?.isEmpty == true {
+            error(
+                "'methods' in 'on_rejected' of \(place) is an empty list; say replay: never, or methods: all",
+                reader.mark("methods"))
+        }
         return OnRejected(
             statuses: reader.list("statuses") { text throws(TextFault) in try Units.integer(text, in: 400...599) },
             methods: reader.entry("methods")?.value.list == nil ? nil : reader.texts("methods"),
@@ -350,6 +361,12 @@ extension TreeDecoder {
             error(
                 "'timeout' in 'health' of \(place) must not be longer than its 'interval'",
                 reader.mark(reader.has("timeout") ? "timeout" : "interval"))
+        }
+        if reader.items("statuses")?.isEmpty == true {
+            error(
+                "'statuses' in 'health' of \(place) is an empty list, so no answer would be good; "
+                    + "name them, such as [200], or leave the key out for 200 to 299",
+                reader.mark("statuses"))
         }
         return .init(
             path: path, interval: interval, timeout: timeout, healthy: reader.integer("healthy") ?? 2,

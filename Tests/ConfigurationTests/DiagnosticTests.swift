@@ -377,6 +377,24 @@ import Testing
             ])
     }
 
+    @Test(arguments: [
+        (
+            "on_rejected: {statuses: []}",
+            "'statuses' in 'on_rejected' of route '127.0.0.1:8080' is an empty list, so no answer would refuse the credential; name them, such as [401], or leave the key out"
+        ),
+        (
+            "on_rejected: {methods: []}",
+            "'methods' in 'on_rejected' of route '127.0.0.1:8080' is an empty list; say replay: never, or methods: all"
+        ),
+        (
+            "health: {path: /h, statuses: []}",
+            "'statuses' in 'health' of route '127.0.0.1:8080' is an empty list, so no answer would be good; name them, such as [200], or leave the key out for 200 to 299"
+        ),
+    ])
+    func emptyListsThatWouldMeanSomethingElse(route: String, error: String) {
+        #expect(Trial(Trial.around(route: route)).errors == [error])
+    }
+
     @Test func aRouteToItsOwnListener() {
         let to = { (listen: String, to: String) in
             Trial("routes: [{listen: \"\(listen)\", to: \"\(to)\", use: none, callers: local}]").errors.count

@@ -52,6 +52,11 @@ def push(gateway, repository, data):
     return digest
 
 
+def in_order(scope):
+    resource, _, actions = scope.rpartition(":")
+    return f"{resource}:{','.join(sorted(actions.split(',')))}" if resource else scope
+
+
 def test_push_and_pull_without_a_token(gateway, registry, tokens):
     configured(gateway, registry, tokens)
     assert gateway.get("/v2/").status == 200
@@ -60,8 +65,14 @@ def test_push_and_pull_without_a_token(gateway, registry, tokens):
         answer = gateway.get(f"/v2/team/app/blobs/{digest}")
         assert (answer.status, answer.body) == (200, b"layer " * 1000)
     assert gateway.get("/v2/").status == 200
-    # One token for each scope, however often it is used.
-    assert sorted(tokens.asked) == ["", "repository:team/app:pull", "repository:team/app:pull,push"]
+    # One token for each scope, however often it is used. The registry names the actions of one scope now in this and now in
+    # that order (it walks a Go map), and a scope is what it wrote: to sort it would be to know what it means.
+    assert len(set(tokens.asked)) == len(tokens.asked), tokens.asked
+    assert {in_order(scope) for scope in tokens.asked} == {
+        "",
+        "repository:team/app:pull",
+        "repository:team/app:pull,push",
+    }
 
 
 def test_a_burst_on_a_cold_repository_is_one_grant(gateway, registry, tokens):
