@@ -83,6 +83,9 @@ struct GatewayCompiler {
         do {
             metrics = try MetricPlan(
                 routes: routes.map(\.name), identities: identities.map(\.plan.name), upstreams: upstreams.map(\.origin))
+        } catch .tooManySeries {
+            throw GatewayFault(
+                "more routes, identities and upstreams than can be counted (\(MetricSchema.maximumCells) counters)")
         } catch {
             throw GatewayFault("metrics: \(error)")
         }

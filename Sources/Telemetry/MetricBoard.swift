@@ -75,13 +75,11 @@ public final class MetricBoard: Sendable {
 
     private static func translate(from old: MetricSchema, to new: MetricSchema) -> [Int] {
         var translation = [Int](repeating: -1, count: old.cellCount)
-        let kinds = Dictionary(uniqueKeysWithValues: new.families.map { ($0.name, $0.kind) })
-        for family in old.families where kinds[family.name] == family.kind {
-            let width = family.kind == .histogram ? DurationBuckets.cells : 1
+        for family in old.families {
             for series in family.series {
-                let key = MetricSchema.SeriesKey(family: family.name, values: series.values)
-                guard let target = new.cells[key] else { continue }
-                for offset in 0..<width { translation[series.cell + offset] = target + offset }
+                for (offset, target) in new.cells(for: series, of: family).enumerated() {
+                    translation[series.cell + offset] = target ?? -1
+                }
             }
         }
         return translation

@@ -21,25 +21,38 @@ public struct MetricSchema: Sendable {
         // A table of status codes would print hundreds of zeros that mean "never happened".
         var omitsZeros = false
         var series: [Series] = []
+        var hasRows = false
+        var hasSingles = false
     }
 
+    /// One series, or a row of them. A row is kept whole: of a thousand routes each status code as a series of its own is most of what a
+    /// configuration costs.
     struct Series: Sendable {
+        /// Of all labels, or of all but the last.
         let values: [String]
+        /// Of the last label, one cell each; nil: one series.
+        let columns: [String]?
         let cell: Int
     }
 
-    /// Cells of all families together; a schema that needs more is refused.
-    public static let maximumCells = 1 << 20
+    /// Cells of all families together, eight bytes for each loop; a schema that needs more is refused.
+    public static let maximumCells = 1 << 22
 
     private(set) var families: [Family] = []
     /// Cells that a block for this schema has.
     public private(set) var cellCount = 0
     private var familyIndex: [String: Int] = [:]
-    private(set) var cells: [SeriesKey: Int] = [:]
+    private var places: [SeriesKey: Place] = [:]
 
-    struct SeriesKey: Hashable, Sendable {
-        let family: String
+    private struct SeriesKey: Hashable, Sendable {
+        let family: Int
         let values: [String]
+        let isRow: Bool
+    }
+
+    private struct Place: Sendable {
+        let cell: Int
+        let columns: [String]?
     }
 
     public init() {}
@@ -82,20 +95,27 @@ public struct MetricSchema: Sendable {
 
     /// One counter for each value of the last label, side by side, so that a route finds its status code by adding.
     /// - Parameters:
-    ///   - values: values of all labels but the last.
+    ///   - values: values of all labels but the last. A family has one row for them.
     ///   - columns: values of the last label. They must not stand in the family with these values already.
     public mutating func row(
         _ family: MetricFamily, _ values: [String] = [], columns: [String]
     ) throws(MetricFault) -> MetricRow {
         let name = families[family.index].name
         guard families[family.index].kind != .histogram else { throw .wrongKind(name) }
-        for column in columns where cells[SeriesKey(family: name, values: values + [column])] != nil {
-            throw .duplicate(name)
+        guard values.count + 1 == families[family.index].labels.count else { throw .wrongLabelCount(name) }
+        if families[family.index].hasSingles {
+            for column in columns where cell(of: family.index, values + [column]) != nil { throw .duplicate(name) }
         }
         guard Set(columns).count == columns.count else { throw .duplicate(name) }
         guard cellCount + columns.count <= Self.maximumCells else { throw .tooManySeries }
         let base = cellCount
-        for column in columns { _ = try add(family, values + [column], width: 1) }
+        let key = SeriesKey(family: family.index, values: values, isRow: true)
+        guard places.updateValue(Place(cell: base, columns: columns), forKey: key) == nil else {
+            throw .duplicate(name)
+        }
+        cellCount += columns.count
+        families[family.index].hasRows = true
+        families[family.index].series.append(Series(values: values, columns: columns, cell: base))
         return MetricRow(base: base, count: columns.count)
     }
 
@@ -103,14 +123,41 @@ public struct MetricSchema: Sendable {
         // Not a copy of the whole family: it would share the series array, and each append would then copy that.
         let name = families[family.index].name
         guard values.count == families[family.index].labels.count else { throw .wrongLabelCount(name) }
-        let key = SeriesKey(family: name, values: values)
-        if let known = cells[key] { return known }
+        if let known = cell(of: family.index, values) { return known }
         guard cellCount + width <= Self.maximumCells else { throw .tooManySeries }
         let cell = cellCount
         cellCount += width
-        cells[key] = cell
-        families[family.index].series.append(Series(values: values, cell: cell))
+        places[SeriesKey(family: family.index, values: values, isRow: false)] = Place(cell: cell, columns: nil)
+        families[family.index].hasSingles = true
+        families[family.index].series.append(Series(values: values, columns: nil, cell: cell))
         return cell
+    }
+
+    // MARK: - Finding
+
+    /// The first cell of a series with these values, wherever it stands.
+    private func cell(of family: Int, _ values: [String]) -> Int? {
+        if let place = places[SeriesKey(family: family, values: values, isRow: false)] { return place.cell }
+        guard families[family].hasRows, let column = values.last,
+            let row = places[SeriesKey(family: family, values: Array(values.dropLast()), isRow: true)]
+        else { return nil }
+        return row.columns?.firstIndex(of: column).map { row.cell + $0 }
+    }
+
+    /// Where each cell of another schema's series is counted here; nil where it is not.
+    func cells(for series: Series, of family: Family) -> [Int?] {
+        let width = family.kind == .histogram ? DurationBuckets.cells : 1
+        guard let index = familyIndex[family.name], families[index].kind == family.kind else {
+            return Array(repeating: nil, count: series.columns?.count ?? width)
+        }
+        guard let columns = series.columns else {
+            let cell = cell(of: index, series.values)
+            return (0..<width).map { offset in cell.map { $0 + offset } }
+        }
+        if let row = places[SeriesKey(family: index, values: series.values, isRow: true)], row.columns == columns {
+            return columns.indices.map { row.cell + $0 }
+        }
+        return columns.map { cell(of: index, series.values + [$0]) }
     }
 
     static func isMetricName(_ name: String) -> Bool {

@@ -17,6 +17,16 @@ public struct PrometheusText: Sendable {
             begin(family.name, help: family.help, kind: family.kind)
             for series in family.series {
                 let labels = Array(zip(family.labels, series.values))
+                if let columns = series.columns {
+                    let last = family.labels[labels.count]
+                    for (offset, column) in columns.enumerated() {
+                        let value = snapshot.values[series.cell + offset]
+                        if value == 0, family.omitsZeros { continue }
+                        let written = family.kind == .gauge ? String(Int64(bitPattern: value)) : String(value)
+                        line("", labels + [(last, column)], written)
+                    }
+                    continue
+                }
                 switch family.kind {
                 case .histogram:
                     sample(labels, snapshot.distribution(at: series.cell))

@@ -89,6 +89,38 @@ import Testing
         #expect(snapshot.value(newRows[1][ok]) == 16)
     }
 
+    /// A row and single series are the same to whoever asks and to a later schema, however each has them.
+    @Test func aRowIsItsSeries() throws {
+        func schema(_ build: (inout MetricSchema, MetricFamily) throws -> Void) throws -> MetricSchema {
+            var schema = MetricSchema()
+            let family = try schema.family("a", help: "", kind: .counter, labels: ["x", "y"])
+            try build(&schema, family)
+            return schema
+        }
+        let first = try schema { schema, family in
+            let row = try schema.row(family, ["1"], columns: ["p", "q", "r"])
+            #expect(try schema.series(family, ["1", "q"]) == row[1])
+            #expect(throws: MetricFault.duplicate("a")) { try schema.row(family, ["1"], columns: ["s"]) }
+            #expect(throws: MetricFault.wrongLabelCount("a")) { try schema.row(family, [], columns: ["s"]) }
+        }
+        let board = MetricBoard()
+        let blocks = board.adopt(first, writers: 1)
+        for column in 0..<3 { blocks[0].add(MetricRow(base: 0, count: 3)[column], UInt64(column + 1)) }
+        // Other columns in another order, then single ones, then the first again.
+        for columns in [["r", "new", "p"], [], ["p", "q", "r"]] {
+            let next = try schema { schema, family in
+                if columns.isEmpty {
+                    for column in ["p", "r"] { _ = try schema.series(family, ["1", column]) }
+                } else {
+                    _ = try schema.row(family, ["1"], columns: columns)
+                }
+            }
+            _ = board.adopt(next, writers: 1)
+        }
+        board.retire(blocks[0])
+        #expect(board.snapshot().values == [1, 0, 3])
+    }
+
     @Test func twoReloadsWhileAnOldBlockIsStillWritten() throws {
         let (first, rows, _, _) = try requests(["a", "b"])
         let (second, _, _, _) = try requests(["b"])
