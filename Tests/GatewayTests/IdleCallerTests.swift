@@ -18,7 +18,7 @@ import Testing
     @Test func anIdleCallerHoldsItsObjectAlone() throws {
         let scene = try Scene(Plans.open())
         let caller = scene.call(Wire.get())
-        let connection = try #require(scene.data.callers.values.first)
+        let connection = try #require(scene.data.callers.members.first)
         #expect(connection.hasExchange && scene.data.buffers.pool.taken > 0)
         try #require(scene.upstreams.first).send(Wire.ok())
         scene.settle()
@@ -63,7 +63,7 @@ import Testing
         await #expect(processExitsWith: .failure) {
             let scene = try Scene(Plans.open())
             _ = scene.call()
-            let connection = try #require(scene.data.callers.values.first)
+            let connection = try #require(scene.data.callers.members.first)
             #expect(connection.exchange.headLength == 0)
         }
     }
