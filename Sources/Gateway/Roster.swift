@@ -9,18 +9,18 @@ struct Roster<Member: Stream> {
     /// - Precondition: `member` is in no roster.
     mutating func add(_ member: Member) {
         precondition(member.rosterPlace < 0, "a connection stands in one roster")
-        member.rosterPlace = members.count
+        member.rosterPlace = Int32(members.count)
         members.append(member)
     }
 
     /// - Returns: false when it was not here. Streams of HTTP/2 sessions never are.
     mutating func remove(_ member: Member) -> Bool {
-        let place = member.rosterPlace
+        let place = Int(member.rosterPlace)
         guard place >= 0 else { return false }
         let last = members.removeLast()
         if last !== member {
             members[place] = last
-            last.rosterPlace = place
+            last.rosterPlace = Int32(place)
         }
         member.rosterPlace = -1
         return true

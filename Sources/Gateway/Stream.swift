@@ -21,19 +21,7 @@ class Stream: Watched, TLSWire {
 
     /// Input: bytes `start..<end` of `block` are received and not yet consumed.
     final var block: UnsafeMutableRawBufferPointer?
-    final var start = 0
-    final var end = 0
-
-    /// Output that the socket did not take. Empty in the steady state.
-    private var pending: UnsafeMutableRawBufferPointer?
-    private var pendingStart = 0
-    private var pendingEnd = 0
-
-    /// Behind it, bytes that lie in a pipe: only while they are on their way (`Stream+Splice.swift`).
-    final var pipeCount = 0
-    final var pipe: PipePair?
-
-    // What takes one byte stands together: between larger ones each would take eight, for every idle connection.
+    // Behind an optional of sixteen octets seven are free: elsewhere each of these would take eight, for every idle connection.
     /// The kernel moved the last piece of the input, so it is worth trying again.
     final var isFlowing = false
     /// The peer will send no more.
@@ -48,15 +36,27 @@ class Stream: Watched, TLSWire {
     /// What is written now is the last, and the connection is shut down or closed before the loop's turn goes on: the kernel may send the
     /// end in the same segment.
     final var isLastWrite = false
-    private final var deadlineKind: UInt8 = 0
+    final var start = 0
+    final var end = 0
 
-    /// The one deadline of this stream, in nanoseconds; zero for none. The wheel's timer may fire early: then it is set again.
+    /// Output that the socket did not take. Empty in the steady state.
+    private var pending: UnsafeMutableRawBufferPointer?
+    // As above.
+    private final var deadlineKind: UInt8 = 0
+    /// In the loop's `Roster`, −1 in none.
+    final var rosterPlace: Int32 = -1
+    private var pendingStart = 0
+    private var pendingEnd = 0
+
+    /// Behind it, bytes that lie in a pipe: only while they are on their way (`Stream+Splice.swift`).
+    final var pipeCount = 0
+    final var pipe: PipePair?
+
+    /// The one deadline of this stream, of `deadlineKind`, in nanoseconds; zero for none. The wheel's timer may fire early: then it is
+    /// set again.
     private final var deadline: UInt64 = 0
     private final var timerAt: UInt64 = 0
     private final var timer: TimerID?
-
-    /// In the loop's `Roster`, −1 in none.
-    final var rosterPlace = -1
 
     final var bytesIn: UInt64 = 0
     final var bytesOut: UInt64 = 0
