@@ -45,6 +45,9 @@ final class Acceptor: Watched {
         guard !isPaused else { return false }
         var address = sockaddr_storage()
         var length: socklen_t = 0
+        // Read once: each reading of what is not owned counts.
+        let data = data
+        let plan = plan
         // Bounded, so that a flood of new callers cannot starve those who are connected.
         for number in 0..<256 {
             // Asked first: an `accept` that finds nobody makes a socket and a file all the same, and costs ten times as much.

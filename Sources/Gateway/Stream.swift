@@ -383,9 +383,16 @@ class Stream: Watched, TLSWire {
         deadlineKind = kind
         if timer != nil, timerAt <= deadline { return }
         if let timer { loop.disarm(timer) }
-        timer = loop.arm(self, at: deadline, kind: 0)
-        timerAt = deadline
+        armTimer()
     }
+
+    /// A far deadline is looked at on the way: most give way to nearer ones before, for which the timer then need not be moved.
+    private func armTimer() {
+        timerAt = min(deadline, loop.now &+ Self.horizon)
+        timer = loop.arm(self, at: timerAt, kind: 0)
+    }
+
+    private static let horizon: UInt64 = 30_000_000_000
 
     final func expectNothing() { deadline = 0 }
 
@@ -400,8 +407,7 @@ class Stream: Watched, TLSWire {
         timer = nil
         guard deadline != 0 else { return }
         if loop.now < deadline {
-            timer = loop.arm(self, at: deadline, kind: 0)
-            timerAt = deadline
+            armTimer()
             return
         }
         deadline = 0
