@@ -196,6 +196,7 @@ final class KeptIdentity: @unchecked Sendable {
         plan = next.plan
         policy = next.policy
         probe = next.probe
+        scopes = next.scopes
         isPerUser = next.isPerUser
     }
 
