@@ -95,6 +95,8 @@ final class DataLoop {
         loop.willBlock = { [unowned self] in self.reader.goOffline() }
     }
 
+    deinit { buffers.frames.forgetStreams() }
+
     // MARK: - Callers
 
     func listen(_ plan: ListenerPlan, descriptors: [Int32], isShared: Bool) -> Bool {

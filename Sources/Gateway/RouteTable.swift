@@ -6,16 +6,18 @@ internal import HTTP1
 /// wins as it would in a list. Each route stands in one bucket: under its path or its host, whichever fewer others share, or among those
 /// that every request has to ask (a pattern, neither path nor host). A path counts with as many segments as it has, up to a bound: a thousand
 /// services below one `/api/` are told apart by the next segment.
-struct RouteTable: Sendable {
+///
+/// An object, so that looking a route up counts no reference to each of its lists.
+final class RouteTable: Sendable {
     let routes: [RoutePlan]
     /// Positions of routes, ascending within each bucket: those that every request asks first, then all buckets. Empty: so few routes
     /// that asking each is as fast.
-    private var members: [Int32] = []
-    private var unkeyed = 0
-    private var byPath = Buckets()
-    private var byHost = Buckets()
+    private let members: [Int32]
+    private let unkeyed: Int
+    private let byPath: Buckets
+    private let byHost: Buckets
     /// Segments of the longest path that a bucket is for.
-    private var depth = 0
+    private let depth: Int
 
     /// By hash; equal buckets are no equal keys.
     fileprivate struct Buckets {
@@ -27,14 +29,19 @@ struct RouteTable: Sendable {
     static let listed = 4
     /// Segments of a path that are told apart. Each that some route has costs every longer path a look.
     static let deepest = 4
-}
 
-// MARK: - Making
-
-extension RouteTable {
     init(_ routes: [RoutePlan]) {
-        self.init(routes: routes)
-        guard routes.count > Self.listed else { return }
+        self.routes = routes
+        var members: [Int32] = []
+        var depth = 0
+        guard routes.count > Self.listed else {
+            self.members = members
+            unkeyed = 0
+            byPath = Buckets()
+            byHost = Buckets()
+            self.depth = depth
+            return
+        }
         let keys = routes.map { (path: $0.matches.path.key, host: $0.matches.host.hash) }
         var sharedPaths: [UInt32: Int] = [:]
         var sharedHosts: [UInt32: Int] = [:]
@@ -58,8 +65,12 @@ extension RouteTable {
         unkeyed = members.count
         byPath = Buckets(paths, in: &members)
         byHost = Buckets(hosts, in: &members)
+        self.members = members
+        self.depth = depth
     }
 }
+
+// MARK: - Making
 
 extension RouteTable.Buckets {
     init(_ entries: [(hash: UInt32, index: Int32)], in members: inout [Int32]) {

@@ -129,6 +129,6 @@ extension BlockQueue {
     /// Empties it; what comes next lies in blocks of another owner.
     mutating func begin(source next: any BlockSource) {
         clear()
-        source = next
+        if source !== next { source = next }
     }
 }

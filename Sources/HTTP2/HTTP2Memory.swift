@@ -21,6 +21,9 @@ public final class HTTP2Memory {
         shelves.deallocate()
     }
 
+    /// Lets the closed streams go, which hold this object: whoever owns it calls it at the end.
+    public func forgetStreams() { spare = SpareStreams() }
+
     /// Bytes that wait for their next use.
     public var waitingBytes: Int { shelves.pointee.waiting }
 

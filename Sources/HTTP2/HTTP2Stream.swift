@@ -73,7 +73,7 @@ public final class HTTP2Stream {
     func begin(_ id: Int32, _ session: HTTP2Session) {
         self.id = id
         self.session = session
-        user = nil
+        if user != nil { user = nil }
         window = ReceiveWindow(from: session.limits.firstStreamWindow, to: session.limits.streamWindow)
         input.begin(source: session.blocks)
         headBytes = 0
@@ -82,12 +82,13 @@ public final class HTTP2Stream {
         contentLength = nil
         acceptsTrailers = false
         inputEnded = false
-        trailers = []
+        // Most often empty already: giving up even an empty array costs a locked instruction.
+        if !trailers.isEmpty { trailers = [] }
         resetCode = nil
         credential.drop()
         output.begin(source: session.blocks)
         outputEnded = false
-        outputTrailers = []
+        if !outputTrailers.isEmpty { outputTrailers = [] }
         endSent = false
         isAbandoned = false
         isDeferred = false
