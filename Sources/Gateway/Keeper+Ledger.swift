@@ -69,16 +69,30 @@ extension Keeper {
     /// Reads the secret on the blocking thread: a program or a slow disk behind it must not hold up the keeper.
     func secret(_ name: String, of identity: KeptIdentity) async throws(Handshakes.GrantFailure) -> Secret {
         guard let source = identity.policy.secrets[name] else { throw .internal(reason: "no secret named \(name)") }
-        let read: Result<Secret, any Error> = await withCheckedContinuation { continuation in
-            let accepted = blocking.run { continuation.resume(returning: Result { try source() }) }
-            if !accepted { continuation.resume(returning: .failure(GatewayFault("too many secrets are being read"))) }
-        }
-        switch read {
+        switch await read(source) {
         case .success(let secret):
             noteValue(of: secret, name: name, identity: identity)
             return secret
         case .failure(let fault):
             throw .secretUnreadable(name: name, reason: "\(fault)")
+        }
+    }
+
+    private func read(_ source: @escaping SecretSource) async -> Result<Secret, any Error> {
+        while true {
+            let read: Result<Secret, any Error>? = await withCheckedContinuation { continuation in
+                let accepted = blocking.run { continuation.resume(returning: Result { try source() }) }
+                if accepted { secretTurns.began() } else { continuation.resume(returning: nil) }
+            }
+            if let read {
+                secretTurns.ended()
+                return read
+            }
+            guard secretTurns.hasRoom else {
+                secretTurns.wakeNext()
+                return .failure(GatewayFault("too many secrets are being read"))
+            }
+            await withCheckedContinuation { secretTurns.wait($0) }
         }
     }
 

@@ -78,6 +78,7 @@ actor Keeper: KeeperInbox {
     var storeSize = KeptStoreSize()
 
     var oneTime = KeptOneTime()
+    var secretTurns = SecretTurns()
     var handOver = KeeperHandOver()
 
     private var loops: [LoopBound<DataLoop>] = []
