@@ -49,6 +49,10 @@ final class AdminServer: @unchecked Sendable {
     let loop: Loop
     let responder: any AdminResponder
     let buffers = LoopBuffers(blocks: 128, largeLimit: 4 << 20, scratchSize: 1024)
+    /// Bytes of large answers that their readers have not taken yet.
+    fileprivate var unread = 0
+    /// Metrics of ten thousand routes to as many upstreams are half of it.
+    fileprivate static let mostUnread = 128 << 20
     let hosts: [[UInt8]]
     private var connections: [ObjectIdentifier: AdminConnection] = [:]
     private var doors: [AdminDoor] = []
@@ -153,6 +157,11 @@ private final class AdminConnection: Stream {
     let entrance: AdminRequest.Entrance
     private var head = RequestHead(maxFields: 64)
     private var isClosing = false
+    /// The answer, as far as it is larger than what is written at a time: metrics of thousands of routes are larger than the blocks of all
+    /// connections together.
+    private var answer: [UInt8] = []
+    private var written = 0
+    private static let piece = 64 * 1024
 
     private static let limits = HeadLimits(headSize: 16 * 1024, fields: 64, target: 2048)
     /// The command line hands on what a browser came back with.
@@ -173,16 +182,37 @@ private final class AdminConnection: Stream {
 
     override func ready(_ readiness: Readiness) {
         note(readiness)
-        guard readiness.isDisjoint(with: [.failed, .hungUp]), flush() else { return close() }
+        guard readiness.isDisjoint(with: [.failed, .hungUp]), flush(), write() else { return close() }
         if isClosing {
-            if !hasPending { close() }
+            if !isAnswering { close() }
             return
         }
         serve()
     }
 
+    private var isAnswering: Bool { hasPending || !answer.isEmpty }
+
+    /// As much of the answer as its reader takes.
+    /// - Returns: false when the connection is lost.
+    private func write() -> Bool {
+        while !answer.isEmpty, !hasPending {
+            let end = min(written + Self.piece, answer.count)
+            let isTaken = answer.withUnsafeBytes { send(UnsafeRawBufferPointer(rebasing: $0[written..<end])) }
+            guard isTaken else { return false }
+            written = end
+            if written == answer.count { dropAnswer() }
+        }
+        return true
+    }
+
+    private func dropAnswer() {
+        if answer.count > Self.piece { server.unread -= answer.count }
+        answer = []
+        written = 0
+    }
+
     private func serve() {
-        while !isClosing, !hasPending {
+        while !isClosing, !isAnswering {
             if end > start {
                 do throws(HeadFault) {
                     head.reset()
@@ -273,11 +303,18 @@ private final class AdminConnection: Stream {
         if closing { text += "Connection: close\r\n" }
         text += "\r\n"
         let message = Array(text.utf8) + (headOnly ? [] : answer.body)
-        guard message.withUnsafeBytes({ send($0) }) else { return close() }
+        if message.count > Self.piece {
+            guard server.unread + message.count <= AdminServer.mostUnread else {
+                return send(AdminAnswer(503, "text/plain", "too many answers wait to be read\n"), closing: true)
+            }
+            server.unread += message.count
+        }
+        self.answer = message
         expect(by: loop.now + 30_000_000_000, kind: 0)
+        guard write() else { return close() }
         if closing {
             isClosing = true
-            if !hasPending { close() }
+            if !isAnswering { close() }
         }
     }
 
@@ -302,6 +339,7 @@ private final class AdminConnection: Stream {
     }
 
     private func close() {
+        dropAnswer()
         tearDown()
         server.closed(self)
     }
