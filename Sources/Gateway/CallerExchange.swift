@@ -98,7 +98,7 @@ struct CallerExchange: ~Copyable {
     mutating func reset() {
         // In place: assigned, it would be made elsewhere and moved here.
         withUnsafeMutablePointer(to: &self) {
-            $0.deinitialize(count: 1).initializeMemory(as: CallerExchange.self, to: CallerExchange())
+            _ = $0.deinitialize(count: 1).initializeMemory(as: CallerExchange.self, to: CallerExchange())
         }
     }
 }
