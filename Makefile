@@ -11,7 +11,7 @@ SOURCES := Package.swift Sources Tests
 # The targets that share memory between threads.
 CONCURRENT := HotCacheTests|ReactorTests|TelemetryTests|GatewayTests|HTTP2Tests|FleetTests|ServerIdentityTests
 # The targets that keep memory by hand.
-UNSAFE := HotCacheTests|HTTP2Tests
+UNSAFE := HotCacheTests|HTTP2Tests|GatewayTests
 SECONDS_PER_TARGET ?= 30
 # Of the spill table of bench-tokens; a million take 1.5 GB of disk for the time it runs.
 TOKENS ?= 1000000
