@@ -16,7 +16,7 @@ class Echo(grpc.GenericRpcHandler):
     """Messages are octets: no schema is needed to see them pass."""
 
     def __init__(self):
-        self.seen, self.cancelled = [], []
+        self.seen, self.waiting, self.cancelled = [], [], []
 
     def service(self, call):
         self.seen.append(dict(call.invocation_metadata))
@@ -47,6 +47,7 @@ class Echo(grpc.GenericRpcHandler):
 
     def never(self, _, context):
         context.add_callback(lambda: self.cancelled.append(True))
+        self.waiting.append(True)
         while context.is_active():
             time.sleep(0.01)
 
@@ -126,6 +127,7 @@ def test_a_deadline_ends_the_call_at_the_server_too(echo):
 def test_a_cancelled_call_ends_at_the_server_too(echo):
     channel, handler = echo
     call = channel.unary_unary("/echo/Never").future(b"", timeout=20)
-    eventually(lambda: handler.seen, what="the call at the server")
+    # Not only seen: whoever is cancelled before it asked to be told is not told.
+    eventually(lambda: handler.waiting, what="the call at the server")
     call.cancel()
     eventually(lambda: handler.cancelled, what="the server learning of it")
