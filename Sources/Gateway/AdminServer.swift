@@ -339,6 +339,8 @@ private final class AdminConnection: Stream {
     }
 
     private func close() {
+        // Whoever goes on in this turn must not read, and take a block for it that nobody would give back.
+        isClosing = true
         dropAnswer()
         tearDown()
         server.closed(self)

@@ -20,12 +20,12 @@ extension CallerConnection {
     /// the kernel sends the answer and the end. Who asks for the end must not send more (RFC 9112 section 9.6); who does so all the same,
     /// and has done it already, has its answer guarded as any other.
     ///
-    /// Not after a long answer, of which much may still lie in the kernel when a caller that breaks the rule sends more; and not under
-    /// TLS, where the caller answers our end with its own.
+    /// Not after a long answer, or many, of which much may still lie in the kernel when a caller that breaks the rule sends more; and not
+    /// under TLS, where the caller answers our end with its own.
     private var hasNothingToCome: Bool {
         guard hasExchange, exchange.asksToClose, requestIsConsumed, end <= max(exchange.headLength, exchange.bodyAt),
             !canRead, !inputEnded, !hasPending, tls == nil, lane == nil,
-            bytesOut - exchange.record.bytesOutBefore <= UInt64(buffers.blockSize)
+            bytesOut <= UInt64(buffers.blockSize)
         else { return false }
         return !loop.kernel.hasInput(descriptor)
     }

@@ -30,6 +30,7 @@ extension CallerConnection {
         exchange.reset()
         exchange.record.bytesInBefore = bytesIn
         exchange.record.bytesOutBefore = bytesOut
+        exchange.isReset = true
     }
 
     /// Waits for no token and is nobody's scout any more.
@@ -38,10 +39,11 @@ extension CallerConnection {
         data.desk.leave(self)
     }
 
-    /// Nothing is to be read, or the connection is over.
+    /// Nothing is to be read: the connection is idle.
     func returnExchange() {
         guard let lent else { return }
         self.lent = nil
-        data.exchanges.give(lent)
+        // Most often it was made ready by the last request's end, and no octet has come since.
+        data.exchanges.give(lent, isReset: lent.pointee.isReset)
     }
 }

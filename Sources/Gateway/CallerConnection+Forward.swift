@@ -32,6 +32,8 @@ extension CallerConnection {
             // Some callers send the tunnel's bytes without waiting for our word. Where it is a refusal they must not pass for requests: what
             // is inside of a tunnel may be somebody else's choice than the caller's.
             exchange.keepsAlive = false
+            // And they may still be on their way when a refusal is sent: it is no last word behind which nothing comes.
+            exchange.asksToClose = false
             // Whether such bytes are a body or the tunnel's is answered differently by others on the way (RFC 9110 section 9.3.6).
             guard exchange.requestFraming == .none else { return answer(Fault(.malformedRequest)) }
         }

@@ -188,6 +188,7 @@ final class CallerConnection: Stream, HTTP2StreamUser {
     private func tryHead() -> Bool {
         // The first bytes are parsed at once, so that what is no HTTP is refused at once; a head that dribbles in is parsed again only
         // when its end is there, so that a slow sender cannot make us scan the same bytes for every one it sends.
+        exchange.isReset = false
         if exchange.searched > 0, !endsHead(from: max(0, exchange.searched - 3)) {
             exchange.searched = end - start
             return false

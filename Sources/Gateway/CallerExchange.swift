@@ -82,17 +82,13 @@ struct CallerExchange: ~Copyable {
     var pace = TransferPace()
     var idleUntil: UInt64 = 0
 
+    /// Nothing has been looked at since it was made ready for the next request.
+    var isReset = false
+
     /// While it waits in its pool.
     var next: UnsafeMutablePointer<CallerExchange>?
 
     @inline(__always) init() {}
-
-    /// Nothing in it is a request's: no reference, and no trace of a head.
-    var isAsMade: Bool {
-        machine.phase == .idle && headLength == 0 && record.startedAt == 0 && record.challenge == nil && route == nil
-            && upstream == nil && lostAt == nil && wanders == nil && carried == nil && gathered == nil && look == nil
-            && tokenForm == nil && tunnel == nil && !answerBegun
-    }
 
     /// Ready for another request.
     mutating func reset() {

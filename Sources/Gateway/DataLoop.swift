@@ -95,7 +95,10 @@ final class DataLoop {
         loop.willBlock = { [unowned self] in self.reader.goOffline() }
     }
 
-    deinit { buffers.frames.forgetStreams() }
+    deinit {
+        surplus.end()
+        buffers.frames.forgetStreams()
+    }
 
     // MARK: - Callers
 

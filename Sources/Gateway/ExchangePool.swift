@@ -2,7 +2,7 @@
 ///
 /// An exchange is lent, not owned: the pool outlives its loop's connections, and each gives back what it has when it ends.
 final class ExchangePool {
-    /// As it was made; the others behind it, each by `next`.
+    /// Ready for any request; the others behind it, each by `next`.
     private var first: UnsafeMutablePointer<CallerExchange>?
     private let limit: Int
     private(set) var waitingCount = 0
@@ -25,6 +25,7 @@ final class ExchangePool {
         if let exchange = first {
             first = exchange.pointee.next
             exchange.pointee.next = nil
+            exchange.pointee.isReset = false
             waitingCount -= 1
             return exchange
         }
@@ -34,10 +35,11 @@ final class ExchangePool {
     }
 
     /// Whatever its connection left in it goes: nothing of a request may come to another caller.
-    func give(_ exchange: UnsafeMutablePointer<CallerExchange>) {
+    /// - Parameter isReset: there is nothing, by the word of who has just made it ready.
+    func give(_ exchange: UnsafeMutablePointer<CallerExchange>, isReset: Bool = false) {
         lent -= 1
         guard waitingCount < limit else { return exchange.deinitialize(count: 1).deallocate() }
-        if !exchange.pointee.isAsMade { exchange.pointee.reset() }
+        if !isReset { exchange.pointee.reset() }
         exchange.pointee.next = first
         first = exchange
         waitingCount += 1

@@ -392,7 +392,7 @@ class Stream: Watched, TLSWire {
         timer = loop.arm(self, at: timerAt, kind: 0)
     }
 
-    private static let horizon: UInt64 = 30_000_000_000
+    private static let horizon: UInt64 = 60_000_000_000
 
     final func expectNothing() { deadline = 0 }
 

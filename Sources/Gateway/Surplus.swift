@@ -4,7 +4,7 @@ internal import Reactor
 /// with each connection that ends, since the next one would fetch from the kernel what this one gave to it.
 final class Surplus: Watched {
     private unowned let data: DataLoop
-    private var isArmed = false
+    private var timer: TimerID?
 
     /// Nanoseconds between two looks.
     static let period: UInt64 = 1_000_000_000
@@ -16,15 +16,23 @@ final class Surplus: Watched {
 
     /// A connection has ended.
     func look() {
-        guard !isArmed, data.hasSurplus else { return }
+        guard timer == nil, data.hasSurplus else { return }
         // Only while it is needed: whom the loop keeps keeps the loop.
         loop.adopt(self)
-        isArmed = loop.arm(self, at: loop.now + Self.period, kind: 0) != nil
-        if !isArmed { loop.close(self) }
+        timer = loop.arm(self, at: loop.now + Self.period, kind: 0)
+        if timer == nil { loop.close(self) }
+    }
+
+    /// The data loop goes, with its memory.
+    func end() {
+        guard let timer else { return }
+        loop.disarm(timer)
+        self.timer = nil
+        loop.close(self)
     }
 
     override func timerFired(_ kind: UInt8) {
-        isArmed = false
+        timer = nil
         loop.close(self)
         data.trim()
         // What was used in this second may be of no use in the next.

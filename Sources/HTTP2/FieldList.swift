@@ -11,7 +11,6 @@ struct FieldList: ~Copyable {
     private var capacity = 32
     /// The value of the last pair, which stands there without one: see `HeldValue`. Valid as long as the head is.
     private(set) var held = UnsafeRawBufferPointer(start: nil, count: 0)
-    private var heldName = UnsafeRawBufferPointer(start: nil, count: 0)
 
     init() {
         pairs = .allocate(capacity: capacity)
@@ -57,7 +56,7 @@ extension FieldList {
         }
         guard isFilled else { return false }
         if acceptsTrailers { add("te", Self.bytes("trailers")) }
-        if !held.isEmpty { append(heldName, UnsafeRawBufferPointer(start: nil, count: 0), secret: true) }
+        if bytes.count <= HeldValue.longestHead { holdSecret(from: authority + 1) }
         return true
     }
 
@@ -112,14 +111,28 @@ extension FieldList {
             }
             if isOfOneHop(name) { continue }
             if !isSecret, !secretName.isEmpty { isSecret = sameOctets(name, secretName) }
-            if isSecret, authority != nil, held.isEmpty, !value.isEmpty, bytes.count <= HeldValue.longestHead {
-                heldName = name
-                held = value
-                continue
-            }
             append(name, value, secret: isSecret)
         }
         return true
+    }
+
+    /// Moves the first secret field to the end and takes its value away, unless another field has its name: their order means something
+    /// (RFC 9110 §5.3), that of different names does not.
+    private mutating func holdSecret(from first: Int) {
+        let secret = UInt8(NGHTTP2_NV_FLAG_NO_INDEX.rawValue)
+        guard let place = (first..<count).first(where: { pairs[$0].flags == secret && pairs[$0].valuelen > 0 }) else {
+            return
+        }
+        var pair = pairs[place]
+        let name = UnsafeRawBufferPointer(start: pair.name, count: pair.namelen)
+        for other in first..<count where other != place && pairs[other].namelen == name.count {
+            if sameOctets(name, UnsafeRawBufferPointer(start: pairs[other].name, count: name.count)) { return }
+        }
+        held = UnsafeRawBufferPointer(start: pair.value, count: pair.valuelen)
+        pair.value = nil
+        pair.valuelen = 0
+        (pairs + place).update(from: pairs + place + 1, count: count - place - 1)
+        pairs[count - 1] = pair
     }
 
     /// RFC 9113 §8.2.2. Our writers leave them out, or write them for HTTP/1.1's framing.

@@ -129,7 +129,7 @@ private struct Shelves {
     }
 }
 
-/// Closed streams of one loop's sessions. Who used them may still hold them, so the one that has waited longest is asked first.
+/// Closed streams of one loop's sessions. Who used them may still hold them, so those that have waited longest are asked first.
 struct SpareStreams: ~Copyable {
     private var ring: [HTTP2Stream?] = []
     private var first = 0
@@ -137,15 +137,21 @@ struct SpareStreams: ~Copyable {
 
     /// Streams that are kept.
     private static let most = 128
+    /// How many are asked at a time. One whose reader is slow goes behind the others, and stands in nobody's way.
+    private static let tries = 3
 
-    /// - Returns: nil when there is none that nobody holds any more.
+    /// - Returns: nil when there is none that nobody holds any more, among those that were asked.
     mutating func take() -> HTTP2Stream? {
-        guard count > 0, isKnownUniquelyReferenced(&ring[first]) else { return nil }
-        let stream = ring[first]
-        ring[first] = nil
-        first = (first + 1) % Self.most
-        count -= 1
-        return stream
+        for _ in 0..<min(count, Self.tries) {
+            let isFree = isKnownUniquelyReferenced(&ring[first])
+            let stream = ring[first]
+            ring[first] = nil
+            first = (first + 1) % Self.most
+            count -= 1
+            guard !isFree, let stream else { return stream }
+            give(stream)
+        }
+        return nil
     }
 
     mutating func give(_ stream: HTTP2Stream) {

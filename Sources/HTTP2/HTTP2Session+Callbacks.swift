@@ -242,7 +242,8 @@ extension HTTP2Session {
             guard let stream, stream.credential.count > 0 else { return nil }
             let room = UnsafeMutableRawBufferPointer(rebasing: out[outCount...])
             guard room.count >= frame.count + stream.credential.count + 5 else { return Self.wouldBlock }
-            // Without its credential it must not go.
+            // Without its credential it must not go. Of a stream that has closed while its head waited the head does go, with an empty value,
+            // for the sake of HPACK's tables, and nobody reads it: the peer itself has ended the stream, or has said that it would not look.
             guard let count = stream.credential.write(into: frame, room) else { return Int(Self.refused) }
             outCount += count
             return frame.count

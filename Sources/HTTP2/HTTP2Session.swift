@@ -101,7 +101,7 @@ extension HTTP2Session {
     public func send(into buffer: UnsafeMutableRawBufferPointer) -> Int {
         precondition(buffer.count >= 32 * 1024)
         isDirty = false
-        guard let session else { return 0 }
+        guard let session, !isBroken else { return 0 }
         out = buffer
         outCount = 0
         defer { out = UnsafeMutableRawBufferPointer(start: nil, count: 0) }
@@ -179,7 +179,7 @@ extension HTTP2Session {
 
     /// Whether another request can be sent now, without waiting for one to end.
     public var hasRoom: Bool {
-        guard let session, !isGoingAway, !failed, nghttp2_session_check_request_allowed(session) != 0 else {
+        guard let session, !isGoingAway, !failed, !isBroken, nghttp2_session_check_request_allowed(session) != 0 else {
             return false
         }
         let offered = nghttp2_session_get_remote_settings(session, NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS)

@@ -37,9 +37,6 @@ import Testing
         let first = pool.take()
         let second = pool.take()
         #expect(pool.lent == 2 && pool.waitingCount == 0)
-        first.pointee.answerBegun = true
-        first.pointee.headLength = 17
-        first.pointee.record.startedAt = 1
         weak var look: AnswerLook?
         do {
             let held = AnswerLook(.none)
@@ -52,11 +49,38 @@ import Testing
         // One more than may wait.
         pool.give(second)
         #expect(pool.lent == 0 && pool.waitingCount == 1)
-        let again = pool.take()
-        #expect(again == first)
-        #expect(!again.pointee.answerBegun && again.pointee.headLength == 0 && again.pointee.look == nil)
-        #expect(again.pointee.record.startedAt == 0)
-        pool.give(again)
+        // Each alone: nothing may hide behind another.
+        let traces: [(inout CallerExchange) -> Void] = [
+            { $0.searched = 17 }, { $0.headLength = 17 }, { $0.record.startedAt = 1 }, { $0.record.fault = .noRoute },
+            { $0.answerStatus = 500 }, { $0.answerBegun = true }, { $0.keepsAlive = false }, { $0.minorVersion = 0 },
+        ]
+        for leave in traces {
+            let used = pool.take()
+            #expect(used == first && !used.pointee.isReset)
+            leave(&used.pointee)
+            pool.give(used)
+            let again = pool.take()
+            #expect(again.pointee.searched == 0 && again.pointee.headLength == 0 && again.pointee.look == nil)
+            #expect(again.pointee.record.startedAt == 0 && again.pointee.record.fault == nil)
+            #expect(again.pointee.answerStatus == 0 && !again.pointee.answerBegun && again.pointee.keepsAlive)
+            #expect(again.pointee.minorVersion == 1)
+            pool.give(again)
+        }
+    }
+
+    /// A head that breaks off, its end read in the same turn: the next caller borrows what that one had.
+    @Test(arguments: [5, 600, 1_300]) func aHeadThatBreaksOffStopsNobodyElse(count: Int) throws {
+        let scene = try Scene(Plans.open())
+        let broken = scene.call()
+        broken.send("GET /" + String(repeating: "a", count: count))
+        broken.finish()
+        scene.settle()
+        #expect(broken.isClosed)
+        let caller = scene.call(Wire.get())
+        try #require(scene.upstreams.first).send(Wire.ok())
+        scene.settle()
+        #expect(caller.takeText() == Wire.ok())
+        scene.end()
     }
 
     @Test func anIdleCallersExchangeCannotBeRead() async {

@@ -32,6 +32,16 @@ import Testing
         #expect(text.contains("x-api-key: one\r\n") && text.contains("authorization: Basic two\r\n"))
     }
 
+    @Test func `fields of one name stay in order`() throws {
+        let pair = Pair()
+        let head = "GET / HTTP/1.1\r\nHost: a\r\nAuthorization: one\r\nX-Other: kept\r\nAuthorization: two\r\n\r\n"
+        let stream = try #require(pair.open(head, ended: true))
+        #expect(stream.credential.count == 0)
+        pair.exchange()
+        let text = try #require(pair.server.takeOpened().first).readAll()
+        #expect(text.contains("authorization: one\r\nx-other: kept\r\nauthorization: two\r\n"))
+    }
+
     @Test func `requests of one turn keep their own`() throws {
         let pair = Pair()
         for number in 0..<20 {
