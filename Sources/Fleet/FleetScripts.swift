@@ -3,10 +3,12 @@
 /// Scripts, because what is decided stands in several keys: between a look and a change from outside another gateway would come.
 enum FleetScripts {
     /// KEYS: epoch, settling. ARGV: the server's run, milliseconds to settle. A run that the fleet has not met may have lost what the one
-    /// before knew; until gateways have brought back what they know, nobody spends a password or a refresh token.
+    /// before knew; until gateways have brought back what they know, nobody spends a password or a refresh token. It writes in any case: a
+    /// server that takes no writes, a replica for instance, is of no use, and would else count as working until the next grant meets it.
     static let greet = """
-        if redis.call('GET', KEYS[1]) ~= ARGV[1] then
-          redis.call('SET', KEYS[1], ARGV[1])
+        local before = redis.call('GET', KEYS[1])
+        redis.call('SET', KEYS[1], ARGV[1])
+        if before ~= ARGV[1] then
           redis.call('SET', KEYS[2], '1', 'PX', ARGV[2])
           return 1
         end
