@@ -158,8 +158,8 @@ def chart(document):
         for label, values, against in lines:
             y += step
             middle = y - 10
-            # Bare relay and stored tokens are no peers.
-            unit = min(value for name, value in values.items() if name not in (SUBJECT, STORED, FLOOR)) or 1
+            # Bare relay and stored tokens are no peers. Without any, as with --only, a line is as a whole.
+            unit = min((value for name, value in values.items() if name not in (SUBJECT, STORED, FLOOR)), default=max(values.values())) or 1
             parts.append(f'<text x="{left - 14}" y="{middle + 4}" text-anchor="end">{html.escape(label)}</text>')
             if against:
                 parts.append(f'<line x1="{place(against["low"]):.1f}" y1="{middle}" x2="{place(against["high"]):.1f}" y2="{middle}" '
