@@ -84,8 +84,9 @@ def test_two_requests_a_caller_and_few_grants(gateway, word):
         # One try and one replay.
         assert max(refusing.seen.values()) <= 2
         # One grant for the cold key, one for the first refusal; then the window of `negative_for` is open. A scope that was asked for once
-        # is not asked for again in it: seven are allowed.
-        assert len(script.grants) - before <= (2 if word == "invalid_token" else 1 + 7 + 1)
+        # is not asked for again in it: seven are allowed. A request that meets a new token in its first try, and is refused before the replay
+        # that this token was granted for, sets off one more, before the window is there: three such are let pass, of some hundred requests.
+        assert len(script.grants) - before <= 3 + (2 if word == "invalid_token" else 1 + 7 + 1)
         assert set(good_statuses) == {200}
         assert call(gateway.listens["good"]).status == 200
         metrics = gateway.metrics()
