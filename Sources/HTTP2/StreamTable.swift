@@ -33,11 +33,6 @@ struct StreamTable: ~Copyable {
 // MARK: -
 
 extension StreamTable {
-    subscript(id: Int32) -> HTTP2Stream? {
-        guard let place = place(of: id) else { return nil }
-        return places[place].stream?.takeUnretainedValue()
-    }
-
     /// Lends the stream without a reference to count, for what is done with every frame: the table holds it.
     /// - Parameter body: must not change the table.
     @inline(__always)

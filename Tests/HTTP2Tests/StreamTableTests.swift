@@ -47,3 +47,7 @@ import Testing
         #expect(table[0] == nil)
     }
 }
+
+extension StreamTable {
+    fileprivate subscript(id: Int32) -> HTTP2Stream? { with(id) { $0 } }
+}
