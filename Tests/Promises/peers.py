@@ -141,12 +141,7 @@ def haproxy(folder, sections, listening):
 
 
 def free_ports(count):
-    ports = []
-    while len(ports) < count:
-        port = free_port()
-        if port not in ports:
-            ports.append(port)
-    return ports
+    return [free_port() for _ in range(count)]
 
 
 def tinyproxy(folder, port, user=None, password=None):
