@@ -33,7 +33,14 @@ extension AdminSite {
             guard let report = source.purge(scope) else {
                 return Self.said(404, "there is no identity or route of that name")
             }
-            return AdminAnswer(200, Self.json, PurgeDocument(report).encoded())
+            var answer = AdminAnswer(200, Self.json, PurgeDocument(report).encoded())
+            answer.unlessStored = { reason in
+                Self.said(
+                    500,
+                    "purged from memory, but the store could not be changed (\(reason)): a restart may bring the tokens back; "
+                        + "purge again when the store works")
+            }
+            return answer
         }
     }
 
@@ -90,7 +97,9 @@ extension AdminSite {
         // A button of the page: back to it, so that loading it again changes nothing again.
         guard request.entrance == .listen, AdminToken.isBasic(request.authorization) else { return answer }
         let word = request.path.split(separator: "/").last ?? ""
-        return Self.sees(answer.status < 300 ? "/?done=\(word)" : "/?done=nothing")
+        var sight = Self.sees(answer.status < 300 ? "/?done=\(word)" : "/?done=nothing")
+        if answer.unlessStored != nil { sight.unlessStored = { _ in Self.sees("/?done=unstored") } }
+        return sight
     }
 
     private static func sees(_ place: String) -> AdminAnswer {

@@ -40,6 +40,9 @@ extension Page {
         case "purge": text = "Purged. Tokens are had anew as they are asked for."
         case "reset":
             text = "The quarantine is lifted; the credential is tried again by the next request that needs it."
+        case "unstored":
+            text =
+                "Purged from memory, but the store could not be changed: a restart may bring the tokens back. Purge again when it works."
         case "nothing": text = "Nothing was changed."
         default: return
         }

@@ -30,6 +30,9 @@ public struct AdminAnswer: Sendable {
     public var contentType: String
     public var body: [UInt8]
     public var fields: [(name: String, value: String)]
+    /// Set: what was changed is to outlast the process, so the answer leaves when the store has everything; if the store cannot, what this
+    /// makes of its reason leaves instead.
+    public var unlessStored: (@Sendable (_ reason: String) -> AdminAnswer)?
 
     public init(_ status: Int, _ contentType: String, _ body: String, fields: [(name: String, value: String)] = []) {
         self.status = status
@@ -59,11 +62,20 @@ final class AdminServer: @unchecked Sendable {
     private var held: [(door: AdminDoor, descriptor: Int32)] = []
     fileprivate var isLeaving = false
 
+    /// Calls back on the loop when the store has everything that it was given before, or with the reason why not.
+    typealias Barrier = @Sendable (@escaping @Sendable (_ reason: String?) -> Void) -> Void
+    private let whenStored: Barrier
+    /// Whose answers wait for the store, by the number of the wait: a connection that is closed meanwhile leaves, and another may come to
+    /// lie where it lay.
+    private var waiting: [UInt64: AdminConnection] = [:]
+    private var waits: UInt64 = 0
+
     static let connectionLimit = 64
 
-    init(loop: Loop, responder: any AdminResponder, hosts: [String]) {
+    init(loop: Loop, responder: any AdminResponder, hosts: [String], whenStored: @escaping Barrier) {
         self.loop = loop
         self.responder = responder
+        self.whenStored = whenStored
         self.hosts = (["localhost"] + hosts).map { Array($0.lowercased().utf8) }
     }
 
@@ -114,8 +126,22 @@ final class AdminServer: @unchecked Sendable {
         return user == 0 || user == geteuid()
     }
 
+    fileprivate func wait(_ connection: AdminConnection) {
+        waits += 1
+        let number = waits
+        waiting[number] = connection
+        whenStored { [weak self] reason in
+            self?.waiting.removeValue(forKey: number)?.stored(reason)
+        }
+    }
+
     fileprivate func closed(_ connection: AdminConnection) {
+        forget(connection)
         connections.removeValue(forKey: ObjectIdentifier(connection))
+    }
+
+    fileprivate func forget(_ connection: AdminConnection) {
+        if !waiting.isEmpty { waiting = waiting.filter { $0.value !== connection } }
     }
 }
 
@@ -162,6 +188,11 @@ private final class AdminConnection: Stream {
     private var answer: [UInt8] = []
     private var written = 0
     private static let piece = 64 * 1024
+    /// Of a change: waits for the store.
+    private var isServing = false
+    private var held: (answer: AdminAnswer, isLast: Bool)?
+    /// A disk that hangs is told of after five seconds.
+    private static let patience: UInt64 = 5_000_000_000
 
     private static let limits = HeadLimits(headSize: 16 * 1024, fields: 64, target: 2048)
     /// The command line hands on what a browser came back with.
@@ -178,7 +209,11 @@ private final class AdminConnection: Stream {
         expect(by: loop.now + 30_000_000_000, kind: 0)
     }
 
-    override func deadlinePassed(_ kind: UInt8) { close() }
+    override func deadlinePassed(_ kind: UInt8) {
+        guard held != nil else { return close() }
+        server.forget(self)
+        stored("it does not answer")
+    }
 
     override func ready(_ readiness: Readiness) {
         note(readiness)
@@ -190,7 +225,7 @@ private final class AdminConnection: Stream {
         serve()
     }
 
-    private var isAnswering: Bool { hasPending || !answer.isEmpty }
+    private var isAnswering: Bool { hasPending || !answer.isEmpty || held != nil }
 
     /// As much of the answer as its reader takes.
     /// - Returns: false when the connection is lost.
@@ -212,6 +247,10 @@ private final class AdminConnection: Stream {
     }
 
     private func serve() {
+        // An answer that did not have to wait comes here out of the loop below, which goes on by itself.
+        guard !isServing else { return }
+        isServing = true
+        defer { isServing = false }
         while !isClosing, !isAnswering {
             if end > start {
                 do throws(HeadFault) {
@@ -244,7 +283,18 @@ private final class AdminConnection: Stream {
         } else {
             compact()
         }
-        send(answer, closing: closing, headOnly: isHead)
+        guard answer.unlessStored != nil else { return send(answer, closing: closing, headOnly: isHead) }
+        held = (answer, closing)
+        expect(by: loop.now + Self.patience, kind: 0)
+        server.wait(self)
+    }
+
+    fileprivate func stored(_ reason: String?) {
+        guard let (answer, isLast) = held else { return }
+        held = nil
+        send(reason.flatMap { answer.unlessStored?($0) } ?? answer, closing: isLast)
+        // What was received behind it has had its edge.
+        if !isClosing { serve() }
     }
 
     /// The admin page must not be readable by a web page: no foreign names, no requests that a browser marks as another site's.
@@ -333,6 +383,7 @@ private final class AdminConnection: Stream {
         case 414: "URI Too Long"
         case 421: "Misdirected Request"
         case 431: "Request Header Fields Too Large"
+        case 500: "Internal Server Error"
         case 503: "Service Unavailable"
         default: "Answer"
         }
@@ -341,6 +392,7 @@ private final class AdminConnection: Stream {
     private func close() {
         // Whoever goes on in this turn must not read, and take a block for it that nobody would give back.
         isClosing = true
+        held = nil
         dropAnswer()
         tearDown()
         server.closed(self)

@@ -73,7 +73,7 @@ extension Gateway {
 
     /// Binds the admin addresses. Before `start`.
     public func openAdmin(_ admin: Admin, responder: any AdminResponder) throws(GatewayFault) {
-        let server = AdminServer(loop: keeperLoop, responder: responder, hosts: admin.hosts)
+        let server = AdminServer(loop: keeperLoop, responder: responder, hosts: admin.hosts, whenStored: whenStored)
         adminServers.withLock { $0.append(server) }
         if let listen = admin.listen { try open(server, text: "\(listen)", entrance: .listen) }
         if let probes = admin.probes { try open(server, text: "\(probes)", entrance: .probes) }
@@ -81,9 +81,13 @@ extension Gateway {
 
     /// Binds the command line's socket, mode 0600. Before `start`.
     public func openAdminSocket(_ path: String, responder: any AdminResponder) throws(GatewayFault) {
-        let server = AdminServer(loop: keeperLoop, responder: responder, hosts: [])
+        let server = AdminServer(loop: keeperLoop, responder: responder, hosts: [], whenStored: whenStored)
         adminServers.withLock { $0.append(server) }
         try open(server, text: "unix:\(path)", entrance: .socket)
+    }
+
+    private var whenStored: AdminServer.Barrier {
+        { [keeper] done in keeper.assumeIsolated { $0.whenStored(done) } }
     }
 
     private func open(_ server: AdminServer, text: String, entrance: AdminRequest.Entrance) throws(GatewayFault) {

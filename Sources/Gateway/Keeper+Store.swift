@@ -98,6 +98,18 @@ extension Keeper {
         store?.delete(kind: RowKind.access, key: KeyCodec.encode(token.key)) { _ in }
     }
 
+    /// Calls back on the keeper's loop when everything ordered so far would survive a power failure, or with the reason why it would not.
+    func whenStored(_ done: @escaping @Sendable (_ reason: String?) -> Void) {
+        guard let store else { return done(nil) }
+        start { keeper in
+            let result: Result<Void, StoreFault> = await withCheckedContinuation { continuation in
+                store.commit([]) { continuation.resume(returning: $0) }
+            }
+            keeper.note(result)
+            if case .failure(let fault) = result { done("\(fault)") } else { done(nil) }
+        }
+    }
+
     private func write(_ rows: [StoredRow], deleting: [StoredRow] = []) async {
         guard let store else { return }
         let result: Result<Void, StoreFault> = await withCheckedContinuation { continuation in

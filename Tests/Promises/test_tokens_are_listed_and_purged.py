@@ -9,7 +9,7 @@ import re
 import pytest
 
 from harness import call, eventually
-from scripted import Scripted
+from scripted import Local, Scripted
 from test_each_user_has_a_token_of_his_own import Named, ask, generous, named
 from test_identities_never_share_a_credential import Mirror, oauth
 
@@ -69,6 +69,19 @@ def test_a_purge_gets_a_new_token(hot):
     hot.lab.reset(tokens=False)
     assert hot.get().status == 200
     assert hot.lab.counts()["access_ok"] == 1
+
+
+def test_a_purge_that_was_answered_outlasts_a_crash(hot):
+    """Killed in the moment of the answer, which is sooner than a command can end."""
+    for number in range(1, 9):
+        with Local(hot.folder / "cardea.sock") as link:
+            link.send("POST /tokens/purge?all=yes HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            assert link.answer().status == 200
+            hot.kill()
+        hot.start()
+        hot.lab.reset(tokens=False)
+        assert hot.get().status == 200
+        assert hot.lab.counts()["access_ok"] == 1, f"the token came back in round {number}"
 
 
 def test_a_route_is_purged_alone(gateway):

@@ -1,0 +1,110 @@
+import Reactor
+import ScriptedKernel
+import Testing
+
+@testable import Gateway
+
+/// The answer to a change that is to outlast the process leaves when the store has it.
+@Suite struct AdminServerTests {
+    /// Purges, as the admin site does, and tells what became of it; says "read" to everything else.
+    private struct Site: AdminResponder {
+        let keeper: Keeper
+
+        func answer(_ request: AdminRequest) -> AdminAnswer {
+            guard request.path == "/purge" else { return AdminAnswer(200, "text/plain", "read") }
+            guard keeper.assumeIsolated({ $0.purge(.everything) }) != nil else {
+                return AdminAnswer(404, "text/plain", "")
+            }
+            var answer = AdminAnswer(200, "text/plain", "purged")
+            answer.unlessStored = { AdminAnswer(500, "text/plain", "because: \($0)") }
+            return answer
+        }
+    }
+
+    private struct Desk {
+        let scene: KeeperScene
+        let server: AdminServer
+        let listener: Int32
+
+        init(_ store: MemoryStore?) throws {
+            scene = try KeeperScene(Plans.client(), store: store)
+            let keeper = scene.keeper
+            server = AdminServer(loop: scene.keeperLoop, responder: Site(keeper: keeper), hosts: []) { done in
+                keeper.assumeIsolated { $0.whenStored(done) }
+            }
+            listener = scene.keeperKernel.listen()
+            server.hold(listener, of: try #require(SocketAddress(parsing: "127.0.0.1:1")), entrance: .listen)
+            #expect(server.open())
+            scene.settle()
+        }
+
+        func ask(_ paths: String...) throws -> Peer {
+            let caller = try #require(scene.keeperKernel.call(listener))
+            for path in paths { caller.send("POST \(path) HTTP/1.1\r\nHost: localhost\r\n\r\n") }
+            scene.settle()
+            return caller
+        }
+    }
+
+    @Test func aPurgeIsAnsweredWhenTheStoreHasIt() throws {
+        let store = MemoryStore()
+        let desk = try Desk(store)
+        store.disk = .hung
+        let caller = try desk.ask("/purge", "/read")
+        // Nothing overtakes it either.
+        #expect(caller.receivedCount == 0)
+        store.thaw()
+        desk.scene.settle()
+        let text = caller.takeText()
+        #expect(text.hasPrefix("HTTP/1.1 200 OK\r\n") && text.contains("purged") && text.hasSuffix("read"))
+    }
+
+    @Test func aStoreThatFailsIsTold() throws {
+        let store = MemoryStore()
+        let desk = try Desk(store)
+        store.disk = .failing
+        let text = try desk.ask("/purge").takeText()
+        #expect(
+            text.hasPrefix("HTTP/1.1 500 Internal Server Error\r\n") && text.contains("because: ")
+                && text.contains("no space"))
+    }
+
+    @Test func aDiskThatHangsIsTold() throws {
+        let store = MemoryStore()
+        let desk = try Desk(store)
+        store.disk = .hung
+        let caller = try desk.ask("/purge")
+        desk.scene.pass(seconds: 4)
+        #expect(caller.receivedCount == 0)
+        desk.scene.pass(seconds: 2)
+        #expect(caller.takeText().contains("because: it does not answer"))
+        // What it says afterwards is nobody's answer any more.
+        store.thaw()
+        desk.scene.settle()
+        #expect(caller.receivedCount == 0)
+        caller.send("GET /read HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        desk.scene.settle()
+        #expect(caller.takeText().hasSuffix("read"))
+    }
+
+    @Test func whoeverLeavesIsForgotten() throws {
+        let store = MemoryStore()
+        let desk = try Desk(store)
+        store.disk = .hung
+        let caller = try desk.ask("/purge")
+        caller.reset()
+        desk.scene.settle()
+        #expect(caller.isClosed)
+        store.thaw()
+        desk.scene.settle()
+        #expect(desk.scene.keeperKernel.misuse == [])
+    }
+
+    /// Many in one read, none of which waits.
+    @Test func withoutAStoreNobodyWaits() throws {
+        let desk = try Desk(nil)
+        let caller = try desk.ask("/purge", "/purge", "/read")
+        let text = caller.takeText()
+        #expect(text.split(separator: "purged").count == 3 && text.hasSuffix("read"))
+    }
+}
