@@ -117,8 +117,9 @@ def fixed_rate(contenders, rows, keys, rounds, seconds, say):
         connections = {"wrk16": 16, "h2load": 16}.get(ROWS[key][3], 64)
         found = {"key": key, "title": row["title"], "offered": rate, "reached": {}, "p50_us": {}, "p99_us": {}, "p999_us": {}}
         present = [one for one in able(contenders, key) if one.name in names]
-        for _ in range(rounds):
-            for one in present:
+        for number in range(rounds):
+            # To and fro, so that what drifts within a round favours nobody.
+            for one in present if number % 2 == 0 else present[::-1]:
                 try:
                     percentiles, reached = loads.paced(address(one, key, paced=True), seconds, rate, connections, http1)
                 except loads.Failed as failure:
