@@ -54,6 +54,8 @@ struct CallerExchange: ~Copyable {
     var countedAt: Int?
     /// The slot whose token this request waits for.
     var waitsFor: Slot?
+    /// Among those that wait for it.
+    var waitingPlace: Int?
     /// Where the request says for whom it is, on routes with a token for each; of a caller's token, the token itself.
     var subjectAt = ByteRange(0..<0)
     /// The token in use was granted because of this request's challenge.

@@ -13,7 +13,7 @@ final class TokenDesk {
     private let loopIndex: Int
 
     /// Requests that wait for a slot. One mail stands for all of them.
-    private var waiting: [Slot: [CallerConnection]] = [:]
+    private var waiting: [Slot: WaitingLine<CallerConnection>] = [:]
     /// Requests that the keeper knows one by one.
     private(set) var parked: [UInt64: CallerConnection] = [:]
     private var lastTicket: UInt64 = 0
@@ -69,7 +69,7 @@ final class TokenDesk {
         caller.exchange.waitsFor = slot
         count(caller)
         let isFirst = waiting[slot] == nil
-        waiting[slot, default: []].append(caller)
+        waiting[slot, default: WaitingLine()].append(caller)
         waiters += 1
         guard isFirst else { return }
         if !keeper.send(.needed(slot: slot), from: loopIndex) {
@@ -134,10 +134,8 @@ final class TokenDesk {
             caller.exchange.waitsFor = nil
             uncount(caller)
             waiters -= 1
-            if var callers = waiting[slot] {
-                callers.removeAll { $0 === caller }
-                waiting[slot] = callers.isEmpty ? nil : callers
-            }
+            waiting[slot]?.remove(caller)
+            if waiting[slot]?.isEmpty == true { waiting[slot] = nil }
         }
         if caller.exchange.ticket != 0 {
             let ticket = Ticket(loop: loopIndex, number: caller.exchange.ticket)
@@ -219,12 +217,16 @@ final class TokenDesk {
     }
 
     private func settle(_ slot: Slot, _ answer: TokenAnswer) {
-        guard let callers = waiting.removeValue(forKey: slot) else { return }
-        waiters -= callers.count
+        guard var line = waiting.removeValue(forKey: slot) else { return }
+        waiters -= line.count
         // First all of them are taken off the desk: one that finds the token gone again must become the first of a new wait.
-        for caller in callers {
+        var callers: [CallerConnection] = []
+        callers.reserveCapacity(line.count)
+        while let caller = line.first {
+            line.remove(caller)
             caller.exchange.waitsFor = nil
             uncount(caller)
+            callers.append(caller)
         }
         for caller in callers { deliver(answer, to: caller, ticket: 0) }
     }
@@ -275,4 +277,11 @@ final class TokenDesk {
 protocol KeeperInbox: AnyObject, Sendable {
     /// - Returns: false when the keeper's mailbox is full.
     func send(_ report: LoopReport, from loop: Int) -> Bool
+}
+
+extension CallerConnection: Waiter {
+    var waitingPlace: Int? {
+        get { exchange.waitingPlace }
+        set { exchange.waitingPlace = newValue }
+    }
 }

@@ -26,6 +26,26 @@ import Testing
         #expect(issuer.granted == 2)
     }
 
+    /// From the front, the end and between, while the token is on its way; who stays is served, with one grant.
+    @Test func waitersHangUp() throws {
+        let scene = try KeeperScene(Plans.client())
+        scene.issuer = { _ in nil }
+        let callers = (0..<600).map { scene.call(Wire.get("/\($0)"), settles: $0 % 50 == 49) }
+        let desk = scene.loops[0].data.desk
+        #expect(desk.waiters == 600)
+        for (number, caller) in callers.enumerated() where number < 50 || number % 3 == 0 || number >= 550 {
+            caller.reset()
+        }
+        scene.settle()
+        let staying = callers.filter { !$0.isClosed }
+        #expect(desk.waiters == staying.count && staying.count == 333)
+        let issuer = try #require(scene.issuers.first { !$0.isClosed })
+        issuer.send(Wire.bearer("t1", expiresIn: "3600"))
+        scene.settle()
+        #expect(staying.count { $0.status == 200 } == staying.count && desk.waiters == 0)
+        #expect(scene.issuerCalls.count == 1)
+    }
+
     @Test func anUpstreamThatAlwaysRefusesCostsFewGrantsAndHarmsNoOtherRoute() throws {
         let text = """
             identities:
