@@ -54,7 +54,7 @@ extension CallerConnection {
         guard exchange.caution.holds else { return }
         exchange.caution.holds = false
         expectAnswer()
-        pumpRequestBody()
+        pumpRequestBody(to: exchange.upstream)
     }
 
     /// The probe met no challenge, or one that leads to nothing better: the request itself is sent, and its answer counts.

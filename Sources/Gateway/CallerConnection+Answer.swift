@@ -5,9 +5,14 @@ internal import Reactor
 
 /// The answer's way to the caller.
 extension CallerConnection {
-    func pumpAnswer() {
+    /// - Parameter upstream: the exchange's, which the caller holds.
+    func pumpAnswer(of upstream: UpstreamConnection?) {
+        guard let upstream else { return }
         for _ in 0..<Self.rounds {
-            guard stage == .exchanging, let upstream = exchange.upstream, upstream.state == .busy else { return }
+            guard stage == .exchanging else { return }
+            // It may have moved to another connection on the way.
+            guard upstream === exchange.upstream else { return pumpAnswer(of: exchange.upstream) }
+            guard upstream.state == .busy else { return }
             switch exchange.machine.phase {
             case .asking where exchange.look != nil:
                 guard goOnLooking(at: upstream) else { return }
@@ -76,15 +81,15 @@ extension CallerConnection {
         exchange.answerHeadFraming = framing
         let bringsNonce = takeNonce(of: upstream, head: length)
         if beginLook(at: status, in: upstream) { return true }
-        return follow(judge(status, head: length, body: nil, in: upstream, bringsNonce: bringsNonce))
+        return follow(judge(status, head: length, body: nil, in: upstream, bringsNonce: bringsNonce), of: upstream)
     }
 
     /// - Returns: false when the exchange moved elsewhere.
-    func follow(_ judgement: Exchange.Judgement) -> Bool {
+    func follow(_ judgement: Exchange.Judgement, of upstream: UpstreamConnection) -> Bool {
         if exchange.caution.isProbe, judgement == .answer {
             followProbe()
         } else {
-            perform(exchange.machine.on(.answered(judgement)))
+            perform(exchange.machine.on(.answered(judgement)), on: upstream)
         }
         return stage == .exchanging
     }
@@ -149,10 +154,15 @@ extension CallerConnection {
     }
 
     /// Writes the answer's head and what is there of its body.
-    func relayAnswer() {
-        guard let route = exchange.route, let upstream = exchange.upstream, upstream.state == .busy else {
-            return answer(Fault(.upstreamClosed))
-        }
+    /// - Parameter upstream: the exchange's, where the caller has it at hand.
+    func relayAnswer(of upstream: UpstreamConnection? = nil) {
+        if let upstream { return relayAnswer(from: upstream) }
+        guard let upstream = exchange.upstream else { return answer(Fault(.upstreamClosed)) }
+        relayAnswer(from: upstream)
+    }
+
+    private func relayAnswer(from upstream: UpstreamConnection) {
+        guard let route = exchange.route, upstream.state == .busy else { return answer(Fault(.upstreamClosed)) }
         // The answer to a HEAD is none to the request.
         if exchange.caution.isProbe { return followProbe() }
         // The loop's scratch may have served other connections while this answer was held.
@@ -200,7 +210,7 @@ extension CallerConnection {
             dropping: route.answerEdits.drop)
         guard sent else { return close() }
         if piece.ended || exchange.answerBody.isComplete { return completeAnswer() }
-        pumpAnswer()
+        pumpAnswer(of: upstream)
     }
 
     /// The upstream leaves HTTP, as the caller asked.

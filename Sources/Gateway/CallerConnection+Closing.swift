@@ -32,7 +32,7 @@ extension CallerConnection {
 
     func finishClosing() {
         guard flush() else { return close() }
-        if let lane, lane.isFlushed { return close() }
+        if let lane = uncountedLane, lane._withUnsafeGuaranteedRef({ $0.isFlushed }) { return close() }
         if hasPending || lane != nil {
             // A slow reader gets its whole answer, as long as it reads at the least rate.
             if !isFlushing { expectFlush() }

@@ -84,8 +84,9 @@ extension CallerConnection {
         }
         if let unseen { noteUnseen(unseen) }
         return follow(
-            judge(exchange.answerStatus, head: exchange.answerHeadLength, body: plain, in: upstream, bringsNonce: false)
-        )
+            judge(
+                exchange.answerStatus, head: exchange.answerHeadLength, body: plain, in: upstream, bringsNonce: false),
+            of: upstream)
     }
 
     private func noteUnseen(_ reason: Unseen) {

@@ -10,13 +10,17 @@ extension CallerConnection {
     /// Something moved, or is to move next.
     func expectProgress() {
         // One deadline for an answer that is held, whatever else moves.
-        guard let route = exchange.route, exchange.look == nil else { return }
+        guard let idleTimeout = exchange.route?.idleTimeout, exchange.look == nil else { return }
         if !exchange.pace.isOpen { openPace() }
-        exchange.idleUntil = loop.now + route.idleTimeout
-        expect(by: min(exchange.idleUntil, windowEnd), kind: Deadline.stall)
+        exchange.idleUntil = loop.now + idleTimeout
+        expect(by: min(exchange.idleUntil, windowEnd(idleTimeout)), kind: Deadline.stall)
     }
 
-    private var windowEnd: UInt64 { exchange.pace.startedAt + max(exchange.route?.idleTimeout ?? 0, Self.leastWindow) }
+    private var windowEnd: UInt64 { windowEnd(exchange.route?.idleTimeout ?? 0) }
+
+    private func windowEnd(_ idleTimeout: UInt64) -> UInt64 {
+        exchange.pace.startedAt + max(idleTimeout, Self.leastWindow)
+    }
 
     /// The request has been sent: the answer's head comes next, unless it has come.
     func expectAnswer() {

@@ -7,8 +7,15 @@ internal import Reactor
 /// The request's way to the upstream.
 extension CallerConnection {
     /// Writes the edited head, then as much of the body as is there.
-    func sendRequest() {
-        guard let route = exchange.route, let upstream = exchange.upstream else { return }
+    /// - Parameter upstream: the exchange's, where the caller has it at hand.
+    func sendRequest(on upstream: UpstreamConnection?) {
+        if let upstream { return sendRequest(to: upstream) }
+        guard let upstream = exchange.upstream else { return }
+        sendRequest(to: upstream)
+    }
+
+    private func sendRequest(to upstream: UpstreamConnection) {
+        guard let route = exchange.route else { return }
         guard !exchange.opensTunnel else { return openTunnel() }
         rewindBody()
         exchange.caution.begin(isReplay: exchange.machine.replayed)
@@ -38,15 +45,15 @@ extension CallerConnection {
         }
         if let withdrawn {
             // Nothing was sent on it: the next request can have it.
-            if let connection = exchange.upstream, connection.isUntouched {
+            if upstream.isUntouched {
                 exchange.upstream = nil
-                connection.group.give(connection)
+                upstream.group.give(upstream)
             }
             return perform(exchange.machine.on(.withdrawn(slot: withdrawn)))
         }
         // A tunnel has told the proxy already, and what goes through it is the upstream's.
-        if let group = exchange.upstream?.group, group.plan.proxy != nil, !group.plan.usesTLS {
-            let line = group.proxyLine
+        if upstream.group.plan.proxy != nil, !upstream.group.plan.usesTLS {
+            let line = upstream.group.proxyLine
             cursor.addFields(line.span)
         }
         guard !cursor.overflowed else { return answer(Fault(.bigHead)) }
@@ -63,9 +70,9 @@ extension CallerConnection {
         else {
             return upstream.lose(Fault(.upstreamClosed, retry: upstream.session == nil ? .ifRepeatable : .unsent))
         }
-        pumpRequestBody()
+        pumpRequestBody(to: upstream)
         // An answer may be there already: a pooled connection tells of it by an edge that came before this request had a reader.
-        if stage == .exchanging, exchange.upstream === upstream, upstream.canRead { pumpAnswer() }
+        if stage == .exchanging, exchange.upstream === upstream, upstream.canRead { pumpAnswer(of: upstream) }
     }
 
     /// `TE: trailers`, which a connection-specific field would not survive (RFC 9110 §10.1.4).
@@ -126,10 +133,11 @@ extension CallerConnection {
     }
 
     /// Moves body bytes to the upstream while it takes them.
-    func pumpRequestBody() {
+    /// - Parameter upstream: the exchange's, which the caller holds.
+    func pumpRequestBody(to upstream: UpstreamConnection?) {
         guard !exchange.requestComplete,
             exchange.machine.phase == .asking || exchange.machine.phase == .relaying,
-            let upstream = exchange.upstream, upstream.state == .busy
+            let upstream, upstream.state == .busy
         else {
             return
         }

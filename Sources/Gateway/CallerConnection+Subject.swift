@@ -111,7 +111,7 @@ extension CallerConnection {
     func lookUpSubject(on route: RoutePlan, identity: IdentityPlan) -> Exchange.Lookup {
         guard let plan = route.subject, let space = route.slot else { return .cold }
         guard let slot = withSubjectKey(plan, { data.reader.slot(of: $0, in: space) }) else { return .cold }
-        return data.desk.lookUp(slot, identity: identity, caller: self)
+        return lookUp(slot)
     }
 
     /// For the keeper; nil on routes whose token is everybody's.

@@ -6,10 +6,16 @@ extension CallerConnection {
     func pump() {
         // Put off to the end of a turn in which the exchange ended.
         guard hasExchange else { return }
+        pump(with: exchange.upstream)
+    }
+
+    /// - Parameter upstream: the exchange's. Handed down from here and not read again at each step, which would count it each time; what
+    ///   may take another one's place reads it anew.
+    func pump(with upstream: UpstreamConnection?) {
         guard exchange.tokenForm == nil else { return readTokenForm() }
         if stage == .exchanging, exchange.machine.phase == .idle, exchange.gathered != nil { return gatherBody() }
-        if stage == .exchanging { pumpRequestBody() }
-        if stage == .exchanging { pumpAnswer() }
+        if stage == .exchanging { pumpRequestBody(to: upstream) }
+        if stage == .exchanging { pumpAnswer(of: upstream) }
         if stage == .tunnel { pumpTunnel() }
     }
 

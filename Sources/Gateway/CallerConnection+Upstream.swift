@@ -5,13 +5,13 @@ extension CallerConnection: UpstreamUser {
     func upstreamConnected(_ connection: UpstreamConnection) {
         guard hasExchange, connection === exchange.upstream else { return }
         exchange.upstreamAddress = connection.place?.logAddress
-        perform(exchange.machine.on(.connected))
+        perform(exchange.machine.on(.connected), on: connection)
         continueIfReading()
     }
 
     func upstreamReady(_ connection: UpstreamConnection) {
         guard hasExchange, connection === exchange.upstream else { return }
-        pump()
+        pump(with: connection)
         continueIfReading()
     }
 

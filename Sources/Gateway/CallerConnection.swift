@@ -16,8 +16,9 @@ final class CallerConnection: Stream, HTTP2StreamUser {
     let data: DataLoop
     var listener: ListenerPlan
     let peer: CallerPeer
-    /// Of its HTTP/2 connection.
-    private var share: BlockShare?
+    /// The HTTP/2 connection whose streams it serves, one behind the other; nil with a socket of its own. A cycle while it waits there for
+    /// the next stream, which the end of the session cuts.
+    private let home: CallerSession?
 
     /// Lent by the loop from a request's first byte until there is nothing to read, so that an idle connection holds none.
     var lent: UnsafeMutablePointer<CallerExchange>?
@@ -48,10 +49,11 @@ final class CallerConnection: Stream, HTTP2StreamUser {
             close: UInt8 = 6, permission: UInt8 = 7, pause: UInt8 = 8, form: UInt8 = 9, look: UInt8 = 10
     }
 
-    init(data: DataLoop, listener: ListenerPlan, peer: CallerPeer) {
+    init(data: DataLoop, listener: ListenerPlan, peer: CallerPeer, home: CallerSession? = nil) {
         self.data = data
         self.listener = listener
         self.peer = peer
+        self.home = home
         super.init(loop: data.loop, buffers: data.buffers)
     }
 
@@ -64,9 +66,9 @@ final class CallerConnection: Stream, HTTP2StreamUser {
         expectRequest()
     }
 
-    /// Serves one stream of an HTTP/2 session, whose head has come: each request has an object of its own, which ends with it.
-    func begin(_ lane: HTTP2Stream, in share: BlockShare) {
-        self.share = share
+    /// Serves one stream of an HTTP/2 session, whose head has come.
+    /// - Precondition: it is new, or was made so again by `renew`.
+    func begin(_ lane: HTTP2Stream) {
         loop.adopt(self)
         self.lane = lane
         lane.user = self
@@ -235,7 +237,8 @@ final class CallerConnection: Stream, HTTP2StreamUser {
 
     // MARK: - Interpreting
 
-    func perform(_ action: Exchange.Action) {
+    /// - Parameter upstream: the exchange's, where the caller has it at hand.
+    func perform(_ action: Exchange.Action, on upstream: UpstreamConnection? = nil) {
         switch action {
         case .none: break
         case .askToken(let slot):
@@ -247,8 +250,8 @@ final class CallerConnection: Stream, HTTP2StreamUser {
             expectToken()
             data.desk.parkCold(self)
         case .connect(let fresh): connect(fresh: fresh)
-        case .send: sendRequest()
-        case .relay: relayAnswer()
+        case .send: sendRequest(on: upstream)
+        case .relay: relayAnswer(of: upstream)
         case .reportAndPark:
             expectToken()
             data.desk.report(self, parks: true)
@@ -277,12 +280,13 @@ final class CallerConnection: Stream, HTTP2StreamUser {
         // A secret on trial goes out once: a stale pooled connection would leave open whether it was judged.
         var fresh = fresh
         if case .carried = exchange.machine.credential { fresh = true }
-        let connection = (exchange.wanders ?? data.group(route.upstream)).take(
+        let group: UpstreamGroup = if let wanders = exchange.wanders { wanders } else { data.group(route.upstream) }
+        let connection = group.take(
             for: self, fresh: fresh || exchange.opensTunnel, upgrades: exchange.upgrades, avoiding: exchange.lostAt)
         exchange.upstream = connection
         exchange.upstreamAddress = connection.place?.logAddress
         expectNothing()
-        if connection.state == .busy { perform(exchange.machine.on(.connected)) }
+        if connection.state == .busy { perform(exchange.machine.on(.connected), on: connection) }
     }
 
     private func expectToken() {
@@ -338,8 +342,7 @@ final class CallerConnection: Stream, HTTP2StreamUser {
 
     /// Gives the upstream's connection back, or ends it.
     func releaseUpstream(reusable: Bool) {
-        guard hasExchange, let connection = exchange.upstream else { return }
-        exchange.upstream = nil
+        guard hasExchange, let connection = exchange.upstream.take() else { return }
         exchange.look = nil
         connection.user = nil
         if reusable,
@@ -365,8 +368,23 @@ final class CallerConnection: Stream, HTTP2StreamUser {
         leaveDesk()
         releaseUpstream(reusable: false)
         tearDown()
-        share?.endStream()
-        share = nil
         data.callerClosed(self)
+        home?.streamEnded(self)
+    }
+
+    /// Makes it what it was when it was made, but for its listener and what is told of it, which are its session's.
+    /// - Precondition: it is closed, holds nothing, and no call of it is on the stack.
+    func renew() {
+        returnExchange()
+        stage = .reading
+        isFirst = true
+        isLast = false
+        isRedirected = false
+        pumpsLater = false
+        isFlushing = false
+        saidNoMore = false
+        drained = 0
+        leftToFlush = 0
+        renewStream()
     }
 }

@@ -2,7 +2,8 @@ internal import HTTP1
 internal import HTTP2
 internal import Reactor
 
-/// A caller's HTTP/2 connection. Each of its streams is served by a `CallerConnection` of its own, as if it had come alone.
+/// A caller's HTTP/2 connection. Each of its streams is served by a `CallerConnection` of its own, as if it had come alone, which then
+/// serves another stream of this connection, and of no other one: nothing that it was told can reach another caller.
 final class CallerSession: HTTP2Socket {
     // As in `CallerConnection`: a cycle until it ends.
     private let data: DataLoop
@@ -11,6 +12,12 @@ final class CallerSession: HTTP2Socket {
     private let share: BlockShare
     /// What is told of the connection: its peer is that of each stream.
     private var hop: ForwardedHop
+    /// Their streams ended while this session told its users of news. When it has, nobody is in a call of them any more.
+    private var ended: [CallerConnection] = []
+    /// They are as new, and nobody else holds them.
+    private(set) var spare: [CallerConnection] = []
+    /// Of those, at most: 12 KiB, until the connection ends.
+    static let spareLimit = 32
 
     /// We go: new streams are not wanted, and a deadline of the farewell runs.
     private var isLeaving = false
@@ -41,10 +48,12 @@ final class CallerSession: HTTP2Socket {
     }
 
     override func sessionChanged() {
+        renewEnded()
         // After a reload, new streams are for whatever now stands at the address.
         if listener.edition !== data.plan.edition {
             listener = data.listener(succeeding: listener) ?? listener
             hop = listener.hop(of: peer, isNamed: true)
+            spare.removeAll()
         }
         while let stream = session.nextOpened() {
             // Taken back before anybody looked at it: a request would be made, with a credential, for an answer that nobody gets.
@@ -58,14 +67,42 @@ final class CallerSession: HTTP2Socket {
                 stream.cancel(.refusedStream)
                 continue
             }
-            let caller = CallerConnection(data: data, listener: listener, peer: peer)
-            caller.hop = hop
-            caller.begin(stream, in: share)
+            makeCaller().begin(stream)
         }
         if !isOver { expectByActivity() }
     }
 
-    override func sessionEnded() { data.sessionClosed(self) }
+    override func sessionEnded() {
+        ended.removeAll()
+        spare.removeAll()
+        data.sessionClosed(self)
+    }
+
+    private func makeCaller() -> CallerConnection {
+        if let caller = spare.popLast() { return caller }
+        let caller = CallerConnection(data: data, listener: listener, peer: peer, home: self)
+        caller.hop = hop
+        return caller
+    }
+
+    /// A stream's caller has closed.
+    func streamEnded(_ caller: CallerConnection) {
+        share.endStream()
+        // Elsewhere its own calls may still be on the stack for a while, with what its request has left in it.
+        guard isTelling, !isOver, ended.count + spare.count < Self.spareLimit else { return }
+        ended.append(caller)
+    }
+
+    private func renewEnded() {
+        while var caller = ended.popLast() {
+            // Whoever holds it still must not meet another request in it. A reload may have given it another listener.
+            guard isKnownUniquelyReferenced(&caller), caller.holdsNothing, caller.listener === listener else {
+                continue
+            }
+            caller.renew()
+            spare.append(caller)
+        }
+    }
 
     override func outputWaits() { expectByActivity() }
 

@@ -281,21 +281,18 @@ final class DataLoop {
         guard caller.exchange.record.startedAt != 0 else { return }
         let now = loop.kernel.now()
         let total = now - min(now, caller.exchange.record.startedAt)
-        let route = caller.exchange.route
-        let row = route.flatMap { $0.isConfigured ? $0.index : nil }
-        count(for: route) { metrics in
-            metrics.finished(
-                route: row, status: caller.exchange.answerStatus, nanoseconds: total,
-                cache: caller.exchange.record.cache)
-            if caller.exchange.record.replayed {
-                metrics.replayed(route: row, refused: caller.exchange.record.fault != nil)
-            }
+        if caller.exchange.route?.edition === plan.edition {
+            count(caller, total, in: metrics)
+        } else {
+            // None, or one of an earlier edition.
+            count(for: caller.exchange.route) { count(caller, total, in: $0) }
         }
         guard let access,
             plan.accessPolicy.admits(status: caller.exchange.answerStatus, faulted: caller.exchange.record.fault != nil)
         else {
             return
         }
+        let route = caller.exchange.route
         let record = caller.exchange.record
         _ = access.append { line in
             line.time = UInt64(max(0, loop.kernel.wallMilliseconds())) * 1_000_000
@@ -325,6 +322,15 @@ final class DataLoop {
                 line.setMethod(caller.heldMethod)
                 line.setPath(caller.heldPath)
             }
+        }
+    }
+
+    private func count(_ caller: CallerConnection, _ total: UInt64, in metrics: borrowing LoopMetrics) {
+        let row = caller.exchange.route.flatMap { $0.isConfigured ? $0.index : nil }
+        metrics.finished(
+            route: row, status: caller.exchange.answerStatus, nanoseconds: total, cache: caller.exchange.record.cache)
+        if caller.exchange.record.replayed {
+            metrics.replayed(route: row, refused: caller.exchange.record.fault != nil)
         }
     }
 

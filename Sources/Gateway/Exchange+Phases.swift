@@ -2,6 +2,7 @@ internal import HTTP1
 internal import HTTP2
 internal import HotCache
 internal import Reactor
+internal import Telemetry
 
 /// The life of a request, in the order of its phases. A phase answers with a fault, which ends the exchange, or lets it pass.
 ///
@@ -192,7 +193,22 @@ extension CallerConnection {
         // Each request has its own, and the keeper alone can fetch it.
         if identity.isOneTime { return .cold }
         if route.subject != nil { return lookUpSubject(on: route, identity: identity) }
-        if let slot = route.slot { return data.desk.lookUp(slot, identity: identity, caller: self) }
+        if let slot = route.slot { return lookUp(slot) }
         return data.desk.lookUpLearned(route, path: requestPath, method: input[data.requestHead.method], caller: self)
+    }
+
+    /// Without the desk: a hit is none of its business.
+    func lookUp(_ slot: Slot) -> Exchange.Lookup {
+        switch data.reader.lookup(slot, now: loop.now) {
+        case .hit(let token):
+            exchange.record.cache = .hit
+            return .ready(slot: slot, generation: token.generation)
+        case .refreshDue(let token):
+            exchange.record.cache = .hit
+            data.desk.askForRefresh(slot, generation: token.generation)
+            return .ready(slot: slot, generation: token.generation)
+        case .miss:
+            return .missing(slot: slot)
+        }
     }
 }

@@ -7,6 +7,8 @@ internal import Reactor
 class HTTP2Socket: Stream, HTTP2SessionHost {
     final let session: HTTP2Session
     final private(set) var isOver = false
+    /// The users of streams are being told of news.
+    final private(set) var isTelling = false
     private var isScheduled = false
     private var readsLater = false
 
@@ -95,7 +97,9 @@ class HTTP2Socket: Stream, HTTP2SessionHost {
     }
 
     private func tell() {
+        isTelling = true
         session.tellUsers()
+        isTelling = false
         sessionChanged()
     }
 

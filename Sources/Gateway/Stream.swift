@@ -74,109 +74,6 @@ class Stream: Watched, TLSWire {
 
     enum Reading { case bytes(Int), notNow, ended, truncated, failed, blockFull, noBuffer }
 
-    // MARK: - Input
-
-    /// Reads once into the free end of the block, taking a block if there is none.
-    final func fill() -> Reading {
-        if block == nil {
-            guard let taken = buffers.take() else { return .noBuffer }
-            block = taken
-            start = 0
-            end = 0
-        }
-        guard let block, end < block.count else { return .blockFull }
-        if let lane { return read(lane, into: UnsafeMutableRawBufferPointer(rebasing: block[end...])) }
-        guard canRead else { return inputEnded ? .ended : .notNow }
-        let free = UnsafeMutableRawBufferPointer(rebasing: block[end...])
-        if let tls {
-            switch tls.read(into: free) {
-            case .bytes(let count):
-                end += count
-                bytesIn &+= UInt64(count)
-                return .bytes(count)
-            case .wantsRead:
-                canRead = false
-                return .notNow
-            case .wantsWrite:
-                outputIsFull()
-                return .notNow
-            case .closed:
-                inputEnded = true
-                return .ended
-            case .truncated:
-                inputEnded = true
-                return .truncated
-            case .failed:
-                return .failed
-            }
-        }
-        let count = loop.kernel.read(descriptor, into: free)
-        if count > 0 {
-            end += count
-            bytesIn &+= UInt64(count)
-            // A short read has emptied the socket, and edge-triggered epoll will tell of what comes next, unless the end of
-            // input was already told: that edge does not come twice.
-            if count < free.count, !inputEndSeen { canRead = false }
-            return .bytes(count)
-        }
-        if count == 0 {
-            inputEnded = true
-            canRead = false
-            return .ended
-        }
-        if count == Int(-EAGAIN) {
-            canRead = false
-            return .notNow
-        }
-        if count == Int(-EINTR) { return fill() }
-        return .failed
-    }
-
-    private func read(_ lane: HTTP2Stream, into free: UnsafeMutableRawBufferPointer) -> Reading {
-        switch lane.read(into: free) {
-        case .bytes(let count):
-            end += count
-            bytesIn &+= UInt64(count)
-            return .bytes(count)
-        case .notNow:
-            canRead = false
-            return .notNow
-        case .ended:
-            inputEnded = true
-            return .ended
-        case .reset: return .failed
-        }
-    }
-
-    final var input: UnsafeRawBufferPointer {
-        guard let block else { return UnsafeRawBufferPointer(start: nil, count: 0) }
-        return UnsafeRawBufferPointer(rebasing: block[start..<end])
-    }
-
-    /// Gives the block back when nothing is in it, so that an idle connection holds none.
-    final func releaseEmptyBlock() {
-        guard start == end, let block else { return }
-        buffers.give(block)
-        self.block = nil
-        start = 0
-        end = 0
-    }
-
-    /// Exchanges the block for one of `capacity` bytes and keeps the input at its front.
-    /// - Returns: false when no such block can be had.
-    final func growBlock(to capacity: Int) -> Bool {
-        guard let grown = buffers.takeLarge(capacity, for: .input) else { return false }
-        let count = end - start
-        if let block {
-            grown.copyMemory(from: UnsafeRawBufferPointer(rebasing: block[start..<end]))
-            buffers.give(block)
-        }
-        block = grown
-        start = 0
-        end = count
-        return true
-    }
-
     // MARK: - Output
 
     final var hasPending: Bool { pendingCount > 0 }
@@ -450,11 +347,10 @@ class Stream: Watched, TLSWire {
 
     /// Closes the socket and gives every buffer back. Safe to call twice.
     final func tearDown() {
-        tls?.shutdown()
-        tls = nil
+        // Taken and not read, which would count them.
+        tls.take()?.shutdown()
         // A half-sent message must not look whole; what is complete stays as it is.
-        lane?.cancel()
-        lane = nil
+        lane.take()?.cancel()
         dropTimer()
         if let block { buffers.give(block) }
         block = nil
@@ -463,6 +359,34 @@ class Stream: Watched, TLSWire {
         dropPending()
         dropPipe()
         loop.close(self)
+    }
+
+    /// After `tearDown` it has taken nothing up again.
+    final var holdsNothing: Bool {
+        tls == nil && lane == nil && block == nil && pending == nil && pipe == nil && timer == nil && !hasPlace
+            && descriptor < 0 && rosterPlace < 0
+    }
+
+    /// Makes it what it was when it was made.
+    /// - Precondition: `holdsNothing`.
+    final func renewStream() {
+        start = 0
+        end = 0
+        pendingStart = 0
+        pendingEnd = 0
+        pipeCount = 0
+        deadline = 0
+        isFlowing = false
+        inputEnded = false
+        inputEndSeen = false
+        canRead = false
+        canWrite = false
+        outputLost = false
+        isLastWrite = false
+        deadlineKind = 0
+        timerAt = 0
+        bytesIn = 0
+        bytesOut = 0
     }
 
     /// Notes what epoll said. Subclasses call this first.

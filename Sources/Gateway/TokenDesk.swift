@@ -27,26 +27,17 @@ final class TokenDesk {
 
     // MARK: - Looking up
 
-    func lookUp(_ slot: Slot, identity: IdentityPlan, caller: CallerConnection) -> Exchange.Lookup {
-        switch data.reader.lookup(slot, now: data.loop.now) {
-        case .hit(let token):
-            caller.exchange.record.cache = .hit
-            return .ready(slot: slot, generation: token.generation)
-        case .refreshDue(let token):
-            caller.exchange.record.cache = .hit
-            if !keeper.send(.refreshDue(slot: slot, generation: token.generation), from: loopIndex) {
-                data.reader.refreshNotAsked(slot)
-            }
-            return .ready(slot: slot, generation: token.generation)
-        case .miss:
-            return .missing(slot: slot)
+    /// A token that is served should be renewed by now.
+    func askForRefresh(_ slot: Slot, generation: UInt64) {
+        if !keeper.send(.refreshDue(slot: slot, generation: generation), from: loopIndex) {
+            data.reader.refreshNotAsked(slot)
         }
     }
 
     func lookUpLearned(
         _ route: RoutePlan, path: UnsafeRawBufferPointer, method: UnsafeRawBufferPointer, caller: CallerConnection
     ) -> Exchange.Lookup {
-        guard let identity = route.identity, let learned = route.learned else { return .cold }
+        guard route.identity != nil, let learned = route.learned else { return .cold }
         var path = UnsafeRawBufferPointer(rebasing: path.prefix { $0 != UInt8(ascii: "?") })
         if route.bindsToURL {
             var cursor = OutputCursor(data.buffers.scratch)
@@ -56,7 +47,7 @@ final class TokenDesk {
         }
         let found = data.reader.withSnapshot(learned) { $0.verdict(path: path, method: method) }
         switch found {
-        case .slot(let slot)?: return lookUp(slot, identity: identity, caller: caller)
+        case .slot(let slot)?: return caller.lookUp(slot)
         case .open?: return .open
         case .cold?, nil: return .cold
         }

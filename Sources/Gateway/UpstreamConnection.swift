@@ -50,7 +50,7 @@ final class UpstreamConnection: Stream, HTTP2StreamUser, Waiter {
     /// Of the client keys that it was made with.
     private var keyVersion: UInt64 = 0
     private var dialer: Dialer?
-    private let begunAt: UInt64
+    private var begunAt: UInt64
     /// Places that are left to try when this one cannot do TLS.
     private var others: [UpstreamAddress] = []
     /// Where its request was lost before.
@@ -68,6 +68,31 @@ final class UpstreamConnection: Stream, HTTP2StreamUser, Waiter {
         self.user = user
         begunAt = group.loop.now
         super.init(loop: group.loop, buffers: group.buffers)
+    }
+
+    /// Makes it what it was when it was made, for another request of its upstream.
+    /// - Precondition: it is closed, holds nothing, and nobody else holds it.
+    func renew(for user: any UpstreamUser) {
+        self.user = user
+        begunAt = group.loop.now
+        state = .connecting
+        isPooled = false
+        requests = 0
+        place = nil
+        hasAnswered = false
+        insistsOnHTTP1 = false
+        leavesHTTP = false
+        insistsOnNew = false
+        holdsSocket = false
+        waitingPlace = nil
+        session = nil
+        keyVersion = 0
+        dialer = nil
+        // Most often empty already: giving up even an empty array costs a locked instruction.
+        if !others.isEmpty { others = [] }
+        avoided = nil
+        tunnel = nil
+        renewStream()
     }
 
     /// A session that has room is not there: it waits for one, or for a socket of its own. From here on, so that waiting for the resolver is
@@ -378,9 +403,11 @@ final class UpstreamConnection: Stream, HTTP2StreamUser, Waiter {
         if state != .idle { place?.inFlight -= 1 }
         state = .closed
         user = nil
+        let wasStream = session.take() != nil
         group.open -= 1
         tearDown()
         group.closed(self)
+        if wasStream { group.keep(self) }
     }
 
     // MARK: - Reuse

@@ -33,6 +33,11 @@ final class UpstreamGroup {
     private var told = (open: 0, idle: 0, waiting: 0)
 
     private(set) var sessions: [UpstreamSession] = []
+    /// Closed connections that were streams of a session, for the next ones, as long as there is a session. Their last user may still stand in
+    /// a call of one, so it is looked at when it is taken.
+    private(set) var spare: [UpstreamConnection] = []
+    /// Of those, at most: 50 KiB.
+    static let spareLimit = 128
     /// What the last connection turned out to speak; nil before there was one.
     private var speaksHTTP2: Bool?
     /// The connection that will become a session, or tell that there can be none, and those that wait for its word: a burst on a cold
@@ -97,7 +102,7 @@ final class UpstreamGroup {
             connection.takeUp(user)
             return connection
         }
-        let connection = UpstreamConnection(group: self, user: user)
+        let connection = makeConnection(for: user)
         connection.avoided = avoided
         connection.insistsOnNew = fresh
         open += 1
@@ -129,6 +134,21 @@ final class UpstreamGroup {
         }
         start(connection)
         return connection
+    }
+
+    private func makeConnection(for user: any UpstreamUser) -> UpstreamConnection {
+        // One that somebody still holds is left to him.
+        if var connection = spare.popLast(), isKnownUniquelyReferenced(&connection), connection.holdsNothing {
+            connection.renew(for: user)
+            return connection
+        }
+        return UpstreamConnection(group: self, user: user)
+    }
+
+    /// A stream of a session has ended.
+    func keep(_ connection: UpstreamConnection) {
+        guard !sessions.isEmpty, spare.count < Self.spareLimit else { return }
+        spare.append(connection)
     }
 
     private var mayShare: Bool {
@@ -301,6 +321,7 @@ final class UpstreamGroup {
     func sessionEnded(_ session: UpstreamSession) {
         guard let position = sessions.firstIndex(where: { $0 === session }) else { return }
         sessions.remove(at: position)
+        if sessions.isEmpty { spare.removeAll() }
         judgeOffers()
         socketClosed()
         recount()
