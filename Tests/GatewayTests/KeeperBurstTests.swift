@@ -31,7 +31,7 @@ import Testing
         let scene = try KeeperScene(Plans.client())
         scene.issuer = { _ in nil }
         let callers = (0..<600).map { scene.call(Wire.get("/\($0)"), settles: $0 % 50 == 49) }
-        let desk = scene.loops[0].data.desk
+        let desk = try #require(scene.loops[0].data.desk)
         #expect(desk.waiters == 600)
         for (number, caller) in callers.enumerated() where number < 50 || number % 3 == 0 || number >= 550 {
             caller.reset()
