@@ -1,3 +1,5 @@
+internal import Glibc
+
 /// Memory for the queues of streams, in blocks of one size; bounded by whoever owns it.
 public protocol BlockSource: AnyObject {
     /// - Returns: nil when the bound is reached.
@@ -25,19 +27,24 @@ struct BlockQueue: ~Copyable {
     /// Where the bytes begin in the first block, and end in the last.
     private var start = 0
     private var end = 0
-    private var source: any BlockSource
+    /// Not counted: bytes are appended only while the stream has a session, which holds it.
+    private unowned(unsafe) var source: any BlockSource
+    /// `source`, held for as long as blocks of it are: they may outlive the session.
+    private var owner: (any BlockSource)?
     private let memory: HTTP2Memory
+    private let shelves: UnsafeMutablePointer<Shelves>
 
     private static var none: UnsafeMutableRawBufferPointer { UnsafeMutableRawBufferPointer(start: nil, count: 0) }
 
     init(source: any BlockSource, memory: HTTP2Memory) {
         self.source = source
         self.memory = memory
+        shelves = memory.shelves
     }
 
     deinit {
-        if isPiece { memory.give(piece: first) } else if first.count > 0 { source.give(first) }
-        for block in others { source.give(block) }
+        if isPiece { shelves.pointee.give(first, used: usedOfFirst) } else if first.count > 0 { owner?.give(first) }
+        for block in others { owner?.give(block) }
     }
 }
 
@@ -46,6 +53,34 @@ struct BlockQueue: ~Copyable {
 extension BlockQueue {
     /// - Returns: false when no memory could be had; what fitted has been appended.
     mutating func append(_ bytes: UnsafeRawBufferPointer) -> Bool {
+        guard let origin = bytes.baseAddress, bytes.count > 0 else { return true }
+        // Most often all there will be fits into a piece: a head, a short body, or both.
+        if isPiece ? others.isEmpty : first.count == 0, reserve(bytes.count) {
+            memcpy(first.baseAddress! + end, origin, bytes.count)
+            end += bytes.count
+            count += bytes.count
+            return true
+        }
+        return appendInParts(bytes)
+    }
+
+    /// Makes room in `first`, which is a piece or none and has nothing behind it.
+    /// - Returns: false where no piece is so large.
+    private mutating func reserve(_ size: Int) -> Bool {
+        if first.count - end >= size { return true }
+        guard let larger = shelves.pointee.take(piece: count + size) else { return false }
+        if isPiece {
+            memcpy(larger.baseAddress!, first.baseAddress! + start, count)
+            shelves.pointee.give(first, used: end)
+        }
+        isPiece = true
+        first = larger
+        start = 0
+        end = count
+        return true
+    }
+
+    private mutating func appendInParts(_ bytes: UnsafeRawBufferPointer) -> Bool {
         var offset = 0
         while offset < bytes.count {
             var last = others.last ?? first
@@ -65,17 +100,23 @@ extension BlockQueue {
 
     private mutating func add(for size: Int) -> UnsafeMutableRawBufferPointer? {
         guard first.count == 0 else {
-            guard let block = source.take() else { return nil }
+            guard let block = takeBlock() else { return nil }
             others.append(block)
             end = 0
             return block
         }
-        let piece = memory.take(piece: size)
-        guard let block = piece ?? source.take() else { return nil }
+        let piece = shelves.pointee.take(piece: size)
+        guard let block = piece ?? takeBlock() else { return nil }
         isPiece = piece != nil
         first = block
         start = 0
         end = 0
+        return block
+    }
+
+    private mutating func takeBlock() -> UnsafeMutableRawBufferPointer? {
+        guard let block = source.take() else { return nil }
+        if owner == nil { owner = source }
         return block
     }
 
@@ -93,14 +134,18 @@ extension BlockQueue {
         if count == 0 || start == first.count { giveFirst() }
     }
 
+    /// The bytes of the first block that were written.
+    private var usedOfFirst: Int { others.isEmpty ? end : first.count }
+
     private mutating func giveFirst() {
         guard first.count > 0 else { return }
-        if isPiece { memory.give(piece: first) } else { source.give(first) }
+        if isPiece { shelves.pointee.give(first, used: usedOfFirst) } else { owner?.give(first) }
         isPiece = false
         start = 0
         if others.isEmpty {
             first = Self.none
             end = 0
+            if owner != nil { owner = nil }
         } else {
             first = others.removeFirst()
         }
@@ -109,6 +154,15 @@ extension BlockQueue {
     /// Moves bytes out.
     /// - Returns: how many; less than fit only when the queue is empty then.
     mutating func read(into target: UnsafeMutableRawBufferPointer) -> Int {
+        if others.isEmpty, count <= target.count, count > 0, let origin = first.baseAddress,
+            let place = target.baseAddress
+        {
+            let size = count
+            memcpy(place, origin + start, size)
+            count = 0
+            giveFirst()
+            return size
+        }
         var filled = 0
         while filled < target.count, count > 0 {
             let piece = front
@@ -121,7 +175,12 @@ extension BlockQueue {
         return filled
     }
 
+    @inline(__always)
     mutating func clear() {
+        if first.count > 0 { giveAll() }
+    }
+
+    private mutating func giveAll() {
         while first.count > 0 { giveFirst() }
         count = 0
     }
@@ -129,6 +188,6 @@ extension BlockQueue {
     /// Empties it; what comes next lies in blocks of another owner.
     mutating func begin(source next: any BlockSource) {
         clear()
-        if source !== next { source = next }
+        source = next
     }
 }

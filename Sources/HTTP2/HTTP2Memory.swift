@@ -8,7 +8,8 @@ internal import Glibc
 ///
 /// Not thread-safe: its sessions belong to one loop.
 public final class HTTP2Memory {
-    private let shelves: UnsafeMutablePointer<Shelves>
+    /// For those that hold this object: reached by address, without a reference to count.
+    let shelves: UnsafeMutablePointer<Shelves>
     var spare = SpareStreams()
 
     public init() {
@@ -27,19 +28,6 @@ public final class HTTP2Memory {
     /// Bytes that wait for their next use.
     public var waitingBytes: Int { shelves.pointee.waiting }
 
-    /// A piece of at least `size` bytes; nil where it would not be small, or without memory.
-    func take(piece size: Int) -> UnsafeMutableRawBufferPointer? {
-        size <= Shelves.most ? take(size) : nil
-    }
-
-    /// A piece of at least `size` bytes; a large one is allocated.
-    func take(_ size: Int) -> UnsafeMutableRawBufferPointer? {
-        guard let piece = shelves.pointee.take(size) else { return nil }
-        return UnsafeMutableRawBufferPointer(start: piece, count: Shelves.capacity(of: piece))
-    }
-
-    func give(piece: UnsafeMutableRawBufferPointer) { shelves.pointee.give(piece.baseAddress) }
-
     /// Valid as long as this object lives.
     var functions: nghttp2_mem {
         // The pointer and not the object is handed through nghttp2: a reference would be counted at every call.
@@ -56,8 +44,9 @@ public final class HTTP2Memory {
     }
 }
 
-/// A piece is preceded by 16 bytes: how much of it can be used, and for alignment nothing. While it waits its first word leads to the next.
-private struct Shelves {
+/// A piece is preceded by two words: how much of it can be used, and how much of that was asked for, which is what has to be wiped. While
+/// it waits its own first word leads to the next.
+struct Shelves {
     /// Of 64, 128, 256, 512 and 1024 bytes.
     private var first = InlineArray<5, UnsafeMutableRawPointer?>(repeating: nil)
     private(set) var waiting = 0
@@ -67,40 +56,68 @@ private struct Shelves {
     static let most = 1024
     /// Bytes that may wait; past them a piece goes back to the process.
     private static let limit = 512 * 1024
-
     static func of(_ user: UnsafeMutableRawPointer?) -> UnsafeMutablePointer<Shelves> {
         user!.assumingMemoryBound(to: Shelves.self)
     }
 
+    /// A piece of at least `size` bytes; nil where it would not be small, or without memory.
+    mutating func take(piece size: Int) -> UnsafeMutableRawBufferPointer? {
+        size <= Self.most ? take(buffer: size) : nil
+    }
+
+    /// A piece of at least `size` bytes; a large one is allocated.
+    mutating func take(buffer size: Int) -> UnsafeMutableRawBufferPointer? {
+        guard let piece = take(size) else { return nil }
+        return UnsafeMutableRawBufferPointer(start: piece, count: Self.capacity(of: piece))
+    }
+
+    /// - Parameter used: the bytes at its beginning that were written, all of them: what lies behind is not wiped.
+    mutating func give(_ piece: UnsafeMutableRawBufferPointer, used: Int) {
+        guard let start = piece.baseAddress else { return }
+        Self.note(used: min(used, piece.count), of: start)
+        give(start)
+    }
+
+    @inline(__always)
     mutating func take(_ size: Int) -> UnsafeMutableRawPointer? {
-        guard size <= Self.most else {
-            let (total, overflows) = size.addingReportingOverflow(Self.header)
-            return overflows ? nil : Self.make(total)
+        // There is a shelf for every size from 1 to `most`, so the index need not be checked.
+        guard UInt(bitPattern: size &- 1) < Self.most, let piece = first[unchecked: Self.shelf(of: size)] else {
+            return Self.make(size)
         }
         let shelf = Self.shelf(of: size)
-        guard let piece = first[shelf] else { return Self.make((Self.least << shelf) + Self.header) }
-        first[shelf] = piece.load(as: UnsafeMutableRawPointer?.self)
-        waiting -= Self.least << shelf
+        first[unchecked: shelf] = piece.load(as: UnsafeMutableRawPointer?.self)
+        waiting &-= Self.least &<< shelf
+        Self.note(used: size, of: piece)
         return piece
     }
 
+    @inline(__always)
     mutating func give(_ piece: UnsafeMutableRawPointer?) {
         guard let piece else { return }
         let capacity = Self.capacity(of: piece)
-        explicit_bzero(piece, capacity)
-        guard capacity <= Self.most, waiting + capacity <= Self.limit else { return Glibc.free(piece - Self.header) }
+        guard capacity <= Self.most, waiting &+ capacity <= Self.limit else { return Self.discard(piece) }
+        // These stores cannot be left out as those before a `free` could: the piece stays within reach, of `first`. Most pieces are short.
+        piece.storeBytes(of: SIMD64<UInt8>(repeating: 0), as: SIMD64<UInt8>.self)
+        let used = Self.used(of: piece)
+        if used > 64 { (piece + 64).storeBytes(of: SIMD64<UInt8>(repeating: 0), as: SIMD64<UInt8>.self) }
         let shelf = Self.shelf(of: capacity)
-        piece.storeBytes(of: first[shelf], as: UnsafeMutableRawPointer?.self)
-        first[shelf] = piece
-        waiting += capacity
+        piece.storeBytes(of: first[unchecked: shelf], as: UnsafeMutableRawPointer?.self)
+        first[unchecked: shelf] = piece
+        waiting &+= capacity
+        // Last, so that nothing has to be kept over the call.
+        if used > 128 { explicit_bzero(piece + 128, used &- 128) }
     }
 
     mutating func resize(_ piece: UnsafeMutableRawPointer?, _ size: Int) -> UnsafeMutableRawPointer? {
         guard let piece else { return take(size) }
-        let capacity = Self.capacity(of: piece)
-        if size <= capacity { return piece }
+        let used = Self.used(of: piece)
+        if size <= Self.capacity(of: piece) {
+            // What it held before is there still, where it becomes smaller.
+            Self.note(used: max(size, used), of: piece)
+            return piece
+        }
         guard let larger = take(size) else { return nil }
-        memcpy(larger, piece, capacity)
+        memcpy(larger, piece, used)
         give(piece)
         return larger
     }
@@ -115,49 +132,77 @@ private struct Shelves {
         waiting = 0
     }
 
-    private static func make(_ total: Int) -> UnsafeMutableRawPointer? {
-        guard let start = Glibc.malloc(total) else { return nil }
-        start.storeBytes(of: total - header, as: Int.self)
+    /// A new piece, of its shelf's size or, where none is so large, of this one.
+    @inline(never)
+    private static func make(_ size: Int) -> UnsafeMutableRawPointer? {
+        guard size >= 0 else { return nil }
+        let capacity = size <= most ? least << shelf(of: max(size, 1)) : size
+        let (total, overflows) = capacity.addingReportingOverflow(header)
+        guard !overflows, let start = Glibc.malloc(total) else { return nil }
+        start.storeBytes(of: capacity, as: Int.self)
+        note(used: size, of: start + header)
         return start + header
+    }
+
+    /// Back to the process.
+    @inline(never)
+    private static func discard(_ piece: UnsafeMutableRawPointer) {
+        explicit_bzero(piece, capacity(of: piece))
+        Glibc.free(piece - header)
     }
 
     static func capacity(of piece: UnsafeMutableRawPointer) -> Int { (piece - header).load(as: Int.self) }
 
-    /// The smallest that has pieces of this size.
+    private static func used(of piece: UnsafeMutableRawPointer) -> Int { (piece - 8).load(as: Int.self) }
+
+    static func note(used: Int, of piece: UnsafeMutableRawPointer) { (piece - 8).storeBytes(of: used, as: Int.self) }
+
+    /// The smallest that has pieces of this size, which is 1 at least.
+    @inline(__always)
     private static func shelf(of size: Int) -> Int {
-        size <= least ? 0 : Int.bitWidth - (size - 1).leadingZeroBitCount - 6
+        // Of everything up to `least` the same bits are set.
+        Int.bitWidth &- ((size &- 1) | (least &- 1)).leadingZeroBitCount &- 6
     }
 }
 
 /// Closed streams of one loop's sessions. Who used them may still hold them, so those that have waited longest are asked first.
+///
+/// Raw memory and not an array, which would be checked for other owners and count a reference with every change.
 struct SpareStreams: ~Copyable {
-    private var ring: [HTTP2Stream?] = []
+    private let ring: UnsafeMutablePointer<HTTP2Stream>
     private var first = 0
     private var count = 0
 
-    /// Streams that are kept.
+    /// Streams that are kept; a power of two.
     private static let most = 128
     /// How many are asked at a time. One whose reader is slow goes behind the others, and stands in nobody's way.
     private static let tries = 3
+
+    init() { ring = .allocate(capacity: Self.most) }
+
+    deinit {
+        for place in 0..<count { (ring + Self.place(first + place)).deinitialize(count: 1) }
+        ring.deallocate()
+    }
 
     /// - Returns: nil when there is none that nobody holds any more, among those that were asked.
     mutating func take() -> HTTP2Stream? {
         for _ in 0..<min(count, Self.tries) {
             let isFree = isKnownUniquelyReferenced(&ring[first])
-            let stream = ring[first]
-            ring[first] = nil
-            first = (first + 1) % Self.most
+            let stream = (ring + first).move()
+            first = Self.place(first + 1)
             count -= 1
-            guard !isFree, let stream else { return stream }
+            if isFree { return stream }
             give(stream)
         }
         return nil
     }
 
-    mutating func give(_ stream: HTTP2Stream) {
+    mutating func give(_ stream: consuming HTTP2Stream) {
         guard count < Self.most else { return }
-        if ring.isEmpty { ring = Array(repeating: nil, count: Self.most) }
-        ring[(first + count) % Self.most] = stream
+        (ring + Self.place(first + count)).initialize(to: stream)
         count += 1
     }
+
+    private static func place(_ number: Int) -> Int { number & (most - 1) }
 }

@@ -11,6 +11,7 @@ struct HeldValue: ~Copyable {
     private var piece = UnsafeMutableRawBufferPointer(start: nil, count: 0)
     private(set) var count = 0
     private let memory: HTTP2Memory
+    private let shelves: UnsafeMutablePointer<Shelves>
 
     /// Octets of a head in HTTP/1.1's form with its credential. Encoded it is at most a few octets a field longer, and has to fit into one
     /// frame of the least size that every peer takes (RFC 9113 §4.2), since the value has to end the frame.
@@ -18,9 +19,10 @@ struct HeldValue: ~Copyable {
 
     init(memory: HTTP2Memory) {
         self.memory = memory
+        shelves = memory.shelves
     }
 
-    deinit { if count > 0 { memory.give(piece: piece) } }
+    deinit { if count > 0 { shelves.pointee.give(piece, used: count) } }
 }
 
 // MARK: -
@@ -29,7 +31,7 @@ extension HeldValue {
     /// - Returns: false without memory.
     mutating func hold(_ value: UnsafeRawBufferPointer) -> Bool {
         drop()
-        guard let taken = memory.take(value.count) else { return false }
+        guard let taken = shelves.pointee.take(buffer: value.count) else { return false }
         taken.copyMemory(from: value)
         piece = taken
         count = value.count
@@ -39,7 +41,7 @@ extension HeldValue {
     /// The memory is wiped.
     mutating func drop() {
         guard count > 0 else { return }
-        memory.give(piece: piece)
+        shelves.pointee.give(piece, used: count)
         count = 0
     }
 
