@@ -129,7 +129,7 @@ extension HTTP2Session {
         if assembly.kind != .trailers {
             stream.contentLength = assembly.contentLength
             stream.hasHead = true
-            if assembly.kind == .request { opened.append(stream) }
+            if assembly.kind == .request { opened.append(.passRetained(stream)) }
         }
         mark(stream)
         return Self.accepted
@@ -149,21 +149,21 @@ extension HTTP2Session {
     // MARK: - Frames
 
     private func frameCame(_ frame: UnsafePointer<nghttp2_frame>) -> Int32 {
-        streams.with(cardea_frame_stream(frame)) { frameCame(frame, on: $0) }
-    }
-
-    private func frameCame(_ frame: UnsafePointer<nghttp2_frame>, on stream: HTTP2Stream?) -> Int32 {
         let ends = cardea_frame_flags(frame) & UInt8(NGHTTP2_FLAG_END_STREAM.rawValue) != 0
         switch UInt32(cardea_frame_type(frame)) {
         case NGHTTP2_HEADERS.rawValue:
-            guard let stream else { return Self.accepted }
-            if ends { stream.inputEnded = true }
-            return finishHead(of: stream)
+            guard let entry = streams.entry(cardea_frame_stream(frame)) else { return Self.accepted }
+            return entry._withUnsafeGuaranteedRef { stream in
+                if ends { stream.inputEnded = true }
+                return finishHead(of: stream)
+            }
         case NGHTTP2_DATA.rawValue:
-            if let stream, ends {
+            if ends, let entry = streams.entry(cardea_frame_stream(frame)) {
                 bytesOfFrame = 0
-                stream.inputEnded = true
-                mark(stream)
+                entry._withUnsafeGuaranteedRef { stream in
+                    stream.inputEnded = true
+                    mark(stream)
+                }
                 return Self.accepted
             }
             // By what it brought and not by its length: padding counts for that, and moves nothing.
@@ -189,24 +189,31 @@ extension HTTP2Session {
         // The connection's credit comes back at once where its streams belong to different callers: one that does not read must not
         // hold up the others. A caller's own connection is its own matter.
         if role == .client { consumeConnection(bytes.count) }
-        streams.with(id) { stream in
-            guard let stream, stream.resetCode == nil, !stream.isAbandoned else {
-                if role == .server { consumeConnection(bytes.count) }
-                return
-            }
-            guard stream.input.append(bytes) else {
-                if role == .server { consumeConnection(bytes.count) }
-                return submitReset(stream, .enhanceYourCalm)
-            }
-            mark(stream)
+        let isTaken = streams.entry(id)?._withUnsafeGuaranteedRef {
+            $0.resetCode == nil && !$0.isAbandoned && take(bytes, for: $0)
         }
+        if isTaken != true, role == .server { consumeConnection(bytes.count) }
         return Self.accepted
+    }
+
+    /// - Returns: false when it has no room.
+    private func take(_ bytes: UnsafeRawBufferPointer, for stream: HTTP2Stream) -> Bool {
+        guard stream.input.append(bytes) else {
+            submitReset(stream, .enhanceYourCalm)
+            return false
+        }
+        mark(stream)
+        return true
     }
 
     private func streamClosed(_ id: Int32, _ code: UInt32) -> Int32 {
         guard let stream = streams.remove(id) else { return Self.accepted }
+        return stream._withUnsafeGuaranteedRef { leave($0, code) }
+    }
+
+    private func leave(_ stream: HTTP2Stream, _ code: UInt32) -> Int32 {
         // Also where the connection ends with it: nobody would find it any more.
-        mark(stream)
+        markLast(stream)
         defer { letGo(stream) }
         if code != HTTP2ErrorCode.none.rawValue || !stream.inputEnded {
             stream.resetCode = code
@@ -287,10 +294,8 @@ extension HTTP2Session {
     }
 
     private func offer(_ id: Int32, _ room: Int, _ flags: UnsafeMutablePointer<UInt32>) -> Int {
-        streams.with(id) { stream in
-            guard let stream else { return Int(NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE.rawValue) }
-            return offer(of: stream, room, flags)
-        }
+        streams.entry(id)?._withUnsafeGuaranteedRef { offer(of: $0, room, flags) }
+            ?? Int(NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE.rawValue)
     }
 
     private func offer(of stream: HTTP2Stream, _ room: Int, _ flags: UnsafeMutablePointer<UInt32>) -> Int {

@@ -24,12 +24,14 @@ public final class HTTP2Session {
     let limits: HTTP2Limits
     var streams = StreamTable()
     /// Those from `firstOpened` on were not taken yet.
-    var opened: [HTTP2Stream] = []
+    var opened: [Unmanaged<HTTP2Stream>] = []
     private var firstOpened = 0
-    /// Held, each once: a closed one has nobody else, perhaps.
-    private var marked: [Unmanaged<HTTP2Stream>] = []
-    /// The other array for `marked`, empty, so that telling costs no new one.
-    private var unmarked: [Unmanaged<HTTP2Stream>] = []
+    /// Each once. The table holds those that stand in it; one that has left it is held here (`isLeaving`), as it has nobody else, perhaps.
+    private var marked = StreamRow()
+    /// Held: those that have left the table and whose users were told so, until nobody is being told of them any more.
+    private var told = StreamRow()
+    /// Calls of `tellUsers` that are under way: a user may end the connection, and the others are told within that.
+    private var tellings = 0
     var assembly: HeadAssembly
     var gauge = FloodGauge()
     /// Of a server's connection. A client's has all of its window from the start: see `dataCame`.
@@ -43,6 +45,7 @@ public final class HTTP2Session {
     private var isDirty = false
     private var failed = false
     private var isBroken = false
+    private var isAbandoned = false
     private var list = FieldList()
     private var finishing: [HTTP2Stream] = []
     private var session: OpaquePointer?
@@ -68,7 +71,11 @@ public final class HTTP2Session {
 
     deinit {
         streams.forEach { $0.session = nil }
-        for stream in marked { stream.release() }
+        while let stream = marked.popFirst() {
+            if stream._withUnsafeGuaranteedRef({ $0.isLeaving }) { stream.release() }
+        }
+        while let stream = told.popFirst() { stream.release() }
+        for stream in opened[firstOpened...] { stream.release() }
         nghttp2_session_del(session)
     }
 }
@@ -122,7 +129,7 @@ extension HTTP2Session {
     /// A stream whose head has come, in the order in which they came: a server's new request, told once.
     public func nextOpened() -> HTTP2Stream? {
         guard firstOpened < opened.count else { return nil }
-        let stream = opened[firstOpened]
+        let stream = opened[firstOpened].takeRetainedValue()
         firstOpened += 1
         if firstOpened == opened.count {
             opened.removeAll(keepingCapacity: true)
@@ -133,20 +140,24 @@ extension HTTP2Session {
 
     /// Tells the users of streams on which something happened.
     public func tellUsers() {
-        while !marked.isEmpty {
-            // Exchanged, so that what is marked meanwhile finds an array that has its memory already.
-            var told: [Unmanaged<HTTP2Stream>] = []
-            swap(&told, &unmarked)
-            swap(&told, &marked)
-            for entry in told {
-                entry._withUnsafeGuaranteedRef { stream in
-                    stream.isMarked = false
-                    stream.user?.streamReady(stream)
+        tellings += 1
+        while let entry = marked.popFirst() {
+            entry._withUnsafeGuaranteedRef { stream in
+                stream.isMarked = false
+                // Before its user is told: if it leaves only then, it has another mark.
+                if stream.isLeaving {
+                    stream.isLeaving = false
+                    told.append(stream)
                 }
-                entry.release()
+                stream.user?.streamReady(stream)
             }
-            told.removeAll(keepingCapacity: true)
-            swap(&told, &unmarked)
+        }
+        tellings -= 1
+        guard tellings == 0 else { return }
+        while let entry = told.popFirst() {
+            let stream = entry.takeRetainedValue()
+            // Nobody may have read what the streams of a lost connection hold: it goes back with them.
+            if !isAbandoned { memory.spare.give(stream) }
         }
     }
 
@@ -155,7 +166,13 @@ extension HTTP2Session {
     func mark(_ stream: HTTP2Stream) {
         guard !stream.isMarked else { return }
         stream.isMarked = true
-        marked.append(.passRetained(stream))
+        marked.append(stream)
+    }
+
+    /// Marks a stream that has left the table, whose reference to it is the mark's from now on.
+    func markLast(_ stream: HTTP2Stream) {
+        stream.isLeaving = true
+        mark(stream)
     }
 
     /// A stream for a new request: a closed one that nobody holds any more, or a new one.
@@ -172,7 +189,6 @@ extension HTTP2Session {
         stream.output.clear()
         // Nobody was told of it, so nobody clears what came of its head.
         if role == .server, !stream.hasHead { stream.input.clear() }
-        memory.spare.give(stream)
     }
 
     // MARK: - Opening and ending
@@ -230,7 +246,7 @@ extension HTTP2Session {
     }
 
     func submit(response head: UnsafeMutableRawBufferPointer, on stream: HTTP2Stream, ended: Bool) -> Bool {
-        guard let session, stream.session === self, list.fill(response: head) else { return false }
+        guard let session, isMine(stream), list.fill(response: head) else { return false }
         let result = list.withPairs { pairs, count in
             guard !ended else { return nghttp2_submit_response(session, stream.id, pairs, count, nil) }
             var provider = makeProvider()
@@ -242,8 +258,12 @@ extension HTTP2Session {
         return true
     }
 
+    private func isMine(_ stream: HTTP2Stream) -> Bool {
+        stream.session?.toOpaque() == Unmanaged.passUnretained(self).toOpaque()
+    }
+
     func submit(interim head: UnsafeMutableRawBufferPointer, on stream: HTTP2Stream) -> Bool {
-        guard let session, stream.session === self, list.fill(response: head) else { return false }
+        guard let session, isMine(stream), list.fill(response: head) else { return false }
         let result = list.withPairs { pairs, count in
             nghttp2_submit_headers(
                 session, UInt8(NGHTTP2_FLAG_NONE.rawValue), stream.id, nil, pairs, count, nil)
@@ -284,7 +304,6 @@ extension HTTP2Session {
 
     func cancel(_ stream: HTTP2Stream, _ code: HTTP2ErrorCode) {
         guard let session else { return }
-        stream.user = nil
         guard !stream.endSent || !stream.inputEnded else { return }
         // A complete answer stands, whatever of its request is still to come (RFC 9113 §8.1).
         let code = role == .server && stream.endSent ? .none : code
@@ -345,15 +364,17 @@ extension HTTP2Session {
     /// The connection is gone: every stream ends with `code`.
     public func abandon(_ code: HTTP2ErrorCode) {
         failed = true
+        isAbandoned = true
         isGoingAway = true
-        streams.forEach { stream in
-            if stream.resetCode == nil, !stream.inputEnded || !stream.endSent { stream.resetCode = code.rawValue }
-            stream.session = nil
-            stream.credential.drop()
-            stream.output.clear()
-            mark(stream)
+        streams.removeAll { entry in
+            entry._withUnsafeGuaranteedRef { stream in
+                if stream.resetCode == nil, !stream.inputEnded || !stream.endSent { stream.resetCode = code.rawValue }
+                stream.session = nil
+                stream.credential.drop()
+                stream.output.clear()
+                markLast(stream)
+            }
         }
-        streams.removeAll()
         finishing.removeAll()
     }
 

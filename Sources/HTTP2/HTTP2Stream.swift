@@ -54,15 +54,19 @@ public final class HTTP2Stream {
     var isDeferred = false
     /// Its user is to be told.
     var isMarked = false
-    /// Nil when the stream is closed. Unchecked: a session lets go of its open streams when it ends (`abandon`, `deinit`), and of a closed
+    /// It has left the session's table, and the reference that the table had is that of its mark.
+    var isLeaving = false
+    /// In the `StreamRow` that it stands in.
+    var next: Unmanaged<HTTP2Stream>?
+    /// Nil when the stream is closed. Not counted: a session lets go of its open streams when it ends (`abandon`, `deinit`), and of a closed
     /// one before that.
-    unowned(unsafe) var session: HTTP2Session?
+    var session: Unmanaged<HTTP2Session>?
 
     public enum HeadRefusal: Sendable { case tooLarge }
 
     init(id: Int32, session: HTTP2Session) {
         self.id = id
-        self.session = session
+        self.session = .passUnretained(session)
         window = ReceiveWindow(from: session.limits.firstStreamWindow, to: session.limits.streamWindow)
         input = BlockQueue(source: session.blocks, memory: session.memory)
         output = BlockQueue(source: session.blocks, memory: session.memory)
@@ -72,7 +76,7 @@ public final class HTTP2Stream {
     /// Makes it a new request's, of a session of the same loop: nothing of the last one's is left.
     func begin(_ id: Int32, _ session: HTTP2Session) {
         self.id = id
-        self.session = session
+        self.session = .passUnretained(session)
         if user != nil { user = nil }
         window = ReceiveWindow(from: session.limits.firstStreamWindow, to: session.limits.streamWindow)
         input.begin(source: session.blocks)
@@ -93,6 +97,13 @@ public final class HTTP2Stream {
         isAbandoned = false
         isDeferred = false
         isMarked = false
+        isLeaving = false
+    }
+
+    /// Lends the session without a reference to count: its socket holds it, and nothing that a stream asks of it ends that.
+    @inline(__always)
+    private func withSession<Result>(_ body: (HTTP2Session) -> Result) -> Result? {
+        session?._withUnsafeGuaranteedRef(body)
     }
 }
 
@@ -112,7 +123,7 @@ extension HTTP2Stream {
             let count = input.read(into: target)
             let body = max(0, count - headBytes)
             headBytes = max(0, headBytes - count)
-            if body > 0 { session?.consumed(body, of: self) }
+            if body > 0 { withSession { $0.consumed(body, of: self) } }
             return .bytes(count)
         }
         if inputEnded { return .ended }
@@ -136,7 +147,7 @@ extension HTTP2Stream {
     /// Bytes that wait to be sent.
     public var pendingCount: Int { output.count }
     /// Memory is short: nothing should be added to what waits already.
-    public var isShort: Bool { session?.blocks.isShort ?? false }
+    public var isShort: Bool { withSession { $0.blocks.isShort } ?? false }
     /// Everything written has gone to the connection, the end of the stream included.
     public var isFlushed: Bool { session == nil || output.count == 0 && (!outputEnded || endSent) }
 
@@ -147,40 +158,41 @@ extension HTTP2Stream {
     ///   - ended: no body follows.
     /// - Returns: false when the stream cannot carry it.
     public func send(response head: UnsafeMutableRawBufferPointer, ended: Bool) -> Bool {
-        session?.submit(response: head, on: self, ended: ended) ?? false
+        withSession { $0.submit(response: head, on: self, ended: ended) } ?? false
     }
 
     /// Interim answers (RFC 9110 §15.2).
     public func send(interim head: UnsafeMutableRawBufferPointer) -> Bool {
-        session?.submit(interim: head, on: self) ?? false
+        withSession { $0.submit(interim: head, on: self) } ?? false
     }
 
     /// Queues bytes of the body; the caller keeps the queue short by writing only while `pendingCount` is small.
     /// - Returns: false when the stream is gone or no memory could be had.
     public func write(_ bytes: UnsafeRawBufferPointer) -> Bool {
-        guard let session, resetCode == nil, !outputEnded else { return false }
+        guard session != nil, resetCode == nil, !outputEnded else { return false }
         guard bytes.count > 0 else { return true }
         guard output.append(bytes) else { return false }
-        session.hasOutput(self)
+        withSession { $0.hasOutput(self) }
         return true
     }
 
     /// Ends the body.
     /// - Parameter trailers: field lines, each with CRLF; may be empty.
     public func end(trailers: UnsafeRawBufferPointer = .init(start: nil, count: 0)) -> Bool {
-        guard let session, resetCode == nil, !outputEnded else { return false }
-        outputTrailers = Array(trailers)
+        guard session != nil, resetCode == nil, !outputEnded else { return false }
+        // There are none before the end.
+        if trailers.count > 0 { outputTrailers = Array(trailers) }
         outputEnded = true
-        session.hasOutput(self)
+        withSession { $0.hasOutput(self) }
         return true
     }
 
     /// Gives the stream up: it is reset unless both sides have ended it.
     /// - Parameter code: of RFC 9113 §7.
     public func cancel(_ code: HTTP2ErrorCode = .cancel) {
-        user = nil
+        if user != nil { user = nil }
         isAbandoned = true
-        if let session {
+        withSession { session in
             // What nobody will read gives its credit back.
             let unread = max(0, input.count - headBytes)
             if unread > 0 { session.consumed(unread, of: self) }

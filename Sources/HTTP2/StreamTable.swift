@@ -4,6 +4,10 @@
 /// is a comparison or two. A dictionary would hash each number with a keyed hash, several times for each frame; here a peer can choose
 /// numbers that meet, but has no more streams open than `HTTP2Limits.streams`, so that the worst look-up is as many comparisons.
 ///
+/// Within a row of neighbours streams stand in the order of the places where they belong (Robin Hood hashing): what is put in moves those
+/// behind it on, and what is taken out lets them move up only as far as the first that stands where it belongs. Of requests side by side
+/// none moves.
+///
 /// Raw memory and not arrays, which would be checked for other owners at every change; a stream that stands here is held by the table.
 struct StreamTable: ~Copyable {
     private(set) var count = 0
@@ -41,6 +45,12 @@ extension StreamTable {
         return stream._withUnsafeGuaranteedRef { body($0) }
     }
 
+    /// The same for who has to do one thing with a stream and another without: to look into what may be none would count a reference.
+    func entry(_ id: Int32) -> Unmanaged<HTTP2Stream>? {
+        guard let place = place(of: id) else { return nil }
+        return places[place].stream
+    }
+
     /// - Precondition: no stream of this number is in the table.
     mutating func insert(_ stream: HTTP2Stream) {
         if 2 * (count + 1) > capacity { grow() }
@@ -48,27 +58,26 @@ extension StreamTable {
         count += 1
     }
 
-    mutating func remove(_ id: Int32) -> HTTP2Stream? {
+    /// - Returns: the stream with the reference that the table had: the caller's to release.
+    mutating func remove(_ id: Int32) -> Unmanaged<HTTP2Stream>? {
         guard var gap = place(of: id) else { return nil }
         let removed = places[gap].stream
         count -= 1
-        // What stands behind the gap moves up, unless it stands where it belongs: no search may end at the gap that has to go on.
+        // No search may end at the gap that has to go on.
         var next = follower(of: gap)
-        while places[next].number != 0 {
-            let wanted = home(of: places[next].number)
-            if (next &- wanted) & mask >= (next &- gap) & mask {
-                places[gap] = places[next]
-                gap = next
-            }
+        while places[next].number != 0, distance(of: places[next].number, at: next) > 0 {
+            places[gap] = places[next]
+            gap = next
             next = follower(of: next)
         }
         places[gap] = Place(number: 0, stream: nil)
-        return removed?.takeRetainedValue()
+        return removed
     }
 
-    mutating func removeAll() {
+    /// - Parameter body: gets each stream with the reference that the table had: its own to release. Must not change the table.
+    mutating func removeAll(_ body: (Unmanaged<HTTP2Stream>) -> Void) {
         for place in 0..<capacity {
-            places[place].stream?.release()
+            if let stream = places[place].stream { body(stream) }
             places[place] = Place(number: 0, stream: nil)
         }
         count = 0
@@ -85,6 +94,9 @@ extension StreamTable {
 
     private func follower(of place: Int) -> Int { (place &+ 1) & mask }
 
+    /// How far from where it belongs.
+    private func distance(of id: Int32, at place: Int) -> Int { (place &- home(of: id)) & mask }
+
     private func place(of id: Int32) -> Int? {
         guard id != 0 else { return nil }
         var place = home(of: id)
@@ -97,9 +109,16 @@ extension StreamTable {
     }
 
     private mutating func put(_ new: Place) {
+        var moved = new
         var place = home(of: new.number)
-        while places[place].number != 0 { place = follower(of: place) }
-        places[place] = new
+        while places[place].number != 0 {
+            // Who stands nearer to its own place gives way.
+            if distance(of: places[place].number, at: place) < distance(of: moved.number, at: place) {
+                swap(&places[place], &moved)
+            }
+            place = follower(of: place)
+        }
+        places[place] = moved
     }
 
     private mutating func grow() {

@@ -66,13 +66,37 @@ import Testing
         asked.cancel()
     }
 
+    @Test func `a user ends the connection while others are told`() throws {
+        let pair = Pair()
+        weak var kept: HTTP2Stream?
+        do {
+            let ender = Ender(pair.client)
+            for round in 0..<5 {
+                let asked = try #require(pair.open("GET /\(round) HTTP/1.1\r\nHost: a\r\n\r\n", ended: true))
+                asked.user = ender
+                kept = asked
+            }
+            pair.exchange()
+            for stream in pair.server.takeOpened() {
+                #expect(stream.respond("HTTP/1.1 200 OK\r\n\r\n", ended: stream.id < 7))
+            }
+            pair.exchange()
+            // Some have closed with their answer, some have not; all are told, the last of them within the telling of the first.
+            pair.client.tellUsers()
+            #expect(ender.told.filter { $0 == 9 }.count == 1 && Set(ender.told) == [1, 3, 5, 7, 9])
+            #expect(!pair.client.hasNews && pair.client.openStreams == 0)
+        }
+        // What an ended connection held is kept by nobody.
+        #expect(kept == nil)
+    }
+
     // MARK: - Memory
 
     @Test func `memory comes back wiped, and is used again`() throws {
         let memory = HTTP2Memory()
         let functions = memory.functions
         let user = functions.mem_user_data
-        for size in [1, 64, 65, 500, 1024] {
+        for size in [1, 64, 65, 128, 129, 256, 257, 500, 1024] {
             let piece = try #require(functions.malloc(size, user))
             memset(piece, 0x41, size)
             functions.free(piece, user)
@@ -82,8 +106,47 @@ import Testing
             #expect((8..<max(8, size)).allSatisfy { again.load(fromByteOffset: $0, as: UInt8.self) == 0 })
             functions.free(again, user)
         }
-        #expect(memory.waitingBytes == 64 + 128 + 512 + 1024)
+        #expect(memory.waitingBytes == 64 + 128 + 256 + 512 + 1024)
         functions.free(nil, user)
+    }
+
+    @Test func `what became smaller is wiped as far as it reached`() throws {
+        let functions = HTTP2MemoryBox()
+        let piece = try #require(functions.table.malloc(1000, functions.user))
+        memset(piece, 0x43, 1000)
+        #expect(functions.table.realloc(piece, 10, functions.user) == piece)
+        functions.table.free(piece, functions.user)
+        let again = try #require(functions.table.malloc(1000, functions.user))
+        #expect(again == piece && (8..<1000).allSatisfy { again.load(fromByteOffset: $0, as: UInt8.self) == 0 })
+        functions.table.free(again, functions.user)
+        let none = try #require(functions.table.malloc(0, functions.user))
+        functions.table.free(none, functions.user)
+    }
+
+    @Test func `what a queue held is wiped`() throws {
+        let functions = HTTP2MemoryBox()
+        var target = [UInt8](repeating: 0, count: 2_000)
+        // Into a piece, more into what is left of it, more than it has room for, and more than any piece has.
+        for sizes in [[1], [70], [300, 100], [60, 60, 200, 500], [1000, 24], [1000, 1000]] {
+            var queue = BlockQueue(source: functions.blocks, memory: functions.memory)
+            var written: [UInt8] = []
+            for size in sizes {
+                let bytes = (0..<size).map { UInt8(truncatingIfNeeded: written.count + $0) | 1 }
+                #expect(bytes.withUnsafeBytes { queue.append($0) })
+                written += bytes
+            }
+            #expect(queue.count == written.count)
+            // In two parts: what is taken in the middle of a piece moves its beginning.
+            let first = min(50, written.count)
+            #expect(target.withUnsafeMutableBytes { queue.read(into: .init(rebasing: $0[..<first])) } == first)
+            #expect(target[..<first] == written[..<first])
+            #expect(Array("more".utf8).withUnsafeBytes { queue.append($0) })
+            written += Array("more".utf8)
+            let count = target.withUnsafeMutableBytes { queue.read(into: $0) }
+            #expect(target[..<count] == written[first...] && queue.count == 0)
+            #expect(functions.waitIsWiped())
+        }
+        #expect(functions.blocks.taken == 0)
     }
 
     @Test func `memory grows with what it holds`() throws {
@@ -114,4 +177,42 @@ private struct HTTP2MemoryBox {
     let memory = HTTP2Memory()
     var table: nghttp2_mem { memory.functions }
     var user: UnsafeMutableRawPointer? { table.mem_user_data }
+    let blocks = CountedBlocks(limit: 10)
+
+    /// Takes everything that waits and looks at it.
+    func waitIsWiped() -> Bool {
+        var isWiped = true
+        for size in [64, 128, 256, 512, 1024] {
+            var taken: [UnsafeMutableRawPointer] = []
+            var before = memory.waitingBytes
+            while let piece = table.malloc(size, user) {
+                taken.append(piece)
+                guard memory.waitingBytes < before else { break }
+                before = memory.waitingBytes
+                isWiped = isWiped && (8..<size).allSatisfy { piece.load(fromByteOffset: $0, as: UInt8.self) == 0 }
+            }
+            for piece in taken { table.free(piece, user) }
+        }
+        return isWiped
+    }
+}
+
+/// Ends the connection with the first word that it hears of a stream, as a socket does whose peer has gone.
+private final class Ender: HTTP2StreamUser {
+    private let session: HTTP2Session
+    private(set) var told: [Int32] = []
+    private var hasEnded = false
+
+    init(_ session: HTTP2Session) { self.session = session }
+
+    func streamReady(_ stream: HTTP2Stream) {
+        told.append(stream.id)
+        stream.cancel()
+        if !hasEnded {
+            hasEnded = true
+            session.abandon(.cancel)
+            session.tellUsers()
+        }
+        #expect(stream.isFlushed && stream.session == nil)
+    }
 }

@@ -25,7 +25,7 @@ import Testing
                 // Numbers that meet at one place, too.
                 next += 2 * step
             } else if let id = known.keys.randomElement(using: &random) {
-                #expect(table.remove(id) === known[id])
+                #expect(table.remove(id)?.takeRetainedValue() === known[id])
                 known[id] = nil
             }
             #expect(table.count == known.count)
@@ -38,7 +38,7 @@ import Testing
             met += 1
         }
         #expect(met == known.count)
-        table.removeAll()
+        table.removeAll { $0.release() }
         #expect(table.count == 0 && known.keys.allSatisfy { table[$0] == nil })
     }
 
