@@ -1,5 +1,5 @@
-// Reading through raw memory is confined to this file, `FieldTable` and `OutputCursor`; all others index spans, which
-// check their bounds.
+// Reading through raw memory is confined to this file, `LineScan`, `FieldTable`, `OutputCursor` and `OutgoingHead`; all others index
+// spans, which check their bounds.
 
 /// The offset of the first CR, LF or NUL in `bytes[from..<limit]`, or `limit`.
 ///

@@ -34,9 +34,9 @@ func writeQuery(
 }
 
 /// One `Cookie` line without the cookies that are not the caller's to send, and with ours where `credential` is given.
-func writeCookies(
+func writeCookies<Sink: HeadSink & ~Copyable>(
     _ value: ByteRange, _ bytes: Span<UInt8>, _ edits: borrowing RequestEdits, _ credential: Span<UInt8>?,
-    _ output: inout OutputCursor
+    _ sink: inout Sink
 ) {
     var isOpen = false
     var cursor = Int(value.start)
@@ -52,20 +52,20 @@ func writeCookies(
         if pair.isEmpty || isOurs || edits.dropsPlaceholders && bytes.holdsPlaceholder(pair) { continue }
         // With the mark and the blanks it came with: the line never grows by more than the credential.
         if isOpen {
-            output.append(byte: bytes[start &- 1])
-            output.append(bytes, received)
+            sink.output.append(byte: bytes[start &- 1])
+            sink.output.append(bytes, received)
         } else {
-            output.append("Cookie: ")
-            output.append(bytes, pair)
+            sink.begin("Cookie: ", .cookie)
+            sink.output.append(bytes, pair)
         }
         isOpen = true
     }
     if let credential {
-        output.append(isOpen ? "; " : "Cookie: ")
-        output.append(credential)
+        if isOpen { sink.output.append("; ") } else { sink.begin("Cookie: ", .cookie) }
+        sink.output.append(credential)
         isOpen = true
     }
-    if isOpen { output.append("\r\n") }
+    if isOpen { sink.end() }
 }
 
 private func isCookie(_ pair: ByteRange, _ bytes: Span<UInt8>, named name: Span<UInt8>) -> Bool {

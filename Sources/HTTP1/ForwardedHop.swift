@@ -63,13 +63,30 @@ extension ForwardedHop {
     /// Most bytes that `write` adds to a head beside what it copies from it.
     var growth: Int { 2 * address.count + 160 }
 
-    func write(_ head: borrowing RequestHead, _ bytes: Span<UInt8>, into output: inout OutputCursor) {
-        if fields.contains(.standard) { writeStandard(head, bytes, &output) }
-        if fields.contains(.legacy) { writeLegacy(head, bytes, &output) }
+    func write<Sink: HeadSink & ~Copyable>(
+        _ head: borrowing RequestHead, _ bytes: Span<UInt8>, into sink: inout Sink
+    ) {
+        if fields.contains(.standard) {
+            sink.begin("Forwarded: ", .forwarded)
+            writeStandard(head, bytes, &sink.output)
+            sink.end()
+        }
+        guard fields.contains(.legacy) else { return }
+        sink.begin("X-Forwarded-For: ", .xForwardedFor)
+        writeLegacy(head, bytes, &sink.output)
+        sink.end()
+        if !keeps(.xForwardedProto, of: head) {
+            let line: StaticString = isSecure ? "X-Forwarded-Proto: https\r\n" : "X-Forwarded-Proto: http\r\n"
+            sink.put(line: line, .xForwardedProto)
+        }
+        if !keeps(.xForwardedHost, of: head), let host = head.host, !host.isEmpty {
+            sink.begin("X-Forwarded-Host: ", .xForwardedHost)
+            sink.output.append(bytes, host)
+            sink.end()
+        }
     }
 
     private func writeStandard(_ head: borrowing RequestHead, _ bytes: Span<UInt8>, _ output: inout OutputCursor) {
-        output.append("Forwarded: ")
         // One line, as readers that look at the first line alone are many.
         if isTrusted, head.contains(.forwarded) {
             for index in 0..<head.fieldCount {
@@ -91,7 +108,7 @@ extension ForwardedHop {
             output.append(bytes, host)
             output.append("\"")
         }
-        output.append(isSecure ? ";proto=https\r\n" : ";proto=http\r\n")
+        output.append(isSecure ? ";proto=https" : ";proto=http")
     }
 
     /// RFC 7239 §6: a name that is no address begins with `_`; an IPv6 address is bracketed, and quoted for its colons.
@@ -111,7 +128,6 @@ extension ForwardedHop {
     }
 
     private func writeLegacy(_ head: borrowing RequestHead, _ bytes: Span<UInt8>, _ output: inout OutputCursor) {
-        output.append("X-Forwarded-For: ")
         if isTrusted, head.contains(.xForwardedFor) {
             for index in 0..<head.fieldCount {
                 let field = head[index]
@@ -124,15 +140,6 @@ extension ForwardedHop {
         }
         // These fields have no identifiers; `unknown` is what other proxies write for an address that is not told.
         if isHidden || address.isEmpty { output.append("unknown") } else { output.append(address.span) }
-        output.append("\r\n")
-        if !keeps(.xForwardedProto, of: head) {
-            output.append(isSecure ? "X-Forwarded-Proto: https\r\n" : "X-Forwarded-Proto: http\r\n")
-        }
-        if !keeps(.xForwardedHost, of: head), let host = head.host, !host.isEmpty {
-            output.append("X-Forwarded-Host: ")
-            output.append(bytes, host)
-            output.append("\r\n")
-        }
     }
 
     /// A trusted peer's word of the first hop stands: ours would speak of the hop between the two.

@@ -13,16 +13,16 @@ public enum OutgoingFraming: Sendable, Equatable {
 // MARK: -
 
 extension OutgoingFraming {
-    func write(into output: inout OutputCursor) {
+    func write<Sink: HeadSink & ~Copyable>(into sink: inout Sink) {
         switch self {
         case .none, .untilClose:
             break
         case .length(let length):
-            output.append("Content-Length: ")
-            output.append(decimal: length)
-            output.append("\r\n")
+            sink.begin("Content-Length: ", .contentLength)
+            sink.output.append(decimal: length)
+            sink.end()
         case .chunked:
-            output.append("Transfer-Encoding: chunked\r\n")
+            if Sink.hasConnectionFields { sink.output.append("Transfer-Encoding: chunked\r\n") }
         }
     }
 }

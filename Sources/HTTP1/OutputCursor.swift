@@ -36,6 +36,11 @@ extension OutputCursor {
         append(raw: UnsafeRawBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
     }
 
+    /// The text behind its first octets.
+    mutating func append(_ text: StaticString, from first: Int) {
+        append(raw: UnsafeRawBufferPointer(start: text.utf8Start + first, count: text.utf8CodeUnitCount - first))
+    }
+
     public mutating func append(byte: UInt8) {
         guard !overflowed, count < memory.count else {
             overflowed = true
@@ -91,13 +96,44 @@ extension OutputCursor {
         count = mark
     }
 
+    @inline(__always)
     private mutating func append(raw: UnsafeRawBufferPointer) {
-        guard !overflowed, raw.count <= memory.count - count else {
+        let size = raw.count
+        guard !overflowed, size <= memory.count &- count else {
             overflowed = true
             return
         }
-        guard let source = raw.baseAddress, let target = memory.baseAddress, raw.count > 0 else { return }
-        (target + count).copyMemory(from: source, byteCount: raw.count)
-        count += raw.count
+        guard let source = raw.baseAddress, let target = memory.baseAddress else { return }
+        copyPiece(source, to: target + count, size)
+        count &+= size
     }
+}
+
+/// Heads are made of short pieces, and a call costs more than to copy one: its first octets and its last, which may be the same ones.
+@inline(__always)
+private func copyPiece(_ source: UnsafeRawPointer, to target: UnsafeMutableRawPointer, _ size: Int) {
+    if size > 32 {
+        target.copyMemory(from: source, byteCount: size)
+    } else if size >= 16 {
+        copyEnds(source, target, size, SIMD16<UInt8>.self)
+    } else if size >= 8 {
+        copyEnds(source, target, size, UInt64.self)
+    } else if size >= 4 {
+        copyEnds(source, target, size, UInt32.self)
+    } else if size >= 2 {
+        copyEnds(source, target, size, UInt16.self)
+    } else if size == 1 {
+        target.storeBytes(of: source.load(as: UInt8.self), as: UInt8.self)
+    }
+}
+
+@inline(__always)
+private func copyEnds<Word: BitwiseCopyable>(
+    _ source: UnsafeRawPointer, _ target: UnsafeMutableRawPointer, _ size: Int, _ word: Word.Type
+) {
+    let last = size &- MemoryLayout<Word>.size
+    let head = source.loadUnaligned(as: word)
+    let tail = source.loadUnaligned(fromByteOffset: last, as: word)
+    target.storeBytes(of: head, as: word)
+    target.storeBytes(of: tail, toByteOffset: last, as: word)
 }

@@ -19,48 +19,70 @@ public func writeRequest(
     hop: borrowing ForwardedHop = .untouched, framing: OutgoingFraming, expectContinue: Bool = false,
     upgrade: Bool = false, asHEAD: Bool = false, into output: inout OutputCursor
 ) {
-    precondition(head.length > 0)
-    if asHEAD { output.append("HEAD") } else { output.append(bytes, head.method) }
-    output.append(byte: 0x20)
-    writeTarget(head, bytes, edits, credential, &output)
-    output.append(" HTTP/1.1\r\nHost: ")
-    if edits.host.isEmpty {
-        output.append(bytes, head.host ?? .empty)
-    } else {
-        output.append(edits.host.span)
-    }
-    output.append("\r\n")
+    var sink = LineSink(output)
+    write(
+        head, bytes, edits, credential, hop, framing, expectContinue: expectContinue, upgrade: upgrade, asHEAD: asHEAD,
+        &sink)
+    output = sink.output
+}
 
-    writeReceivedFields(head, bytes, edits, credential, hop, &output)
+/// The same for HTTP/2: what it says of its connection is left out.
+///
+/// - Parameter output: begun; look at `overflowed` afterwards.
+public func writeRequest(
+    _ head: borrowing RequestHead, bytes: Span<UInt8>, edits: borrowing RequestEdits, credential: Span<UInt8>?,
+    hop: borrowing ForwardedHop = .untouched, framing: OutgoingFraming, expectContinue: Bool = false,
+    asHEAD: Bool = false, into output: inout OutgoingHead
+) {
+    write(
+        head, bytes, edits, credential, hop, framing, expectContinue: expectContinue, upgrade: false, asHEAD: asHEAD,
+        &output)
+}
+
+private func write<Sink: HeadSink & ~Copyable>(
+    _ head: borrowing RequestHead, _ bytes: Span<UInt8>, _ edits: borrowing RequestEdits, _ credential: Span<UInt8>?,
+    _ hop: borrowing ForwardedHop, _ framing: OutgoingFraming, expectContinue: Bool, upgrade: Bool, asHEAD: Bool,
+    _ sink: inout Sink
+) {
+    precondition(head.length > 0)
+    sink.put(method: head.method, of: bytes, asHEAD: asHEAD)
+    writeTarget(head, bytes, edits, credential, &sink)
+    if edits.host.isEmpty {
+        sink.put(host: head.host ?? .empty, of: bytes)
+    } else {
+        sink.put(host: edits.host.span)
+    }
+
+    writeReceivedFields(head, bytes, edits, credential, hop, &sink)
 
     if edits.userAgentMode != .keep, !head.contains(.userAgent) {
-        writeUserAgent(nil, bytes, edits, &output)
+        writeUserAgent(nil, bytes, edits, &sink)
     }
-    output.append(edits.setLines.span)
-    hop.write(head, bytes, into: &output)
+    sink.put(lines: edits.setLines.span)
+    hop.write(head, bytes, into: &sink)
     if let credential {
         switch edits.place {
         case .header:
-            output.append(credential)
+            sink.put(lines: credential)
         case .cookie where !head.contains(.cookie):
-            output.append("Cookie: ")
-            output.append(credential)
-            output.append("\r\n")
+            sink.begin("Cookie: ", .cookie)
+            sink.output.append(credential)
+            sink.end()
         case .cookie, .query:
             break
         }
     }
     if !edits.via.isEmpty {
-        writeVia(head.minorVersion, edits.via.span, &output)
+        writeVia(head.minorVersion, edits.via.span, &sink)
     }
-    if expectContinue { output.append("Expect: 100-continue\r\n") }
-    if upgrade, let protocols = head.first(.upgrade) {
-        output.append("Connection: upgrade\r\nUpgrade: ")
-        output.append(bytes, protocols)
-        output.append("\r\n")
+    if expectContinue { sink.put(line: "Expect: 100-continue\r\n", .expect) }
+    if Sink.hasConnectionFields, upgrade, let protocols = head.first(.upgrade) {
+        sink.output.append("Connection: upgrade\r\nUpgrade: ")
+        sink.output.append(bytes, protocols)
+        sink.output.append("\r\n")
     }
-    framing.write(into: &output)
-    output.append("\r\n")
+    framing.write(into: &sink)
+    sink.finish()
 }
 
 // MARK: - Fields
@@ -71,28 +93,21 @@ private enum LineVerdict {
     case edit
 }
 
-private func writeReceivedFields(
+private func writeReceivedFields<Sink: HeadSink & ~Copyable>(
     _ head: borrowing RequestHead, _ bytes: Span<UInt8>, _ edits: borrowing RequestEdits, _ credential: Span<UInt8>?,
-    _ hop: borrowing ForwardedHop, _ output: inout OutputCursor
+    _ hop: borrowing ForwardedHop, _ sink: inout Sink
 ) {
-    var run = ByteRange.empty
     var seenUserAgent = false
     var seenCookie = false
     for index in 0..<head.fieldCount {
         let field = head[index]
         switch verdict(field, head, bytes, edits, hop) {
         case .keep:
-            if run.end == field.line.start, !run.isEmpty {
-                run.count += field.line.count
-            } else {
-                output.append(bytes, run)
-                run = field.line
-            }
+            sink.keep(field, of: bytes)
         case .drop:
             break
         case .edit:
-            output.append(bytes, run)
-            run = .empty
+            sink.flush(bytes)
             // A value that may not pass is edited all the same, as if it were empty: ours is written in its place.
             let isPlaceholder = holdsPlaceholder(field, bytes, edits)
             let refused =
@@ -102,22 +117,21 @@ private func writeReceivedFields(
             switch field.known {
             case _ where isRenamed(field, bytes, edits):
                 guard !isPlaceholder else { break }
-                output.append(edits.renamedTo.span)
-                output.append(": ")
-                output.append(bytes, field.value)
-                output.append("\r\n")
+                sink.begin(name: edits.renamedTo.span)
+                sink.output.append(bytes, field.value)
+                sink.end()
             case .userAgent:
-                if !seenUserAgent { writeUserAgent(value, bytes, edits, &output) }
+                if !seenUserAgent { writeUserAgent(value, bytes, edits, &sink) }
                 seenUserAgent = true
             case .cookie:
-                writeCookies(value, bytes, edits, seenCookie || edits.place != .cookie ? nil : credential, &output)
+                writeCookies(value, bytes, edits, seenCookie || edits.place != .cookie ? nil : credential, &sink)
                 seenCookie = true
             default:
-                if !refused { writeMaxForwards(value, bytes, &output) }
+                if !refused { writeMaxForwards(value, bytes, &sink) }
             }
         }
     }
-    output.append(bytes, run)
+    sink.flush(bytes)
 }
 
 private func verdict(
@@ -166,58 +180,65 @@ private func isRenamed(_ field: Field, _ bytes: Span<UInt8>, _ edits: borrowing 
     return true
 }
 
-private func writeUserAgent(
-    _ received: ByteRange?, _ bytes: Span<UInt8>, _ edits: borrowing RequestEdits, _ output: inout OutputCursor
+private func writeUserAgent<Sink: HeadSink & ~Copyable>(
+    _ received: ByteRange?, _ bytes: Span<UInt8>, _ edits: borrowing RequestEdits, _ sink: inout Sink
 ) {
-    output.append("User-Agent: ")
+    sink.begin("User-Agent: ", .userAgent)
     let own = edits.userAgent.span
     if edits.userAgentMode == .prepend, let received, !received.isEmpty {
-        output.append(own)
-        output.append(bytes, received)
+        sink.output.append(own)
+        sink.output.append(bytes, received)
     } else {
         // Blanks that would have parted the two are no part of a value that stands alone.
-        output.append(own, own.trimmed(0..<own.count))
+        sink.output.append(own, own.trimmed(0..<own.count))
     }
-    output.append("\r\n")
+    sink.end()
 }
 
 /// One hop fewer (RFC 9110 §7.6.2). Zero is answered before a request is written, and anything else passes as it is.
-private func writeMaxForwards(_ value: ByteRange, _ bytes: Span<UInt8>, _ output: inout OutputCursor) {
-    output.append("Max-Forwards: ")
+private func writeMaxForwards<Sink: HeadSink & ~Copyable>(
+    _ value: ByteRange, _ bytes: Span<UInt8>, _ sink: inout Sink
+) {
+    sink.begin("Max-Forwards: ", .maxForwards)
     if let hops = bytes.decimal(at: value), hops > 0 {
-        output.append(decimal: hops - 1)
+        sink.output.append(decimal: hops - 1)
     } else {
-        output.append(bytes, value)
+        sink.output.append(bytes, value)
     }
-    output.append("\r\n")
+    sink.end()
 }
 
 // MARK: - Target
 
-private func writeTarget(
+private func writeTarget<Sink: HeadSink & ~Copyable>(
     _ head: borrowing RequestHead, _ bytes: Span<UInt8>, _ edits: borrowing RequestEdits, _ credential: Span<UInt8>?,
-    _ output: inout OutputCursor
+    _ sink: inout Sink
 ) {
     precondition(head.targetForm != .authority)
-    if head.targetForm == .asterisk {
-        output.append("*")
-        return
-    }
     // RFC 9112 §3.2.4: OPTIONS for a whole server arrives in absolute form without a path.
-    if head.targetForm == .absolute, head.path.isEmpty, head.knownMethod == .options, edits.targetPrefix.isEmpty {
-        output.append("*")
-        return
+    let isWhole =
+        head.targetForm == .absolute && head.path.isEmpty && head.knownMethod == .options && edits.targetPrefix.isEmpty
+    if head.targetForm == .asterisk || isWhole {
+        sink.beginTarget()
+        sink.output.append("*")
+        return sink.endTarget()
     }
     var start = Int(head.path.start)
     let end = Int(head.path.end)
     if let stripped = strippableLength(bytes.extracting(start..<end), prefix: edits.stripPrefix.span) {
         start += stripped
     }
-    output.append(edits.targetPrefix.span)
-    if start == end || bytes[start] != 0x2F { output.append(byte: 0x2F) }
-    if edits.place == .query || edits.dropsPlaceholders {
-        writeQuery(ByteRange(start..<end), bytes, edits, edits.place == .query ? credential : nil, &output)
+    let path = ByteRange(start..<end)
+    let isRooted = start < end && bytes[start] == 0x2F
+    let isEdited = edits.place == .query || edits.dropsPlaceholders
+    if isRooted, !isEdited, edits.targetPrefix.isEmpty { return sink.put(target: path, of: bytes) }
+    sink.beginTarget()
+    sink.output.append(edits.targetPrefix.span)
+    if !isRooted { sink.output.append(byte: 0x2F) }
+    if isEdited {
+        writeQuery(path, bytes, edits, edits.place == .query ? credential : nil, &sink.output)
     } else {
-        output.append(bytes, ByteRange(start..<end))
+        sink.output.append(bytes, path)
     }
+    sink.endTarget()
 }

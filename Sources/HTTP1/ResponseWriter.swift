@@ -18,50 +18,67 @@ public func writeResponse(
     callerOrigin: Span<UInt8> = Span(), lines: Span<UInt8> = Span(), framing: OutgoingFraming,
     callerMinorVersion: UInt8, close: Bool, upgrade: Bool = false, into output: inout OutputCursor
 ) {
-    precondition(head.length > 0)
-    output.append("HTTP/1.1 ")
-    output.append(decimal: UInt64(head.status))
-    output.append(" ")
-    output.append(bytes, head.reason)
-    output.append("\r\n")
+    var sink = LineSink(output)
+    write(
+        head, bytes, edits, callerOrigin, lines, framing, callerMinorVersion: callerMinorVersion, close: close,
+        upgrade: upgrade, &sink)
+    output = sink.output
+}
 
-    var run = ByteRange.empty
+/// The same for HTTP/2: what it says of its connection is left out.
+///
+/// - Parameter output: begun; look at `overflowed` afterwards.
+public func writeResponse(
+    _ head: borrowing ResponseHead, bytes: Span<UInt8>, edits: borrowing ResponseEdits,
+    callerOrigin: Span<UInt8> = Span(), lines: Span<UInt8> = Span(), framing: OutgoingFraming,
+    into output: inout OutgoingHead
+) {
+    write(
+        head, bytes, edits, callerOrigin, lines, framing, callerMinorVersion: 1, close: false, upgrade: false, &output)
+}
+
+private func write<Sink: HeadSink & ~Copyable>(
+    _ head: borrowing ResponseHead, _ bytes: Span<UInt8>, _ edits: borrowing ResponseEdits, _ callerOrigin: Span<UInt8>,
+    _ lines: Span<UInt8>, _ framing: OutgoingFraming, callerMinorVersion: UInt8, close: Bool, upgrade: Bool,
+    _ sink: inout Sink
+) {
+    precondition(head.length > 0)
+    sink.put(status: head.status, reason: head.reason, of: bytes)
     for index in 0..<head.fieldCount {
         let field = head[index]
         if isDropped(field, bytes, edits) { continue }
         if edits.addresses.isOn, isAddress(field) {
-            output.append(bytes, run)
-            run = .empty
-            if !writeMapped(field, bytes, edits.addresses, callerOrigin, &output) { run = field.line }
+            sink.flush(bytes)
+            if !writeMapped(field, bytes, edits.addresses, callerOrigin, &sink) { sink.keep(field, of: bytes) }
         } else if field.needsRepair {
-            output.append(bytes, run)
-            run = .empty
-            writeRepaired(field, bytes, &output)
-        } else if run.end == field.line.start, !run.isEmpty {
-            run.count += field.line.count
+            sink.flush(bytes)
+            sink.begin(field, of: bytes)
+            writeUnfolded(field.value, bytes, &sink.output)
+            sink.end()
         } else {
-            output.append(bytes, run)
-            run = field.line
+            sink.keep(field, of: bytes)
         }
     }
-    output.append(bytes, run)
+    sink.flush(bytes)
 
-    output.append(edits.addLines.span)
-    output.append(lines)
+    sink.put(lines: edits.addLines.span)
+    sink.put(lines: lines)
     if !edits.via.isEmpty {
-        writeVia(head.minorVersion, edits.via.span, &output)
+        writeVia(head.minorVersion, edits.via.span, &sink)
     }
-    if upgrade, let protocols = head.first(.upgrade) {
-        output.append("Connection: upgrade\r\nUpgrade: ")
-        writeUnfolded(protocols, bytes, &output)
-        output.append("\r\n")
-    } else if close || framing == .untilClose {
-        output.append("Connection: close\r\n")
-    } else if callerMinorVersion == 0, head.status >= 200 {
-        output.append("Connection: keep-alive\r\n")
+    if Sink.hasConnectionFields {
+        if upgrade, let protocols = head.first(.upgrade) {
+            sink.output.append("Connection: upgrade\r\nUpgrade: ")
+            writeUnfolded(protocols, bytes, &sink.output)
+            sink.output.append("\r\n")
+        } else if close || framing == .untilClose {
+            sink.output.append("Connection: close\r\n")
+        } else if callerMinorVersion == 0, head.status >= 200 {
+            sink.output.append("Connection: keep-alive\r\n")
+        }
     }
-    framing.write(into: &output)
-    output.append("\r\n")
+    framing.write(into: &sink)
+    sink.finish()
 }
 
 // MARK: -
@@ -85,31 +102,23 @@ private func isAddress(_ field: Field) -> Bool {
 }
 
 /// False, and nothing written, for a field that names something else.
-private func writeMapped(
+private func writeMapped<Sink: HeadSink & ~Copyable>(
     _ field: Field, _ bytes: Span<UInt8>, _ addresses: borrowing AddressMap, _ origin: Span<UInt8>,
-    _ output: inout OutputCursor
+    _ sink: inout Sink
 ) -> Bool {
-    let mark = output.count
-    output.append(bytes, field.name)
-    output.append(": ")
+    let mark = sink.output.count
+    sink.begin(field, of: bytes)
     let value = bytes.extracting(field.value.indices)
     let isMapped =
         field.known == .setCookie
-        ? addresses.write(cookie: value, origin: origin, into: &output)
-        : addresses.write(location: value, origin: origin, into: &output)
+        ? addresses.write(cookie: value, origin: origin, into: &sink.output)
+        : addresses.write(location: value, origin: origin, into: &sink.output)
     guard isMapped else {
-        output.rewind(to: mark)
+        sink.output.rewind(to: mark)
         return false
     }
-    output.append("\r\n")
+    sink.end()
     return true
-}
-
-private func writeRepaired(_ field: Field, _ bytes: Span<UInt8>, _ output: inout OutputCursor) {
-    output.append(bytes, field.name)
-    output.append(": ")
-    writeUnfolded(field.value, bytes, &output)
-    output.append("\r\n")
 }
 
 /// A fold, with the blanks around it, becomes one blank (RFC 9112 §5.2).

@@ -3,10 +3,10 @@
 
 /// A line of our own after those received: the same list as a member appended to the last of them (RFC 9110 §5.3), and
 /// the received lines stay as they are.
-func writeVia(_ minorVersion: UInt8, _ pseudonym: Span<UInt8>, _ output: inout OutputCursor) {
-    output.append(minorVersion > 0 ? "Via: 1.1 " : "Via: 1.0 ")
-    output.append(pseudonym)
-    output.append("\r\n")
+func writeVia<Sink: HeadSink & ~Copyable>(_ minorVersion: UInt8, _ pseudonym: Span<UInt8>, _ sink: inout Sink) {
+    sink.begin(minorVersion > 0 ? "Via: 1.1 " : "Via: 1.0 ", .via)
+    sink.output.append(pseudonym)
+    sink.end()
 }
 
 extension RequestHead {

@@ -65,7 +65,9 @@ private func checkQuery(_ value: [UInt8]) {
 private func checkCookie(_ value: [UInt8]) {
     let credential = Array("key_1=t".utf8)
     let text = written(value.count + 64) {
-        writeCookies(ByteRange(0..<value.count), value.span, carrierEdits(.cookie), credential.span, &$0)
+        var sink = LineSink($0)
+        writeCookies(ByteRange(0..<value.count), value.span, carrierEdits(.cookie), credential.span, &sink)
+        $0 = sink.output
     }
     precondition(text.starts(with: Array("Cookie: ".utf8)) && text.suffix(9).elementsEqual(credential + [13, 10]))
     precondition(names(text.dropFirst(8).dropLast(2), [0x3B, 0x2C]).count { isOurs($0) } == 1)
