@@ -52,7 +52,7 @@ let package = Package(
         // I/O and what stands on it.
         module("Reactor", ["CLinux", "Telemetry"]),
         module("TLS", ["COpenSSL"]),
-        module("HTTP2", ["CNghttp2"]),
+        module("HTTP2", ["CNghttp2", "HTTP1"]),
         module("TokenStore", ["CSQLite", "TLS", "Tokens"]),
         module("Fleet", ["TLS", "Telemetry"]),
         module("Handshakes", ["CZlib", "Tokens", "HTTP1", "Configuration", "TLS"]),
@@ -82,7 +82,7 @@ let package = Package(
         tests("Telemetry"),
         tests("Reactor", ["CLinux", "ScriptedKernel", "Telemetry"]),
         tests("TLS", ["TemporaryFolder"]),
-        tests("HTTP2", ["CNghttp2"]),
+        tests("HTTP2", ["CNghttp2", "HTTP1"]),
         tests("TokenStore", ["TLS", "TemporaryFolder"]),
         tests("Fleet", ["TLS", "TLSTests", "TemporaryFolder"]),
         tests("Handshakes", ["Configuration"]),

@@ -181,12 +181,20 @@ extension CallerConnection {
         var cursor = OutputCursor(buffers.scratch)
         let head = UnsafeRawBufferPointer(rebasing: upstream.input[..<exchange.answerHeadLength])
         let parts = answerParts(of: route, head: head)
-        writeResponse(
-            data.responseHead, bytes: head.octets, edits: route.answerEdits, callerOrigin: parts.origin.octets,
-            lines: parts.lines.octets, framing: exchange.answerFraming, callerMinorVersion: exchange.minorVersion,
-            close: !exchange.keepsAlive,
-            into: &cursor)
-        guard !cursor.overflowed else { return fail(Fault(.upstreamBigHead)) }
+        if lane == nil {
+            writeResponse(
+                data.responseHead, bytes: head.octets, edits: route.answerEdits, callerOrigin: parts.origin.octets,
+                lines: parts.lines.octets, framing: exchange.answerFraming, callerMinorVersion: exchange.minorVersion,
+                close: !exchange.keepsAlive, into: &cursor)
+        } else {
+            buffers.outgoing.begin(in: buffers.scratch)
+            writeResponse(
+                data.responseHead, bytes: head.octets, edits: route.answerEdits, callerOrigin: parts.origin.octets,
+                lines: parts.lines.octets, framing: exchange.answerFraming, into: &buffers.outgoing)
+        }
+        guard !(lane == nil ? cursor.overflowed : buffers.outgoing.overflowed) else {
+            return fail(Fault(.upstreamBigHead))
+        }
         upstream.start += exchange.answerHeadLength
         exchange.answerBegun = true
         exchange.record.answeredAt = loop.now
@@ -205,9 +213,12 @@ extension CallerConnection {
             piece.ended = true
         }
         isLastWrite = !exchange.keepsAlive && (piece.ended || exchange.answerBody.isComplete)
-        let sent = sendAnswer(
-            &cursor, in: buffers.scratch, raw, piece, framing: exchange.answerFraming, hasBody: hasBody,
-            dropping: route.answerEdits.drop)
+        let sent =
+            lane == nil
+            ? sendAnswer(
+                &cursor, in: buffers.scratch, raw, piece, framing: exchange.answerFraming,
+                dropping: route.answerEdits.drop)
+            : sendLaneAnswer(received: head, raw, piece, hasBody: hasBody, dropping: route.answerEdits.drop)
         guard sent else { return close() }
         if piece.ended || exchange.answerBody.isComplete { return completeAnswer() }
         pumpAnswer(of: upstream)

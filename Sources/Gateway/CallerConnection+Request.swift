@@ -19,7 +19,9 @@ extension CallerConnection {
         guard !exchange.opensTunnel else { return openTunnel() }
         rewindBody()
         exchange.caution.begin(isReplay: exchange.machine.replayed)
+        let asFields = upstream.session != nil
         var cursor = OutputCursor(buffers.scratch)
+        if asFields { buffers.outgoing.begin(in: buffers.scratch) }
         var withdrawn: Slot?
         if case .token(let slot, _) = exchange.machine.credential {
             // Spliced here and not at the lookup: between the two lies a connect, and an expired token must not leave.
@@ -28,19 +30,19 @@ extension CallerConnection {
             case .hit(let token), .refreshDue(let token):
                 exchange.machine.spliced(generation: token.generation)
                 guard let line = self.credential(around: token.bytes, of: route) else { return refuseOversized() }
-                composeHead(route: route, credential: line, into: &cursor)
+                composeHead(route: route, credential: line, asFields: asFields, into: &cursor)
             }
         } else {
             let carried = exchange.carried
             if case .carried = exchange.machine.credential, let carried {
                 let fits = carried.withBytes { ready in
                     guard let line = self.credential(around: ready, of: route) else { return false }
-                    composeHead(route: route, credential: line, into: &cursor)
+                    composeHead(route: route, credential: line, asFields: asFields, into: &cursor)
                     return true
                 }
                 guard fits else { return refuseOversized() }
             } else {
-                composeHead(route: route, credential: nil, into: &cursor)
+                composeHead(route: route, credential: nil, asFields: asFields, into: &cursor)
             }
         }
         if let withdrawn {
@@ -54,21 +56,22 @@ extension CallerConnection {
         // A tunnel has told the proxy already, and what goes through it is the upstream's.
         if upstream.group.plan.proxy != nil, !upstream.group.plan.usesTLS {
             let line = upstream.group.proxyLine
-            cursor.addFields(line.span)
+            if asFields { buffers.outgoing.addFields(line.span) } else { cursor.addFields(line.span) }
         }
-        guard !cursor.overflowed else { return answer(Fault(.bigHead)) }
+        guard !(asFields ? buffers.outgoing.overflowed : cursor.overflowed) else { return answer(Fault(.bigHead)) }
         upstream.requests += 1
         exchange.record.sentAt = loop.now
         exchange.pace = TransferPace()
         expectFirstAnswer(on: route)
-        let head = UnsafeMutableRawBufferPointer(rebasing: buffers.scratch[..<cursor.count])
-        guard
-            upstream.sendHead(
-                head, route: route, acceptsTrailers: upstream.session != nil && acceptsTrailers,
-                connects: exchange.upgrades,
+        let isSent =
+            asFields
+            ? upstream.sendHead(
+                received: UnsafeRawBufferPointer(rebasing: input[..<exchange.headLength]), route: route,
+                acceptsTrailers: acceptsTrailers, connects: exchange.upgrades,
                 ended: exchange.caution.isProbe || exchange.requestComplete && !exchange.upgrades)
-        else {
-            return upstream.lose(Fault(.upstreamClosed, retry: upstream.session == nil ? .ifRepeatable : .unsent))
+            : upstream.send(cursor.written(in: buffers.scratch))
+        guard isSent else {
+            return upstream.lose(Fault(.upstreamClosed, retry: asFields ? .unsent : .ifRepeatable))
         }
         pumpRequestBody(to: upstream)
         // An answer may be there already: a pooled connection tells of it by an edge that came before this request had a reader.
@@ -89,7 +92,10 @@ extension CallerConnection {
                 detail: "the credential cannot be computed, or does not fit the place that the route has for it"))
     }
 
-    func composeHead(route: RoutePlan, credential: UnsafeRawBufferPointer?, into cursor: inout OutputCursor) {
+    /// - Parameter asFields: into `buffers.outgoing` and not into `cursor`.
+    func composeHead(
+        route: RoutePlan, credential: UnsafeRawBufferPointer?, asFields: Bool = false, into cursor: inout OutputCursor
+    ) {
         data.restoreHead(of: self)
         let head = UnsafeRawBufferPointer(rebasing: input[..<exchange.headLength])
         let framing: OutgoingFraming =
@@ -104,16 +110,15 @@ extension CallerConnection {
             exchange.caution.holds
             || (exchange.expectsContinue && end == exchange.headLength && !exchange.caution.isProbe)
         let hop = forwardedHop(for: route)
-        if let credential {
+        if asFields {
             writeRequest(
-                data.requestHead, bytes: head.octets, edits: route.edits, credential: credential.octets,
-                hop: hop, framing: framing, expectContinue: expects, upgrade: exchange.upgrades,
-                asHEAD: exchange.caution.isProbe,
-                into: &cursor)
+                data.requestHead, bytes: head.octets, edits: route.edits, credential: credential?.octets, hop: hop,
+                framing: framing, expectContinue: expects, asHEAD: exchange.caution.isProbe, into: &buffers.outgoing)
         } else {
             writeRequest(
-                data.requestHead, bytes: head.octets, edits: route.edits, credential: nil, hop: hop, framing: framing,
-                expectContinue: expects, upgrade: exchange.upgrades, asHEAD: exchange.caution.isProbe, into: &cursor)
+                data.requestHead, bytes: head.octets, edits: route.edits, credential: credential?.octets, hop: hop,
+                framing: framing, expectContinue: expects, upgrade: exchange.upgrades, asHEAD: exchange.caution.isProbe,
+                into: &cursor)
         }
     }
 

@@ -1,3 +1,4 @@
+internal import HTTP1
 internal import HTTP2
 internal import Reactor
 
@@ -10,6 +11,8 @@ final class LoopBuffers: BlockSource {
     let scratch: UnsafeMutableRawBufferPointer
     /// Where the parts of one TLS record are put together.
     let record: UnsafeMutableRawBufferPointer
+    /// The head that is on its way to a stream of HTTP/2. What is put together of it lies in `scratch`.
+    var outgoing = OutgoingHead()
     /// What the sessions of HTTP/2 send: four frames of the usual size, so that one write carries much.
     let session: UnsafeMutableRawBufferPointer
     /// A route's own field line around a token.

@@ -24,24 +24,15 @@ extension Stream {
             suffix.written(in: buffers.suffix))
     }
 
-    /// Sends an answer's head and the first piece of its body; over HTTP/1.1 in one write.
+    /// Sends an answer's head and the first piece of its body in one write.
     ///
     /// - Parameters:
     ///   - cursor: the head; what belongs before the piece is appended.
     ///   - scratch: the memory behind `cursor`.
-    ///   - hasBody: more than the head may follow.
     final func sendAnswer(
         _ cursor: inout OutputCursor, in scratch: UnsafeMutableRawBufferPointer, _ raw: UnsafeRawBufferPointer,
-        _ piece: BodyReader.Step, framing: OutgoingFraming, hasBody: Bool, dropping: borrowing NameSet
+        _ piece: BodyReader.Step, framing: OutgoingFraming, dropping: borrowing NameSet
     ) -> Bool {
-        if let lane {
-            let head = UnsafeMutableRawBufferPointer(rebasing: scratch[..<cursor.count])
-            bytesOut &+= UInt64(cursor.count)
-            // The end on the head itself where it stood there: gRPC reads its status from such a head alone.
-            let isBare = !hasBody || piece.ended && piece.data.isEmpty && piece.trailers.isEmpty
-            guard lane.send(response: head, ended: isBare) else { return false }
-            return isBare || sendLaneBody(raw, piece, dropping: dropping)
-        }
         var suffix = OutputCursor(buffers.suffix)
         if framing == .chunked {
             appendChunkFrame(raw, piece, dropping: dropping, prefix: &cursor, suffix: &suffix)
@@ -50,6 +41,23 @@ extension Stream {
         return send(
             cursor.written(in: scratch), UnsafeRawBufferPointer(rebasing: raw[piece.data]),
             suffix.written(in: buffers.suffix))
+    }
+
+    /// The same on a stream of HTTP/2: the head is `buffers.outgoing`.
+    ///
+    /// - Parameters:
+    ///   - received: the head's bytes it was written from.
+    ///   - hasBody: more than the head may follow.
+    final func sendLaneAnswer(
+        received: UnsafeRawBufferPointer, _ raw: UnsafeRawBufferPointer, _ piece: BodyReader.Step, hasBody: Bool,
+        dropping: borrowing NameSet
+    ) -> Bool {
+        guard let lane else { return false }
+        bytesOut &+= UInt64(buffers.outgoing.size)
+        // The end on the head itself where it stood there: gRPC reads its status from such a head alone.
+        let isBare = !hasBody || piece.ended && piece.data.isEmpty && piece.trailers.isEmpty
+        guard lane.send(response: buffers.outgoing, received: received, ended: isBare) else { return false }
+        return isBare || sendLaneBody(raw, piece, dropping: dropping)
     }
 
     /// Sends an interim answer.

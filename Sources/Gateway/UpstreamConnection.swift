@@ -284,43 +284,38 @@ final class UpstreamConnection: Stream, HTTP2StreamUser, Waiter {
         expectNothing()
     }
 
-    /// Sends a request's head, the stream's first word over HTTP/2.
+    /// Sends the head of a request that is passed on, the stream's first word: `buffers.outgoing`, over HTTP/2 alone.
     ///
     /// - Parameters:
-    ///   - head: is changed in place over HTTP/2.
+    ///   - received: the head's bytes it was written from.
     ///   - connects: the request is for a WebSocket.
     ///   - ended: no body follows.
     /// - Returns: false when the connection is lost.
     func sendHead(
-        _ head: UnsafeMutableRawBufferPointer, route: RoutePlan, acceptsTrailers: Bool, connects: Bool, ended: Bool
+        received: UnsafeRawBufferPointer, route: RoutePlan, acceptsTrailers: Bool, connects: Bool, ended: Bool
     ) -> Bool {
-        guard let session else { return send(UnsafeRawBufferPointer(head)) }
-        return open(
-            head, on: session, secretName: route.secretName, secretTarget: route.edits.place == .query,
-            acceptsTrailers: acceptsTrailers, connects: connects, ended: ended)
+        guard
+            let stream = session?.open(
+                received: received, secretName: route.secretName, secretTarget: route.edits.place == .query,
+                acceptsTrailers: acceptsTrailers, connects: connects, ended: ended)
+        else { return false }
+        begin(stream, octets: buffers.outgoing.size)
+        return true
     }
 
     /// Sends a request of ours, without a body.
+    /// - Parameter head: is changed in place over HTTP/2.
     func sendHead(ownRequest head: UnsafeMutableRawBufferPointer) -> Bool {
         guard let session else { return send(UnsafeRawBufferPointer(head)) }
-        return open(
-            head, on: session, secretName: [], secretTarget: false, acceptsTrailers: false, connects: false, ended: true
-        )
+        guard let stream = session.open(ownRequest: head) else { return false }
+        begin(stream, octets: head.count)
+        return true
     }
 
-    private func open(
-        _ head: UnsafeMutableRawBufferPointer, on session: UpstreamSession, secretName: [UInt8], secretTarget: Bool,
-        acceptsTrailers: Bool, connects: Bool, ended: Bool
-    ) -> Bool {
-        guard
-            let stream = session.open(
-                head, secretName: secretName, secretTarget: secretTarget, acceptsTrailers: acceptsTrailers,
-                connects: connects, ended: ended)
-        else { return false }
-        bytesOut &+= UInt64(head.count)
+    private func begin(_ stream: HTTP2Stream, octets: Int) {
+        bytesOut &+= UInt64(octets)
         stream.user = self
         lane = stream
-        return true
     }
 
     func streamReady(_ stream: HTTP2Stream) {

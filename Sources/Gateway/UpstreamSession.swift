@@ -10,8 +10,6 @@ final class UpstreamSession: HTTP2Socket {
     private(set) var requests = 0
     private var bytesAtCheck: UInt64 = 0
 
-    private static let webSocket = Array("websocket".utf8)
-
     private enum Deadline { static let idle: UInt8 = 1, quiet: UInt8 = 2, pong: UInt8 = 3 }
 
     /// How long a connection with requests on it may be silent before it is asked whether it lives, and how long the answer may take.
@@ -40,17 +38,31 @@ final class UpstreamSession: HTTP2Socket {
         !isOver && session.hasRoom && requests < group.plan.requestsPerConnection && place?.isListed != false
     }
 
+    /// A request that is passed on, as it stands in `buffers.outgoing`.
     func open(
-        _ head: UnsafeMutableRawBufferPointer, secretName: [UInt8], secretTarget: Bool, acceptsTrailers: Bool,
+        received: UnsafeRawBufferPointer, secretName: [UInt8], secretTarget: Bool, acceptsTrailers: Bool,
         connects: Bool, ended: Bool
     ) -> HTTP2Stream? {
         let wasIdle = session.openStreams == 0
-        guard
-            let stream = session.open(
-                request: head, scheme: group.plan.usesTLS ? "https" : "http", secretName: secretName,
-                secretTarget: secretTarget, acceptsTrailers: acceptsTrailers,
-                protocolName: connects ? Self.webSocket : [], ended: ended)
-        else { return nil }
+        let stream = session.open(
+            request: buffers.outgoing, received: received, scheme: scheme, secretName: secretName,
+            secretTarget: secretTarget, acceptsTrailers: acceptsTrailers, protocolName: connects ? "websocket" : "",
+            ended: ended)
+        return opened(stream, wasIdle)
+    }
+
+    /// A request of ours, without a body.
+    func open(ownRequest head: UnsafeMutableRawBufferPointer) -> HTTP2Stream? {
+        let wasIdle = session.openStreams == 0
+        let stream = session.open(
+            request: head, scheme: scheme, secretName: [], secretTarget: false, acceptsTrailers: false, ended: true)
+        return opened(stream, wasIdle)
+    }
+
+    private var scheme: StaticString { group.plan.usesTLS ? "https" : "http" }
+
+    private func opened(_ stream: HTTP2Stream?, _ wasIdle: Bool) -> HTTP2Stream? {
+        guard let stream else { return nil }
         requests += 1
         if wasIdle { watchTime() }
         return stream

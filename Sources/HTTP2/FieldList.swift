@@ -1,22 +1,28 @@
 internal import CNghttp2
 internal import Glibc
 
-/// A head in HTTP/1.1's form as nghttp2 wants it: name and value pairs with the pseudo-fields first.
+/// A head as nghttp2 wants it: name and value pairs with the pseudo-fields first.
 ///
-/// Reused for every head of a session. nghttp2 copies names and values when the list is submitted.
+/// Reused for every head of a session. nghttp2 copies names and values when the list is submitted, those apart that stand in the program
+/// itself.
 struct FieldList: ~Copyable {
     private var pairs: UnsafeMutablePointer<nghttp2_nv>
-    private var count = 0
+    var count = 0
     /// Grows with the largest head; heads are bounded.
     private var capacity = 32
     /// The value of the last pair, which stands there without one: see `HeldValue`. Valid as long as the head is.
-    private(set) var held = UnsafeRawBufferPointer(start: nil, count: 0)
+    var held = UnsafeRawBufferPointer(start: nil, count: 0)
+    /// The digits of an answer's status.
+    let status = UnsafeMutableRawPointer.allocate(byteCount: 4, alignment: 4)
 
     init() {
         pairs = .allocate(capacity: capacity)
     }
 
-    deinit { pairs.deallocate() }
+    deinit {
+        pairs.deallocate()
+        status.deallocate()
+    }
 }
 
 // MARK: -
@@ -29,12 +35,11 @@ extension FieldList {
     ///   - scheme: of the upstream.
     ///   - secretName: lower case; the field of this name is never indexed (RFC 7541 §7.1.3), as is `authorization`.
     ///   - secretTarget: the target carries a credential.
-    ///   - protocolName: for extended CONNECT (RFC 8441), outlives the submission; empty otherwise.
     ///   - acceptsTrailers: say `te: trailers`.
     /// - Returns: false when the bytes are no head.
     mutating func fill(
         request head: UnsafeMutableRawBufferPointer, scheme: StaticString, secretName: [UInt8], secretTarget: Bool,
-        protocolName: UnsafeRawBufferPointer, acceptsTrailers: Bool
+        acceptsTrailers: Bool
     ) -> Bool {
         count = 0
         held = UnsafeRawBufferPointer(start: nil, count: 0)
@@ -43,16 +48,14 @@ extension FieldList {
             let space = index(of: 0x20, in: bytes, from: 0, to: end),
             let second = index(of: 0x20, in: bytes, from: space + 1, to: end)
         else { return false }
-        let extended = !protocolName.isEmpty
-        add(":method", extended ? Self.bytes("CONNECT") : slice(bytes, 0, space))
-        if extended { add(":protocol", protocolName) }
+        add(":method", slice(bytes, 0, space))
         add(":scheme", Self.bytes(scheme))
         add(":path", slice(bytes, space + 1, second), secret: secretTarget)
         // The place is held here: the authority is known only when its line is found.
         let authority = count
         add(":authority", UnsafeRawBufferPointer(start: nil, count: 0))
         let isFilled = secretName.withUnsafeBytes {
-            addLines(head, from: end + 2, secretName: $0, authority: authority, leavesOutKey: extended)
+            addLines(head, from: end + 2, secretName: $0, authority: authority)
         }
         guard isFilled else { return false }
         if acceptsTrailers { add("te", Self.bytes("trailers")) }
@@ -81,11 +84,9 @@ extension FieldList {
 
     /// - Parameters:
     ///   - authority: where the value of `Host` goes, which is a field like any other without it.
-    ///   - leavesOutKey: the proof of a WebSocket's handshake is HTTP/1.1's alone (RFC 8441 §5).
     private mutating func addLines(
         _ head: UnsafeMutableRawBufferPointer, from first: Int,
-        secretName: UnsafeRawBufferPointer = .init(start: nil, count: 0), authority: Int? = nil,
-        leavesOutKey: Bool = false
+        secretName: UnsafeRawBufferPointer = .init(start: nil, count: 0), authority: Int? = nil
     ) -> Bool {
         let bytes = UnsafeRawBufferPointer(head)
         var cursor = first
@@ -106,7 +107,6 @@ extension FieldList {
                     continue
                 }
             case 13: isSecret = name.spells("authorization")
-            case 17 where leavesOutKey && name.spells("sec-websocket-key"): continue
             default: break
             }
             if isOfOneHop(name) { continue }
@@ -118,11 +118,10 @@ extension FieldList {
 
     /// Moves the first secret field to the end and takes its value away, unless another field has its name: their order means something
     /// (RFC 9110 §5.3), that of different names does not.
-    private mutating func holdSecret(from first: Int) {
-        let secret = UInt8(NGHTTP2_NV_FLAG_NO_INDEX.rawValue)
-        guard let place = (first..<count).first(where: { pairs[$0].flags == secret && pairs[$0].valuelen > 0 }) else {
-            return
-        }
+    mutating func holdSecret(from first: Int) {
+        var place = first
+        while place < count, pairs[place].flags & Self.secret == 0 || pairs[place].valuelen == 0 { place += 1 }
+        guard place < count else { return }
         var pair = pairs[place]
         let name = UnsafeRawBufferPointer(start: pair.name, count: pair.namelen)
         for other in first..<count where other != place && pairs[other].namelen == name.count {
@@ -209,17 +208,44 @@ extension FieldList {
     // MARK: - Pairs
 
     private mutating func add(_ name: StaticString, _ value: UnsafeRawBufferPointer, secret: Bool = false) {
-        append(Self.bytes(name), value, secret: secret)
+        append(Self.bytes(name), value, (secret ? Self.secret : 0) | Self.staticName)
     }
 
     private mutating func append(_ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, secret: Bool) {
+        append(name, value, secret ? Self.secret : 0)
+    }
+
+    @inline(__always)
+    mutating func append(
+        _ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, _ flags: UInt8
+    ) {
         if count == capacity { grow() }
-        (pairs + count).initialize(
-            to: nghttp2_nv(
-                name: Self.pointer(name), value: Self.pointer(value), namelen: name.count, valuelen: value.count,
-                flags: secret ? UInt8(NGHTTP2_NV_FLAG_NO_INDEX.rawValue) : UInt8(NGHTTP2_NV_FLAG_NONE.rawValue)))
+        (pairs + count).initialize(to: Self.pair(name, value, flags))
         count += 1
     }
+
+    /// Lets `body` put up to `most` pairs behind the others; it moves the pointer behind the last one.
+    @inline(__always)
+    mutating func extend(by most: Int, _ body: (inout UnsafeMutablePointer<nghttp2_nv>) -> Void) {
+        while capacity - count < most { grow() }
+        var place = pairs + count
+        body(&place)
+        count = place - pairs
+    }
+
+    @inline(__always)
+    static func pair(
+        _ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, _ flags: UInt8
+    ) -> nghttp2_nv {
+        nghttp2_nv(
+            name: pointer(name), value: pointer(value), namelen: name.count, valuelen: value.count, flags: flags)
+    }
+
+    /// Never indexed (RFC 7541 §7.1.3).
+    static var secret: UInt8 { UInt8(NGHTTP2_NV_FLAG_NO_INDEX.rawValue) }
+    /// Lower case and part of the program: nghttp2 may point at it for as long as it likes.
+    static var staticName: UInt8 { UInt8(NGHTTP2_NV_FLAG_NO_COPY_NAME.rawValue) }
+    static var staticValue: UInt8 { UInt8(NGHTTP2_NV_FLAG_NO_COPY_VALUE.rawValue) }
 
     private mutating func grow() {
         let larger = UnsafeMutablePointer<nghttp2_nv>.allocate(capacity: 2 * capacity)
@@ -229,7 +255,7 @@ extension FieldList {
         capacity *= 2
     }
 
-    private static func bytes(_ text: StaticString) -> UnsafeRawBufferPointer {
+    static func bytes(_ text: StaticString) -> UnsafeRawBufferPointer {
         UnsafeRawBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount)
     }
 

@@ -1,4 +1,5 @@
 internal import CNghttp2
+public import HTTP1
 
 /// Told that a session has something to send, once until it was asked to.
 public protocol HTTP2SessionHost: AnyObject {
@@ -211,26 +212,51 @@ extension HTTP2Session {
     /// Sends a request's head.
     ///
     /// - Parameters:
-    ///   - head: as `writeRequest` writes it, without `Transfer-Encoding`; changed in place.
+    ///   - head: of one of our own requests, in HTTP/1.1's form without `Transfer-Encoding`; changed in place.
     ///   - secretName: lower case; the field that carries the credential is never indexed.
     ///   - ended: no body follows.
     /// - Returns: nil when the session takes no more requests, or the bytes are no head.
     public func open(
         request head: UnsafeMutableRawBufferPointer, scheme: StaticString, secretName: [UInt8], secretTarget: Bool,
-        acceptsTrailers: Bool, protocolName: [UInt8] = [], ended: Bool
+        acceptsTrailers: Bool, ended: Bool
     ) -> HTTP2Stream? {
-        guard let session, hasRoom else { return nil }
-        let id = protocolName.withUnsafeBytes { name -> Int32 in
-            guard
-                list.fill(
-                    request: head, scheme: scheme, secretName: secretName, secretTarget: secretTarget,
-                    protocolName: name, acceptsTrailers: acceptsTrailers)
-            else { return -1 }
-            return list.withPairs { pairs, count in
-                guard !ended else { return nghttp2_submit_request(session, nil, pairs, count, nil, nil) }
-                var provider = makeProvider()
-                return nghttp2_submit_request(session, nil, pairs, count, &provider, nil)
-            }
+        guard hasRoom,
+            list.fill(
+                request: head, scheme: scheme, secretName: secretName, secretTarget: secretTarget,
+                acceptsTrailers: acceptsTrailers)
+        else { return nil }
+        return submitRequest(ended: ended)
+    }
+
+    /// Sends the head of a request that is passed on.
+    ///
+    /// - Parameters:
+    ///   - head: as `writeRequest` writes it.
+    ///   - received: the head's bytes it was written from.
+    ///   - secretName: lower case; the field that carries the credential is never indexed.
+    ///   - protocolName: for extended CONNECT (RFC 8441); empty otherwise.
+    ///   - ended: no body follows.
+    /// - Returns: nil when the session takes no more requests.
+    public func open(
+        request head: borrowing OutgoingHead, received: UnsafeRawBufferPointer, scheme: StaticString,
+        secretName: [UInt8], secretTarget: Bool, acceptsTrailers: Bool, protocolName: StaticString = "", ended: Bool
+    ) -> HTTP2Stream? {
+        guard hasRoom else { return nil }
+        secretName.withUnsafeBytes {
+            list.fill(
+                request: head, received: received, scheme: scheme, secretName: $0, secretTarget: secretTarget,
+                protocolName: protocolName, acceptsTrailers: acceptsTrailers)
+        }
+        return submitRequest(ended: ended)
+    }
+
+    /// - Precondition: the list is filled, and what it points at is still there.
+    private func submitRequest(ended: Bool) -> HTTP2Stream? {
+        guard let session else { return nil }
+        let id = list.withPairs { pairs, count in
+            guard !ended else { return nghttp2_submit_request(session, nil, pairs, count, nil, nil) }
+            var provider = makeProvider()
+            return nghttp2_submit_request(session, nil, pairs, count, &provider, nil)
         }
         guard id > 0 else { return nil }
         let stream = makeStream(id)
@@ -246,7 +272,20 @@ extension HTTP2Session {
     }
 
     func submit(response head: UnsafeMutableRawBufferPointer, on stream: HTTP2Stream, ended: Bool) -> Bool {
-        guard let session, isMine(stream), list.fill(response: head) else { return false }
+        guard isMine(stream), list.fill(response: head) else { return false }
+        return submitResponse(on: stream, ended: ended)
+    }
+
+    func submit(
+        response head: borrowing OutgoingHead, received: UnsafeRawBufferPointer, on stream: HTTP2Stream, ended: Bool
+    ) -> Bool {
+        guard isMine(stream) else { return false }
+        list.fill(response: head, received: received)
+        return submitResponse(on: stream, ended: ended)
+    }
+
+    private func submitResponse(on stream: HTTP2Stream, ended: Bool) -> Bool {
+        guard let session else { return false }
         let result = list.withPairs { pairs, count in
             guard !ended else { return nghttp2_submit_response(session, stream.id, pairs, count, nil) }
             var provider = makeProvider()

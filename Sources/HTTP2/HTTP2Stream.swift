@@ -1,4 +1,5 @@
 internal import CNghttp2
+public import HTTP1
 
 /// Who uses a stream.
 public protocol HTTP2StreamUser: AnyObject {
@@ -151,7 +152,7 @@ extension HTTP2Stream {
     /// Everything written has gone to the connection, the end of the stream included.
     public var isFlushed: Bool { session == nil || output.count == 0 && (!outputEnded || endSent) }
 
-    /// Sends the final answer's head, in HTTP/1.1's form.
+    /// Sends the head of a final answer of our own, in HTTP/1.1's form.
     ///
     /// - Parameters:
     ///   - head: is changed in place.
@@ -159,6 +160,17 @@ extension HTTP2Stream {
     /// - Returns: false when the stream cannot carry it.
     public func send(response head: UnsafeMutableRawBufferPointer, ended: Bool) -> Bool {
         withSession { $0.submit(response: head, on: self, ended: ended) } ?? false
+    }
+
+    /// Sends the head of a final answer that is passed on.
+    ///
+    /// - Parameters:
+    ///   - head: as `writeResponse` writes it.
+    ///   - received: the head's bytes it was written from.
+    ///   - ended: no body follows.
+    /// - Returns: false when the stream cannot carry it.
+    public func send(response head: borrowing OutgoingHead, received: UnsafeRawBufferPointer, ended: Bool) -> Bool {
+        withSession { $0.submit(response: head, received: received, on: self, ended: ended) } ?? false
     }
 
     /// Interim answers (RFC 9110 §15.2).
