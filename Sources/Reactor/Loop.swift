@@ -17,8 +17,11 @@ public final class Loop: @unchecked Sendable {
     public var willBlock: () -> Void = {}
 
     private let epoll: Int32
-    private var watched: [Entry] = []
-    private var freeEntries: [Int] = []
+    // By hand, as in `TimerWheel`.
+    private var watched = UnsafeMutableBufferPointer<Entry>.allocate(capacity: 64)
+    /// Entries that have been used; the others are not initialized.
+    private var entryCount = 0
+    private var firstFree = Loop.noEntry
     private let timers: TimerWheel
     private var putOff: [LateWork] = []
     /// What was put off to the end of the turn that ends now.
@@ -30,8 +33,12 @@ public final class Loop: @unchecked Sendable {
 
     private struct Entry {
         var generation: UInt32 = 1
+        /// Of one without an owner, the next such.
+        var nextFree = Loop.noEntry
         var owner: Watched?
     }
+
+    private static let noEntry = UInt32.max
 
     /// In the order in which it was put off, whichever of the two it is.
     private enum LateWork {
@@ -68,6 +75,8 @@ public final class Loop: @unchecked Sendable {
     }
 
     deinit {
+        watched[..<entryCount].deinitialize()
+        watched.deallocate()
         kernel.close(epoll)
     }
 
@@ -144,14 +153,24 @@ public final class Loop: @unchecked Sendable {
     /// Gives an owner a place before it has a descriptor, so that timers can find it.
     public func adopt(_ owner: Watched) {
         let index: Int
-        if let free = freeEntries.popLast() {
-            index = free
+        if firstFree != Self.noEntry {
+            index = Int(firstFree)
+            firstFree = watched[index].nextFree
         } else {
-            index = watched.count
-            watched.append(Entry())
+            index = entryCount
+            if entryCount == watched.count { growEntries() }
+            watched.initializeElement(at: index, to: Entry())
+            entryCount += 1
         }
         owner.key = UInt64(watched[index].generation) << 32 | UInt64(index)
         watched[index].owner = owner
+    }
+
+    private func growEntries() {
+        let grown = UnsafeMutableBufferPointer<Entry>.allocate(capacity: 2 * watched.count)
+        _ = grown.moveInitialize(fromContentsOf: watched[..<entryCount])
+        watched.deallocate()
+        watched = grown
     }
 
     /// Closes the descriptor and forgets its owner. Events of this turn that are still queued for it find a newer generation
@@ -175,13 +194,15 @@ public final class Loop: @unchecked Sendable {
 
     private func release(_ owner: Watched) {
         owner.descriptor = -1
+        owner.hearsOutput = false
         guard owner.key != 0 else { return }
         let index = Int(owner.key & 0xffff_ffff)
         owner.key = 0
         watched[index].owner = nil
         watched[index].generation &+= 1
         if watched[index].generation == 0 { watched[index].generation = 1 }
-        freeEntries.append(index)
+        watched[index].nextFree = firstFree
+        firstFree = UInt32(index)
     }
 
     /// Calls `owner.timerFired(kind)` at or shortly after `deadline`.
@@ -243,7 +264,7 @@ public final class Loop: @unchecked Sendable {
             case Self.jobKey: jobs.acknowledge()
             default:
                 let index = Int(key & 0xffff_ffff)
-                guard index < watched.count, watched[index].generation == UInt32(truncatingIfNeeded: key >> 32),
+                guard index < entryCount, watched[index].generation == UInt32(truncatingIfNeeded: key >> 32),
                     let owner = watched[index].owner
                 else { continue }
                 owner.ready(Readiness(rawValue: cardea_epoll_events(event)))
@@ -253,7 +274,7 @@ public final class Loop: @unchecked Sendable {
         jobs.run()
         timers.expire(now: now) { payload in
             let index = Int(payload & 0xffff_ffff)
-            guard index < watched.count, let owner = watched[index].owner,
+            guard index < entryCount, let owner = watched[index].owner,
                 UInt64(watched[index].generation) & 0xff_ffff == payload >> 32 & 0xff_ffff
             else { return }
             owner.timerFired(UInt8(truncatingIfNeeded: payload >> 56))

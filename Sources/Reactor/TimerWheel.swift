@@ -16,10 +16,13 @@ public final class TimerWheel {
     /// Timers that are armed now.
     public private(set) var count = 0
 
-    private var nodes: [Node] = []
+    // By hand: an array asks for each step whether it is shared, and a request over HTTP/2 arms and cancels a timer.
+    private var nodes: UnsafeMutableBufferPointer<Node>
+    /// Nodes that have been used; the others are not initialized.
+    private var nodeCount = 0
     private var free = TimerWheel.none
-    private var slots = [UInt32](repeating: TimerWheel.none, count: levels * 64)
-    private var occupied = [UInt64](repeating: 0, count: levels)
+    private let slots: UnsafeMutablePointer<UInt32>
+    private let occupied: UnsafeMutablePointer<UInt64>
     // The tick up to which everything has fired.
     private var position: UInt64
 
@@ -43,6 +46,17 @@ public final class TimerWheel {
     public init(now: UInt64 = 0, capacity: Int = 1 << 20) {
         position = now / Self.tick
         self.capacity = min(max(capacity, 1), Int(Self.none) - 1)
+        nodes = .allocate(capacity: min(64, self.capacity))
+        slots = .allocate(capacity: Self.levels * 64)
+        slots.initialize(repeating: Self.none, count: Self.levels * 64)
+        occupied = .allocate(capacity: Self.levels)
+        occupied.initialize(repeating: 0, count: Self.levels)
+    }
+
+    deinit {
+        nodes.deallocate()
+        slots.deallocate()
+        occupied.deallocate()
     }
 
     // MARK: - Arming
@@ -55,9 +69,11 @@ public final class TimerWheel {
             index = free
             free = nodes[Int(index)].next
         } else {
-            guard nodes.count < capacity else { return nil }
-            index = UInt32(nodes.count)
-            nodes.append(Node())
+            guard nodeCount < capacity else { return nil }
+            if nodeCount == nodes.count { grow() }
+            index = UInt32(nodeCount)
+            nodes.initializeElement(at: nodeCount, to: Node())
+            nodeCount += 1
         }
         nodes[Int(index)].payload = payload
         nodes[Int(index)].tick = due(time)
@@ -179,9 +195,16 @@ public final class TimerWheel {
         }
     }
 
+    private func grow() {
+        let grown = UnsafeMutableBufferPointer<Node>.allocate(capacity: min(2 * nodes.count, capacity))
+        _ = grown.moveInitialize(fromContentsOf: nodes[..<nodeCount])
+        nodes.deallocate()
+        nodes = grown
+    }
+
     private func live(_ timer: TimerID) -> UInt32? {
         let index = UInt32(truncatingIfNeeded: timer.rawValue)
-        guard Int(index) < nodes.count, nodes[Int(index)].slot != Self.unarmed,
+        guard Int(index) < nodeCount, nodes[Int(index)].slot != Self.unarmed,
             nodes[Int(index)].generation == UInt32(truncatingIfNeeded: timer.rawValue >> 32)
         else { return nil }
         return index
