@@ -1,3 +1,5 @@
+internal import Synchronization
+
 /// The index of one request head: offsets into the received bytes and what follows from them.
 ///
 /// Reusable scratch: memory is taken once, at `init`. Feed the same bytes, longer each time, to `parse` until it
@@ -32,6 +34,8 @@ public struct RequestHead: ~Copyable, Sendable {
 
     private(set) var section: FieldSection
     private var hasRequestLine = false
+    /// Makes the compiler hand it by address. It would copy what it may, some hundred octets, for each call that only reads.
+    private let stays = Atomic<Bool>(false)
     private var fault: HeadFault?
 
     public init(maxFields: Int) {

@@ -1,3 +1,5 @@
+internal import Synchronization
+
 /// The index of one response head: offsets into the received bytes and what follows from them.
 ///
 /// Used like `RequestHead`. What an upstream sends is repaired where RFC 9112 §5 and §6.3 let a recipient do so: folds
@@ -21,6 +23,8 @@ public struct ResponseHead: ~Copyable, Sendable {
     private(set) var section: FieldSection
     private var chunked = false
     private var hasStatusLine = false
+    /// Makes the compiler hand it by address. It would copy what it may, some hundred octets, for each call that only reads.
+    private let stays = Atomic<Bool>(false)
     private var fault: HeadFault?
 
     public init(maxFields: Int) {
