@@ -5,6 +5,8 @@ enum BodyReader {
     case none
     case length(UInt64)
     case chunked(ChunkedDecoder)
+    /// It was in chunks, and has ended. Apart from them, so that nobody has to look into a decoder to know.
+    case done
     case untilClose
 
     struct Step {
@@ -38,10 +40,9 @@ enum BodyReader {
     /// No byte of the body is left to come.
     var isComplete: Bool {
         switch self {
-        case .none: true
+        case .none, .done: true
         case .length(let left): left == 0
-        case .chunked(let decoder): decoder.isDone
-        case .untilClose: false
+        case .chunked, .untilClose: false
         }
     }
 
@@ -50,7 +51,7 @@ enum BodyReader {
         switch self {
         case .length(let left): left
         case .untilClose: .max
-        case .none, .chunked: 0
+        case .none, .chunked, .done: 0
         }
     }
 
@@ -62,7 +63,7 @@ enum BodyReader {
     /// The next piece of the body in `bytes`. Nothing consumed and not ended means that more bytes are needed.
     mutating func next(_ bytes: UnsafeRawBufferPointer) throws(ChunkFault) -> Step {
         switch self {
-        case .none:
+        case .none, .done:
             return Step(ended: true)
         case .length(let left):
             let count = Int(min(left, UInt64(bytes.count)))
@@ -72,7 +73,7 @@ enum BodyReader {
             return Step(consumed: bytes.count, data: 0..<bytes.count)
         case .chunked(var decoder):
             let step = try Self.step(&decoder, bytes)
-            self = .chunked(decoder)
+            self = step.ended ? .done : .chunked(decoder)
             return step
         }
     }

@@ -6,12 +6,11 @@ internal import Reactor
 /// The answer's way to the caller.
 extension CallerConnection {
     /// - Parameter upstream: the exchange's, which the caller holds.
-    func pumpAnswer(of upstream: UpstreamConnection?) {
-        guard let upstream else { return }
+    func pumpAnswer(of upstream: UpstreamConnection) {
         for _ in 0..<Self.rounds {
             guard stage == .exchanging else { return }
             // It may have moved to another connection on the way.
-            guard upstream === exchange.upstream else { return pumpAnswer(of: exchange.upstream) }
+            guard upstream === exchange.upstream else { return pumpAnswer() }
             guard upstream.state == .busy else { return }
             switch exchange.machine.phase {
             case .asking where exchange.look != nil:
@@ -26,6 +25,11 @@ extension CallerConnection {
             }
         }
         pumpLater()
+    }
+
+    @inline(never)
+    private func pumpAnswer() {
+        if let upstream = exchange.upstream { pumpAnswer(of: upstream) }
     }
 
     // MARK: - The head
@@ -153,15 +157,15 @@ extension CallerConnection {
         }
     }
 
-    /// Writes the answer's head and what is there of its body.
-    /// - Parameter upstream: the exchange's, where the caller has it at hand.
-    func relayAnswer(of upstream: UpstreamConnection? = nil) {
-        if let upstream { return relayAnswer(from: upstream) }
+    @inline(never)
+    func relayAnswer() {
         guard let upstream = exchange.upstream else { return answer(Fault(.upstreamClosed)) }
         relayAnswer(from: upstream)
     }
 
-    private func relayAnswer(from upstream: UpstreamConnection) {
+    /// Writes the answer's head and what is there of its body.
+    /// - Parameter upstream: the exchange's, which the caller holds.
+    func relayAnswer(from upstream: UpstreamConnection) {
         guard let route = exchange.route, upstream.state == .busy else { return answer(Fault(.upstreamClosed)) }
         // The answer to a HEAD is none to the request.
         if exchange.caution.isProbe { return followProbe() }
@@ -205,14 +209,18 @@ extension CallerConnection {
         var piece = BodyReader.Step()
         let raw = upstream.input
         do throws(ChunkFault) {
-            if !exchange.answerBody.isComplete, raw.count > 0 { piece = try exchange.answerBody.next(raw) }
+            if hasBody, raw.count > 0 { piece = try exchange.answerBody.next(raw) }
         } catch { return close() }
         upstream.start += piece.consumed
+        // Asked once: it looks through the whole reader.
+        let isComplete = exchange.answerBody.isComplete
         // All there is has come: its end leaves in the same write.
-        if let source = upstream.lane, !exchange.answerBody.isComplete, source.isDrained, source.trailers.isEmpty {
+        if !isComplete, let source = upstream.uncountedLane,
+            source._withUnsafeGuaranteedRef({ $0.isDrained && $0.trailers.isEmpty })
+        {
             piece.ended = true
         }
-        isLastWrite = !exchange.keepsAlive && (piece.ended || exchange.answerBody.isComplete)
+        isLastWrite = !exchange.keepsAlive && (piece.ended || isComplete)
         let sent =
             lane == nil
             ? sendAnswer(
@@ -220,7 +228,7 @@ extension CallerConnection {
                 dropping: route.answerEdits.drop)
             : sendLaneAnswer(received: head, raw, piece, hasBody: hasBody, dropping: route.answerEdits.drop)
         guard sent else { return close() }
-        if piece.ended || exchange.answerBody.isComplete { return completeAnswer() }
+        if piece.ended || isComplete { return completeAnswer() }
         pumpAnswer(of: upstream)
     }
 

@@ -7,10 +7,18 @@ extension CallerConnection {
 
     /// What this request says of the connection it came on. `data.requestHead` is this request's.
     func forwardedHop(for route: RoutePlan) -> ForwardedHop {
+        guard !route.forwarding.fields.isEmpty else {
+            // Without the address, whose reference would be counted for nothing.
+            var bare = ForwardedHop()
+            let known = knownFlags
+            bare.isTrusted = known.isTrusted
+            bare.isSecure = known.isSecure
+            bare.isHidden = route.forwarding.isHidden
+            return bare
+        }
         var hop = knownHop
         hop.fields = route.forwarding.fields
         hop.isHidden = route.forwarding.isHidden
-        guard !hop.fields.isEmpty else { return hop }
         if hop.isHidden {
             hop.identifier = data.nextIdentifier()
         } else if hop.address.isEmpty, peer.address != nil {
@@ -18,6 +26,12 @@ extension CallerConnection {
             self.hop?.address = hop.address
         }
         return hop
+    }
+
+    private var knownFlags: (isTrusted: Bool, isSecure: Bool) {
+        if let isTrusted = hop?.isTrusted, let isSecure = hop?.isSecure { return (isTrusted, isSecure) }
+        let made = knownHop
+        return (made.isTrusted, made.isSecure)
     }
 
     private var knownHop: ForwardedHop {

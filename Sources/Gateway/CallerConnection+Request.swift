@@ -6,15 +6,15 @@ internal import Reactor
 
 /// The request's way to the upstream.
 extension CallerConnection {
-    /// Writes the edited head, then as much of the body as is there.
-    /// - Parameter upstream: the exchange's, where the caller has it at hand.
-    func sendRequest(on upstream: UpstreamConnection?) {
-        if let upstream { return sendRequest(to: upstream) }
+    @inline(never)
+    func sendRequest() {
         guard let upstream = exchange.upstream else { return }
         sendRequest(to: upstream)
     }
 
-    private func sendRequest(to upstream: UpstreamConnection) {
+    /// Writes the edited head, then as much of the body as is there.
+    /// - Parameter upstream: the exchange's, which the caller holds.
+    func sendRequest(to upstream: UpstreamConnection) {
         guard let route = exchange.route else { return }
         guard !exchange.opensTunnel else { return openTunnel() }
         rewindBody()

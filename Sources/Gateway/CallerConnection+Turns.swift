@@ -15,7 +15,8 @@ extension CallerConnection {
         guard exchange.tokenForm == nil else { return readTokenForm() }
         if stage == .exchanging, exchange.machine.phase == .idle, exchange.gathered != nil { return gatherBody() }
         if stage == .exchanging { pumpRequestBody(to: upstream) }
-        if stage == .exchanging { pumpAnswer(of: upstream) }
+        // Bound to a name, it would be counted.
+        if stage == .exchanging, upstream != nil { pumpAnswer(of: upstream!) }
         if stage == .tunnel { pumpTunnel() }
     }
 

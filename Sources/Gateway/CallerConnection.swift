@@ -250,8 +250,11 @@ final class CallerConnection: Stream, HTTP2StreamUser {
             expectToken()
             data.desk.parkCold(self)
         case .connect(let fresh): connect(fresh: fresh)
-        case .send: sendRequest(on: upstream)
-        case .relay: relayAnswer(of: upstream)
+        // Bound to a name, it would be counted.
+        case .send where upstream != nil: sendRequest(to: upstream!)
+        case .send: sendRequest()
+        case .relay where upstream != nil: relayAnswer(from: upstream!)
+        case .relay: relayAnswer()
         case .reportAndPark:
             expectToken()
             data.desk.report(self, parks: true)
@@ -274,13 +277,17 @@ final class CallerConnection: Stream, HTTP2StreamUser {
 
     private func connect(fresh: Bool) {
         guard let route = exchange.route else { return }
+        connect(to: route.upstream, fresh: fresh)
+    }
+
+    private func connect(to plan: UpstreamPlan, fresh: Bool) {
         releaseUpstream(reusable: canReuseHeldAnswer())
         exchange.record.tokenAt = loop.now
         exchange.record.replayed = exchange.machine.replayed
         // A secret on trial goes out once: a stale pooled connection would leave open whether it was judged.
         var fresh = fresh
         if case .carried = exchange.machine.credential { fresh = true }
-        let group: UpstreamGroup = if let wanders = exchange.wanders { wanders } else { data.group(route.upstream) }
+        let group: UpstreamGroup = if let wanders = exchange.wanders { wanders } else { data.group(plan) }
         let connection = group.take(
             for: self, fresh: fresh || exchange.opensTunnel, upgrades: exchange.upgrades, avoiding: exchange.lostAt)
         exchange.upstream = connection

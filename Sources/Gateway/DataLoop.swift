@@ -282,7 +282,9 @@ final class DataLoop {
         let now = loop.kernel.now()
         let total = now - min(now, caller.exchange.record.startedAt)
         if caller.exchange.route?.edition === plan.edition {
-            count(caller, total, in: metrics)
+            // Held by this object, and replaced by a reload alone.
+            let metrics = Unmanaged.passUnretained(self.metrics)
+            metrics._withUnsafeGuaranteedRef { count(caller, total, in: $0) }
         } else {
             // None, or one of an earlier edition.
             count(for: caller.exchange.route) { count(caller, total, in: $0) }

@@ -189,10 +189,10 @@ extension CallerConnection {
     // MARK: - Token
 
     private func lookUpToken(for route: RoutePlan) -> Exchange.Lookup {
-        guard let identity = route.identity, !identity.isTokenless else { return .unneeded }
+        guard route.identity?.isTokenless == false else { return .unneeded }
         // Each request has its own, and the keeper alone can fetch it.
-        if identity.isOneTime { return .cold }
-        if route.subject != nil { return lookUpSubject(on: route, identity: identity) }
+        if route.identity?.isOneTime == true { return .cold }
+        if route.subject != nil { return lookUpSubject(on: route) }
         if let slot = route.slot { return lookUp(slot) }
         return data.desk.lookUpLearned(route, path: requestPath, method: input[data.requestHead.method], caller: self)
     }

@@ -52,11 +52,15 @@ extension Stream {
         received: UnsafeRawBufferPointer, _ raw: UnsafeRawBufferPointer, _ piece: BodyReader.Step, hasBody: Bool,
         dropping: borrowing NameSet
     ) -> Bool {
-        guard let lane else { return false }
+        guard let lane = uncountedLane else { return false }
         bytesOut &+= UInt64(buffers.outgoing.size)
         // The end on the head itself where it stood there: gRPC reads its status from such a head alone.
         let isBare = !hasBody || piece.ended && piece.data.isEmpty && piece.trailers.isEmpty
-        guard lane.send(response: buffers.outgoing, received: received, ended: isBare) else { return false }
+        guard
+            lane._withUnsafeGuaranteedRef({
+                $0.send(response: buffers.outgoing, received: received, ended: isBare)
+            })
+        else { return false }
         return isBare || sendLaneBody(raw, piece, dropping: dropping)
     }
 
@@ -84,19 +88,20 @@ extension Stream {
     private func sendLaneBody(
         _ raw: UnsafeRawBufferPointer, _ step: BodyReader.Step, dropping: borrowing NameSet
     ) -> Bool {
-        guard let lane else { return false }
+        guard let lane = uncountedLane else { return false }
         if !step.data.isEmpty {
             bytesOut &+= UInt64(step.data.count)
-            guard lane.write(UnsafeRawBufferPointer(rebasing: raw[step.data])) else { return false }
+            let data = UnsafeRawBufferPointer(rebasing: raw[step.data])
+            guard lane._withUnsafeGuaranteedRef({ $0.write(data) }) else { return false }
         }
         guard step.ended else { return true }
-        guard !step.trailers.isEmpty else { return lane.end() }
+        guard !step.trailers.isEmpty else { return lane._withUnsafeGuaranteedRef { $0.end() } }
         var suffix = OutputCursor(buffers.suffix)
         ChunkedEncoder.appendEnd(raw.octets, trailers: step.trailers, drop: dropping, into: &suffix)
         guard !suffix.overflowed else { return false }
         // Between the last chunk's line and the empty one.
         let lines = buffers.suffix[ChunkedEncoder.lastChunkLength..<(suffix.count - 2)]
-        return lane.end(trailers: UnsafeRawBufferPointer(rebasing: lines))
+        return lane._withUnsafeGuaranteedRef { $0.end(trailers: UnsafeRawBufferPointer(rebasing: lines)) }
     }
 }
 

@@ -211,7 +211,7 @@ class Stream: Watched, TLSWire {
     /// Writes what waits.
     /// - Returns: false when the connection is lost.
     final func flush() -> Bool {
-        guard let pending else { return drainPipe() }
+        guard let pending else { return pipe == nil || drainPipe() }
         guard canWrite else { return true }
         let bytes = UnsafeRawBufferPointer(rebasing: pending[pendingStart..<pendingEnd])
         let taken: Int

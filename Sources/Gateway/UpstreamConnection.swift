@@ -5,18 +5,6 @@ internal import HTTP2
 internal import Reactor
 internal import TLS
 
-/// Who uses an upstream connection right now: an exchange of a caller, or a call to an issuer.
-protocol UpstreamUser: AnyObject {
-    /// The connection is ready to take a request.
-    func upstreamConnected(_ connection: UpstreamConnection)
-    /// Bytes, or the end of them, may be read; output may have drained.
-    func upstreamReady(_ connection: UpstreamConnection)
-    /// The connection is lost. It has been torn down and must not be used again.
-    func upstreamLost(_ connection: UpstreamConnection, _ fault: Fault)
-    /// Its deadline passed; the user decides what that means.
-    func upstreamTimedOut(_ connection: UpstreamConnection)
-}
-
 /// One connection to an upstream or an issuer: connects, does the TLS handshake, then carries one request at a time, and between
 /// requests waits in its group's pool.
 ///
@@ -295,13 +283,18 @@ final class UpstreamConnection: Stream, HTTP2StreamUser, Waiter {
         received: UnsafeRawBufferPointer, route: RoutePlan, acceptsTrailers: Bool, connects: Bool, ended: Bool
     ) -> Bool {
         guard
-            let stream = session?.open(
-                received: received, secretName: route.secretName, secretTarget: route.edits.place == .query,
-                acceptsTrailers: acceptsTrailers, connects: connects, ended: ended)
+            let stream = uncountedSession?._withUnsafeGuaranteedRef({
+                $0.open(
+                    received: received, secretName: route.secretName, secretTarget: route.edits.place == .query,
+                    acceptsTrailers: acceptsTrailers, connects: connects, ended: ended)
+            })
         else { return false }
         begin(stream, octets: buffers.outgoing.size)
         return true
     }
+
+    /// Read without a count, for calls that do not close this connection, which alone lets go of it.
+    private var uncountedSession: Unmanaged<UpstreamSession>? { session.map(Unmanaged.passUnretained) }
 
     /// Sends a request of ours, without a body.
     /// - Parameter head: is changed in place over HTTP/2.

@@ -35,9 +35,7 @@ final class UpstreamGroup {
     private(set) var sessions: [UpstreamSession] = []
     /// Closed connections that were streams of a session, for the next ones, as long as there is a session. Their last user may still stand in
     /// a call of one, so it is looked at when it is taken.
-    private(set) var spare: [UpstreamConnection] = []
-    /// Of those, at most: 50 KiB.
-    static let spareLimit = 128
+    var spare: [UpstreamConnection] = []
     /// What the last connection turned out to speak; nil before there was one.
     private var speaksHTTP2: Bool?
     /// The connection that will become a session, or tell that there can be none, and those that wait for its word: a burst on a cold
@@ -136,21 +134,6 @@ final class UpstreamGroup {
         return connection
     }
 
-    private func makeConnection(for user: any UpstreamUser) -> UpstreamConnection {
-        // One that somebody still holds is left to him.
-        if var connection = spare.popLast(), isKnownUniquelyReferenced(&connection), connection.holdsNothing {
-            connection.renew(for: user)
-            return connection
-        }
-        return UpstreamConnection(group: self, user: user)
-    }
-
-    /// A stream of a session has ended.
-    func keep(_ connection: UpstreamConnection) {
-        guard !sessions.isEmpty, spare.count < Self.spareLimit else { return }
-        spare.append(connection)
-    }
-
     private var mayShare: Bool {
         switch plan.protocols {
         case .http1: false
@@ -175,6 +158,11 @@ final class UpstreamGroup {
 
     /// The one with the fewest requests on it; of an address that is avoided only when there is none else.
     func lightestSession(at place: UpstreamAddress? = nil) -> UpstreamSession? {
+        // The usual case; the search counts a reference to each.
+        if sessions.count == 1 {
+            let only = sessions[0]
+            return only.isUsable && (place == nil || only.place === place) ? only : nil
+        }
         var best: UpstreamSession?
         var bestIsAvoided = false
         for session in sessions where session.isUsable && (place == nil || session.place === place) {
