@@ -44,7 +44,9 @@ extension CallerConnection {
     /// The ready line as it is, or the token out of it in the route's own line, parameter or cookie; nil when that is too long. A cut
     /// line would be sent without the credential's end, and swallow the field behind it.
     func credential(around ready: UnsafeRawBufferPointer, of route: RoutePlan) -> UnsafeRawBufferPointer? {
-        if let signer = route.identity?.signer { return signature(by: signer, with: ready, of: route) }
+        if route.identity?.signs == true, let signer = route.identity?.signer {
+            return signature(by: signer, with: ready, of: route)
+        }
         guard let injection = route.injection, let identity = route.identity else { return ready }
         guard ready.count >= identity.linePrefix + 2 else { return injection.place == .header ? ready : nil }
         let token = UnsafeRawBufferPointer(rebasing: ready[identity.linePrefix..<(ready.count - 2)])

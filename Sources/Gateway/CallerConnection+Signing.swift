@@ -69,8 +69,8 @@ extension CallerConnection {
     /// - Precondition: `data.responseHead` is the answer's.
     /// - Returns: whether there was one.
     func takeNonce(of upstream: UpstreamConnection, head length: Int) -> Bool {
-        guard let route = exchange.route, route.identity?.signer?.usesNonces == true,
-            let field = data.responseHead.first(.dpopNonce)
+        guard exchange.route?.identity?.usesNonces == true, let field = data.responseHead.first(.dpopNonce),
+            let route = exchange.route
         else { return false }
         let value = UnsafeRawBufferPointer(rebasing: upstream.input[..<length])[field]
         return data.nonces.keep(value, from: route.upstream.origin)

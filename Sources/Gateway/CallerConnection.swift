@@ -277,17 +277,17 @@ final class CallerConnection: Stream, HTTP2StreamUser {
 
     private func connect(fresh: Bool) {
         guard let route = exchange.route else { return }
-        connect(to: route.upstream, fresh: fresh)
+        connect(on: route, fresh: fresh)
     }
 
-    private func connect(to plan: UpstreamPlan, fresh: Bool) {
+    private func connect(on route: RoutePlan, fresh: Bool) {
         releaseUpstream(reusable: canReuseHeldAnswer())
         exchange.record.tokenAt = loop.now
         exchange.record.replayed = exchange.machine.replayed
         // A secret on trial goes out once: a stale pooled connection would leave open whether it was judged.
         var fresh = fresh
         if case .carried = exchange.machine.credential { fresh = true }
-        let group: UpstreamGroup = if let wanders = exchange.wanders { wanders } else { data.group(plan) }
+        let group: UpstreamGroup = if let wanders = exchange.wanders { wanders } else { data.group(route.upstream) }
         let connection = group.take(
             for: self, fresh: fresh || exchange.opensTunnel, upgrades: exchange.upgrades, avoiding: exchange.lostAt)
         exchange.upstream = connection

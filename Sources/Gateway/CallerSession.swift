@@ -94,11 +94,12 @@ final class CallerSession: HTTP2Socket {
     }
 
     private func renewEnded() {
-        while var caller = ended.popLast() {
-            // Whoever holds it still must not meet another request in it. A reload may have given it another listener.
-            guard isKnownUniquelyReferenced(&caller), caller.holdsNothing, caller.listener === listener else {
-                continue
-            }
+        while !ended.isEmpty {
+            // Whoever holds it still must not meet another request in it. Asked where it stands: taken out first, it would be counted.
+            let isFree = isKnownUniquelyReferenced(&ended[ended.count - 1])
+            let caller = ended.removeLast()
+            // A reload may have given it another listener.
+            guard isFree, caller.holdsNothing, caller.listener === listener else { continue }
             caller.renew()
             spare.append(caller)
         }

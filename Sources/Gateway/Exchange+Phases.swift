@@ -77,7 +77,10 @@ extension CallerConnection {
     // MARK: - Route
 
     /// The first route that matches wins.
-    private func findRoute() -> RoutePlan? { listener.table.first(for: data.requestHead, in: input) }
+    private func findRoute() -> RoutePlan? {
+        // The listener holds it, and is another one only from the next request on.
+        Unmanaged.passUnretained(listener.table)._withUnsafeGuaranteedRef { $0.first(for: data.requestHead, in: input) }
+    }
 
     /// The host that was asked for, without its port: the target's authority in absolute form, the Host field otherwise.
     var requestHost: UnsafeRawBufferPointer { hostName(of: data.requestHead, in: input) }

@@ -68,7 +68,8 @@ struct Exchange: ~Copyable {
         case routed(Lookup)
         /// A wait for a token ended.
         case granted(Credential)
-        case refused(Fault)
+        // Faults stand behind a reference: with one in it, every event and action would be handed on as seven words.
+        indirect case refused(Fault)
         case connected
         /// The token left the hot cache between the lookup and the connection; nothing has been sent.
         case withdrawn(slot: Slot)
@@ -80,7 +81,7 @@ struct Exchange: ~Copyable {
         case rested
         /// The upstream's connection failed before the answer's head was complete.
         /// - elsewhere: another address of the upstream may be had.
-        case lost(Fault, pooled: Bool, elsewhere: Bool = false)
+        indirect case lost(Fault, pooled: Bool, elsewhere: Bool = false)
         /// What was sent in the request's place has shown what it could; the request itself goes out.
         case probed
         case completed
@@ -104,7 +105,7 @@ struct Exchange: ~Copyable {
         /// The credential lacked the server's nonce, which has come with this answer (RFC 9449 §9).
         case nonce
         /// The answer shows that the identity cannot work as configured.
-        case misconfigured(Fault)
+        indirect case misconfigured(Fault)
     }
 
     enum Verdict: Sendable {
@@ -113,7 +114,7 @@ struct Exchange: ~Copyable {
         case final
         /// The held answer goes to the caller as received.
         case pass
-        case fault(Fault)
+        indirect case fault(Fault)
     }
 
     enum Action: Equatable, Sendable {
@@ -136,7 +137,7 @@ struct Exchange: ~Copyable {
         case reportOpenAndRelay
         /// The held answer goes to the caller after all, or a fault in its place: the route's `final` decides.
         case refuseFinally
-        case fault(Fault)
+        indirect case fault(Fault)
         case finish
     }
 

@@ -154,6 +154,9 @@ final class IdentityPlan: Sendable {
     let signsBody: Bool
     /// Makes the credential of each request; the ready line then holds its material. Nil for all others.
     let signer: (any RequestSigner)?
+    // Of it, for every request to ask: to look into what it is would copy it first.
+    let signs: Bool
+    let usesNonces: Bool
 
     init(
         index: Int, name: String, handshake: any Handshake, acquireTimeout: UInt64, reportsSuccess: Bool,
@@ -167,7 +170,9 @@ final class IdentityPlan: Sendable {
         isOneTime = handshake is any OneTimeHandshake
         self.signer = signer
         readsAnswers = handshake.readsBody
+        signs = signer != nil
         signsBody = signer?.readsBody == true
+        usesNonces = signer?.usesNonces == true
         refusesByStatus =
             statuses != nil
             && (handshake is RecipeSigningHandshake

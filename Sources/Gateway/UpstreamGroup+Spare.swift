@@ -4,12 +4,14 @@ extension UpstreamGroup {
     static let spareLimit = 128
 
     func makeConnection(for user: any UpstreamUser) -> UpstreamConnection {
+        guard !spare.isEmpty else { return UpstreamConnection(group: self, user: user) }
+        // Asked where it stands: taken out first, it would be counted.
+        let isFree = isKnownUniquelyReferenced(&spare[spare.count - 1])
+        let connection = spare.removeLast()
         // One that somebody still holds is left to him.
-        if var connection = spare.popLast(), isKnownUniquelyReferenced(&connection), connection.holdsNothing {
-            connection.renew(for: user)
-            return connection
-        }
-        return UpstreamConnection(group: self, user: user)
+        guard isFree, connection.holdsNothing else { return UpstreamConnection(group: self, user: user) }
+        connection.renew(for: user)
+        return connection
     }
 
     /// A stream of a session has ended.
