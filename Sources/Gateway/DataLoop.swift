@@ -181,6 +181,9 @@ final class DataLoop {
     func parseRequest(_ bytes: UnsafeRawBufferPointer, for caller: CallerConnection) throws(HeadFault) -> Int? {
         headOwner = ObjectIdentifier(caller)
         requestHead.reset()
+        if let lane = caller.lane {
+            return try requestHead.parse(bytes.octets, index: lane.headIndex, limits: limits.heads)
+        }
         return try requestHead.parse(bytes.octets, limits: limits.heads)
     }
 
@@ -197,7 +200,13 @@ final class DataLoop {
     func parseAnswer(of upstream: UpstreamConnection) throws(HeadFault) -> Int? {
         answerOwner = nil
         responseHead.reset()
-        guard let length = try responseHead.parse(upstream.input.octets, limits: limits.heads) else { return nil }
+        let length: Int?
+        if let lane = upstream.lane {
+            length = try responseHead.parse(upstream.input.octets, index: lane.headIndex, limits: limits.heads)
+        } else {
+            length = try responseHead.parse(upstream.input.octets, limits: limits.heads)
+        }
+        guard let length else { return nil }
         answerOwner = ObjectIdentifier(upstream)
         return length
     }

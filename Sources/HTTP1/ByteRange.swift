@@ -36,4 +36,10 @@ extension ByteRange {
     public init(_ range: Range<Int>) {
         self.init(start: Int32(range.lowerBound), count: Int32(range.count))
     }
+
+    /// Both ends lie in a head that was measured before.
+    @inline(__always)
+    init(unchecked start: Int, _ end: Int) {
+        self.init(start: Int32(truncatingIfNeeded: start), count: Int32(truncatingIfNeeded: end &- start))
+    }
 }

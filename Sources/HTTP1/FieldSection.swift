@@ -82,17 +82,18 @@ extension FieldSection {
         let end = Int(line.end)
         let colon = firstColon(in: bytes, from: start, limit: end)
         // A name that is known is made of token characters; the others are looked at one by one.
-        var known = KnownField.lookup(ByteRange(start..<colon), in: bytes, lookAlike: false)
+        var name = ByteRange(unchecked: start, colon)
+        var known = KnownField.lookup(name, in: bytes, lookAlike: false)
         var resembles = known
-        var name = ByteRange(start..<colon)
         var marks: FieldMarks = []
         if known == .other || colon == end {
             (name, marks) = try inspect(line, bytes, tolerance)
             known = KnownField.lookup(name, in: bytes, lookAlike: false)
-            resembles = hasUnderscore(name, bytes) ? KnownField.lookup(name, in: bytes, lookAlike: true) : known
+            resembles = bytes.contains(0x5F, at: name) ? KnownField.lookup(name, in: bytes, lookAlike: true) : known
         }
         let field = Field(
-            name: name, value: bytes.trimmed(colon &+ 1..<end), line: ByteRange(start..<end &+ 2), known: known,
+            name: name, value: bytes.value(from: colon &+ 1, to: end), line: ByteRange(unchecked: start, end &+ 2),
+            known: known,
             resembles: resembles, marks: marks)
         guard table.count < limits.fields, table.append(field) else { throw .tooManyFields }
         seen |= known.bit
@@ -119,11 +120,6 @@ extension FieldSection {
         guard cursor < end else { throw .colonMissing }
         guard bytes[cursor] == 0x3A, !name.isEmpty else { throw .nameInvalid }
         return (name, marks)
-    }
-
-    private func hasUnderscore(_ name: ByteRange, _ bytes: Span<UInt8>) -> Bool {
-        for index in name.indices where bytes[index] == 0x5F { return true }
-        return false
     }
 
     private mutating func fold(
@@ -212,6 +208,11 @@ extension FieldSection {
         guard contains(.contentLength) else { return nil }
         var length: UInt64?
         for index in 0..<table.count where table[index].known == .contentLength {
+            if length == nil, let value = bytes.decimal(at: table[index].value) {
+                // One number and nothing beside it, as nearly always.
+                length = value
+                continue
+            }
             try refuseInnerFold(table[index], bytes)
             var members = ListMembers(table[index].value)
             var isFirst = true

@@ -53,7 +53,7 @@ extension ForwardedHop {
     func drops(_ field: Field, in bytes: Span<UInt8>) -> Bool {
         if field.resembles != .other { return dropped & field.resembles.bit != 0 }
         guard !isTrusted, field.name.count >= 12, lowercased(bytes[Int(field.name.start)]) == 0x78 else { return false }
-        return bytes.spells("x-forwarded-", at: ByteRange(start: field.name.start, count: 12), lookAlike: true)
+        return bytes.resembles("x-forwarded-", at: ByteRange(start: field.name.start, count: 12))
     }
 }
 

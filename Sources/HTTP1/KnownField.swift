@@ -50,69 +50,89 @@ extension KnownField {
     @inline(__always)
     var bit: UInt64 { self == .other ? 0 : 1 << UInt64(rawValue) }
 
-    /// Names are told apart by length first: at most five comparisons follow, nearly all ended by their first octet.
-    ///
     /// - Parameter lookAlike: read a received `_` as `-`, as upstreams that turn names into variables do.
+    @inline(__always)
     static func lookup(_ name: ByteRange, in bytes: Span<UInt8>, lookAlike: Bool) -> KnownField {
+        lookAlike ? similar(name, in: bytes) : exact(name, in: bytes)
+    }
+
+    /// Names are told apart by length first: at most five comparisons follow, nearly all ended by their first word.
+    private static func exact(_ name: ByteRange, in bytes: Span<UInt8>) -> KnownField {
         switch name.count {
         case 2:
-            if bytes.spells("te", at: name, lookAlike: lookAlike) { return .te }
+            if bytes.spells("te", at: name) { return .te }
         case 3:
-            if bytes.spells("via", at: name, lookAlike: lookAlike) { return .via }
+            if bytes.spells("via", at: name) { return .via }
         case 4:
-            if bytes.spells("host", at: name, lookAlike: lookAlike) { return .host }
-            if bytes.spells("date", at: name, lookAlike: lookAlike) { return .date }
-            if bytes.spells("dpop", at: name, lookAlike: lookAlike) { return .dpop }
+            if bytes.spells("host", at: name) { return .host }
+            if bytes.spells("date", at: name) { return .date }
+            if bytes.spells("dpop", at: name) { return .dpop }
         case 6:
-            if bytes.spells("expect", at: name, lookAlike: lookAlike) { return .expect }
-            if bytes.spells("cookie", at: name, lookAlike: lookAlike) { return .cookie }
-            if bytes.spells("origin", at: name, lookAlike: lookAlike) { return .origin }
-            if bytes.spells("accept", at: name, lookAlike: lookAlike) { return .accept }
+            if bytes.spells("expect", at: name) { return .expect }
+            if bytes.spells("cookie", at: name) { return .cookie }
+            if bytes.spells("origin", at: name) { return .origin }
+            if bytes.spells("accept", at: name) { return .accept }
         case 7:
-            if bytes.spells("upgrade", at: name, lookAlike: lookAlike) { return .upgrade }
-            if bytes.spells("trailer", at: name, lookAlike: lookAlike) { return .trailer }
-            if bytes.spells("referer", at: name, lookAlike: lookAlike) { return .referer }
+            if bytes.spells("upgrade", at: name) { return .upgrade }
+            if bytes.spells("trailer", at: name) { return .trailer }
+            if bytes.spells("referer", at: name) { return .referer }
         case 8:
-            if bytes.spells("location", at: name, lookAlike: lookAlike) { return .location }
+            if bytes.spells("location", at: name) { return .location }
         case 9:
-            if bytes.spells("forwarded", at: name, lookAlike: lookAlike) { return .forwarded }
+            if bytes.spells("forwarded", at: name) { return .forwarded }
         case 10:
-            if bytes.spells("connection", at: name, lookAlike: lookAlike) { return .connection }
-            if bytes.spells("keep-alive", at: name, lookAlike: lookAlike) { return .keepAlive }
-            if bytes.spells("user-agent", at: name, lookAlike: lookAlike) { return .userAgent }
-            if bytes.spells("set-cookie", at: name, lookAlike: lookAlike) { return .setCookie }
-            if bytes.spells("dpop-nonce", at: name, lookAlike: lookAlike) { return .dpopNonce }
+            if bytes.spells("connection", at: name) { return .connection }
+            if bytes.spells("keep-alive", at: name) { return .keepAlive }
+            if bytes.spells("user-agent", at: name) { return .userAgent }
+            if bytes.spells("set-cookie", at: name) { return .setCookie }
+            if bytes.spells("dpop-nonce", at: name) { return .dpopNonce }
         case 11:
-            if bytes.spells("retry-after", at: name, lookAlike: lookAlike) { return .retryAfter }
+            if bytes.spells("retry-after", at: name) { return .retryAfter }
         case 12:
-            if bytes.spells("proxy-status", at: name, lookAlike: lookAlike) { return .proxyStatus }
-            if bytes.spells("content-type", at: name, lookAlike: lookAlike) { return .contentType }
-            if bytes.spells("max-forwards", at: name, lookAlike: lookAlike) { return .maxForwards }
+            if bytes.spells("proxy-status", at: name) { return .proxyStatus }
+            if bytes.spells("content-type", at: name) { return .contentType }
+            if bytes.spells("max-forwards", at: name) { return .maxForwards }
         case 13:
-            if bytes.spells("authorization", at: name, lookAlike: lookAlike) { return .authorization }
-            if bytes.spells("cache-control", at: name, lookAlike: lookAlike) { return .cacheControl }
+            if bytes.spells("authorization", at: name) { return .authorization }
+            if bytes.spells("cache-control", at: name) { return .cacheControl }
         case 14:
-            if bytes.spells("content-length", at: name, lookAlike: lookAlike) { return .contentLength }
-            if bytes.spells("sec-fetch-site", at: name, lookAlike: lookAlike) { return .secFetchSite }
+            if bytes.spells("content-length", at: name) { return .contentLength }
+            if bytes.spells("sec-fetch-site", at: name) { return .secFetchSite }
         case 15:
-            if bytes.spells("x-forwarded-for", at: name, lookAlike: lookAlike) { return .xForwardedFor }
+            if bytes.spells("x-forwarded-for", at: name) { return .xForwardedFor }
         case 16:
-            if bytes.spells("proxy-connection", at: name, lookAlike: lookAlike) { return .proxyConnection }
-            if bytes.spells("www-authenticate", at: name, lookAlike: lookAlike) { return .wwwAuthenticate }
-            if bytes.spells("content-location", at: name, lookAlike: lookAlike) { return .contentLocation }
-            if bytes.spells("content-encoding", at: name, lookAlike: lookAlike) { return .contentEncoding }
-            if bytes.spells("x-forwarded-host", at: name, lookAlike: lookAlike) { return .xForwardedHost }
+            if bytes.spells("proxy-connection", at: name) { return .proxyConnection }
+            if bytes.spells("www-authenticate", at: name) { return .wwwAuthenticate }
+            if bytes.spells("content-location", at: name) { return .contentLocation }
+            if bytes.spells("content-encoding", at: name) { return .contentEncoding }
+            if bytes.spells("x-forwarded-host", at: name) { return .xForwardedHost }
         case 17:
-            if bytes.spells("transfer-encoding", at: name, lookAlike: lookAlike) { return .transferEncoding }
-            if bytes.spells("x-forwarded-proto", at: name, lookAlike: lookAlike) { return .xForwardedProto }
+            if bytes.spells("transfer-encoding", at: name) { return .transferEncoding }
+            if bytes.spells("x-forwarded-proto", at: name) { return .xForwardedProto }
         case 18:
-            if bytes.spells("proxy-authenticate", at: name, lookAlike: lookAlike) { return .proxyAuthenticate }
+            if bytes.spells("proxy-authenticate", at: name) { return .proxyAuthenticate }
         case 19:
-            if bytes.spells("proxy-authorization", at: name, lookAlike: lookAlike) { return .proxyAuthorization }
-            if bytes.spells("authentication-info", at: name, lookAlike: lookAlike) { return .authenticationInfo }
+            if bytes.spells("proxy-authorization", at: name) { return .proxyAuthorization }
+            if bytes.spells("authentication-info", at: name) { return .authenticationInfo }
         default:
             break
         }
         return .other
+    }
+
+    private static func similar(_ name: ByteRange, in bytes: Span<UInt8>) -> KnownField {
+        // Longer than every name.
+        var plain = InlineArray<24, UInt8>(repeating: 0)
+        guard Int(name.count) < plain.count else { return .other }
+        for offset in 0..<Int(name.count) {
+            let octet = bytes[Int(name.start) &+ offset]
+            plain[offset] = octet == 0x5F ? 0x2D : octet
+        }
+        return exact(ByteRange(start: 0, count: name.count), in: plain.span)
+    }
+
+    /// What a name is, in any case.
+    public static func named(_ name: Span<UInt8>) -> KnownField {
+        exact(ByteRange(unchecked: 0, name.count), in: name)
     }
 }

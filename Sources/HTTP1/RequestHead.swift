@@ -105,15 +105,50 @@ extension RequestHead {
         do {
             guard try readRequestLine(bytes, limits) else { return nil }
             guard try section.index(bytes, limits: limits, tolerance: .strict) else { return nil }
-            try section.applyConnection(bytes, limits: limits)
-            try settleHost(bytes)
-            try settleFraming(bytes)
+            try settle(bytes, limits)
         } catch {
             fault = error
             throw error
         }
         length = section.position
         return length
+    }
+
+    /// `parse` of a text that was put together together with an index: the same result, the same faults.
+    ///
+    /// - Parameter index: of the head that `bytes` begin with, or of none; then the text is parsed.
+    public mutating func parse(
+        _ bytes: Span<UInt8>, index: borrowing HeadIndex, limits: HeadLimits
+    ) throws(HeadFault) -> Int? {
+        guard fault == nil, length == 0, index.methodCount <= limits.method, index.targetCount <= limits.target,
+            section.take(index, .request, of: bytes, limits)
+        else { return try parse(bytes, limits: limits) }
+        let targetStart = index.methodCount + 1
+        hasRequestLine = true
+        method = ByteRange(0..<index.methodCount)
+        target = ByteRange(targetStart..<targetStart + index.targetCount)
+        do {
+            try judgeRequestLine(bytes)
+            try settle(bytes, limits)
+        } catch {
+            fault = error
+            throw error
+        }
+        length = section.position
+        return length
+    }
+
+    /// What is decided by the parts of a head, wherever they come from.
+    private mutating func settle(_ bytes: Span<UInt8>, _ limits: HeadLimits) throws(HeadFault) {
+        try section.applyConnection(bytes, limits: limits)
+        try settleHost(bytes)
+        try settleFraming(bytes)
+    }
+
+    private mutating func judgeRequestLine(_ bytes: Span<UInt8>) throws(HeadFault) {
+        minorVersion = try readVersion(ByteRange(Int(target.end) + 1..<Int(target.end) + 9), bytes)
+        knownMethod = KnownMethod(method, in: bytes)
+        try readTarget(bytes)
     }
 
     private mutating func readRequestLine(_ bytes: Span<UInt8>, _ limits: HeadLimits) throws(HeadFault) -> Bool {
@@ -251,6 +286,7 @@ extension RequestHead {
 /// `HTTP/1.x`: the minor version, everything above 1 as 1.
 func readVersion(_ range: ByteRange, _ bytes: Span<UInt8>) throws(HeadFault) -> UInt8 {
     let start = Int(range.start)
+    if range.count == 8, bytes.isWord("HTTP/1.1", at: start) { return 1 }
     guard range.count == 8, bytes.isExactly("HTTP/", at: ByteRange(start..<start + 5)),
         isDigit(bytes[start + 5]), bytes[start + 6] == 0x2E, isDigit(bytes[start + 7])
     else { throw .versionMalformed }

@@ -77,6 +77,30 @@ extension ResponseHead {
         return length
     }
 
+    /// `parse` of a text that was put together together with an index: the same result, the same faults.
+    ///
+    /// - Parameter index: of the head that `bytes` begin with, or of none; then the text is parsed.
+    public mutating func parse(
+        _ bytes: Span<UInt8>, index: borrowing HeadIndex, limits: HeadLimits
+    ) throws(HeadFault) -> Int? {
+        guard fault == nil, length == 0, section.take(index, .response, of: bytes, limits) else {
+            return try parse(bytes, limits: limits)
+        }
+        hasStatusLine = true
+        do {
+            minorVersion = try readVersion(ByteRange(0..<8), bytes)
+            status = index.status
+            reason = ByteRange(13..<13 + index.reasonCount)
+            try section.applyConnection(bytes, limits: limits)
+            try settleFraming(bytes)
+        } catch {
+            fault = error
+            throw error
+        }
+        length = section.position
+        return length
+    }
+
     private mutating func readStatusLine(_ bytes: Span<UInt8>, _ limits: HeadLimits) throws(HeadFault) -> Bool {
         guard !hasStatusLine else { return true }
         guard let line = try section.nextLine(bytes, limit: limits.headSize) else {

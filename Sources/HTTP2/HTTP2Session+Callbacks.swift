@@ -1,4 +1,5 @@
 internal import CNghttp2
+internal import HTTP1
 
 /// What nghttp2 calls while bytes are read or written. Everything here only notes: a user that is told inside a callback could submit
 /// to a session that is not ready for it.
@@ -114,7 +115,7 @@ extension HTTP2Session {
         }
         switch assembly.kind {
         case .trailers:
-            stream.trailers = Array(assembly.lines.bytes)
+            stream.trailers = Array(assembly.text.bytes)
         case .request:
             guard stream.refusal == nil else { break }
             stream.acceptsTrailers = assembly.acceptsTrailers
@@ -137,12 +138,15 @@ extension HTTP2Session {
 
     private func queueHead(on stream: HTTP2Stream) -> Bool {
         // Heads have no window: interim ones without end would fill our memory before their reader has its turn.
-        guard stream.headBytes <= limits.headerSize, stream.input.append(assembly.lines.bytes) else {
+        guard stream.headBytes <= limits.headerSize, stream.input.append(assembly.text.bytes) else {
             // Of a request nobody has seen anything yet.
             submitReset(stream, assembly.kind == .request ? .refusedStream : .enhanceYourCalm)
             return false
         }
-        stream.headBytes += assembly.lines.count
+        // An index is of the bytes that a stream begins with: behind an interim answer there is none.
+        if stream.hasHeads { stream.headIndex.clear() } else { swap(&stream.headIndex, &assembly.text.index) }
+        stream.hasHeads = true
+        stream.headBytes += assembly.text.bytes.count
         return true
     }
 

@@ -26,6 +26,10 @@ public final class HTTP2Stream {
     var input: BlockQueue
     /// Of `input`, the bytes of heads; they stand before the body's.
     var headBytes = 0
+    /// One was queued, if only an interim one.
+    var hasHeads = false
+    /// Of the head that the stream's bytes begin with; none behind an interim answer.
+    public internal(set) var headIndex = HeadIndex()
     /// The head that a request or a final answer begins with is complete.
     public internal(set) var hasHead = false
     /// A head that cannot be served.
@@ -82,6 +86,8 @@ public final class HTTP2Stream {
         window = ReceiveWindow(from: session.limits.firstStreamWindow, to: session.limits.streamWindow)
         input.begin(source: session.blocks)
         headBytes = 0
+        hasHeads = false
+        headIndex.clear()
         hasHead = false
         refusal = nil
         contentLength = nil

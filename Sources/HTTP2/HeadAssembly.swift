@@ -1,4 +1,5 @@
 internal import Glibc
+internal import HTTP1
 
 /// Puts a field section of HTTP/2 into the form of an HTTP/1.1 head, which the rest of the gateway reads: pseudo-fields become the
 /// first line and `Host`, cookie crumbs become one line (RFC 9113 §8.2.3, §8.3).
@@ -6,12 +7,13 @@ internal import Glibc
 /// One for a session: the frames of a field section have no others between them (RFC 9113 §4.3).
 ///
 /// nghttp2 has validated names, values, the order and the number of pseudo-fields before (RFC 9113 §8.2.1, §8.3); what is written
-/// here is parsed again by HTTP1's strict parser, so nothing of a field can pass for more than it is.
+/// here is parsed again by HTTP1's strict parser, so nothing of a field can pass for more than it is. What that would find in a plain head
+/// is noted while it is written (`HeadIndex`).
 struct HeadAssembly: ~Copyable {
     /// Of the stream whose section comes in; 0 for none.
     private(set) var stream: Int32 = 0
     private(set) var kind = Kind.request
-    private(set) var lines = OctetBuffer()
+    var text = HeadText()
     /// `content-length`; nghttp2 compares it with the DATA that comes.
     private(set) var contentLength: UInt64?
     private(set) var acceptsTrailers = false
@@ -54,7 +56,7 @@ extension HeadAssembly {
     mutating func begin(_ kind: Kind, of stream: Int32) {
         self.stream = stream
         self.kind = kind
-        lines.clear()
+        text.clear()
         contentLength = nil
         acceptsTrailers = false
         status = 0
@@ -79,33 +81,30 @@ extension HeadAssembly {
         if size > limit, flaw == nil { flaw = .tooLarge }
         guard flaw == nil else { return }
         if name.first == UInt8(ascii: ":") { return addPseudo(name, value) }
-        if kind != .trailers { writeFirstLine() }
-        if kind == .request {
-            if name.spells("cookie") {
-                // Put together at the end: crumbs need not be neighbours.
-                if cookies.count > 0 { cookies.append("; ") }
-                cookies.append(value)
-                return
-            }
-            if name.spells("host") {
-                if let host, !sameOctets(parts[host], value) { flaw = .malformed }
-                host = keep(value)
-                return
-            }
-            if name.spells("te") {
-                acceptsTrailers = true
-                return
-            }
+        if kind == .trailers { return text.add(line: name, value) }
+        if !hasFirstLine { writeFirstLine() }
+        let known = KnownField.named(name.octets)
+        switch known {
+        case .cookie where kind == .request:
+            // Put together at the end: crumbs need not be neighbours.
+            if cookies.count > 0 { cookies.append("; ") }
+            cookies.append(value)
+        case .host where kind == .request:
+            if let host, !sameOctets(parts[host], value) { flaw = .malformed }
+            host = keep(value)
+        case .te where kind == .request:
+            acceptsTrailers = true
+        default:
+            if known == .contentLength { contentLength = decimal(value) }
+            text.add(name, known, value)
         }
-        if kind != .trailers, name.spells("content-length") { contentLength = decimal(value) }
-        lines.append(line: name, value)
     }
 
     /// Ends the section.
     mutating func finish() {
         stream = 0
         if kind == .trailers { return }
-        writeFirstLine()
+        if !hasFirstLine { writeFirstLine() }
         guard flaw == nil else { return }
         if kind == .request {
             // RFC 9113 §8.3.1: a Host that differs from the authority is malformed.
@@ -113,27 +112,19 @@ extension HeadAssembly {
                 flaw = .malformed
                 return
             }
-            lines.append("host: ")
-            lines.append(parts[authority.isEmpty ? host ?? authority : authority])
-            lines.append("\r\n")
-            if cookies.count > 0 {
-                lines.append("cookie: ")
-                lines.append(cookies.bytes)
-                lines.append("\r\n")
-            }
+            text.add("host", .host, parts[authority.isEmpty ? host ?? authority : authority])
+            if cookies.count > 0 { text.add("cookie", .cookie, cookies.bytes) }
         }
-        lines.append("\r\n")
+        text.end()
     }
 
     private mutating func addPseudo(_ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) {
-        if name.spells(":method") {
-            method = keep(value)
-        } else if name.spells(":path") {
-            path = keep(value)
-        } else if name.spells(":authority") {
-            authority = keep(value)
-        } else if name.spells(":status") {
-            status = Int(decimal(value) ?? 0)
+        switch name.count {
+        case 5 where name.spells(":path"): path = keep(value)
+        case 7 where name.spells(":method"): method = keep(value)
+        case 7 where name.spells(":status"): status = Int(decimal(value) ?? 0)
+        case 10 where name.spells(":authority"): authority = keep(value)
+        default: break
         }
     }
 
@@ -144,28 +135,20 @@ extension HeadAssembly {
     }
 
     private mutating func writeFirstLine() {
-        guard !hasFirstLine else { return }
         hasFirstLine = true
         switch kind {
         case .request:
             let isConnect = parts[method].spells("CONNECT")
-            lines.append(parts[method])
-            lines.append(0x20)
-            lines.append(parts[isConnect ? authority : path])
-            lines.append(" HTTP/1.1\r\n")
+            let isPlain = text.begin(method: parts[method], target: parts[isConnect ? authority : path])
             // A space in a target would part the line; nghttp2 refuses it, and so does this.
-            if parts[path].contains(where: { $0 <= 0x20 || $0 == 0x7f }) || parts[method].contains(0x20) {
+            if !isPlain || isConnect,
+                parts[path].contains(where: { $0 <= 0x20 || $0 == 0x7f }) || parts[method].contains(0x20)
+            {
                 flaw = .malformed
             }
         case .answer:
             guard (100...999).contains(status) else { return flaw = .malformed }
-            lines.append("HTTP/1.1 ")
-            lines.append(0x30 + UInt8(status / 100))
-            lines.append(0x30 + UInt8(status / 10 % 10))
-            lines.append(0x30 + UInt8(status % 10))
-            lines.append(0x20)
-            lines.append(reasonPhrase(status))
-            lines.append("\r\n")
+            text.begin(status: status)
         case .trailers: break
         }
     }

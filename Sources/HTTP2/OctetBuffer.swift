@@ -23,32 +23,38 @@ extension OctetBuffer {
 
     mutating func append(_ bytes: UnsafeRawBufferPointer) {
         guard let source = bytes.baseAddress, bytes.count > 0 else { return }
-        let place = reserve(bytes.count)
-        memcpy(place, source, bytes.count)
+        copyOctets(source, to: reserve(bytes.count), bytes.count)
         count += bytes.count
     }
 
+    @inline(__always)
     mutating func append(_ text: StaticString) {
-        append(UnsafeRawBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
+        append(Self.bytes(of: text))
     }
 
-    mutating func append(_ octet: UInt8) {
-        reserve(1).storeBytes(of: octet, as: UInt8.self)
-        count += 1
+    /// Two parts, each with a constant behind it.
+    @inline(__always)
+    mutating func append(
+        _ first: UnsafeRawBufferPointer, _ between: StaticString, _ second: UnsafeRawBufferPointer, _ end: StaticString
+    ) {
+        let total = first.count + between.utf8CodeUnitCount + second.count + end.utf8CodeUnitCount
+        var place = reserve(total)
+        count += total
+        if let source = first.baseAddress { copyOctets(source, to: place, first.count) }
+        place += first.count
+        copyOctets(between.utf8Start, to: place, between.utf8CodeUnitCount)
+        place += between.utf8CodeUnitCount
+        if let source = second.baseAddress { copyOctets(source, to: place, second.count) }
+        place += second.count
+        copyOctets(end.utf8Start, to: place, end.utf8CodeUnitCount)
     }
 
-    /// A field line, its end included.
-    mutating func append(line name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) {
-        var place = reserve(name.count + value.count + 4)
-        count += name.count + value.count + 4
-        if let source = name.baseAddress { memcpy(place, source, name.count) }
-        place += name.count
-        place.storeBytes(of: 0x203a as UInt16, as: UInt16.self)
-        place += 2
-        if let source = value.baseAddress { memcpy(place, source, value.count) }
-        place += value.count
-        place.storeBytes(of: 0x0a0d as UInt16, as: UInt16.self)
+    @inline(__always)
+    static func bytes(of text: StaticString) -> UnsafeRawBufferPointer {
+        UnsafeRawBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount)
     }
+
+    static var none: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: nil, count: 0) }
 
     mutating func clear() {
         count = 0
@@ -58,6 +64,7 @@ extension OctetBuffer {
     }
 
     /// - Returns: where the next `size` bytes go.
+    @inline(__always)
     private mutating func reserve(_ size: Int) -> UnsafeMutableRawPointer {
         if let base = memory.baseAddress, memory.count - count >= size { return base + count }
         return grow(by: size)
@@ -71,5 +78,36 @@ extension OctetBuffer {
         memory = larger
         // Never empty: at least 512 bytes were asked for.
         return larger.baseAddress! + count
+    }
+}
+
+/// Word by word up to a length that most names and values do not reach: for them a call costs more than what it does.
+@inline(__always)
+private func copyOctets(_ source: UnsafeRawPointer, to place: UnsafeMutableRawPointer, _ count: Int) {
+    if count > 64 {
+        memcpy(place, source, count)
+    } else if count >= 8 {
+        let last = count &- 8
+        var offset = 0
+        while offset < last {
+            place.storeBytes(
+                of: source.loadUnaligned(fromByteOffset: offset, as: UInt64.self), toByteOffset: offset, as: UInt64.self
+            )
+            offset &+= 8
+        }
+        // Overlaps the word before it.
+        place.storeBytes(
+            of: source.loadUnaligned(fromByteOffset: last, as: UInt64.self), toByteOffset: last, as: UInt64.self)
+    } else if count >= 4 {
+        let last = count &- 4
+        place.storeBytes(of: source.loadUnaligned(as: UInt32.self), as: UInt32.self)
+        place.storeBytes(
+            of: source.loadUnaligned(fromByteOffset: last, as: UInt32.self), toByteOffset: last, as: UInt32.self)
+    } else if count > 0 {
+        place.storeBytes(of: source.load(as: UInt8.self), as: UInt8.self)
+        place.storeBytes(
+            of: source.load(fromByteOffset: count >> 1, as: UInt8.self), toByteOffset: count >> 1, as: UInt8.self)
+        place.storeBytes(
+            of: source.load(fromByteOffset: count &- 1, as: UInt8.self), toByteOffset: count &- 1, as: UInt8.self)
     }
 }
