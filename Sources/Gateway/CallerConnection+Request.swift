@@ -154,7 +154,7 @@ extension CallerConnection {
                 continue
             }
             if exchange.retainsBody {
-                if let block, end == block.count, !growForReplay(block.count) {
+                if let block, end == block.count, !isWholePiece, !growForReplay(block.count) {
                     // Everything so far has been forwarded, so the block may be used again from behind the head.
                     exchange.retainsBody = false
                     exchange.machine.body = .lost

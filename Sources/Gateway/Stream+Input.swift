@@ -5,8 +5,12 @@ internal import TLS
 
 /// Where a stream's input comes from: a socket, TLS over one, or a stream of a session.
 extension Stream {
+    /// The block is the memory in which a whole short message came: nothing comes behind it, and nothing may be written there.
+    final var isWholePiece: Bool { block.map { $0.count < buffers.blockSize } ?? false }
+
     /// Reads once into the free end of the block, taking a block if there is none.
     final func fill() -> Reading {
+        if let lane = uncountedLane, let whole = lane._withUnsafeGuaranteedRef({ fillWhole($0) }) { return whole }
         if block == nil {
             guard let taken = buffers.take() else { return .noBuffer }
             block = taken
@@ -39,6 +43,20 @@ extension Stream {
         }
         if count == Int(-EINTR) { return fill() }
         return .failed
+    }
+
+    /// Without a block of its own: all of a short message, or that nothing is there.
+    @inline(__always)
+    private func fillWhole(_ lane: HTTP2Stream) -> Reading? {
+        if isWholePiece || block == nil && !lane.hasBytes {
+            return read(lane, into: UnsafeMutableRawBufferPointer(start: nil, count: 0))
+        }
+        guard block == nil, let (piece, count) = lane.takePiece() else { return nil }
+        block = piece
+        start = 0
+        end = count
+        bytesIn &+= UInt64(count)
+        return .bytes(count)
     }
 
     private func read(_ tls: TLSConnection, into free: UnsafeMutableRawBufferPointer) -> Reading {

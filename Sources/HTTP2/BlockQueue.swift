@@ -51,11 +51,12 @@ struct BlockQueue: ~Copyable {
 // MARK: -
 
 extension BlockQueue {
+    /// - Parameter following: bytes that will come behind these; a piece that takes them too spares a larger one later.
     /// - Returns: false when no memory could be had; what fitted has been appended.
-    mutating func append(_ bytes: UnsafeRawBufferPointer) -> Bool {
+    mutating func append(_ bytes: UnsafeRawBufferPointer, following: Int = 0) -> Bool {
         guard let origin = bytes.baseAddress, bytes.count > 0 else { return true }
         // Most often all there will be fits into a piece: a head, a short body, or both.
-        if isPiece ? others.isEmpty : first.count == 0, reserve(bytes.count) {
+        if isPiece ? others.isEmpty : first.count == 0, reserve(bytes.count, following) {
             memcpy(first.baseAddress! + end, origin, bytes.count)
             end += bytes.count
             count += bytes.count
@@ -66,9 +67,11 @@ extension BlockQueue {
 
     /// Makes room in `first`, which is a piece or none and has nothing behind it.
     /// - Returns: false where no piece is so large.
-    private mutating func reserve(_ size: Int) -> Bool {
+    private mutating func reserve(_ size: Int, _ following: Int) -> Bool {
         if first.count - end >= size { return true }
-        guard let larger = shelves.pointee.take(piece: count + size) else { return false }
+        let least = count + size
+        let wanted = following <= Shelves.most ? least + following : least
+        guard let larger = shelves.pointee.take(piece: wanted <= Shelves.most ? wanted : least) else { return false }
         if isPiece {
             memcpy(larger.baseAddress!, first.baseAddress! + start, count)
             shelves.pointee.give(first, used: end)
@@ -173,6 +176,19 @@ extension BlockQueue {
             filled += size
         }
         return filled
+    }
+
+    /// Gives the piece away in which all bytes lie, if it is one: its `HTTP2Memory` has it back from whoever gets it, who writes nothing
+    /// behind these bytes, as only they are wiped then.
+    mutating func takePiece() -> UnsafeMutableRawBufferPointer? {
+        guard isPiece, start == 0, others.isEmpty, let base = first.baseAddress else { return nil }
+        let piece = first
+        Shelves.note(used: end, of: base)
+        first = Self.none
+        isPiece = false
+        end = 0
+        count = 0
+        return piece
     }
 
     @inline(__always)

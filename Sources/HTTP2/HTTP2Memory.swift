@@ -28,6 +28,12 @@ public final class HTTP2Memory {
     /// Bytes that wait for their next use.
     public var waitingBytes: Int { shelves.pointee.waiting }
 
+    /// Bytes of the largest piece.
+    public static var largestPiece: Int { Shelves.most }
+
+    /// Takes back a piece of a stream (`HTTP2Stream.takePiece`), and wipes what the stream had written.
+    public func give(piece: UnsafeMutableRawBufferPointer) { shelves.pointee.give(piece.baseAddress) }
+
     /// Valid as long as this object lives.
     var functions: nghttp2_mem {
         // The pointer and not the object is handed through nghttp2: a reference would be counted at every call.

@@ -138,7 +138,7 @@ extension HTTP2Session {
 
     private func queueHead(on stream: HTTP2Stream) -> Bool {
         // Heads have no window: interim ones without end would fill our memory before their reader has its turn.
-        guard stream.headBytes <= limits.headerSize, stream.input.append(assembly.text.bytes) else {
+        guard stream.headBytes <= limits.headerSize, queue(assembly.text.bytes, on: stream) else {
             // Of a request nobody has seen anything yet.
             submitReset(stream, assembly.kind == .request ? .refusedStream : .enhanceYourCalm)
             return false
@@ -148,6 +148,11 @@ extension HTTP2Session {
         stream.hasHeads = true
         stream.headBytes += assembly.text.bytes.count
         return true
+    }
+
+    private func queue(_ head: UnsafeRawBufferPointer, on stream: HTTP2Stream) -> Bool {
+        let length = stream.inputEnded ? 0 : assembly.contentLength ?? 0
+        return stream.input.append(head, following: Int(clamping: length))
     }
 
     // MARK: - Frames

@@ -137,6 +137,19 @@ extension HTTP2Stream {
         return resetCode == nil && session != nil ? .notNow : .reset
     }
 
+    /// All that there is to read and will ever be, in the memory it lies in: a short message, of which nothing need be copied.
+    /// - Returns: nil where more may come or the bytes lie elsewhere, and what is there is to be read. The piece is to be given back to the
+    ///   loop's `HTTP2Memory`, and nothing is to be written behind the bytes.
+    public func takePiece() -> (piece: UnsafeMutableRawBufferPointer, count: Int)? {
+        guard inputEnded else { return nil }
+        let count = input.count
+        guard let piece = input.takePiece() else { return nil }
+        let body = max(0, count - headBytes)
+        headBytes = max(0, headBytes - count)
+        if body > 0 { withSession { $0.consumed(body, of: self) } }
+        return (piece, count)
+    }
+
     /// It ended early, by the peer's word or with its connection.
     public var isReset: Bool { resetCode != nil && !(inputEnded && endSent) }
 
@@ -145,6 +158,8 @@ extension HTTP2Stream {
         resetCode == HTTP2ErrorCode.refusedStream.rawValue || resetCode == HTTP2ErrorCode.http11Required.rawValue
     }
 
+    /// Bytes wait to be read.
+    public var hasBytes: Bool { input.count > 0 }
     /// Nothing is to be read, now or later.
     public var isDrained: Bool { input.count == 0 && inputEnded }
     public var hasInput: Bool { input.count > 0 || inputEnded || resetCode != nil || session == nil }
