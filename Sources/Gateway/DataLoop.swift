@@ -181,8 +181,13 @@ final class DataLoop {
     func parseRequest(_ bytes: UnsafeRawBufferPointer, for caller: CallerConnection) throws(HeadFault) -> Int? {
         headOwner = ObjectIdentifier(caller)
         requestHead.reset()
-        if let lane = caller.lane {
-            return try requestHead.parse(bytes.octets, index: lane.headIndex, limits: limits.heads)
+        // A parser ends no stream.
+        if let lane = caller.uncountedLane {
+            return try lane._withUnsafeGuaranteedRef { lane in
+                Result { () throws(HeadFault) in
+                    try requestHead.parse(bytes.octets, index: lane.headIndex, limits: limits.heads)
+                }
+            }.get()
         }
         return try requestHead.parse(bytes.octets, limits: limits.heads)
     }
@@ -201,8 +206,12 @@ final class DataLoop {
         answerOwner = nil
         responseHead.reset()
         let length: Int?
-        if let lane = upstream.lane {
-            length = try responseHead.parse(upstream.input.octets, index: lane.headIndex, limits: limits.heads)
+        if let lane = upstream.uncountedLane {
+            length = try lane._withUnsafeGuaranteedRef { lane in
+                Result { () throws(HeadFault) in
+                    try responseHead.parse(upstream.input.octets, index: lane.headIndex, limits: limits.heads)
+                }
+            }.get()
         } else {
             length = try responseHead.parse(upstream.input.octets, limits: limits.heads)
         }

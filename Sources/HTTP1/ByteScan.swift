@@ -68,6 +68,7 @@ func isToken(_ bytes: Span<UInt8>) -> Bool {
 
 /// Whether a field's value, behind a colon and a blank, is found again as it is: it has nothing that ends a line or may not stand in one,
 /// and no blank at either end.
+@inline(__always)
 func isPlainValue(_ bytes: Span<UInt8>) -> Bool {
     let count = bytes.count
     guard count > 0 else { return true }

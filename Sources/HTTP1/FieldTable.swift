@@ -42,6 +42,14 @@ extension FieldTable {
         return true
     }
 
+    /// - Precondition: the table has room.
+    @inline(__always)
+    mutating func add(_ field: Field) {
+        precondition(count < capacity)
+        storage[count] = field
+        count &+= 1
+    }
+
     mutating func removeAll() {
         count = 0
     }

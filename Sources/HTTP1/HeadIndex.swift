@@ -61,7 +61,7 @@ extension HeadIndex {
         methodCount = method.count
         targetCount = target.count
         written = method.count + target.count + 12
-        form = .request
+        start(.request)
         return true
     }
 
@@ -74,31 +74,29 @@ extension HeadIndex {
         self.status = status
         reasonCount = reason.count
         written = 15 + reason.count
-        form = .response
+        start(.response)
     }
 
     /// The text goes on with `name: value`.
     /// - Parameter known: what `KnownField.named` says of the name.
     public mutating func add(name: Span<UInt8>, known: KnownField, value: Span<UInt8>) {
-        guard form != .none else { return }
-        var resembles = known
-        // A name that is known is made of token characters; the others are looked at one by one.
-        if known == .other {
-            guard isToken(name) else { return clear() }
-            let whole = ByteRange(0..<name.count)
-            if name.contains(0x5F, at: whole) { resembles = KnownField.lookup(whole, in: name, lookAlike: true) }
-        }
-        guard count < Self.capacity, name.count <= Int(UInt16.max), value.count < Self.longest, isPlainValue(value)
-        else {
-            return clear()
-        }
-        let lines = storage()
+        guard form != .none, let lines, count < Self.capacity, name.count <= Int(UInt16.max),
+            value.count < Self.longest,
+            isPlainValue(value), let resembles = known == .other ? Self.likeness(name) : known
+        else { return clear() }
         lines[count] = Line(
             nameCount: UInt16(truncatingIfNeeded: name.count), known: known, resembles: resembles,
             valueCount: UInt32(truncatingIfNeeded: value.count))
         count &+= 1
         seen |= known.bit
         written &+= name.count &+ value.count &+ 4
+    }
+
+    /// What a name that is not known resembles; nil where it is none. One that is known is made of token characters.
+    private static func likeness(_ name: Span<UInt8>) -> KnownField? {
+        guard isToken(name) else { return nil }
+        let whole = ByteRange(unchecked: 0, name.count)
+        return name.contains(0x5F, at: whole) ? KnownField.lookup(whole, in: name, lookAlike: true) : .other
     }
 
     /// The empty line follows.
@@ -110,11 +108,9 @@ extension HeadIndex {
     /// Far more than any head; sums of a head's parts cannot overflow, as its lines are few.
     private static var longest: Int { 1 << 24 }
 
-    private mutating func storage() -> UnsafeMutablePointer<Line> {
-        if let lines { return lines }
-        let made = UnsafeMutablePointer<Line>.allocate(capacity: Self.capacity)
-        lines = made
-        return made
+    private mutating func start(_ form: Form) {
+        if lines == nil { lines = .allocate(capacity: Self.capacity) }
+        self.form = form
     }
 }
 
@@ -158,7 +154,7 @@ extension FieldSection {
                 table.removeAll()
                 return false
             }
-            _ = table.append(
+            table.add(
                 Field(
                     name: ByteRange(unchecked: start, colon), value: ByteRange(unchecked: value, end),
                     line: ByteRange(unchecked: start, end &+ 2), known: line.known, resembles: line.resembles, marks: []

@@ -37,9 +37,9 @@ extension OctetBuffer {
     mutating func append(
         _ first: UnsafeRawBufferPointer, _ between: StaticString, _ second: UnsafeRawBufferPointer, _ end: StaticString
     ) {
-        let total = first.count + between.utf8CodeUnitCount + second.count + end.utf8CodeUnitCount
+        let total = first.count &+ between.utf8CodeUnitCount &+ second.count &+ end.utf8CodeUnitCount
         var place = reserve(total)
-        count += total
+        count &+= total
         if let source = first.baseAddress { copyOctets(source, to: place, first.count) }
         place += first.count
         copyOctets(between.utf8Start, to: place, between.utf8CodeUnitCount)
@@ -66,7 +66,7 @@ extension OctetBuffer {
     /// - Returns: where the next `size` bytes go.
     @inline(__always)
     private mutating func reserve(_ size: Int) -> UnsafeMutableRawPointer {
-        if let base = memory.baseAddress, memory.count - count >= size { return base + count }
+        if let base = memory.baseAddress, memory.count &- count >= size { return base + count }
         return grow(by: size)
     }
 
