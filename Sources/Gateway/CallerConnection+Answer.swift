@@ -188,13 +188,15 @@ extension CallerConnection {
         if lane == nil {
             writeResponse(
                 data.responseHead, bytes: head.octets, edits: route.answerEdits, callerOrigin: parts.origin.octets,
-                lines: parts.lines.octets, framing: exchange.answerFraming, callerMinorVersion: exchange.minorVersion,
+                isPrivate: parts.isPrivate, lines: parts.lines.octets, framing: exchange.answerFraming,
+                callerMinorVersion: exchange.minorVersion,
                 close: !exchange.keepsAlive, into: &cursor)
         } else {
             buffers.outgoing.begin(in: buffers.scratch)
             writeResponse(
                 data.responseHead, bytes: head.octets, edits: route.answerEdits, callerOrigin: parts.origin.octets,
-                lines: parts.lines.octets, framing: exchange.answerFraming, into: &buffers.outgoing)
+                isPrivate: parts.isPrivate, lines: parts.lines.octets, framing: exchange.answerFraming,
+                into: &buffers.outgoing)
         }
         guard !(lane == nil ? cursor.overflowed : buffers.outgoing.overflowed) else {
             return fail(Fault(.upstreamBigHead))
@@ -239,7 +241,8 @@ extension CallerConnection {
         let parts = answerParts(of: route, head: head)
         writeResponse(
             data.responseHead, bytes: head.octets, edits: route.answerEdits, callerOrigin: parts.origin.octets,
-            lines: parts.lines.octets, framing: .none, callerMinorVersion: exchange.minorVersion, close: false,
+            isPrivate: parts.isPrivate, lines: parts.lines.octets, framing: .none,
+            callerMinorVersion: exchange.minorVersion, close: false,
             upgrade: upstream.lane == nil, into: &cursor)
         guard !cursor.overflowed else { return fail(Fault(.upstreamBigHead)) }
         upstream.start += exchange.answerHeadLength

@@ -67,6 +67,8 @@ extension CallerConnection {
     struct AnswerParts {
         var origin = UnsafeRawBufferPointer(start: nil, count: 0)
         var lines = UnsafeRawBufferPointer(start: nil, count: 0)
+        /// Shared caches are told to leave it alone.
+        var isPrivate = false
     }
 
     /// - Precondition: `data.responseHead` is the answer's, parsed from `head`.
@@ -87,10 +89,10 @@ extension CallerConnection {
         if route.answerNotes.contains(.keepsFromSharedCaches), exchange.machine.credential.sent != nil,
             data.responseHead.wantsPrivate(in: head.octets)
         {
-            cursor.append("Cache-Control: private\r\n")
+            parts.isPrivate = true
         }
         if route.answerNotes.contains(.serverTiming) { appendServerTiming(to: &cursor) }
-        // Neither line is worth an answer.
+        // The line is not worth an answer.
         guard !cursor.overflowed else { return parts }
         parts.lines = UnsafeRawBufferPointer(rebasing: cursor.written(in: buffers.notes)[start...])
         return parts

@@ -1,3 +1,5 @@
+internal import Synchronization
+
 /// A head as HTTP/2 wants it: its fields one by one and not a line of text.
 ///
 /// What is received and stays as it is remains where it is, as an offset; the rest is put together in memory that someone else owns.
@@ -22,6 +24,8 @@ public struct OutgoingHead: ~Copyable {
     private var mark = 0
     private var name = OutgoingOctets.empty
     private var known = KnownField.other
+    /// Makes the compiler hand it by address. It would copy what it may, some hundred octets, for each call that only reads.
+    private let stays = Atomic<Bool>(false)
 
     public init() {
         storage = .allocate(capacity: capacity)
@@ -117,14 +121,7 @@ extension OutgoingHead {
     }
 
     /// What was appended since `start`, without blanks at its edges, which are malformed in HTTP/2 (RFC 9113 §8.2.1).
-    @inline(__always)
     private func trimmed(since start: Int) -> OutgoingOctets {
-        let end = output.count
-        if start < end, isBlank(memory[start]) || isBlank(memory[end &- 1]) { return cut(start) }
-        return OutgoingOctets(range: ByteRange(start..<end), isOwn: true)
-    }
-
-    private func cut(_ start: Int) -> OutgoingOctets {
         var first = start
         var end = output.count
         while first < end, isBlank(memory[first]) { first &+= 1 }
@@ -229,9 +226,18 @@ extension OutgoingHead: HeadSink {
         while position < lines.count {
             let end = firstCarriageReturn(in: lines, from: position)
             let colon = firstColon(in: lines, from: position, limit: end)
-            if colon < end { put(ByteRange(position..<colon), lines.trimmed(colon &+ 1..<end), of: lines) }
+            if colon < end { put(ByteRange(position..<colon), value(colon &+ 1, end, of: lines), of: lines) }
             position = end &+ 2
         }
+    }
+
+    /// Most often behind one blank.
+    @inline(__always)
+    private func value(_ start: Int, _ end: Int, of lines: Span<UInt8>) -> ByteRange {
+        if start &+ 1 < end, lines[start] == 0x20, lines[start &+ 1] > 0x20, lines[end &- 1] > 0x20 {
+            return ByteRange(start &+ 1..<end)
+        }
+        return lines.trimmed(start..<end)
     }
 
     private mutating func put(_ name: ByteRange, _ value: ByteRange, of lines: Span<UInt8>) {

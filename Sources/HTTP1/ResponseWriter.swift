@@ -6,6 +6,7 @@
 /// - Parameters:
 ///   - head: parsed from `bytes`, complete.
 ///   - callerOrigin: as `RequestHead.writeCallerOrigin` gave it, for `edits.addresses`.
+///   - isPrivate: say `Cache-Control: private`.
 ///   - lines: ready lines of this exchange, each with its CRLF.
 ///   - framing: how the body will be sent, usually `head.outgoingFraming`.
 ///   - callerMinorVersion: of the request; an HTTP/1.0 caller is told when the connection stays open.
@@ -15,12 +16,13 @@
 /// - Precondition: the head is complete.
 public func writeResponse(
     _ head: borrowing ResponseHead, bytes: Span<UInt8>, edits: borrowing ResponseEdits,
-    callerOrigin: Span<UInt8> = Span(), lines: Span<UInt8> = Span(), framing: OutgoingFraming,
+    callerOrigin: Span<UInt8> = Span(), isPrivate: Bool = false, lines: Span<UInt8> = Span(), framing: OutgoingFraming,
     callerMinorVersion: UInt8, close: Bool, upgrade: Bool = false, into output: inout OutputCursor
 ) {
     var sink = LineSink(output)
     write(
-        head, bytes, edits, callerOrigin, lines, framing, callerMinorVersion: callerMinorVersion, close: close,
+        head, bytes, edits, callerOrigin, isPrivate, lines, framing, callerMinorVersion: callerMinorVersion,
+        close: close,
         upgrade: upgrade, &sink)
     output = sink.output
 }
@@ -30,16 +32,18 @@ public func writeResponse(
 /// - Parameter output: begun; look at `overflowed` afterwards.
 public func writeResponse(
     _ head: borrowing ResponseHead, bytes: Span<UInt8>, edits: borrowing ResponseEdits,
-    callerOrigin: Span<UInt8> = Span(), lines: Span<UInt8> = Span(), framing: OutgoingFraming,
+    callerOrigin: Span<UInt8> = Span(), isPrivate: Bool = false, lines: Span<UInt8> = Span(), framing: OutgoingFraming,
     into output: inout OutgoingHead
 ) {
     write(
-        head, bytes, edits, callerOrigin, lines, framing, callerMinorVersion: 1, close: false, upgrade: false, &output)
+        head, bytes, edits, callerOrigin, isPrivate, lines, framing, callerMinorVersion: 1, close: false,
+        upgrade: false, &output)
 }
 
 private func write<Sink: HeadSink & ~Copyable>(
     _ head: borrowing ResponseHead, _ bytes: Span<UInt8>, _ edits: borrowing ResponseEdits, _ callerOrigin: Span<UInt8>,
-    _ lines: Span<UInt8>, _ framing: OutgoingFraming, callerMinorVersion: UInt8, close: Bool, upgrade: Bool,
+    _ isPrivate: Bool, _ lines: Span<UInt8>, _ framing: OutgoingFraming, callerMinorVersion: UInt8, close: Bool,
+    upgrade: Bool,
     _ sink: inout Sink
 ) {
     precondition(head.length > 0)
@@ -62,6 +66,7 @@ private func write<Sink: HeadSink & ~Copyable>(
     sink.flush(bytes)
 
     sink.put(lines: edits.addLines.span)
+    if isPrivate { sink.put(line: "Cache-Control: private\r\n", .cacheControl) }
     sink.put(lines: lines)
     if !edits.via.isEmpty {
         writeVia(head.minorVersion, edits.via.span, &sink)

@@ -119,13 +119,20 @@ extension FieldList {
     /// Moves the first secret field to the end and takes its value away, unless another field has its name: their order means something
     /// (RFC 9110 §5.3), that of different names does not.
     mutating func holdSecret(from first: Int) {
-        var place = first
-        while place < count, pairs[place].flags & Self.secret == 0 || pairs[place].valuelen == 0 { place += 1 }
-        guard place < count else { return }
+        var place: Int?
+        var secrets = 0
+        for index in first..<count where pairs[index].flags & Self.secret != 0 {
+            secrets &+= 1
+            if place == nil, pairs[index].valuelen > 0 { place = index }
+        }
+        guard let place else { return }
         var pair = pairs[place]
-        let name = UnsafeRawBufferPointer(start: pair.name, count: pair.namelen)
-        for other in first..<count where other != place && pairs[other].namelen == name.count {
-            if sameOctets(name, UnsafeRawBufferPointer(start: pairs[other].name, count: name.count)) { return }
+        // By their names fields are secret, so those of one name all are.
+        if secrets > 1 {
+            let name = UnsafeRawBufferPointer(start: pair.name, count: pair.namelen)
+            for other in first..<count where other != place && pairs[other].namelen == name.count {
+                if sameOctets(name, UnsafeRawBufferPointer(start: pairs[other].name, count: name.count)) { return }
+            }
         }
         held = UnsafeRawBufferPointer(start: pair.value, count: pair.valuelen)
         pair.value = nil

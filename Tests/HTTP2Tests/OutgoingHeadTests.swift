@@ -25,14 +25,16 @@ import Testing
             let bytes = heads.response()
             let edits = heads.responseEdits()
             let origin = Array(heads.one(of: ["", "http://localhost:8080", "https://here"]).utf8)
-            let lines = Array(heads.one(of: ["", "Cache-Control: private\r\nServer-Timing: a;dur=1.5\r\n"]).utf8)
+            let isPrivate = heads.happens(1, in: 2)
+            let lines = Array(heads.one(of: ["", "Server-Timing: a;dur=1.5\r\nX-Other:b \r\n"]).utf8)
             let framing = heads.framing()
             var head = ResponseHead(maxFields: 128)
             guard (try? head.parse(bytes.span, limits: HeadLimits())) == bytes.count else { continue }
             compared += 1
             let text = Listed.text { output in
                 writeResponse(
-                    head, bytes: bytes.span, edits: edits, callerOrigin: origin.span, lines: lines.span,
+                    head, bytes: bytes.span, edits: edits, callerOrigin: origin.span, isPrivate: isPrivate,
+                    lines: lines.span,
                     framing: framing, callerMinorVersion: 1, close: framing == .chunked, into: &output)
             } fill: {
                 let isFilled = $0.fill(response: $1)
@@ -40,7 +42,8 @@ import Testing
             }
             let fields = Listed.fields(of: bytes) { output in
                 writeResponse(
-                    head, bytes: bytes.span, edits: edits, callerOrigin: origin.span, lines: lines.span,
+                    head, bytes: bytes.span, edits: edits, callerOrigin: origin.span, isPrivate: isPrivate,
+                    lines: lines.span,
                     framing: framing, into: &output)
             } fill: {
                 $0.fill(response: $1, received: $2)
