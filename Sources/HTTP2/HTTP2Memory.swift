@@ -102,16 +102,22 @@ struct Shelves {
         guard let piece else { return }
         let capacity = Self.capacity(of: piece)
         guard capacity <= Self.most, waiting &+ capacity <= Self.limit else { return Self.discard(piece) }
-        // These stores cannot be left out as those before a `free` could: the piece stays within reach, of `first`. Most pieces are short.
-        piece.storeBytes(of: SIMD64<UInt8>(repeating: 0), as: SIMD64<UInt8>.self)
+        // These stores cannot be left out as those before a `free` could: the piece stays within reach, of `first`. Most pieces are short, and
+        // one of which more than a shelf's size was used is as large as the next shelf's.
+        let zeros = SIMD64<UInt8>(repeating: 0)
         let used = Self.used(of: piece)
-        if used > 64 { (piece + 64).storeBytes(of: SIMD64<UInt8>(repeating: 0), as: SIMD64<UInt8>.self) }
+        piece.storeBytes(of: zeros, as: SIMD64<UInt8>.self)
+        if used > 64 { piece.storeBytes(of: zeros, toByteOffset: 64, as: SIMD64<UInt8>.self) }
+        if used > 128 {
+            piece.storeBytes(of: zeros, toByteOffset: 128, as: SIMD64<UInt8>.self)
+            piece.storeBytes(of: zeros, toByteOffset: 192, as: SIMD64<UInt8>.self)
+        }
         let shelf = Self.shelf(of: capacity)
         piece.storeBytes(of: first[unchecked: shelf], as: UnsafeMutableRawPointer?.self)
         first[unchecked: shelf] = piece
         waiting &+= capacity
         // Last, so that nothing has to be kept over the call.
-        if used > 128 { explicit_bzero(piece + 128, used &- 128) }
+        if used > 256 { explicit_bzero(piece + 256, used &- 256) }
     }
 
     mutating func resize(_ piece: UnsafeMutableRawPointer?, _ size: Int) -> UnsafeMutableRawPointer? {

@@ -268,8 +268,8 @@ extension HTTP2Session {
 
     private func putData(_ frame: UnsafePointer<nghttp2_frame>, _ head: UnsafePointer<UInt8>, _ count: Int) -> Int32 {
         guard out.count - outCount >= 9 + count else { return Int32(Self.wouldBlock) }
-        return streams.with(cardea_frame_stream(frame)) { stream in
-            guard let stream else { return Self.resetsStream }
+        guard let entry = streams.entry(cardea_frame_stream(frame)) else { return Self.resetsStream }
+        return entry._withUnsafeGuaranteedRef { stream in
             out.baseAddress?.advanced(by: outCount).copyMemory(from: head, byteCount: 9)
             outCount += 9
             let place = UnsafeMutableRawBufferPointer(rebasing: out[outCount..<(outCount + count)])

@@ -332,8 +332,10 @@ extension HTTP2Session {
     /// Credit for the peer: `count` bytes of a body were read.
     func consumed(_ count: Int, of stream: HTTP2Stream) {
         guard let session else { return }
-        nghttp2_session_consume_stream(session, stream.id, count)
-        if let size = stream.window.read(count, isShort: blocks.isShort) { setWindow(size, of: stream.id) }
+        if !stream.inputEnded {
+            nghttp2_session_consume_stream(session, stream.id, count)
+            if let size = stream.window.read(count, isShort: blocks.isShort) { setWindow(size, of: stream.id) }
+        }
         if role == .server {
             nghttp2_session_consume_connection(session, count)
             if let size = window.read(count, isShort: blocks.isShort) { setWindow(size, of: 0) }

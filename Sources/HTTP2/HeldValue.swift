@@ -39,8 +39,12 @@ extension HeldValue {
     }
 
     /// The memory is wiped.
+    @inline(__always)
     mutating func drop() {
-        guard count > 0 else { return }
+        if count > 0 { give() }
+    }
+
+    private mutating func give() {
         shelves.pointee.give(piece, used: count)
         count = 0
     }

@@ -46,6 +46,7 @@ extension StreamTable {
     }
 
     /// The same for who has to do one thing with a stream and another without: to look into what may be none would count a reference.
+    @inline(__always)
     func entry(_ id: Int32) -> Unmanaged<HTTP2Stream>? {
         guard let place = place(of: id) else { return nil }
         return places[place].stream
