@@ -81,33 +81,30 @@ extension OctetBuffer {
     }
 }
 
-/// Word by word up to a length that most names and values do not reach: for them a call costs more than what it does.
+/// By two loads that overlap, up to a length that most names and values do not reach: for them a call costs more than what it does.
 @inline(__always)
 private func copyOctets(_ source: UnsafeRawPointer, to place: UnsafeMutableRawPointer, _ count: Int) {
-    if count > 64 {
+    if count > 32 {
         memcpy(place, source, count)
+    } else if count >= 16 {
+        copyEnds(source, to: place, count, of: SIMD16<UInt8>.self)
     } else if count >= 8 {
-        let last = count &- 8
-        var offset = 0
-        while offset < last {
-            place.storeBytes(
-                of: source.loadUnaligned(fromByteOffset: offset, as: UInt64.self), toByteOffset: offset, as: UInt64.self
-            )
-            offset &+= 8
-        }
-        // Overlaps the word before it.
-        place.storeBytes(
-            of: source.loadUnaligned(fromByteOffset: last, as: UInt64.self), toByteOffset: last, as: UInt64.self)
+        copyEnds(source, to: place, count, of: UInt64.self)
     } else if count >= 4 {
-        let last = count &- 4
-        place.storeBytes(of: source.loadUnaligned(as: UInt32.self), as: UInt32.self)
-        place.storeBytes(
-            of: source.loadUnaligned(fromByteOffset: last, as: UInt32.self), toByteOffset: last, as: UInt32.self)
+        copyEnds(source, to: place, count, of: UInt32.self)
     } else if count > 0 {
-        place.storeBytes(of: source.load(as: UInt8.self), as: UInt8.self)
+        copyEnds(source, to: place, count, of: UInt8.self)
         place.storeBytes(
             of: source.load(fromByteOffset: count >> 1, as: UInt8.self), toByteOffset: count >> 1, as: UInt8.self)
-        place.storeBytes(
-            of: source.load(fromByteOffset: count &- 1, as: UInt8.self), toByteOffset: count &- 1, as: UInt8.self)
     }
+}
+
+/// The first octets and the last, of one word each; they meet or overlap where there are no more than two words.
+@inline(__always)
+private func copyEnds<Word: BitwiseCopyable>(
+    _ source: UnsafeRawPointer, to place: UnsafeMutableRawPointer, _ count: Int, of word: Word.Type
+) {
+    let last = count &- MemoryLayout<Word>.size
+    place.storeBytes(of: source.loadUnaligned(as: word), as: word)
+    place.storeBytes(of: source.loadUnaligned(fromByteOffset: last, as: word), toByteOffset: last, as: word)
 }
