@@ -158,25 +158,22 @@ final class UpstreamGroup {
 
     /// The one with the fewest requests on it; of an address that is avoided only when there is none else.
     func lightestSession(at place: UpstreamAddress? = nil) -> UpstreamSession? {
-        // The usual case; the search counts a reference to each.
-        if sessions.count == 1 {
-            let only = sessions[0]
-            return only.isUsable && (place == nil || only.place === place) ? only : nil
-        }
-        var best: UpstreamSession?
+        var best: Int?
+        var fewest = 0
         var bestIsAvoided = false
-        for session in sessions where session.isUsable && (place == nil || session.place === place) {
-            let isAvoided = session.place?.isAvoided(at: loop.now) == true
-            if let found = best {
-                guard bestIsAvoided == isAvoided else {
-                    if bestIsAvoided { (best, bestIsAvoided) = (session, false) }
-                    continue
+        // They are looked at where they stand: the array holds them, and a count for each would be the search's whole cost.
+        sessions.withUnsafeBufferPointer { sessions in
+            for index in sessions.indices {
+                Unmanaged.passUnretained(sessions[index])._withUnsafeGuaranteedRef { session in
+                    guard session.isUsable, place == nil || session.place === place else { return }
+                    let isAvoided = session.place?.isAvoided(at: loop.now) == true
+                    let load = session.session.openStreams
+                    if best != nil, bestIsAvoided == isAvoided ? fewest <= load : isAvoided { return }
+                    (best, fewest, bestIsAvoided) = (index, load, isAvoided)
                 }
-                if found.session.openStreams <= session.session.openStreams { continue }
             }
-            (best, bestIsAvoided) = (session, isAvoided)
         }
-        return best
+        return best.map { sessions[$0] }
     }
 
     /// Whether a request that was lost at `place` may find another address; one that was ejected a while ago may be back.

@@ -185,8 +185,8 @@ struct SpareStreams: ~Copyable {
     private var first = 0
     private var count = 0
 
-    /// Streams that are kept; a power of two.
-    private static let most = 128
+    /// Streams that are kept; a power of two: as many as may end in one turn of a busy loop.
+    private static let most = 512
     /// How many are asked at a time. One whose reader is slow goes behind the others, and stands in nobody's way.
     private static let tries = 3
 
