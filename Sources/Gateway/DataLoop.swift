@@ -312,28 +312,30 @@ final class DataLoop {
         else {
             return
         }
-        let route = caller.exchange.route
-        let record = caller.exchange.record
         _ = access.append { line in
             line.time = UInt64(max(0, loop.kernel.wallMilliseconds())) * 1_000_000
-            line.route = route?.logName ?? 0
+            line.route = caller.exchange.route?.logName ?? 0
             line.status = UInt16(clamping: caller.exchange.answerStatus)
-            line.bytesIn = caller.bytesIn - record.bytesInBefore
-            line.bytesOut = caller.bytesOut - record.bytesOutBefore
+            line.bytesIn = caller.bytesIn - caller.exchange.record.bytesInBefore
+            line.bytesOut = caller.bytesOut - caller.exchange.record.bytesOutBefore
             line.caller = caller.peer.address?.logAddress ?? LogAddress()
             line.upstream = caller.exchange.upstreamAddress ?? LogAddress()
             line.callerProtocol = caller.lane != nil ? .http2 : caller.exchange.minorVersion == 0 ? .http10 : .http11
             line.upstreamProtocol =
-                record.sentAt == 0 ? .none : caller.exchange.usedHTTP2 ? .http2 : .http11
-            if record.tokenAt > record.startedAt { line.tokenWait = record.tokenAt - record.startedAt }
-            if record.sentAt > record.tokenAt, record.tokenAt != 0 { line.connect = record.sentAt - record.tokenAt }
-            if record.firstByteAt > record.sentAt, record.sentAt != 0 {
-                line.firstByte = record.firstByteAt - record.sentAt
+                caller.exchange.record.sentAt == 0 ? .none : caller.exchange.usedHTTP2 ? .http2 : .http11
+            if caller.exchange.record.tokenAt > caller.exchange.record.startedAt {
+                line.tokenWait = caller.exchange.record.tokenAt - caller.exchange.record.startedAt
+            }
+            if caller.exchange.record.sentAt > caller.exchange.record.tokenAt, caller.exchange.record.tokenAt != 0 {
+                line.connect = caller.exchange.record.sentAt - caller.exchange.record.tokenAt
+            }
+            if caller.exchange.record.firstByteAt > caller.exchange.record.sentAt, caller.exchange.record.sentAt != 0 {
+                line.firstByte = caller.exchange.record.firstByteAt - caller.exchange.record.sentAt
             }
             line.total = total
-            line.cache = record.cache
-            line.replayed = record.replayed
-            line.fault = record.fault.map { plan.faultNames[$0] ?? 0 } ?? 0
+            line.cache = caller.exchange.record.cache
+            line.replayed = caller.exchange.record.replayed
+            if let fault = caller.exchange.record.fault { line.fault = plan.faultNames[fault] ?? 0 }
             if let tunnel = caller.exchange.tunnel {
                 line.upstreamProtocol = .tunnel
                 tunnel.method.withUnsafeBytes { line.setMethod($0) }

@@ -85,8 +85,15 @@ func strippableLength(_ target: Span<UInt8>, prefix: Span<UInt8>) -> Int? {
 
 /// How many received bytes of the path `prefix` covers, or nil.
 public func matchedLength(_ target: Span<UInt8>, prefix: Span<UInt8>) -> Int? {
+    // Most octets stand for themselves on both sides.
+    let shorter = min(target.count, prefix.count)
     var cursor = 0
-    var expected = 0
+    while cursor < shorter {
+        let octet = target[unchecked: cursor]
+        guard octet == prefix[unchecked: cursor], octet != 0x25, octet != 0x3F else { break }
+        cursor &+= 1
+    }
+    var expected = cursor
     while expected < prefix.count {
         guard cursor < target.count, target[cursor] != 0x3F else { return nil }
         let (left, leftWidth) = normalizedOctet(target, at: cursor)
