@@ -43,7 +43,7 @@ struct BlockQueue: ~Copyable {
     }
 
     deinit {
-        if isPiece { shelves.pointee.give(first, used: usedOfFirst) } else if first.count > 0 { owner?.give(first) }
+        if isPiece { shelves.give(first, used: usedOfFirst) } else if first.count > 0 { owner?.give(first) }
         for block in others { owner?.give(block) }
     }
 }
@@ -71,10 +71,10 @@ extension BlockQueue {
         if first.count - end >= size { return true }
         let least = count + size
         let wanted = following <= Shelves.most ? least + following : least
-        guard let larger = shelves.pointee.take(piece: wanted <= Shelves.most ? wanted : least) else { return false }
+        guard let larger = shelves.take(piece: wanted <= Shelves.most ? wanted : least) else { return false }
         if isPiece {
             memcpy(larger.baseAddress!, first.baseAddress! + start, count)
-            shelves.pointee.give(first, used: end)
+            shelves.give(first, used: end)
         }
         isPiece = true
         first = larger
@@ -108,7 +108,7 @@ extension BlockQueue {
             end = 0
             return block
         }
-        let piece = shelves.pointee.take(piece: size)
+        let piece = shelves.take(piece: size)
         guard let block = piece ?? takeBlock() else { return nil }
         isPiece = piece != nil
         first = block
@@ -142,7 +142,7 @@ extension BlockQueue {
 
     private mutating func giveFirst() {
         guard first.count > 0 else { return }
-        if isPiece { shelves.pointee.give(first, used: usedOfFirst) } else { owner?.give(first) }
+        if isPiece { shelves.give(first, used: usedOfFirst) } else { owner?.give(first) }
         isPiece = false
         start = 0
         if others.isEmpty {

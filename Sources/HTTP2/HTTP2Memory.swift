@@ -177,6 +177,19 @@ struct Shelves {
     }
 }
 
+/// The thread sanitizer's part of the compiler (6.3) fails on a change behind a pointer that is a part of a structure without copies; a
+/// function takes the pointer by itself.
+extension UnsafeMutablePointer where Pointee == Shelves {
+    @inline(__always)
+    func take(buffer size: Int) -> UnsafeMutableRawBufferPointer? { pointee.take(buffer: size) }
+
+    @inline(__always)
+    func take(piece size: Int) -> UnsafeMutableRawBufferPointer? { pointee.take(piece: size) }
+
+    @inline(__always)
+    func give(_ piece: UnsafeMutableRawBufferPointer, used: Int) { pointee.give(piece, used: used) }
+}
+
 /// Closed streams of one loop's sessions. Who used them may still hold them, so those that have waited longest are asked first.
 ///
 /// Raw memory and not an array, which would be checked for other owners and count a reference with every change.

@@ -22,7 +22,7 @@ struct HeldValue: ~Copyable {
         shelves = memory.shelves
     }
 
-    deinit { if count > 0 { shelves.pointee.give(piece, used: count) } }
+    deinit { if count > 0 { shelves.give(piece, used: count) } }
 }
 
 // MARK: -
@@ -31,7 +31,7 @@ extension HeldValue {
     /// - Returns: false without memory.
     mutating func hold(_ value: UnsafeRawBufferPointer) -> Bool {
         drop()
-        guard let taken = shelves.pointee.take(buffer: value.count) else { return false }
+        guard let taken = shelves.take(buffer: value.count) else { return false }
         taken.copyMemory(from: value)
         piece = taken
         count = value.count
@@ -45,7 +45,7 @@ extension HeldValue {
     }
 
     private mutating func give() {
-        shelves.pointee.give(piece, used: count)
+        shelves.give(piece, used: count)
         count = 0
     }
 
