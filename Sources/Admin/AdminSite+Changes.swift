@@ -37,7 +37,7 @@ extension AdminSite {
             answer.unlessStored = { reason in
                 Self.said(
                     500,
-                    "purged from memory, but the store could not be changed (\(reason)): a restart may bring the tokens back; "
+                    "purged from memory, but not all from the store (\(reason)): the tokens may come back from there; "
                         + "purge again when the store works")
             }
             return answer

@@ -42,7 +42,7 @@ extension Page {
             text = "The quarantine is lifted; the credential is tried again by the next request that needs it."
         case "unstored":
             text =
-                "Purged from memory, but the store could not be changed: a restart may bring the tokens back. Purge again when it works."
+                "Purged from memory, but not all from the store: tokens may come back from there. Purge again when it works."
         case "nothing": text = "Nothing was changed."
         default: return
         }

@@ -292,7 +292,7 @@ private final class AdminConnection: Stream {
     fileprivate func stored(_ reason: String?) {
         guard let (answer, isLast) = held else { return }
         held = nil
-        send(reason.flatMap { answer.unlessStored?($0) } ?? answer, closing: isLast)
+        send(reason.flatMap { answer.unlessStored?($0) } ?? answer, closing: isLast || server.isLeaving)
         // What was received behind it has had its edge.
         if !isClosing { serve() }
     }

@@ -87,7 +87,7 @@ extension Gateway {
     }
 
     private var whenStored: AdminServer.Barrier {
-        { [keeper] done in keeper.assumeIsolated { $0.whenStored(done) } }
+        { [keeper] done in keeper.assumeIsolated { $0.whenErased(done) } }
     }
 
     private func open(_ server: AdminServer, text: String, entrance: AdminRequest.Entrance) throws(GatewayFault) {

@@ -170,11 +170,7 @@ extension Keeper {
     }
 
     func dropUsers(where isMeant: @escaping @Sendable (AccessKey) -> Bool) {
-        store?.start(
-            .retain(kind: RowKind.access) { row in
-                (try? KeyCodec.accessKey(row.key)).map { $0.subject == nil || !isMeant($0) } ?? true
-            }
-        ) { _ in }
+        eraseAccess { $0.subject != nil && isMeant($0) }
     }
 
     // MARK: - Flights

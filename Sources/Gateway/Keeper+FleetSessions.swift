@@ -169,7 +169,7 @@ extension Keeper {
         guard let key = ended, let lane = lanes[key.lane], lane.runner == nil else { return }
         sessions[key] = nil
         fleet.versions[key] = nil
-        store?.delete(kind: RowKind.session, key: KeyCodec.encode(key)) { _ in }
+        erase(kind: RowKind.session, key: KeyCodec.encode(key))
         lane.machine.adopted(
             key, SessionMachine.Session(generation: generations.next(), stopServingAt: 0, hasRefreshToken: false))
         watchLogins()

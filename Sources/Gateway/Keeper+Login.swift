@@ -299,11 +299,7 @@ extension Keeper {
     /// Rows of access tokens that memory does not know of, as those of users who have not been here since the start.
     private func forgetRows(of identity: KeptIdentity) {
         let digest = identity.digest
-        store?.start(
-            StoreJob.retain(kind: RowKind.access) { row in
-                (try? KeyCodec.accessKey(row.key)).map { $0.digest != digest } ?? false
-            }
-        ) { _ in }
+        eraseAccess { $0.digest == digest }
     }
 
     // MARK: - In time

@@ -55,7 +55,7 @@ extension Keeper {
         storeLookups.note(result)
         switch result {
         case .success(let row):
-            takeBack(row, for: token)
+            takeBack(token.recall?.isVoid == true ? nil : row, for: token)
             endRecall(of: token, nil)
         case .failure(let fault) where fault.kind == .queueFull:
             endRecall(of: token, Fault(.tooManyWaiters, retryAfter: 1))
@@ -138,4 +138,6 @@ struct KeptRecall {
     let number: UInt64
     let alarm: Alarm
     var waiting: [Keeper.Recalled]
+    /// The row was deleted meanwhile: nobody gets it any more.
+    var isVoid = false
 }

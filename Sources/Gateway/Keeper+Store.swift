@@ -95,19 +95,9 @@ extension Keeper {
     func deleteRow(of token: KeptToken) {
         token.storedGeneration = 0
         token.mayBeStored = false
-        store?.delete(kind: RowKind.access, key: KeyCodec.encode(token.key)) { _ in }
-    }
-
-    /// Calls back on the keeper's loop when everything ordered so far would survive a power failure, or with the reason why it would not.
-    func whenStored(_ done: @escaping @Sendable (_ reason: String?) -> Void) {
-        guard let store else { return done(nil) }
-        start { keeper in
-            let result: Result<Void, StoreFault> = await withCheckedContinuation { continuation in
-                store.commit([]) { continuation.resume(returning: $0) }
-            }
-            keeper.note(result)
-            if case .failure(let fault) = result { done("\(fault)") } else { done(nil) }
-        }
+        // What a lookup that is under way finds is what goes.
+        token.recall?.isVoid = true
+        erase(kind: RowKind.access, key: KeyCodec.encode(token.key))
     }
 
     private func write(_ rows: [StoredRow], deleting: [StoredRow] = []) async {
@@ -125,7 +115,7 @@ extension Keeper {
     }
 
     func deleteDurable(_ key: DurableKey) {
-        store?.delete(kind: RowKind.durable, key: KeyCodec.encode(key)) { _ in }
+        erase(kind: RowKind.durable, key: KeyCodec.encode(key))
     }
 
     /// Nil where the identity keeps nothing on disk.
@@ -136,7 +126,7 @@ extension Keeper {
 
     func deleteSessionRow(_ key: SessionKey) {
         endInFleet(key)
-        store?.delete(kind: RowKind.session, key: KeyCodec.encode(key)) { _ in }
+        erase(kind: RowKind.session, key: KeyCodec.encode(key))
     }
 
     func row(_ kind: UInt8, _ key: [UInt8], _ material: LayerMaterial) -> StoredRow {

@@ -76,6 +76,9 @@ actor Keeper: KeeperInbox {
     var storeCommits: (good: UInt64, failed: UInt64) = (0, 0)
     var storeLookups = StoreLookups()
     var storeSize = KeptStoreSize()
+    /// Of the latest purge, and of whatever else lets rows go.
+    var erasures = Erasures()
+    var erasureJobs: [(job: StoreJob, erasures: Erasures)] = []
 
     var oneTime = KeptOneTime()
     var secretTurns = SecretTurns()

@@ -26,17 +26,23 @@ import Testing
         let server: AdminServer
         let listener: Int32
 
-        init(_ store: MemoryStore?) throws {
-            scene = try KeeperScene(Plans.client(), store: store)
+        init(_ store: MemoryStore?, _ text: String = Plans.client()) throws {
+            scene = try KeeperScene(text, store: store)
             let keeper = scene.keeper
             server = AdminServer(loop: scene.keeperLoop, responder: Site(keeper: keeper), hosts: []) { done in
-                keeper.assumeIsolated { $0.whenStored(done) }
+                keeper.assumeIsolated { $0.whenErased(done) }
             }
             listener = scene.keeperKernel.listen()
             server.hold(listener, of: try #require(SocketAddress(parsing: "127.0.0.1:1")), entrance: .listen)
             #expect(server.open())
             scene.settle()
+            let issuer = NumberedIssuer()
+            issuer.expiresIn = "3600"
+            scene.issuer = issuer.answer
         }
+
+        /// A token that is held and stored.
+        func warm() { #expect(scene.status() == 200) }
 
         func ask(_ paths: String...) throws -> Peer {
             let caller = try #require(scene.keeperKernel.call(listener))
@@ -46,9 +52,22 @@ import Testing
         }
     }
 
+    private static let perUser = """
+        identities:
+          one: {oauth2: {token_url: "http://127.0.0.1:9100/one", client_id: a, client_secret: env:S, extra: {act_as: '{subject}'}}}
+          two: {oauth2: {token_url: "http://127.0.0.1:9100/two", client_id: b, client_secret: env:S, extra: {act_as: '{subject}'}}}
+        routes:
+          - {listen: "127.0.0.1:8080", to: "http://127.0.0.1:9000", use: one, match: {path: "/one/"}, callers: local,
+             subject: {from_header: X-User}}
+          - {listen: "127.0.0.1:8080", to: "http://127.0.0.1:9000", use: two, match: {path: "/two/"}, callers: local,
+             subject: {from_header: X-User}}
+
+        """
+
     @Test func aPurgeIsAnsweredWhenTheStoreHasIt() throws {
         let store = MemoryStore()
         let desk = try Desk(store)
+        desk.warm()
         store.disk = .hung
         let caller = try desk.ask("/purge", "/read")
         // Nothing overtakes it either.
@@ -62,6 +81,7 @@ import Testing
     @Test func aStoreThatFailsIsTold() throws {
         let store = MemoryStore()
         let desk = try Desk(store)
+        desk.warm()
         store.disk = .failing
         let text = try desk.ask("/purge").takeText()
         #expect(
@@ -72,6 +92,7 @@ import Testing
     @Test func aDiskThatHangsIsTold() throws {
         let store = MemoryStore()
         let desk = try Desk(store)
+        desk.warm()
         store.disk = .hung
         let caller = try desk.ask("/purge")
         desk.scene.pass(seconds: 4)
@@ -90,6 +111,7 @@ import Testing
     @Test func whoeverLeavesIsForgotten() throws {
         let store = MemoryStore()
         let desk = try Desk(store)
+        desk.warm()
         store.disk = .hung
         let caller = try desk.ask("/purge")
         caller.reset()
@@ -98,6 +120,39 @@ import Testing
         store.thaw()
         desk.scene.settle()
         #expect(desk.scene.keeperKernel.misuse == [])
+    }
+
+    /// Those of users whom memory does not know go by jobs, of which the store does one at a time.
+    @Test func usersThatMemoryDoesNotKnowGoBeforeTheAnswer() throws {
+        let store = MemoryStore()
+        let first = try Desk(store, Self.perUser)
+        for path in ["/one/x", "/two/x"] {
+            #expect(first.scene.call(Wire.get(path, "X-User: anna\r\n")).status == 200)
+        }
+        #expect(store.rows(Keeper.RowKind.access).count == 2)
+        // The next gateway knows nobody.
+        let desk = try Desk(store, Self.perUser)
+        store.disk = .hung
+        let caller = try desk.ask("/purge")
+        #expect(caller.receivedCount == 0)
+        store.thaw()
+        desk.scene.settle()
+        #expect(caller.takeText().hasPrefix("HTTP/1.1 200 "))
+        #expect(store.rows(Keeper.RowKind.access).isEmpty)
+    }
+
+    /// What is being read from the disk when the purge comes is what it takes.
+    @Test func whatIsBeingLookedUpIsPurgedToo() throws {
+        let store = MemoryStore()
+        let asks = Wire.get("/one/x", "X-User: anna\r\n")
+        #expect(try Desk(store, Self.perUser).scene.call(asks).status == 200)
+        let desk = try Desk(store, Self.perUser)
+        store.disk = .hung
+        let late = desk.scene.call(asks)
+        _ = try desk.ask("/purge")
+        store.thaw()
+        desk.scene.settle()
+        #expect(late.status == 200 && desk.scene.issuerCalls.count == 1)
     }
 
     /// Many in one read, none of which waits.

@@ -255,6 +255,7 @@ final class MemoryStore: RowStore {
         var disk = Disk.good
         var waiting: [@Sendable () -> Void] = []
         var commits = 0
+        var hasJob = false
     }
     struct RowName: Hashable {
         let kind: UInt8
@@ -286,7 +287,8 @@ final class MemoryStore: RowStore {
 
     func commit(_ changes: [StoreChange], completion: @escaping Completion) {
         switch disk {
-        case .failing: completion(.failure(StoreFault(.full, "no space")))
+        // What writes nothing needs no space.
+        case .failing where !changes.isEmpty: completion(.failure(StoreFault(.full, "no space")))
         case .hung:
             state.withLock { state in
                 state.waiting.append { [self] in
@@ -294,7 +296,7 @@ final class MemoryStore: RowStore {
                     completion(.success(()))
                 }
             }
-        case .good:
+        case .good, .failing:
             make(changes)
             completion(.success(()))
         }
@@ -324,8 +326,17 @@ final class MemoryStore: RowStore {
         guard case .retain(let kind, let isWanted) = job else {
             return completion(.failure(StoreFault(.busy, "not in memory")))
         }
-        for row in rows(kind) where !isWanted(row) { make([.delete(kind: row.kind, key: row.key)]) }
-        completion(.success(StoreReport(job)))
+        let isFirst = state.withLock { state in
+            defer { state.hasJob = true }
+            return !state.hasJob
+        }
+        guard isFirst else { return completion(.failure(StoreFault(.busy, "another job is under way"))) }
+        let work: @Sendable () -> Void = { [self] in
+            for row in rows(kind) where !isWanted(row) { make([.delete(kind: row.kind, key: row.key)]) }
+            state.withLock { $0.hasJob = false }
+            completion(.success(StoreReport(job)))
+        }
+        if disk == .hung { state.withLock { $0.waiting.append(work) } } else { work() }
     }
 
     private func make(_ changes: [StoreChange]) {

@@ -1,0 +1,82 @@
+internal import Synchronization
+internal import TokenStore
+internal import Tokens
+
+/// What one purge has the store forget: who answers for the purge waits for all of it.
+///
+/// Each change reports here by itself. A later change that succeeds says nothing of these: on a full disk one that writes nothing succeeds.
+final class Erasures: Sendable {
+    private struct State {
+        var open = 0
+        var fault: StoreFault?
+        var waiting: (@Sendable (StoreFault?) -> Void)?
+    }
+    private let state = Mutex(State())
+
+    func began() { state.withLock { $0.open += 1 } }
+
+    /// On any thread.
+    func ended(_ result: Result<Void, StoreFault>) {
+        let told = state.withLock { state -> (done: (@Sendable (StoreFault?) -> Void)?, fault: StoreFault?) in
+            state.open -= 1
+            if case .failure(let fault) = result { state.fault = fault }
+            return state.open == 0 ? (state.waiting.take(), state.fault) : (nil, nil)
+        }
+        told.done?(told.fault)
+    }
+
+    /// Calls `done` once, on any thread, when all that began has ended: with the last fault.
+    func whenDone(_ done: @escaping @Sendable (StoreFault?) -> Void) {
+        let told = state.withLock { state -> (isDone: Bool, fault: StoreFault?) in
+            guard state.open > 0 else { return (true, state.fault) }
+            state.waiting = done
+            return (false, nil)
+        }
+        if told.isDone { done(told.fault) }
+    }
+}
+
+/// Rows go, and the purge that ordered it hears when they are gone.
+extension Keeper {
+    /// Calls back on the keeper's loop when what was ordered since `purge` began would survive a power failure, or with the reason why it
+    /// would not.
+    func whenErased(_ done: @escaping @Sendable (_ reason: String?) -> Void) {
+        let mine = erasures
+        erasures = Erasures()
+        guard store != nil else { return done(nil) }
+        start { _ in
+            let fault = await withCheckedContinuation { continuation in
+                mine.whenDone { continuation.resume(returning: $0) }
+            }
+            done(fault.map { "\($0)" })
+        }
+    }
+
+    func erase(kind: UInt8, key: [UInt8]) {
+        guard let store else { return }
+        let erasures = erasures
+        erasures.began()
+        store.delete(kind: kind, key: key) { erasures.ended($0) }
+    }
+
+    /// Access rows that memory does not know of, as those of users who have not been here since the start. The store does one job at a time
+    /// and refuses others, so those of a purge of all identities wait for each other here.
+    func eraseAccess(where isMeant: @escaping @Sendable (AccessKey) -> Bool) {
+        guard let store else { return }
+        let job = StoreJob.retain(kind: RowKind.access) { row in
+            (try? KeyCodec.accessKey(row.key)).map { !isMeant($0) } ?? true
+        }
+        erasures.began()
+        erasureJobs.append((job, erasures))
+        guard erasureJobs.count == 1 else { return }
+        start { keeper in
+            while let (job, erasures) = keeper.erasureJobs.first {
+                let outcome: Result<StoreReport, StoreFault> = await withCheckedContinuation { continuation in
+                    store.start(job) { continuation.resume(returning: $0) }
+                }
+                keeper.erasureJobs.removeFirst()
+                erasures.ended(outcome.map { _ in () })
+            }
+        }
+    }
+}
