@@ -110,6 +110,8 @@ extension HTTP2Session {
             // Answered like any large head: the caller learns why.
             stream.refusal = .tooLarge
         default:
+            // What ends with a section that is refused is not whole.
+            stream.inputEnded = false
             submitReset(stream, .protocolError)
             return Self.accepted
         }

@@ -32,6 +32,26 @@ import Testing
         #expect(pair.server.openStreams == 0)
     }
 
+    /// Refused trailers are no end: what came before them must not pass as a whole message, whether the other direction is over or not.
+    @Test(arguments: [true, false])
+    func trailersThatAreTooLargeEndNothing(isOver: Bool) throws {
+        var limits = HTTP2Limits()
+        limits.headerSize = 4096
+        let pair = Pair(limits: limits)
+        let asked = try #require(pair.open("POST / HTTP/1.1\r\nHost: a\r\n\r\n", ended: isOver))
+        pair.exchange()
+        let stream = try #require(pair.server.takeOpened().first)
+        #expect(stream.respond("HTTP/1.1 200 OK\r\n\r\n", ended: false))
+        #expect(stream.write("hello"))
+        let trailers = "a: \(String(repeating: "x", count: 5000))\r\nGrpc-Status: 0\r\n"
+        #expect(Array(trailers.utf8).withUnsafeBytes { stream.end(trailers: $0) })
+        pair.exchange()
+        #expect(asked.readAll() == "HTTP/1.1 200 OK\r\n\r\nhello")
+        var octet: UInt8 = 0
+        #expect(withUnsafeMutableBytes(of: &octet) { asked.read(into: $0) } == .reset)
+        #expect(asked.isReset && !asked.inputEnded && asked.trailers.isEmpty)
+    }
+
     @Test func interimAnswersComeBeforeTheFinalOne() throws {
         let pair = Pair()
         let asked = try #require(pair.open("POST / HTTP/1.1\r\nHost: a\r\n\r\n", ended: false))
