@@ -12,7 +12,7 @@ final class CallerSession: HTTP2Socket {
     private let share: BlockShare
     /// What is told of the connection: its peer is that of each stream.
     private var hop: ForwardedHop
-    /// Their streams ended while this session told its users of news. When it has, nobody is in a call of them any more.
+    /// Their streams ended while the users of streams were told of news. Behind that, nobody is in a call of them any more.
     private var ended: [CallerConnection] = []
     /// They are as new, and nobody else holds them.
     private(set) var spare: [CallerConnection] = []
