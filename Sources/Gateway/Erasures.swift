@@ -59,6 +59,9 @@ extension Keeper {
         store.delete(kind: kind, key: key) { erasures.ended($0) }
     }
 
+    /// More than there are identities: a disk that hangs must not let repeated purges grow without end.
+    private static let mostErasureJobs = 16_384
+
     /// Access rows that memory does not know of, as those of users who have not been here since the start. The store does one job at a time
     /// and refuses others, so those of a purge of all identities wait for each other here.
     func eraseAccess(where isMeant: @escaping @Sendable (AccessKey) -> Bool) {
@@ -67,6 +70,9 @@ extension Keeper {
             (try? KeyCodec.accessKey(row.key)).map { !isMeant($0) } ?? true
         }
         erasures.began()
+        guard erasureJobs.count < Self.mostErasureJobs else {
+            return erasures.ended(.failure(StoreFault(.queueFull, "too many purges wait for the store")))
+        }
         erasureJobs.append((job, erasures))
         guard erasureJobs.count == 1 else { return }
         start { keeper in

@@ -24,7 +24,8 @@ public struct StoreFault: Error, Sendable, Equatable, CustomStringConvertible {
         case sealing
     }
 
-    init(_ kind: Kind, _ message: String) {
+    /// - Parameter message: for operators; holds no value of a row.
+    public init(_ kind: Kind, _ message: String) {
         self.kind = kind
         self.message = message
     }
