@@ -52,7 +52,8 @@ struct BlockQueue: ~Copyable {
 
 extension BlockQueue {
     /// - Parameter following: bytes that will come behind these; a piece that takes them too spares a larger one later.
-    /// - Returns: false when no memory could be had; what fitted has been appended.
+    /// - Returns: false when no memory could be had; nothing has been appended then, so that credit for it is counted once, by whoever
+    ///   offered it.
     mutating func append(_ bytes: UnsafeRawBufferPointer, following: Int = 0) -> Bool {
         guard let origin = bytes.baseAddress, bytes.count > 0 else { return true }
         // Most often all there will be fits into a piece: a head, a short body, or both.
@@ -84,11 +85,16 @@ extension BlockQueue {
     }
 
     private mutating func appendInParts(_ bytes: UnsafeRawBufferPointer) -> Bool {
+        let (countBefore, endBefore, othersBefore) = (count, end, others.count)
         var offset = 0
         while offset < bytes.count {
             var last = others.last ?? first
             if end == last.count {
-                guard let added = add(for: bytes.count - offset) else { return false }
+                guard let added = add(for: bytes.count - offset) else {
+                    if countBefore == 0 { giveAll() } else { takeBack(to: endBefore, behind: othersBefore) }
+                    count = countBefore
+                    return false
+                }
                 last = added
             }
             let size = min(bytes.count - offset, last.count - end)
@@ -99,6 +105,13 @@ extension BlockQueue {
             count += size
         }
         return true
+    }
+
+    private mutating func takeBack(to endBefore: Int, behind othersBefore: Int) {
+        while others.count > othersBefore { owner?.give(others.removeLast()) }
+        end = endBefore
+        // A piece is wiped as far as it is used, and it is not used here any more.
+        if isPiece, others.isEmpty { memset(first.baseAddress! + end, 0, first.count - end) }
     }
 
     private mutating func add(for size: Int) -> UnsafeMutableRawBufferPointer? {

@@ -149,6 +149,26 @@ import Testing
         #expect(functions.blocks.taken == 0)
     }
 
+    @Test func `what finds memory for a part of it is not there at all`() throws {
+        let functions = HTTP2MemoryBox()
+        let blocks = CountedBlocks(limit: 2)
+        let tooMuch = [UInt8](repeating: 0x44, count: 50_000)
+        // Behind nothing, a piece, a piece that is full, and a block.
+        for size in [0, 100, 1024, 10_000] {
+            let before = (0..<size).map { UInt8(truncatingIfNeeded: $0) | 1 }
+            var queue = BlockQueue(source: blocks, memory: functions.memory)
+            #expect(before.withUnsafeBytes { queue.append($0) })
+            let taken = blocks.taken
+            #expect(!tooMuch.withUnsafeBytes { queue.append($0) })
+            #expect(queue.count == size && blocks.taken == taken)
+            #expect(Array("more".utf8).withUnsafeBytes { queue.append($0) })
+            var target = [UInt8](repeating: 0, count: size + 10)
+            #expect(target.withUnsafeMutableBytes { queue.read(into: $0) } == size + 4)
+            #expect(target[..<(size + 4)] == (before + "more".utf8)[...])
+            #expect(blocks.taken == 0 && functions.waitIsWiped())
+        }
+    }
+
     @Test func `memory grows with what it holds`() throws {
         let functions = HTTP2MemoryBox()
         var piece = try #require(functions.table.realloc(nil, 10, functions.user))
