@@ -29,8 +29,9 @@ def interval(values):
 
 
 def compare(rounds):
-    """`rounds`: contender -> values, one a round. Cardea against the best peer, round by round."""
-    peers = {name: values for name, values in rounds.items() if name not in (SUBJECT, STORED, FLOOR) and values}
+    """`rounds`: contender -> values, one a round. Cardea against the best of the peers that were there in every round, round by round."""
+    peers = {name: values for name, values in rounds.items()
+             if name not in (SUBJECT, STORED, FLOOR) and values and len(values) == len(rounds.get(SUBJECT, []))}
     if not rounds.get(SUBJECT) or not peers:
         return None
     best = min(peers, key=lambda name: statistics.median(peers[name]))
@@ -72,6 +73,16 @@ def table_of_rates(rates):
             late = "" if reached > 0.98 * found["offered"] else f", reached {reached:.0f}"
             lines.append(f"| ({found['key']}) | {found['offered']}/s{late} | {name} | " + " | ".join(middles) + f" | {ratio} |")
     return "\n".join(lines)
+
+
+def verdict(rates):
+    """Text: on which rows the 99th percentile is told apart from the best peer's, that is, 1 lies outside of the ratio's interval."""
+    groups = {"lower": [], "not told apart": [], "higher": []}
+    for found in rates:
+        if against := compare(found["p99_us"]):
+            kind = "lower" if against["high"] < 1 else "higher" if against["low"] > 1 else "not told apart"
+            groups[kind].append(f"({found['key']})")
+    return "p99 against the best peer's: " + "; ".join(f"{kind} {' '.join(keys)}" for kind, keys in groups.items() if keys)
 
 
 def above_floor(rows):
@@ -175,7 +186,7 @@ def chart(document):
                              f'fill="{COLOURS[SUBJECT]}">{ratio:.2f}</text>')
         y += 22
     caption = [f"{document['processor']}, {document['processors']} processors, Linux {document['kernel']}, {document['date']}, load before "
-               f"{document['load_before']:.1f}; bars: Cardea's interval over {document['rounds']} rounds, in pairs; beyond the axis: at its end",
+               f"{document['load_before']:.1f}; bars: Cardea's interval over all rounds, in pairs; beyond the axis: at its end",
                ", ".join(f"{one} {version}" for one, version in document["versions"].items())]
     for number, line in enumerate(caption):
         parts.append(f'<text x="16" y="{height - 18 + 14 * number}" fill="#555555" font-size="11">{html.escape(line)}</text>')
