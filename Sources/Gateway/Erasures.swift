@@ -2,7 +2,7 @@ internal import Synchronization
 internal import TokenStore
 internal import Tokens
 
-/// What one purge has the store forget: who answers for the purge waits for all of it.
+/// What one purge or logout has the store forget: who answers for it waits for all of it.
 ///
 /// Each change reports here by itself. A later change that succeeds says nothing of these: on a full disk one that writes nothing succeeds.
 final class Erasures: Sendable {
@@ -34,30 +34,103 @@ final class Erasures: Sendable {
         }
         if told.isDone { done(told.fault) }
     }
+
+    /// Waits until all that began has ended.
+    /// - Returns: the last fault.
+    func outcome() async -> StoreFault? {
+        await withCheckedContinuation { continuation in
+            whenDone { continuation.resume(returning: $0) }
+        }
+    }
 }
 
-/// Rows go, and the purge that ordered it hears when they are gone.
+struct RowName: Hashable {
+    let kind: UInt8
+    let key: [UInt8]
+}
+
+/// Rows go, and the purge or logout that ordered it hears when they are gone.
 extension Keeper {
-    /// Calls back on the keeper's loop when what was ordered since `purge` began would survive a power failure, or with the reason why it
+    /// What is ordered from here on counts together, with what could not go before.
+    func beginErasures() {
+        erasures = Erasures()
+        eraseOwed()
+    }
+
+    /// - Returns: what was ordered since `beginErasures`; what goes later is none of it.
+    func endErasures() -> Erasures {
+        defer { erasures = Erasures() }
+        return erasures
+    }
+
+    /// Calls back on the keeper's loop when what was ordered since `beginErasures` would survive a power failure, or with the reason why it
     /// would not.
     func whenErased(_ done: @escaping @Sendable (_ reason: String?) -> Void) {
-        let mine = erasures
-        erasures = Erasures()
+        let mine = endErasures()
         guard store != nil else { return done(nil) }
         start { _ in
-            let fault = await withCheckedContinuation { continuation in
-                mine.whenDone { continuation.resume(returning: $0) }
-            }
+            let fault = await mine.outcome()
             done(fault.map { "\($0)" })
         }
     }
 
-    func erase(kind: UInt8, key: [UInt8]) {
-        guard let store else { return }
+    func erase(kind: UInt8, key: [UInt8]) { erase([.delete(kind: kind, key: key)]) }
+
+    func erase(_ deletions: [StoreChange]) {
+        guard let store, !deletions.isEmpty else { return }
         let erasures = erasures
+        let loop = self.loop
         erasures.began()
-        store.delete(kind: kind, key: key) { erasures.ended($0) }
+        store.commit(deletions) { result in
+            if case .failure = result {
+                // A letter that is lost leaves rows that stand; whoever ordered them to go hears that they do.
+                _ = loop.post { self.assumeIsolated { $0.owe(deletions, result) } }
+            }
+            erasures.ended(result)
+        }
     }
+
+    /// Rows that were to go and stand. They go when the store works again, and with the next purge or logout: a token that was purged on a
+    /// full disk must not come back from it.
+    private func owe(_ deletions: [StoreChange], _ result: Result<Void, StoreFault>) {
+        for case .delete(let kind, let key) in deletions where owed.count < Self.mostOwed {
+            owed.insert(RowName(kind: kind, key: key))
+        }
+        note(result)
+    }
+
+    /// Orders them to go once more, but for those that have been written anew.
+    func eraseOwed() {
+        guard !owed.isEmpty else { return }
+        let names = owed
+        owed = []
+        for name in names {
+            switch standing(of: name) {
+            case .unwanted: erase(kind: name.kind, key: name.key)
+            case .beingWritten: owed.insert(name)
+            case .wanted: break
+            }
+        }
+    }
+
+    private enum Standing { case unwanted, beingWritten, wanted }
+
+    private func standing(of name: RowName) -> Standing {
+        switch name.kind {
+        case RowKind.session:
+            return (try? KeyCodec.sessionKey(name.key)).flatMap { sessions[$0] } == nil ? .unwanted : .wanted
+        case RowKind.durable:
+            return (try? KeyCodec.durableKey(name.key)).flatMap { durables[$0] } == nil ? .unwanted : .wanted
+        case RowKind.access:
+            guard let token = (try? KeyCodec.accessKey(name.key)).flatMap({ tokens[$0] }) else { return .unwanted }
+            if token.landing != nil { return .beingWritten }
+            return token.storedGeneration == 0 ? .unwanted : .wanted
+        default: return .unwanted
+        }
+    }
+
+    /// Bounds what memory keeps of a disk that stays full; whoever purges more is told that it failed, as of all of them.
+    private static let mostOwed = 16_384
 
     /// More than there are identities: a disk that hangs must not let repeated purges grow without end.
     private static let mostErasureJobs = 16_384

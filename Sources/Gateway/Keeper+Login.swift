@@ -226,10 +226,12 @@ extension Keeper {
         let handshake = identity.plan.handshake
         var held = handshake.revokesAccessTokens ? accessTokens(of: identity) : []
         held += sessions.filter { $0.key.digest == identity.digest }.map(\.value.material)
+        beginErasures()
         held += forgetOrphans(of: identity)
         let forgotten = durables.filter { $0.key.digest == identity.digest }
         raiseEpoch(of: identity, cause: .logout)
         forgetRows(of: identity)
+        let erasures = endErasures()
         watchLogins()
         events.info("logged out", [LogField("identity", .name(identity.plan.name))])
         let ledger = KeeperLedger(
@@ -252,7 +254,15 @@ extension Keeper {
             } else {
                 "forgotten here; the issuer has no way to be told, so what it gave may be good until it expires"
             }
-        login.end(.done, detail: said, at: now)
+        // Last: a disk that hangs must not keep the issuer from hearing of it.
+        login.progress = "waiting until the disk has forgotten it"
+        if let fault = await erasures.outcome() {
+            login.end(
+                .failed, detail: "\(said), but not on disk, from where a restart could bring it back (\(fault)); repeat the logout",
+                at: now)
+        } else {
+            login.end(.done, detail: said, at: now)
+        }
         flushOrders()
     }
 
@@ -292,14 +302,16 @@ extension Keeper {
             }
         }
         orphans.removeAll { gone.contains($0) }
-        if !gone.isEmpty { store?.commit(gone.map { .delete(kind: $0.kind, key: $0.key) }) { _ in } }
+        erase(gone.map { .delete(kind: $0.kind, key: $0.key) })
         return held
     }
 
-    /// Rows of access tokens that memory does not know of, as those of users who have not been here since the start.
+    /// Rows that memory does not know of: access tokens of users who have not been here since the start, and the session that was to go when
+    /// the disk was full.
     private func forgetRows(of identity: KeptIdentity) {
         let digest = identity.digest
         eraseAccess { $0.digest == digest }
+        if let key = identity.sessionKey(subject: nil) { erase(kind: RowKind.session, key: KeyCodec.encode(key)) }
     }
 
     // MARK: - In time

@@ -29,8 +29,7 @@ public struct PurgeReport: Sendable, Equatable {
 extension Keeper {
     /// Nil when there is no such identity or route.
     func purge(_ scope: PurgeScope) -> PurgeReport? {
-        // What failed before is none of this one's.
-        erasures = Erasures()
+        beginErasures()
         let report: PurgeReport?
         switch scope {
         case .identity(let name): report = identities.first { $0.plan.name == name }.map { purge(same(as: $0)) }

@@ -247,23 +247,19 @@ public struct SocketAddress: Sendable {
 
     /// For access records. Read in place: this stands on the data path.
     public var logAddress: LogAddress {
-        let port = port ?? 0
-        switch family {
-        case .unix: return LogAddress(family: .unix, low: 0, port: 0)
-        case .ipv4: return LogAddress(family: .ipv4, low: word(4..<8), port: port)
-        case .ipv6:
-            let isMapped = word(8..<16) == 0 && word(16..<20) == 0xffff
-            if isMapped { return LogAddress(family: .ipv4, low: word(20..<24), port: port) }
-            return LogAddress(family: .ipv6, high: word(8..<16), low: word(16..<24), port: port)
-        }
-    }
-
-    /// Bytes of the kernel's structure as a number, network order.
-    private func word(_ range: Range<Int>) -> UInt64 {
-        bytes { all in
-            var value: UInt64 = 0
-            for index in range { value = value << 8 | UInt64(all[index]) }
-            return value
+        guard case .ip(let address) = form else { return LogAddress(family: .unix, low: 0, port: 0) }
+        // In both structures at the same place.
+        let port = UInt16(bigEndian: address.sin6_port)
+        return withUnsafeBytes(of: address) { all in
+            func word<Word: FixedWidthInteger>(_ offset: Int, _: Word.Type) -> UInt64 {
+                UInt64(Word(bigEndian: all.loadUnaligned(fromByteOffset: offset, as: Word.self)))
+            }
+            guard Int32(address.sin6_family) != AF_INET else {
+                return LogAddress(family: .ipv4, low: word(4, UInt32.self), port: port)
+            }
+            let isMapped = word(8, UInt64.self) == 0 && word(16, UInt32.self) == 0xffff
+            if isMapped { return LogAddress(family: .ipv4, low: word(20, UInt32.self), port: port) }
+            return LogAddress(family: .ipv6, high: word(8, UInt64.self), low: word(16, UInt64.self), port: port)
         }
     }
 }

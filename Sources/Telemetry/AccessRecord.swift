@@ -1,3 +1,5 @@
+internal import Glibc
+
 /// One exchange, as the access log tells it. Fixed size and trivially copyable: a loop fills it in place in its ring.
 ///
 /// It has no place for a header, a query or a token.
@@ -90,10 +92,13 @@ public struct AccessRecord: Sendable {
 
     /// Keeps the path of a request target, at most 200 bytes of it, without query and fragment: both may hold secrets.
     public mutating func setPath(_ bytes: UnsafeRawBufferPointer) {
-        var count = 0
         // One octet further than is kept: whether the path was cut.
-        let limit = min(bytes.count, Self.pathCapacity + 1)
-        while count < limit, bytes[count] != 0x3f, bytes[count] != 0x23 { count &+= 1 }
+        var count = min(bytes.count, Self.pathCapacity + 1)
+        if let start = bytes.baseAddress {
+            // The library's search takes 32 octets a step; a loop here was a quarter of what the record costs.
+            if let query = memchr(start, 0x3f, count) { count = UnsafeRawPointer(query) - start }
+            if let fragment = memchr(start, 0x23, count) { count = UnsafeRawPointer(fragment) - start }
+        }
         pathWasCut = count > Self.pathCapacity
         let kept = UnsafeRawBufferPointer(rebasing: bytes[..<min(count, Self.pathCapacity)])
         withUnsafeMutableBytes(of: &pathBytes) { $0.copyMemory(from: kept) }

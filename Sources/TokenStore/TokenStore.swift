@@ -29,10 +29,6 @@ extension RowStore {
     /// Adds the row, or replaces the one of the same kind and key.
     public func put(_ row: StoredRow, completion: @escaping Completion) { commit([.put(row)], completion: completion) }
 
-    public func delete(kind: UInt8, key: [UInt8], completion: @escaping Completion) {
-        commit([.delete(kind: kind, key: key)], completion: completion)
-    }
-
     /// The rows of these keys, waited for: before there is anybody to be kept waiting.
     /// - Parameter milliseconds: what is not there by then is left out.
     /// - Returns: by key, nil where there is no row.

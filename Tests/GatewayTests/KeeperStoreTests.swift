@@ -1,4 +1,5 @@
 import ScriptedKernel
+import Synchronization
 import Testing
 internal import TokenStore
 
@@ -40,6 +41,66 @@ internal import TokenStore
         #expect(caller.status == 200)
         store.disk = .failing
         #expect(scene.status() == 200)
+    }
+
+    /// Neither after a restart nor by a lookup, once the disk works again.
+    @Test(arguments: [false, true]) func whatWasPurgedOnAFullDiskDoesNotComeBackFromIt(isRenewed: Bool) throws {
+        let store = MemoryStore()
+        let numbers = NumberedIssuer()
+        let scene = try KeeperScene(Plans.client(), store: store)
+        scene.issuer = numbers.answer
+        #expect(scene.status() == 200)
+        scene.settle()
+        let purged = store.rows(Keeper.RowKind.access).map(\.value)
+        #expect(purged.count == 1)
+        store.disk = .failing
+        scene.inKeeper { _ = $0.purge(.everything) }
+        scene.settle()
+        #expect(store.rows(Keeper.RowKind.access).map(\.value) == purged)
+        store.disk = .good
+        if isRenewed {
+            // Written anew, and its own commit says that the disk works.
+            #expect(scene.status() == 200)
+        } else {
+            scene.inKeeper { $0.note(.success(())) }
+        }
+        scene.settle()
+        let rows = store.rows(Keeper.RowKind.access).map(\.value)
+        #expect(rows.count == (isRenewed ? 1 : 0) && rows != purged)
+        #expect(scene.status() == 200)
+        #expect(scene.issuerCalls.count == 2)
+        let next = try KeeperScene(Plans.client(), store: store)
+        next.issuer = numbers.answer
+        #expect(next.status() == 200)
+        #expect(next.upstreamCalls.last?.authorization == scene.upstreamCalls.last?.authorization)
+        #expect(next.issuerCalls.isEmpty)
+    }
+
+    private final class Heard: Sendable {
+        let reason = Mutex<String?>(nil)
+    }
+
+    /// On a disk that stays full, the second purge is answered for the first one's rows too.
+    @Test func aPurgeAnswersForWhatCouldNotGoBefore() throws {
+        let store = MemoryStore()
+        let scene = try KeeperScene(Plans.client(), store: store)
+        scene.issuer = NumberedIssuer().answer
+        #expect(scene.status() == 200)
+        scene.settle()
+        store.disk = .failing
+        for _ in 0..<2 {
+            let heard = Heard()
+            scene.inKeeper { keeper in
+                _ = keeper.purge(.everything)
+                keeper.whenErased { reason in heard.reason.withLock { $0 = reason } }
+            }
+            scene.settle()
+            #expect(heard.reason.withLock { $0 }?.contains("no space") == true)
+        }
+        store.disk = .good
+        scene.inKeeper { _ = $0.purge(.everything) }
+        scene.settle()
+        #expect(store.rows(Keeper.RowKind.access).isEmpty)
     }
 
     @Test func rule8_ARegistrationWithoutItsIdentityIsKeptThirtyDaysAndComesBack() throws {
@@ -139,6 +200,43 @@ internal import TokenStore
         scene.settle()
         #expect(word(scene) == .good)
         #expect(store.rows(Keeper.RowKind.session).count == 1)
+    }
+
+    /// Otherwise a crash in the moment of the answer brings the login back.
+    @Test func aLogoutIsDoneWhenTheDiskHasForgotten() throws {
+        let store = MemoryStore()
+        let scene = try KeeperScene(Self.yaml, store: store)
+        logIn(scene, "r")
+        store.disk = .hung
+        let flow = logOut(scene)
+        #expect(word(scene) == .needed)
+        #expect(scene.inKeeper { $0.login(flow)?.state } == .running)
+        store.thaw()
+        scene.settle()
+        #expect(scene.inKeeper { $0.login(flow)?.state } == .done)
+        #expect(store.rows(Keeper.RowKind.session).isEmpty)
+    }
+
+    @Test func aLogoutOnAFullDiskSaysSoAndCanBeRepeated() throws {
+        let store = MemoryStore()
+        let scene = try KeeperScene(Self.yaml, store: store)
+        logIn(scene, "r")
+        store.disk = .failing
+        let flow = logOut(scene)
+        let report = try #require(scene.inKeeper { $0.login(flow) })
+        #expect(report.state == .failed && report.detail?.contains("no space") == true)
+        #expect(word(scene) == .needed && store.rows(Keeper.RowKind.session).count == 1)
+        store.disk = .good
+        let again = logOut(scene)
+        #expect(scene.inKeeper { $0.login(again)?.state } == .done)
+        #expect(store.rows(Keeper.RowKind.session).isEmpty)
+    }
+
+    private func logOut(_ scene: KeeperScene) -> String {
+        let begun = scene.inKeeper { $0.beginLogout($0.identities[0].plan.name) }
+        scene.settle()
+        guard case .started(let report) = begun else { return "" }
+        return report.flow
     }
 
     @Test func itsEndIsKnownAcrossARestartAndToldAWeekAhead() throws {
