@@ -1,3 +1,4 @@
+internal import Reactor
 internal import Synchronization
 internal import TokenStore
 internal import Tokens

@@ -257,9 +257,8 @@ extension Keeper {
         // Last: a disk that hangs must not keep the issuer from hearing of it.
         login.progress = "waiting until the disk has forgotten it"
         if let fault = await erasures.outcome() {
-            login.end(
-                .failed, detail: "\(said), but not on disk, from where a restart could bring it back (\(fault)); repeat the logout",
-                at: now)
+            let missed = "but not on disk, from where a restart could bring it back (\(fault)); repeat the logout"
+            login.end(.failed, detail: "\(said), \(missed)", at: now)
         } else {
             login.end(.done, detail: said, at: now)
         }
