@@ -1,4 +1,3 @@
-internal import Reactor
 internal import Synchronization
 internal import TokenStore
 internal import Tokens
@@ -45,18 +44,10 @@ final class Erasures: Sendable {
     }
 }
 
-struct RowName: Hashable {
-    let kind: UInt8
-    let key: [UInt8]
-}
-
 /// Rows go, and the purge or logout that ordered it hears when they are gone.
 extension Keeper {
-    /// What is ordered from here on counts together, with what could not go before.
-    func beginErasures() {
-        erasures = Erasures()
-        eraseOwed()
-    }
+    /// What is ordered from here on counts together; what failed before is none of it.
+    func beginErasures() { erasures = Erasures() }
 
     /// - Returns: what was ordered since `beginErasures`; what goes later is none of it.
     func endErasures() -> Erasures {
@@ -80,58 +71,9 @@ extension Keeper {
     func erase(_ deletions: [StoreChange]) {
         guard let store, !deletions.isEmpty else { return }
         let erasures = erasures
-        let loop = self.loop
         erasures.began()
-        store.commit(deletions) { result in
-            if case .failure = result {
-                // A letter that is lost leaves rows that stand; whoever ordered them to go hears that they do.
-                _ = loop.post { self.assumeIsolated { $0.owe(deletions, result) } }
-            }
-            erasures.ended(result)
-        }
+        store.commit(deletions) { erasures.ended($0) }
     }
-
-    /// Rows that were to go and stand. They go when the store works again, and with the next purge or logout: a token that was purged on a
-    /// full disk must not come back from it.
-    private func owe(_ deletions: [StoreChange], _ result: Result<Void, StoreFault>) {
-        for case .delete(let kind, let key) in deletions where owed.count < Self.mostOwed {
-            owed.insert(RowName(kind: kind, key: key))
-        }
-        note(result)
-    }
-
-    /// Orders them to go once more, but for those that have been written anew.
-    func eraseOwed() {
-        guard !owed.isEmpty else { return }
-        let names = owed
-        owed = []
-        for name in names {
-            switch standing(of: name) {
-            case .unwanted: erase(kind: name.kind, key: name.key)
-            case .beingWritten: owed.insert(name)
-            case .wanted: break
-            }
-        }
-    }
-
-    private enum Standing { case unwanted, beingWritten, wanted }
-
-    private func standing(of name: RowName) -> Standing {
-        switch name.kind {
-        case RowKind.session:
-            return (try? KeyCodec.sessionKey(name.key)).flatMap { sessions[$0] } == nil ? .unwanted : .wanted
-        case RowKind.durable:
-            return (try? KeyCodec.durableKey(name.key)).flatMap { durables[$0] } == nil ? .unwanted : .wanted
-        case RowKind.access:
-            guard let token = (try? KeyCodec.accessKey(name.key)).flatMap({ tokens[$0] }) else { return .unwanted }
-            if token.landing != nil { return .beingWritten }
-            return token.storedGeneration == 0 ? .unwanted : .wanted
-        default: return .unwanted
-        }
-    }
-
-    /// Bounds what memory keeps of a disk that stays full; whoever purges more is told that it failed, as of all of them.
-    private static let mostOwed = 16_384
 
     /// More than there are identities: a disk that hangs must not let repeated purges grow without end.
     private static let mostErasureJobs = 16_384

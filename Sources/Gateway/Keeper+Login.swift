@@ -153,6 +153,10 @@ extension Keeper {
             identity.keeping = keeping
             await keeping.value
             identity.keeping = nil
+            guard !login.isOvertaken else {
+                await handshake.revoke(material, ledger: ledger, issuer: client)
+                throw .timedOut(step: "the login was overtaken by a logout")
+            }
             var said = [grant.remark].compactMap { $0 }
             if login.isUntold { said.append("the fleet could not be told, its other gateways wait for it") }
             switch storeState {
@@ -203,8 +207,18 @@ extension Keeper {
             }
             note(result)
         }
+        // A logout that came meanwhile counts: on disk its deletion stands behind the row.
+        guard identity.loginEpoch > identity.logoutEpoch else {
+            login?.isOvertaken = true
+            return
+        }
         // Before it is used: a flight that looked at the fleet in between would find the session before it newer.
         let isTold = await offerLogin(material, key, of: identity)
+        guard identity.loginEpoch > identity.logoutEpoch else {
+            endInFleet(key)
+            login?.isOvertaken = true
+            return
+        }
         login?.isUntold = !isTold
         adoptSession(material, key)
         identity.recovered(at: now)

@@ -77,8 +77,6 @@ extension Keeper {
         case (.success, .degraded):
             storeState = .serving
             events.info("store works again")
-            // Before anything is looked up: what was purged meanwhile would be found.
-            eraseOwed()
             // What a disk that was slow at boot could not give then. Younger things in memory win.
             if let rows = store?.restore(), !rows.isEmpty {
                 restore(rows)

@@ -79,8 +79,6 @@ actor Keeper: KeeperInbox {
     /// Of the latest purge, and of whatever else lets rows go.
     var erasures = Erasures()
     var erasureJobs: [(job: StoreJob, erasures: Erasures)] = []
-    /// Rows that were to go and stand, as the store failed.
-    var owed: Set<RowName> = []
 
     var oneTime = KeptOneTime()
     var secretTurns = SecretTurns()

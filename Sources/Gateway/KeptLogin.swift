@@ -15,6 +15,8 @@ final class KeptLogin: LoginDialogue, @unchecked Sendable {
     var task: Task<Void, Never>?
     /// What it brought did not reach the shared server.
     var isUntold = false
+    /// A logout came while what it brought was being kept.
+    var isOvertaken = false
     /// Nanoseconds of CLOCK_BOOTTIME; whoever started it is gone when this is long ago.
     var lastAsked: UInt64
     /// When it ended.

@@ -111,7 +111,9 @@ extension BlockQueue {
         while others.count > othersBefore { owner?.give(others.removeLast()) }
         end = endBefore
         // A piece is wiped as far as it is used, and it is not used here any more.
-        if isPiece, others.isEmpty { memset(first.baseAddress! + end, 0, first.count - end) }
+        guard isPiece, others.isEmpty else { return }
+        memset(first.baseAddress! + end, 0, first.count - end)
+        owner = nil
     }
 
     private mutating func add(for size: Int) -> UnsafeMutableRawBufferPointer? {

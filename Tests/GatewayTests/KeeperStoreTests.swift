@@ -1,5 +1,4 @@
 import ScriptedKernel
-import Synchronization
 import Testing
 internal import TokenStore
 
@@ -41,66 +40,6 @@ internal import TokenStore
         #expect(caller.status == 200)
         store.disk = .failing
         #expect(scene.status() == 200)
-    }
-
-    /// Neither after a restart nor by a lookup, once the disk works again.
-    @Test(arguments: [false, true]) func whatWasPurgedOnAFullDiskDoesNotComeBackFromIt(isRenewed: Bool) throws {
-        let store = MemoryStore()
-        let numbers = NumberedIssuer()
-        let scene = try KeeperScene(Plans.client(), store: store)
-        scene.issuer = numbers.answer
-        #expect(scene.status() == 200)
-        scene.settle()
-        let purged = store.rows(Keeper.RowKind.access).map(\.value)
-        #expect(purged.count == 1)
-        store.disk = .failing
-        scene.inKeeper { _ = $0.purge(.everything) }
-        scene.settle()
-        #expect(store.rows(Keeper.RowKind.access).map(\.value) == purged)
-        store.disk = .good
-        if isRenewed {
-            // Written anew, and its own commit says that the disk works.
-            #expect(scene.status() == 200)
-        } else {
-            scene.inKeeper { $0.note(.success(())) }
-        }
-        scene.settle()
-        let rows = store.rows(Keeper.RowKind.access).map(\.value)
-        #expect(rows.count == (isRenewed ? 1 : 0) && rows != purged)
-        #expect(scene.status() == 200)
-        #expect(scene.issuerCalls.count == 2)
-        let next = try KeeperScene(Plans.client(), store: store)
-        next.issuer = numbers.answer
-        #expect(next.status() == 200)
-        #expect(next.upstreamCalls.last?.authorization == scene.upstreamCalls.last?.authorization)
-        #expect(next.issuerCalls.isEmpty)
-    }
-
-    private final class Heard: Sendable {
-        let reason = Mutex<String?>(nil)
-    }
-
-    /// On a disk that stays full, the second purge is answered for the first one's rows too.
-    @Test func aPurgeAnswersForWhatCouldNotGoBefore() throws {
-        let store = MemoryStore()
-        let scene = try KeeperScene(Plans.client(), store: store)
-        scene.issuer = NumberedIssuer().answer
-        #expect(scene.status() == 200)
-        scene.settle()
-        store.disk = .failing
-        for _ in 0..<2 {
-            let heard = Heard()
-            scene.inKeeper { keeper in
-                _ = keeper.purge(.everything)
-                keeper.whenErased { reason in heard.reason.withLock { $0 = reason } }
-            }
-            scene.settle()
-            #expect(heard.reason.withLock { $0 }?.contains("no space") == true)
-        }
-        store.disk = .good
-        scene.inKeeper { _ = $0.purge(.everything) }
-        scene.settle()
-        #expect(store.rows(Keeper.RowKind.access).isEmpty)
     }
 
     @Test func rule8_ARegistrationWithoutItsIdentityIsKeptThirtyDaysAndComesBack() throws {
@@ -230,6 +169,21 @@ internal import TokenStore
         let again = logOut(scene)
         #expect(scene.inKeeper { $0.login(again)?.state } == .done)
         #expect(store.rows(Keeper.RowKind.session).isEmpty)
+    }
+
+    @Test func aLogoutCountsWhileALoginIsBeingKept() throws {
+        let store = MemoryStore()
+        let scene = try KeeperScene(Self.yaml, store: store)
+        scene.settle()
+        store.disk = .hung
+        logIn(scene, "r")
+        let flow = logOut(scene)
+        store.thaw()
+        scene.settle()
+        #expect(word(scene) == .needed && store.rows(Keeper.RowKind.session).isEmpty)
+        #expect(scene.inKeeper { $0.login(flow)?.state } == .done)
+        logIn(scene, "s")
+        #expect(word(scene) == .good)
     }
 
     private func logOut(_ scene: KeeperScene) -> String {
