@@ -199,7 +199,8 @@ extension Keeper {
     /// stand over this one.
     func keep(_ material: LayerMaterial, of identity: KeptIdentity, in login: KeptLogin? = nil) async {
         guard let key = identity.sessionKey(subject: nil) else { return }
-        identity.loginEpoch = identity.epoch + 1
+        let epoch = identity.epoch + 1
+        identity.loginEpoch = epoch
         raiseEpoch(of: identity, cause: .reload)
         if let row = sessionRow(key, material, of: identity), let store {
             let result: Result<Void, StoreFault> = await withCheckedContinuation { continuation in
@@ -208,14 +209,15 @@ extension Keeper {
             note(result)
         }
         // A logout that came meanwhile counts: on disk its deletion stands behind the row.
-        guard identity.loginEpoch > identity.logoutEpoch else {
+        guard epoch > identity.logoutEpoch else {
             login?.isOvertaken = true
             return
         }
         // Before it is used: a flight that looked at the fleet in between would find the session before it newer.
         let isTold = await offerLogin(material, key, of: identity)
-        guard identity.loginEpoch > identity.logoutEpoch else {
-            endInFleet(key)
+        guard epoch > identity.logoutEpoch else {
+            // A login that has begun since is the fleet's.
+            if identity.loginEpoch == epoch { endInFleet(key) }
             login?.isOvertaken = true
             return
         }
@@ -269,7 +271,7 @@ extension Keeper {
                 "forgotten here; the issuer has no way to be told, so what it gave may be good until it expires"
             }
         // Last: a disk that hangs must not keep the issuer from hearing of it.
-        login.progress = "waiting until the disk has forgotten it"
+        change(login) { $0.progress = "waiting until the disk has forgotten it" }
         if let fault = await erasures.outcome() {
             let missed = "but not on disk, from where a restart could bring it back (\(fault)); repeat the logout"
             login.end(.failed, detail: "\(said), \(missed)", at: now)

@@ -18,6 +18,7 @@ ROWS = {
 }
 #: h2load holds a rate only on kept connections, and its own work is too much for the load's core at 1 MB.
 PACED = "acdefh"
+PACED_SECONDS = 2
 
 
 def address(contender, key, paced=False):
@@ -131,7 +132,7 @@ def fixed_rate(contenders, rows, keys, looks, rounds, say):
             # To and fro, so that what drifts within a round favours nobody.
             for one in present if number % 2 == 0 else present[::-1]:
                 try:
-                    percentiles, reached = loads.paced(address(one, key, paced=True), 2, rate, connections, http1)
+                    percentiles, reached = loads.paced(address(one, key, paced=True), PACED_SECONDS, rate, connections, http1)
                 except loads.Failed as failure:
                     say(f"({key}) {one.name} failed at a fixed rate: {failure}")
                     found.setdefault("failed", {})[one.name] = str(failure)
