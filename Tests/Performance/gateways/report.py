@@ -81,6 +81,9 @@ def verdict(rates):
     for found in rates:
         if against := compare(found["p99_us"]):
             kind = "lower" if against["high"] < 1 else "higher" if against["low"] > 1 else "not told apart"
+            # Fewer rounds than an interval of 95 % needs.
+            if len(found["p99_us"][SUBJECT]) < 6:
+                kind = "not told apart"
             groups[kind].append(f"({found['key']})")
     return "p99 against the best peer's: " + "; ".join(f"{kind} {' '.join(keys)}" for kind, keys in groups.items() if keys)
 
