@@ -44,6 +44,18 @@ final class Erasures: Sendable {
     }
 }
 
+/// Deletions that the store was asked for and has not answered yet.
+final class OpenErasures: Sendable {
+    private let count = Atomic(0)
+
+    var isNone: Bool { count.load(ordering: .acquiring) == 0 }
+
+    func began() { count.wrappingAdd(1, ordering: .relaxed) }
+
+    /// On any thread. Releasing, so that whoever sees none sees the store as these have left it.
+    func ended() { count.wrappingSubtract(1, ordering: .releasing) }
+}
+
 /// Rows go, and the purge or logout that ordered it hears when they are gone.
 extension Keeper {
     /// What is ordered from here on counts together; what failed before is none of it.
@@ -71,8 +83,13 @@ extension Keeper {
     func erase(_ deletions: [StoreChange]) {
         guard let store, !deletions.isEmpty else { return }
         let erasures = erasures
+        let open = openErasures
         erasures.began()
-        store.commit(deletions) { erasures.ended($0) }
+        open.began()
+        store.commit(deletions) { result in
+            open.ended()
+            erasures.ended(result)
+        }
     }
 
     /// More than there are identities: a disk that hangs must not let repeated purges grow without end.

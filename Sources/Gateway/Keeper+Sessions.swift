@@ -299,6 +299,7 @@ extension Keeper {
 
     func raiseSessionEpoch(of identity: KeptIdentity, cause: EpochCause) {
         if cause == .purge || cause == .logout {
+            if cause == .purge { eraseLeftOver(of: identity) }
             for (key, session) in sessions where key.digest == identity.digest {
                 // A purge gets new tokens; it does not send a person to the login page.
                 if cause == .purge, session.material.isHuman, session.material.refreshToken != nil {
@@ -313,6 +314,15 @@ extension Keeper {
             perform(
                 lane.machine.epochRose(of: identity.digest, to: identity.epoch, cause: cause), on: lane, isFresh: false)
         }
+    }
+}
+
+extension Keeper {
+    /// A repeated purge: the row of a session that memory let go when the disk did not. While the store fails, a row may stand that was not
+    /// read yet, and a person's login would go with it.
+    private func eraseLeftOver(of identity: KeptIdentity) {
+        guard storeState == .serving, let key = identity.sessionKey(subject: nil), sessions[key] == nil else { return }
+        erase(kind: RowKind.session, key: KeyCodec.encode(key))
     }
 }
 

@@ -78,6 +78,7 @@ actor Keeper: KeeperInbox {
     var storeSize = KeptStoreSize()
     /// Of the latest purge, and of whatever else lets rows go.
     var erasures = Erasures()
+    let openErasures = OpenErasures()
     var erasureJobs: [(job: StoreJob, erasures: Erasures)] = []
 
     var oneTime = KeptOneTime()

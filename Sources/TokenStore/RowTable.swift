@@ -366,6 +366,9 @@ extension RowTable {
     /// Moves the log into the database; failing at it loses nothing.
     func checkpoint() { try? database.run("PRAGMA wal_checkpoint(TRUNCATE)") }
 
+    /// Moves the log into the database and has the next change written at the log's beginning; the file keeps its blocks.
+    func emptyLog() { try? database.run("PRAGMA wal_checkpoint(RESTART)") }
+
     /// From now on closing leaves the files as they are.
     func abandon() { database.setCheckpointOnClose(false) }
 

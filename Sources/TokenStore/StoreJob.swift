@@ -20,6 +20,11 @@ public enum StoreJob: Sendable {
         case .retain: "retain"
         }
     }
+
+    /// Nothing is added by it.
+    var onlyDeletes: Bool {
+        if case .retain = self { true } else { false }
+    }
 }
 
 /// How far a job is, or what came of it.
@@ -52,6 +57,8 @@ struct JobState {
     var report: StoreReport
     /// Rows up to this one have been done.
     var cursor: Int64 = 0
+    /// Rows that one step takes: a few milliseconds; fewer where the disk is full.
+    var stepRows: Int64 = 256
     var isStarted = false
     let completion: @Sendable (Result<StoreReport, StoreFault>) -> Void
 
@@ -65,8 +72,6 @@ struct JobState {
 // MARK: - Steps
 
 extension RowTable {
-    /// Rows that one step takes: a few milliseconds.
-    static let stepRows: Int64 = 256
     /// Pages that one step gives back.
     static let stepPages = 512
 
@@ -115,11 +120,11 @@ extension RowTable {
         let value: [UInt8]?
     }
 
-    private func next(after cursor: Int64) throws(SQLiteFault) -> [RawRow] {
+    private func next(_ state: JobState) throws(SQLiteFault) -> [RawRow] {
         let scan = try database.prepare(
             "SELECT sequence, tag, kind, expires, value FROM rows WHERE sequence > ?1 ORDER BY sequence LIMIT ?2")
-        try scan.bind(1, cursor)
-        try scan.bind(2, Self.stepRows)
+        try scan.bind(1, state.cursor)
+        try scan.bind(2, state.stepRows)
         var rows: [RawRow] = []
         while try scan.step() {
             guard let sequence = scan.integer(0) else { continue }
@@ -139,7 +144,7 @@ extension RowTable {
     /// A row keeps its place in the order. A crash leaves rows under either key, and both keys listed.
     private func reseal(_ state: inout JobState) throws(CommitFault) -> Bool {
         let rows: [RawRow]
-        do throws(SQLiteFault) { rows = try next(after: state.cursor) } catch { throw .sqlite(error) }
+        do throws(SQLiteFault) { rows = try next(state) } catch { throw .sqlite(error) }
         var changed: [(sequence: Int64, tag: [UInt8], value: [UInt8])] = []
         for raw in rows {
             state.cursor = raw.sequence
@@ -152,7 +157,7 @@ extension RowTable {
             let sealed = try seal(row)
             changed.append((raw.sequence, sealed.tag, sealed.value))
         }
-        let isLast = Int64(rows.count) < Self.stepRows
+        let isLast = Int64(rows.count) < state.stepRows
         do throws(SQLiteFault) {
             if !changed.isEmpty {
                 try database.transaction { () throws(SQLiteFault) in
@@ -177,7 +182,7 @@ extension RowTable {
 
     private func verify(_ state: inout JobState) throws(CommitFault) -> Bool {
         do throws(SQLiteFault) {
-            let rows = try next(after: state.cursor)
+            let rows = try next(state)
             let index = try database.prepare(
                 "SELECT sequence FROM rows INDEXED BY sqlite_autoindex_rows_1 WHERE tag = ?1")
             for raw in rows {
@@ -191,7 +196,7 @@ extension RowTable {
                 }
                 if !isFound || open(raw) == nil { state.report.damaged += 1 }
             }
-            return Int64(rows.count) < Self.stepRows
+            return Int64(rows.count) < state.stepRows
         } catch { throw .sqlite(error) }
     }
 
@@ -199,7 +204,7 @@ extension RowTable {
         _ state: inout JobState, _ kind: UInt8, _ isWanted: (StoredRow) -> Bool
     ) throws(CommitFault) -> Bool {
         do throws(SQLiteFault) {
-            let rows = try next(after: state.cursor)
+            let rows = try next(state)
             var unwanted: [[UInt8]] = []
             for raw in rows {
                 state.cursor = raw.sequence
@@ -210,7 +215,7 @@ extension RowTable {
             if !unwanted.isEmpty {
                 try database.transaction { () throws(SQLiteFault) in for tag in unwanted { try delete(tag) } }
             }
-            return Int64(rows.count) < Self.stepRows
+            return Int64(rows.count) < state.stepRows
         } catch { throw .sqlite(error) }
     }
 

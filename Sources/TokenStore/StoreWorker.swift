@@ -22,6 +22,8 @@ final class StoreWorker: @unchecked Sendable {
     /// Rows have been read into `restored` once.
     private var loaded = false
     private var job: JobState?
+    /// Of an open store that may write.
+    private var reserve: SpaceReserve?
 
     /// What other threads may see.
     struct Shared {
@@ -129,10 +131,16 @@ extension StoreWorker {
 
     private func stepJob() {
         guard var state = job else { return }
-        var isDone = false
-        let outcome = attempt(counts: false) { (table) throws(RowTable.CommitFault) in
-            isDone = try table.step(&state)
-            keys = table.keys
+        let before = state
+        var (isDone, outcome) = step(&state)
+        if case .failure(let fault) = outcome, fault.kind == .full, state.job.onlyDeletes {
+            // So few rows that their pages fit in the space that is held back.
+            for rows in [Int64(16), 1] {
+                state = before
+                state.stepRows = rows
+                (isDone, outcome) = withReserve { step(&state) }
+                if case .success = outcome { break }
+            }
         }
         job = state
         shared.withLock { $0.condition.job = state.report }
@@ -143,6 +151,15 @@ extension StoreWorker {
         }
     }
 
+    private func step(_ state: inout JobState) -> (isDone: Bool, outcome: Result<Void, StoreFault>) {
+        var isDone = false
+        let outcome = attempt(counts: false) { (table) throws(RowTable.CommitFault) in
+            isDone = try table.step(&state)
+            keys = table.keys
+        }
+        return (isDone, outcome)
+    }
+
     private func endJob(_ fault: StoreFault) {
         guard let state = job else { return }
         job = nil
@@ -151,7 +168,8 @@ extension StoreWorker {
     }
 
     /// One transaction for all of them, which costs one wait for the disk; on a full disk then one for each, so that what still can
-    /// be done (a deletion, a short row) is. A disk that fails otherwise is not asked again within the batch: it may be slow at it.
+    /// be done (a short row) is, and deletions with the space that is held back for them. A disk that fails otherwise is not asked again
+    /// within the batch: it may be slow at it.
     private func commit(_ operations: [Operation]) {
         guard !operations.isEmpty else { return }
         var all: [StoreChange] = []
@@ -166,15 +184,49 @@ extension StoreWorker {
             rounds += 1
             together = attempt { (table) throws(RowTable.CommitFault) in try table.commit(changes, now: now) }
         }
-        guard case .failure(let fault) = together, fault.kind == .full, operations.count > 1 else {
+        if case .success = together {
+            forget(changes)
+            reserve?.hold()
+        }
+        guard case .failure(let fault) = together, fault.kind == .full else {
             for operation in operations { operation.completion(together) }
             return
         }
         for operation in operations {
             guard case .commit(let changes) = operation.work else { continue }
-            operation.completion(
-                attempt { (table) throws(RowTable.CommitFault) in try table.commit(changes, now: now) })
+            var outcome = together
+            if operations.count > 1 {
+                outcome = attempt { (table) throws(RowTable.CommitFault) in try table.commit(changes, now: now) }
+            }
+            if case .failure(let fault) = outcome, fault.kind == .full, changes.allSatisfy(\.isDeletion) {
+                // It does not count: for what is to be stored the disk is as full as before.
+                outcome = withReserve {
+                    attempt(counts: false) { (table) throws(RowTable.CommitFault) in
+                        try table.commit(changes, now: now)
+                    }
+                }
+            }
+            if case .success = outcome { forget(changes) }
+            operation.completion(outcome)
         }
+    }
+
+    /// Rows that were read at the opening and not taken yet are as old as that: of a disk that was slow, what was forgotten since then
+    /// must not come back. One that was put anew stays: its reader knows the younger one, and may need the older to understand others.
+    private func forget(_ changes: [StoreChange]) {
+        shared.withLock { shared in
+            guard !shared.restored.isEmpty else { return }
+            shared.restored.removeAll { row in changes.contains { $0.deletes(row) } }
+        }
+    }
+
+    /// On a full disk: does `work` with the space that is held back.
+    private func withReserve<Outcome>(_ work: () -> Outcome) -> Outcome {
+        reserve?.release()
+        // First, so that the log is written from its beginning again, in blocks that it has already.
+        if case .owner(let table) = state { table.emptyLog() }
+        defer { reserve?.hold() }
+        return work()
     }
 
     private func refusal() -> StoreFault? {
@@ -331,6 +383,7 @@ extension StoreWorker {
     private func adopt(_ table: RowTable, _ census: StoreCensus, _ rows: [StoredRow]) {
         state = .owner(table)
         identity = StoreFile.identity(path)
+        if reserve == nil, options.repairs { reserve = SpaceReserve(path: path + ".reserve") }
         let first = !loaded
         loaded = true
         shared.withLock {
@@ -345,6 +398,7 @@ extension StoreWorker {
     /// Not ours: the lock goes too, so that whoever can use the file may.
     private func bar(_ fault: StoreFault) {
         state = .barred(fault)
+        reserve = nil
         lock = nil
         shared.withLock {
             $0.condition.isOwner = false
@@ -377,6 +431,7 @@ extension StoreWorker {
     private func close(_ refusal: StoreFault) {
         if case .owner(let table) = state { table.checkpoint() }
         state = .barred(refusal)
+        reserve = nil
         // Last: the next owner must find the log already in the database, and nobody writing.
         lock = nil
         shared.withLock {
@@ -391,12 +446,7 @@ extension Operation {
     fileprivate func changes(kind: UInt8, key: [UInt8]) -> Bool {
         guard case .commit(let changes) = work else { return false }
         return changes.contains { change in
-            switch change {
-            case .put(let row): row.kind == kind && row.key == key
-            case .delete(let other, let name): other == kind && name == key
-            case .deleteAll(let other): other == kind
-            case .deleteExpired: true
-            }
+            if case .deleteExpired = change { true } else { change.names(kind: kind, key: key) }
         }
     }
 }

@@ -34,3 +34,29 @@ public enum StoreChange: Sendable {
     /// Deletes rows whose expiry lies before this time, in milliseconds of Unix time.
     case deleteExpired(before: Int64)
 }
+
+extension StoreChange {
+    /// Nothing is added by it.
+    var isDeletion: Bool {
+        if case .put = self { false } else { true }
+    }
+
+    /// Whether it is for the row of this kind and key, whatever that holds.
+    func names(kind: UInt8, key: [UInt8]) -> Bool {
+        switch self {
+        case .put(let row): row.kind == kind && row.key == key
+        case .delete(let other, let name): other == kind && name == key
+        case .deleteAll(let other): other == kind
+        case .deleteExpired: false
+        }
+    }
+
+    /// Whether this row goes with it.
+    func deletes(_ row: StoredRow) -> Bool {
+        switch self {
+        case .put: false
+        case .delete, .deleteAll: names(kind: row.kind, key: row.key)
+        case .deleteExpired(let time): row.expiresWall.map { $0 < time } ?? false
+        }
+    }
+}

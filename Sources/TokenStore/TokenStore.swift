@@ -11,7 +11,8 @@ public protocol RowStore: Sendable {
     /// - Parameter completion: runs once, on any thread, when the change would survive a power failure or cannot be made; must not block.
     func commit(_ changes: [StoreChange], completion: @escaping Completion)
 
-    /// What was there at the start. It is handed over: a second call gives none, but for what a slow disk could not give before.
+    /// What was there at the start, without what was deleted since. It is handed over: a second call gives none, but for what a slow disk
+    /// could not give before.
     func restore() -> [StoredRow]
 
     /// The row of a kind and key as the changes submitted before leave it; nil when there is none. It may have expired.

@@ -42,6 +42,21 @@ internal import TokenStore
         #expect(scene.status() == 200)
     }
 
+    @Test func aPurgeThatTheDiskRefusedIsRepeated() throws {
+        typealias Kind = Keeper.RowKind
+        let store = MemoryStore()
+        let (scene, _) = try warm(store)
+        #expect(scene.status("/w/x") == 200)
+        store.disk = .failing
+        _ = scene.inKeeper { $0.purge(.everything) }
+        scene.settle()
+        #expect(store.rows(Kind.session).count == 1 && store.rows(Kind.access).count == 1)
+        store.disk = .good
+        _ = scene.inKeeper { $0.purge(.everything) }
+        scene.settle()
+        #expect(store.rows(Kind.session).isEmpty && store.rows(Kind.access).isEmpty)
+    }
+
     @Test func rule8_ARegistrationWithoutItsIdentityIsKeptThirtyDaysAndComesBack() throws {
         let store = MemoryStore()
         #expect(try warm(store).0.status("/w/x") == 200)

@@ -10,6 +10,7 @@ import pytest
 
 from harness import call, eventually
 from scripted import Local, Scripted
+from small_disk import SmallDisk
 from test_each_user_has_a_token_of_his_own import Named, ask, generous, named
 from test_identities_never_share_a_credential import Mirror, oauth
 
@@ -82,6 +83,24 @@ def test_a_purge_that_was_answered_outlasts_a_crash(hot):
         hot.lab.reset(tokens=False)
         assert hot.get().status == 200
         assert hot.lab.counts()["access_ok"] == 1, f"the token came back in round {number}"
+
+
+@pytest.mark.parametrize("whose", ["hr", "--all"])
+def test_a_purge_outlasts_a_full_disk(gateway, whose):
+    """To delete a row takes space, too."""
+    with SmallDisk(gateway.folder / "disk") as disk:
+        gateway.store = disk.folder / "tokens.db"
+        gateway.webgate().start().warm()
+        disk.fill()
+        status, out, errors = gateway.command("tokens", "purge", whose)
+        assert (status, out) == (0, "1 token purged of hr\n"), errors
+        gateway.kill()
+        disk.free()
+        gateway.start()
+        gateway.lab.reset(tokens=False)
+        assert gateway.get().status == 200
+        assert gateway.lab.counts()["access_ok"] == 1, "the token came back"
+        gateway.stop()
 
 
 def test_a_route_is_purged_alone(gateway):

@@ -107,38 +107,6 @@ import TokenStore
         #expect(again.open(now: 0).census?.restored == stored - 1)
     }
 
-    @Test(.enabled(if: geteuid() == 0)) func `a full disk degrades and recovers`() async throws {
-        let mount = folder.path + "/small"
-        mkdir(mount, 0o700)
-        defer { rmdir(mount) }
-        guard Glibc.mount("tmpfs", mount, "tmpfs", 0, "size=256k") == 0 else { return }
-        defer { umount2(mount, Int32(MNT_DETACH)) }
-        let path = mount + "/tokens.db"
-        // Full before there is a store at all.
-        Bytes.write([UInt8](repeating: 1, count: 300_000), to: mount + "/ballast")
-        let store = TokenStore(path: path, keys: try ring(1))
-        guard case .degraded = store.open(now: 0) else {
-            Issue.record("opened on a full disk")
-            return
-        }
-        #expect(await store.put(row(1, "a", "1"))?.kind == .full)
-        unlink(mount + "/ballast")
-        #expect(await store.put(row(1, "a", "1")) == nil)
-        #expect(store.condition.degraded == nil && store.condition.isOwner)
-        // Full while it runs.
-        Bytes.write([UInt8](repeating: 1, count: 300_000), to: mount + "/ballast")
-        let large = String(repeating: "x", count: 100_000)
-        let fault = await store.put(row(1, "b", large))
-        #expect(fault?.kind == .full || fault?.kind == .io, "\(String(describing: fault))")
-        unlink(mount + "/ballast")
-        #expect(await store.put(row(1, "c", "3")) == nil)
-        store.close()
-        let again = TokenStore(path: path, keys: try ring(1))
-        #expect(again.open(now: 0).census?.restored == 2)
-        #expect(again.restore() == [row(1, "a", "1"), row(1, "c", "3")])
-        again.close()
-    }
-
     @Test func `a directory that is missing degrades, and the rows come when it is back`() async throws {
         let earlier = TokenStore(path: folder.database, keys: try ring(1))
         _ = earlier.open(now: 0)
