@@ -92,7 +92,8 @@ extension Keys {
         keys: [
             KeySpec(
                 "ca", .oneOrMore(.text(.authority)),
-                "Authorities to trust: a PEM file replaces the system's; [system, file] adds.", default: "system"),
+                "Authorities to trust: a PEM file replaces the system's; [system, file] adds. Read again when it changes.",
+                default: "system"),
             KeySpec(
                 "certificate", .text(.path),
                 "Shown to a server that asks: PEM, the leaf first, or PKCS#12. Read again when it changes."),

@@ -38,6 +38,11 @@ extension Configuration {
         return found
     }
 
+    /// All by which servers of upstreams and issuers are judged.
+    public var authorities: Set<ClientTLS.Authority> {
+        Set((identities.map(\.network.tls) + routes.map(\.tls)).flatMap(\.authorities))
+    }
+
     /// Every certificate that we may show, with its place.
     public var clientKeys: [(owner: String, mark: Mark, files: ClientKeyFiles)] {
         var found: [(owner: String, mark: Mark, files: ClientKeyFiles)] = []

@@ -154,7 +154,7 @@ extension DataLoop {
         let upstream = UpstreamPlan(
             index: -1, origin: "http://\(destination.host):\(destination.port)", host: destination.host,
             port: destination.port, usesTLS: false, isOpenOnly: true, serverName: destination.host, endpoints: [],
-            authorities: [], minimumVersion: .v1_2, legacyTLS: false, clientKeys: nil,
+            trust: nil, minimumVersion: .v1_2, legacyTLS: false, clientKeys: nil,
             connectTimeout: model?.upstream.connectTimeout ?? 5_000_000_000,
             idleTimeout: model?.upstream.idleTimeout ?? 60_000_000_000)
         var edits = RequestEdits()

@@ -3,10 +3,11 @@ internal import Reactor
 internal import TLS
 internal import Telemetry
 
-/// Reads client keys again when their folders change, and says in time that a certificate ends. Lives on the keeper's loop; the reading
+/// Reads client keys, and the authorities by which servers are judged, again when their folders change, and says in time that a certificate ends. Lives on the keeper's loop; the reading
 /// is the blocking thread's.
 final class ClientKeyWatch: @unchecked Sendable {
     private let sets: [ClientKeys]
+    private let trusts: [TrustAnchors]
     private let proxies: [ProxyCredential]
     private let tokens: [CallerToken]
     private let loop: Loop
@@ -23,11 +24,13 @@ final class ClientKeyWatch: @unchecked Sendable {
 
     /// - Parameter changed: called on the loop when a set has another certificate.
     init(
-        _ sets: [ClientKeys], proxies: [ProxyCredential], tokens: [CallerToken] = [], loop: Loop,
+        _ sets: [ClientKeys], trusts: [TrustAnchors], proxies: [ProxyCredential], tokens: [CallerToken] = [],
+        loop: Loop,
         blocking: any BlockingWork, events: EventLog,
         changed: @escaping (ClientKeys) -> Void
     ) {
         self.sets = sets
+        self.trusts = trusts
         self.proxies = proxies
         self.tokens = tokens
         self.loop = loop
@@ -41,6 +44,7 @@ final class ClientKeyWatch: @unchecked Sendable {
     /// Says what is wrong from the start.
     func begin() {
         for proxy in proxies { if let reason = proxy.current.fault { complain(ofProxy: reason) } }
+        for anchors in trusts { complain(of: anchors) }
         guard !sets.isEmpty else { return }
         for keys in sets { complain(of: keys, keys.files.indices.map { $0 }) }
         lookAtDates()
@@ -51,34 +55,43 @@ final class ClientKeyWatch: @unchecked Sendable {
 
     /// A folder with files of ours has changed.
     func look() {
-        guard !sets.isEmpty || !proxies.isEmpty || !tokens.isEmpty else { return }
+        guard !sets.isEmpty || !trusts.isEmpty || !proxies.isEmpty || !tokens.isEmpty else { return }
         guard !isReading else {
             again = true
             return
         }
         isReading = true
         let sets = self.sets
+        let trusts = self.trusts
         let proxies = self.proxies
         let tokens = self.tokens
         let loop = self.loop
         let taken = blocking.run { [self] in
             let outcomes = sets.map { $0.reload() }
+            let judged = trusts.map { $0.reload() }
             let faults = proxies.compactMap { $0.reload() }
             let refused = tokens.compactMap { $0.reload() }
             // A full mailbox: loops see the new version all the same, only the word in the log is lost until the next look.
-            _ = loop.post { self.read(outcomes, faults, refused) }
+            _ = loop.post { self.read(outcomes, judged, faults, refused) }
         }
         if !taken { isReading = false }
     }
 
     private func read(
-        _ outcomes: [(changed: [Int], failed: [Int])], _ faults: [String], _ refused: [String]
+        _ outcomes: [(changed: [Int], failed: [Int])], _ judged: [(isChanged: Bool, isFailed: Bool)],
+        _ faults: [String], _ refused: [String]
     ) {
         isReading = false
         for reason in refused {
             events.error("callers.token cannot be read; the one before counts", [LogField("reason", .name(reason))])
         }
         for reason in faults { complain(ofProxy: reason) }
+        for (anchors, outcome) in zip(trusts, judged) {
+            if outcome.isFailed { complain(of: anchors) }
+            if outcome.isChanged {
+                events.info("certificate authorities read", [LogField("files", .name(anchors.name))])
+            }
+        }
         for (keys, outcome) in zip(sets, outcomes) {
             complain(of: keys, outcome.failed)
             for index in outcome.changed {
@@ -104,6 +117,16 @@ final class ClientKeyWatch: @unchecked Sendable {
                     LogField("kept", .name(contents[index].certificate == nil ? "none" : "the one before")),
                 ])
         }
+    }
+
+    private func complain(of anchors: TrustAnchors) {
+        guard let fault = anchors.fault else { return }
+        events.error(
+            "certificate authorities cannot be used",
+            [
+                LogField("reason", .name(fault.reason)),
+                LogField("kept", .name(fault.keepsFormer ? "those before" : "none")),
+            ])
     }
 
     private func complain(ofProxy reason: String) {

@@ -38,7 +38,7 @@ final class FolderWatch: Watched {
         changed()
     }
 
-    /// Folders of all certificates and all `file:` and `credential:` secrets, and those that their links lead to.
+    /// Folders of all certificates, authorities and all `file:` and `credential:` secrets, and those that their links lead to.
     static func folders(of configuration: Configuration, environment: (String) -> String?) -> [String] {
         var folders: Set<String> = []
         func add(_ path: String) {
@@ -46,6 +46,12 @@ final class FolderWatch: Watched {
             folders.insert(end == path.startIndex ? "/" : String(path[..<end]))
         }
         for keys in configuration.clientKeys { add(keys.files.certificate) }
+        for authority in configuration.authorities {
+            switch authority {
+            case .file(let path): add(path)
+            case .system: if let path = environment("SSL_CERT_FILE") { add(path) }
+            }
+        }
         for secret in configuration.secrets {
             var path: String?
             switch secret.reference {

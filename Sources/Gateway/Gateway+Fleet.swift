@@ -50,3 +50,12 @@ extension RedisSettings {
         }
     }
 }
+
+extension CertificateAuthority {
+    init(_ authority: ConfiguredTLS.Authority) {
+        switch authority {
+        case .system: self = .system
+        case .file(let path): self = .file(path)
+        }
+    }
+}

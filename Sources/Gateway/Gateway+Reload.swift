@@ -79,6 +79,7 @@ extension Gateway {
         let identityCompiler = IdentityCompiler(
             environment: environment, secretFiles: configuration.secretFiles, persists: store != nil,
             keyCatalog: ClientKeyCatalog(after: running.withLock { $0.identityCompiler.keyCatalog }),
+            trustCatalog: TrustCatalog(after: running.withLock { $0.identityCompiler.trustCatalog }),
             proxyCatalog: ProxyCatalog(after: running.withLock { $0.identityCompiler.proxyCatalog }))
         let identities = try identityCompiler.compile(configuration.identities)
         let (plan, editions, nextRoute) = running.withLock { ($0.plan, $0.editions, $0.nextRoute) }

@@ -104,7 +104,8 @@ public final class Gateway: Sendable {
         fleet = opening?.tier
         keyWatch = Mutex(
             ClientKeyWatch(
-                identityCompiler.keyCatalog.all, proxies: identityCompiler.proxyCatalog.all.compactMap(\.credential),
+                identityCompiler.keyCatalog.all, trusts: identityCompiler.trustCatalog.all,
+                proxies: identityCompiler.proxyCatalog.all.compactMap(\.credential),
                 tokens: identityCompiler.callerTokens.all,
                 loop: keeperLoop, blocking: blocking, events: log.events
             ) { keys in keeper.assumeIsolated { $0.clientKeysChanged(keys) } })
@@ -257,7 +258,8 @@ public final class Gateway: Sendable {
     func watchKeys(of compiler: IdentityCompiler) {
         let keeper = self.keeper
         let next = ClientKeyWatch(
-            compiler.keyCatalog.all, proxies: compiler.proxyCatalog.all.compactMap(\.credential),
+            compiler.keyCatalog.all, trusts: compiler.trustCatalog.all,
+            proxies: compiler.proxyCatalog.all.compactMap(\.credential),
             tokens: compiler.callerTokens.all, loop: keeperLoop,
             blocking: keeper.blocking, events: events
         ) { keys in keeper.assumeIsolated { $0.clientKeysChanged(keys) } }

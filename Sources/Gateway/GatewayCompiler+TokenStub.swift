@@ -11,7 +11,7 @@ extension GatewayCompiler {
     ) throws(GatewayFault) {
         // Stands where every route has one, and is never connected to.
         let nowhere = UpstreamPlan(
-            index: -1, origin: "", host: "", port: 0, usesTLS: false, serverName: "", endpoints: [], authorities: [],
+            index: -1, origin: "", host: "", port: 0, usesTLS: false, serverName: "", endpoints: [], trust: nil,
             minimumVersion: .v1_2, legacyTLS: false, clientKeys: nil, connectTimeout: 5_000_000_000,
             idleTimeout: 60_000_000_000)
         var edits = RequestEdits()

@@ -243,7 +243,7 @@ struct GatewayCompiler {
             serverName: route.tls.serverName ?? to.origin.host,
             proxy: route.proxy.map { identityCompiler.proxy($0) },
             endpoints: endpoints,
-            authorities: route.tls.authorities.map { CertificateAuthority($0) },
+            trust: to.origin.scheme == .https ? identityCompiler.trust(route.tls.authorities) : nil,
             minimumVersion: route.tls.minVersion == .tls13 ? .v1_3 : .v1_2, legacyTLS: route.tls.legacy,
             clientKeys: clientKeys(of: route),
             connectTimeout: UInt64(clamping: route.timeouts.connect.wholeNanoseconds),

@@ -11,6 +11,7 @@ struct IdentityCompiler {
     let secretFiles: SecretFilePolicy
     let persists: Bool
     var keyCatalog = ClientKeyCatalog()
+    var trustCatalog = TrustCatalog()
     var proxyCatalog = ProxyCatalog()
     var callerTokens = CallerTokenCatalog()
 
@@ -91,6 +92,10 @@ struct IdentityCompiler {
 
     func clientKeys(_ files: [ClientKeyFiles]) -> ClientKeys? {
         keyCatalog.keys(files, environment: environment, policy: secretFiles)
+    }
+
+    func trust(_ authorities: [ClientTLS.Authority]) -> TrustAnchors {
+        trustCatalog.anchors(authorities, environment: environment)
     }
 
     private func settings(_ configured: ConfiguredWebGate) throws(Handshakes.GrantFailure) -> OAMWebGateSettings {
@@ -249,7 +254,7 @@ struct IdentityCompiler {
             resolve[host] = addresses.compactMap { SocketAddress(host: "\($0)", port: 0) }
         }
         return IssuerNetwork(
-            authorities: network.tls.authorities.map { CertificateAuthority($0) },
+            trust: trust(network.tls.authorities),
             minimumVersion: network.tls.minVersion == .tls13 ? .v1_3 : .v1_2, legacyTLS: network.tls.legacy,
             clientKeys: clientKeys(network.tls.identity.map { [$0] } ?? []), proxy: network.proxy.map { proxy($0) },
             serverName: network.tls.serverName, timeout: UInt64(clamping: network.timeout.wholeNanoseconds),
@@ -305,15 +310,6 @@ struct IdentityCompiler {
 extension IssuerURL {
     init?(_ url: ConfiguredURL) {
         self.init("\(url.origin)\(url.target)")
-    }
-}
-
-extension CertificateAuthority {
-    init(_ authority: ConfiguredTLS.Authority) {
-        switch authority {
-        case .system: self = .system
-        case .file(let path): self = .file(path)
-        }
     }
 }
 

@@ -172,7 +172,7 @@ extension Keeper {
             throw IssuerFault(.unresolvable, provablyUnsent: true)
         }
         let network = IssuerNetwork(
-            authorities: route.upstream.authorities, minimumVersion: route.upstream.minimumVersion,
+            trust: route.upstream.trust, minimumVersion: route.upstream.minimumVersion,
             legacyTLS: route.upstream.legacyTLS, clientKeys: route.upstream.clientKeys, proxy: route.upstream.proxy,
             serverName: route.upstream.serverName,
             timeout: identity.policy.network.timeout, resolve: [:], pinned: route.upstream.endpoints)
@@ -321,7 +321,7 @@ extension Keeper {
             serverName: network.serverName ?? url.host,
             proxy: network.proxy,
             endpoints: key.endpoints(of: url, network),
-            authorities: network.authorities, minimumVersion: network.minimumVersion, legacyTLS: network.legacyTLS,
+            trust: network.trust, minimumVersion: network.minimumVersion, legacyTLS: network.legacyTLS,
             clientKeys: network.clientKeys,
             connectTimeout: min(network.timeout, 5_000_000_000), idleTimeout: 30_000_000_000)
         let group = UpstreamGroup(plan: plan, loop: loop, buffers: buffers, resolver: resolver) { [events] reason in
@@ -336,7 +336,7 @@ extension Keeper {
 /// Two identities share an issuer's connections only where everything about reaching it is equal.
 struct IssuerKey: Hashable {
     let origin: String
-    let authorities: [CertificateAuthority]
+    let trust: ObjectIdentifier?
     let minimumVersion: TLSVersion
     let legacyTLS: Bool
     let clientKeys: ObjectIdentifier?
@@ -347,7 +347,7 @@ struct IssuerKey: Hashable {
 
     init(origin: String, network: IssuerNetwork) {
         self.origin = origin
-        authorities = network.authorities
+        trust = network.trust.map { ObjectIdentifier($0) }
         minimumVersion = network.minimumVersion
         legacyTLS = network.legacyTLS
         clientKeys = network.clientKeys.map { ObjectIdentifier($0) }

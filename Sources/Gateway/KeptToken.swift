@@ -241,7 +241,7 @@ typealias SecretSource = @Sendable () throws -> Secret
 
 /// How calls to an identity's issuer are made.
 struct IssuerNetwork: Sendable {
-    var authorities: [CertificateAuthority]
+    var trust: TrustAnchors?
     var minimumVersion: TLSVersion
     var legacyTLS: Bool
     var clientKeys: ClientKeys?

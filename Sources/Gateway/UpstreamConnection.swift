@@ -35,8 +35,8 @@ final class UpstreamConnection: Stream, HTTP2StreamUser, Waiter {
     var isWaiting: Bool { waitingPlace != nil }
     /// The connection that carries it over HTTP/2.
     private(set) var session: UpstreamSession?
-    /// Of the client keys that it was made with.
-    private var keyVersion: UInt64 = 0
+    /// Of the group, when it was made.
+    private var tlsEdition: UInt64 = 0
     private var dialer: Dialer?
     private var begunAt: UInt64
     /// Places that are left to try when this one cannot do TLS.
@@ -74,7 +74,7 @@ final class UpstreamConnection: Stream, HTTP2StreamUser, Waiter {
         holdsSocket = false
         waitingPlace = nil
         session = nil
-        keyVersion = 0
+        tlsEdition = 0
         dialer = nil
         // Most often empty already: giving up even an empty array costs a locked instruction.
         if !others.isEmpty { others = [] }
@@ -156,7 +156,7 @@ final class UpstreamConnection: Stream, HTTP2StreamUser, Waiter {
     }
 
     private func beginTLS() {
-        keyVersion = group.keyVersion
+        tlsEdition = group.tlsEdition
         do {
             tls = try group.makeTLS(descriptor: descriptor, upgrades: insistsOnHTTP1)
         } catch {
@@ -412,8 +412,8 @@ final class UpstreamConnection: Stream, HTTP2StreamUser, Waiter {
         guard requests < group.plan.requestsPerConnection else { return false }
         // The upstream's name leads elsewhere by now.
         guard place?.isListed == true else { return false }
-        // Our certificate is another one by now.
-        guard keyVersion == group.keyVersion else { return false }
+        // Our certificate is another one by now, or the server's may not be trusted any more.
+        guard tlsEdition == group.tlsEdition else { return false }
         return isDrained()
     }
 
@@ -453,7 +453,7 @@ final class UpstreamConnection: Stream, HTTP2StreamUser, Waiter {
         other.tls = nil
         place = other.place
         place?.inFlight += 1
-        keyVersion = other.keyVersion
+        tlsEdition = other.tlsEdition
         requests = other.requests
         hasAnswered = other.hasAnswered
         holdsSocket = true

@@ -47,8 +47,11 @@ final class UpstreamGroup {
     var offersAwaited: [UpstreamConnection] = []
 
     private var tls: TLSClientConfiguration?
-    /// Of the client keys that `tls` was made with.
-    private(set) var keyVersion: UInt64 = 0
+    /// Of what `tls` is made with.
+    private var keyVersion: UInt64 = 0
+    private var trustVersion: UInt64 = 0
+    /// Rises when either changes.
+    private(set) var tlsEdition: UInt64 = 0
     private var upgradeTLS: TLSClientConfiguration?
     /// What the proxy gets of us with each request or tunnel; empty for none.
     private(set) var proxyLine: [UInt8] = []
@@ -91,7 +94,14 @@ final class UpstreamGroup {
         // Here and not only where a connection is made: a pool that is always warm must notice that its name has moved.
         if loop.now >= schedule.nextDue { askForNames() }
         defer { recount() }
-        if let keys = plan.clientKeys, keys.version != keyVersion { renewKeys(keys) }
+        if let keys = plan.clientKeys, keys.version != keyVersion {
+            keyVersion = keys.version
+            renewTLS()
+        }
+        if let trust = plan.trust, trust.version != trustVersion {
+            trustVersion = trust.version
+            renewTLS()
+        }
         if let credential = plan.proxy?.credential, credential.version != proxyVersion {
             proxyVersion = credential.version
             proxyLine = credential.current.line ?? []
@@ -426,9 +436,10 @@ final class UpstreamGroup {
 
     // MARK: - TLS
 
-    /// Connections that were made with another certificate are not used again, nor are their sessions.
-    private func renewKeys(_ keys: ClientKeys) {
-        keyVersion = keys.version
+    /// Connections that were made with another certificate or other authorities are not used again, nor are their sessions, which would be
+    /// resumed without another look at the server's certificate.
+    private func renewTLS() {
+        tlsEdition &+= 1
         tls = nil
         upgradeTLS = nil
         closeIdle()
@@ -452,7 +463,7 @@ final class UpstreamGroup {
             configuration = known
         } else {
             configuration = try TLSClientConfiguration(
-                authorities: plan.authorities, minimumVersion: plan.minimumVersion, legacy: plan.legacyTLS,
+                authorities: plan.trust?.current() ?? [], minimumVersion: plan.minimumVersion, legacy: plan.legacyTLS,
                 alpn: upgrades ? ["http/1.1"] : protocolNames,
                 identities: plan.clientKeys?.certificates ?? [])
             if upgrades { upgradeTLS = configuration } else { tls = configuration }

@@ -18,7 +18,8 @@ final class UpstreamPlan: Sendable {
     let endpoints: [UpstreamEndpoint]
     /// A caller chose it: addresses that are not open to everybody are left out.
     let isOpenOnly: Bool
-    let authorities: [CertificateAuthority]
+    /// Nil where TLS is not spoken.
+    let trust: TrustAnchors?
     let minimumVersion: TLSVersion
     let legacyTLS: Bool
     /// What we show a server that asks for a certificate.
@@ -53,7 +54,7 @@ final class UpstreamPlan: Sendable {
         index: Int, origin: String, host: String, port: UInt16, usesTLS: Bool, protocols: Protocols = .http1,
         isOpenOnly: Bool = false, serverName: String, proxy: ProxyPlan? = nil,
         endpoints: [UpstreamEndpoint],
-        authorities: [CertificateAuthority], minimumVersion: TLSVersion, legacyTLS: Bool,
+        trust: TrustAnchors?, minimumVersion: TLSVersion, legacyTLS: Bool,
         clientKeys: ClientKeys?, connectTimeout: UInt64, idleTimeout: UInt64, health: HealthPlan? = nil,
         connectionLimit: Int = .max, waiterLimit: Int = 0, at place: SocketAddress? = nil
     ) {
@@ -74,7 +75,7 @@ final class UpstreamPlan: Sendable {
         } else {
             self.endpoints = endpoints.isEmpty ? [UpstreamEndpoint(host: host, port: port)] : endpoints
         }
-        self.authorities = authorities
+        self.trust = trust
         self.minimumVersion = minimumVersion
         self.legacyTLS = legacyTLS
         self.clientKeys = clientKeys
@@ -89,7 +90,7 @@ final class UpstreamPlan: Sendable {
     func checking(_ place: SocketAddress, within timeout: UInt64) -> UpstreamPlan {
         UpstreamPlan(
             index: -1, origin: origin, host: host, port: port, usesTLS: usesTLS, protocols: protocols,
-            serverName: serverName, proxy: proxy, endpoints: endpoints, authorities: authorities,
+            serverName: serverName, proxy: proxy, endpoints: endpoints, trust: trust,
             minimumVersion: minimumVersion, legacyTLS: legacyTLS, clientKeys: clientKeys,
             connectTimeout: min(connectTimeout, timeout), idleTimeout: idleTimeout, at: place)
     }
@@ -114,7 +115,7 @@ struct UpstreamReach: Hashable {
     private let protocols: UpstreamPlan.Protocols
     private let serverName: String
     private let endpoints: [UpstreamEndpoint]
-    private let authorities: [CertificateAuthority]
+    private let trust: ObjectIdentifier?
     private let minimumVersion: TLSVersion
     private let legacyTLS: Bool
     private let clientKeys: ObjectIdentifier?
@@ -131,7 +132,7 @@ struct UpstreamReach: Hashable {
         protocols = plan.protocols
         serverName = plan.serverName
         endpoints = plan.endpoints
-        authorities = plan.authorities
+        trust = plan.trust.map { ObjectIdentifier($0) }
         minimumVersion = plan.minimumVersion
         legacyTLS = plan.legacyTLS
         clientKeys = plan.clientKeys.map { ObjectIdentifier($0) }

@@ -7,6 +7,8 @@ public enum CertificateAuthority: Sendable, Hashable {
     case system
     /// A PEM file of one or more certificates, each of them trusted, also one that is not self-signed.
     case file(String)
+    /// The same, read before.
+    case bundle(AuthorityBundle)
 }
 
 /// Versions of TLS that are spoken at all: design law is 1.2 or better.
@@ -164,5 +166,6 @@ private func trust(_ authority: CertificateAuthority, in context: OpaquePointer)
         guard SSL_CTX_load_verify_file(context, path) == 1 else {
             throw ErrorQueue.configurationFault("certificate authorities in \(path)")
         }
+    case .bundle(let bundle): try bundle.trust(in: context)
     }
 }

@@ -108,6 +108,27 @@ import Testing
         #expect(client.negotiatedProtocol == agreed && server.negotiatedProtocol == agreed)
     }
 
+    @Test func `authorities that were read are those of their file`() throws {
+        let pem = files.bytes("ca.pem")
+        let stranger = files.bytes("good.pem")
+        func attempt(_ authorities: [UInt8]) throws -> Bool {
+            let wires = Wires()
+            let bundle = CertificateAuthority.bundle(try AuthorityBundle(pem: authorities, name: "x"))
+            let client = try TLSConnection(
+                client: try TLSClientConfiguration(authorities: [bundle]), serverName: "good.test",
+                descriptor: wires.one)
+            let server = try TLSConnection(server: server("good"), descriptor: wires.two)
+            return shake(client, server).client == .done
+        }
+        // Twice, with what a file says around it.
+        #expect(try attempt(Array("# ours\n".utf8) + pem + pem))
+        #expect(throws: TLSFault.self) { try AuthorityBundle(pem: [], name: "x") }
+        #expect(throws: TLSFault.self) { try AuthorityBundle(pem: Array("no certificate".utf8), name: "x") }
+        // One that cannot be read spoils the rest: nobody is to believe that it counts.
+        let torn = pem + stranger.prefix(stranger.count / 2) + pem
+        #expect { try AuthorityBundle(pem: torn, name: "x") } throws: { "\($0)".contains("certificate 2") }
+    }
+
     @Test func `refuses impossible settings`() throws {
         let missing = files.path("missing.pem")
         let key = files.path("good.key")

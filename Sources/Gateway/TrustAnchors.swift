@@ -1,0 +1,138 @@
+internal import Configuration
+internal import Glibc
+internal import Synchronization
+internal import TLS
+
+/// The authorities that vouch for one upstream or issuer, read from their files again whenever these change.
+///
+/// Written by the blocking thread, read by loops when they make a TLS configuration, not per connection and never on a cache hit: they
+/// compare `version`, which is one load, and take the lock only when it has moved.
+final class TrustAnchors: Sendable {
+    /// As configured.
+    let places: [ClientTLS.Authority]
+    /// What `system` is read from at once, where the environment names it (`SSL_CERT_FILE`).
+    private let systemFile: String?
+    private let state = Mutex(State())
+    private let changes = Atomic<UInt64>(1)
+
+    private struct State {
+        /// Nil until all of them could be read.
+        var authorities: [CertificateAuthority]?
+        var systemMark: [Int64] = []
+        /// Why the files cannot be used now; `authorities` are then those before.
+        var fault: String?
+    }
+
+    init(_ places: [ClientTLS.Authority], systemFile: String?) {
+        self.places = places
+        self.systemFile = systemFile
+    }
+}
+
+extension TrustAnchors {
+    /// Rises with every change.
+    var version: UInt64 { changes.load(ordering: .acquiring) }
+
+    /// - Throws: `.configuration` where there are none yet.
+    func current() throws(TLSFault) -> [CertificateAuthority] {
+        let (authorities, fault) = state.withLock { ($0.authorities, $0.fault) }
+        guard let authorities else { throw TLSFault(.configuration, fault ?? "certificate authorities were not read") }
+        return authorities
+    }
+
+    /// Why the files cannot be used now, and whether those before still count.
+    var fault: (reason: String, keepsFormer: Bool)? {
+        state.withLock { state in state.fault.map { ($0, state.authorities != nil) } }
+    }
+
+    /// What to name in the log.
+    var name: String { places.map { if case .file(let path) = $0 { path } else { "system" } }.joined(separator: ", ") }
+
+    /// What has been read counts from now on, all of it or nothing: with half of a list, servers would be refused that are to be trusted.
+    /// Blocks.
+    /// - Returns: whether there is anything new, and whether there is a new fault.
+    func reload() -> (isChanged: Bool, isFailed: Bool) {
+        let mark = systemFile.map(Self.mark) ?? []
+        var read: [CertificateAuthority] = []
+        var reason: String?
+        do throws(TLSFault) {
+            for place in places {
+                switch place {
+                case .system: read.append(.system)
+                case .file(let path): read.append(.bundle(try AuthorityBundle(pem: Self.read(path), name: path)))
+                }
+            }
+        } catch { reason = error.message }
+        let (isChanged, isFailed) = state.withLock { state in
+            if let reason {
+                defer { state.fault = reason }
+                return (false, state.fault != reason)
+            }
+            defer {
+                state.authorities = read
+                state.systemMark = mark
+                state.fault = nil
+            }
+            return (state.authorities != read || state.systemMark != mark, false)
+        }
+        if isChanged { changes.add(1, ordering: .acquiringAndReleasing) }
+        return (isChanged, isFailed)
+    }
+
+    /// Bytes of a file at most: the system's store has a quarter of it.
+    private static let fileLimit = 1 << 20
+
+    private static func read(_ path: String) throws(TLSFault) -> [UInt8] {
+        func fault(_ reason: String) -> TLSFault {
+            TLSFault(.configuration, "certificate authorities in \(path) cannot be read: \(reason)")
+        }
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
+        guard descriptor >= 0 else { throw fault(String(cString: strerror(errno))) }
+        defer { close(descriptor) }
+        var bytes: [UInt8] = []
+        var piece = [UInt8](repeating: 0, count: 64 * 1024)
+        while bytes.count <= fileLimit {
+            let count = Glibc.read(descriptor, &piece, piece.count)
+            if count == 0 { return bytes }
+            guard count > 0 else { throw fault(String(cString: strerror(errno))) }
+            bytes += piece[..<count]
+        }
+        throw fault("larger than 1 MiB")
+    }
+
+    /// Changes with the file.
+    private static func mark(_ path: String) -> [Int64] {
+        var status = stat()
+        guard stat(path, &status) == 0 else { return [] }
+        return [
+            Int64(bitPattern: UInt64(status.st_ino)), Int64(status.st_size), Int64(status.st_mtim.tv_sec),
+            Int64(status.st_mtim.tv_nsec),
+        ]
+    }
+}
+
+/// Every set of authorities of a configuration; routes and identities that name the same files share one.
+final class TrustCatalog: Sendable {
+    private let sets = Mutex(KeyedList<[ClientTLS.Authority], TrustAnchors>())
+    private let earlier: KeyedList<[ClientTLS.Authority], TrustAnchors>
+
+    /// - Parameter running: whose sets go on where the files are the same, and with them the connections that were made with them.
+    init(after running: TrustCatalog? = nil) { earlier = running?.sets.withLock { $0 } ?? KeyedList() }
+
+    var all: [TrustAnchors] { sets.withLock { $0.all } }
+
+    /// Reads the files of a set that is new; blocks. A file that cannot be read is no error here: its routes answer 502 until it can.
+    func anchors(_ places: [ClientTLS.Authority], environment: (String) -> String?) -> TrustAnchors {
+        if let known = sets.withLock({ $0[places] }) { return known }
+        let anchors: TrustAnchors
+        if let known = earlier[places] {
+            anchors = known
+        } else {
+            anchors = TrustAnchors(
+                places, systemFile: places.contains(.system) ? environment("SSL_CERT_FILE") : nil)
+            _ = anchors.reload()
+        }
+        sets.withLock { $0.append(anchors, for: places) }
+        return anchors
+    }
+}
