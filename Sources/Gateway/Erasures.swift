@@ -44,22 +44,13 @@ final class Erasures: Sendable {
     }
 }
 
-/// Deletions that the store was asked for and has not answered yet.
-final class OpenErasures: Sendable {
-    private let count = Atomic(0)
-
-    var isNone: Bool { count.load(ordering: .acquiring) == 0 }
-
-    func began() { count.wrappingAdd(1, ordering: .relaxed) }
-
-    /// On any thread. Releasing, so that whoever sees none sees the store as these have left it.
-    func ended() { count.wrappingSubtract(1, ordering: .releasing) }
-}
-
 /// Rows go, and the purge or logout that ordered it hears when they are gone.
 extension Keeper {
-    /// What is ordered from here on counts together; what failed before is none of it.
-    func beginErasures() { erasures = Erasures() }
+    /// What is ordered from here on counts together, and with it what was ordered before and stands still.
+    func beginErasures() {
+        erasures = Erasures()
+        if let store { erase(store.standing) }
+    }
 
     /// - Returns: what was ordered since `beginErasures`; what goes later is none of it.
     func endErasures() -> Erasures {
@@ -83,13 +74,8 @@ extension Keeper {
     func erase(_ deletions: [StoreChange]) {
         guard let store, !deletions.isEmpty else { return }
         let erasures = erasures
-        let open = openErasures
         erasures.began()
-        open.began()
-        store.commit(deletions) { result in
-            open.ended()
-            erasures.ended(result)
-        }
+        store.commit(deletions) { erasures.ended($0) }
     }
 
     /// More than there are identities: a disk that hangs must not let repeated purges grow without end.

@@ -12,6 +12,7 @@ extension Keeper {
     /// way. Not for `check --live`, whose file may be another one than the gateway's.
     func sweep(_ rows: [StoredRow]) {
         var changes: [StoreChange] = []
+        var deletions: [StoreChange] = []
         var dropped: Int64 = 0
         for row in rows {
             guard let (digest, material) = nature(of: row) else { continue }
@@ -26,7 +27,7 @@ extension Keeper {
             case .keep: break
             case .drop:
                 dropped += 1
-                changes.append(.delete(kind: row.kind, key: row.key))
+                deletions.append(.delete(kind: row.kind, key: row.key))
             case .orphan: changes += orphaned(row)
             }
         }
@@ -35,6 +36,7 @@ extension Keeper {
                 "rows of identities that are not configured",
                 [LogField("dropped", .count(dropped)), LogField("kept", .count(Int64(orphans.count)))])
         }
+        erase(deletions)
         if !changes.isEmpty { store?.commit(changes) { _ in } }
     }
 
@@ -49,6 +51,7 @@ extension Keeper {
     /// After a reload: `identities` are the new ones. Call it before their tokens are asked for.
     func sweepMemory() {
         var changes: [StoreChange] = []
+        var deletions: [StoreChange] = []
         for (key, material) in durables where !isConfigured(key.digest) {
             durables[key] = nil
             changes += orphaned(row(RowKind.durable, KeyCodec.encode(key), material))
@@ -59,7 +62,7 @@ extension Keeper {
             left.insert(key.digest)
             let row = row(RowKind.session, KeyCodec.encode(key), session.material)
             let isKept = Orphans.disposition(of: nature(of: session.material), after: .digestChanged) == .orphan
-            changes += isKept ? orphaned(row) : [.delete(kind: row.kind, key: row.key)]
+            if isKept { changes += orphaned(row) } else { deletions.append(.delete(kind: row.kind, key: row.key)) }
         }
         leaveLanes(left)
         let returned = orphans.filter { orphan in nature(of: orphan).map { isConfigured($0.digest) } ?? false }
@@ -68,6 +71,8 @@ extension Keeper {
             if row.kind == RowKind.durable { restoreDurable(row) } else { restoreSession(row) }
             changes.append(.put(row.expiring(lastingExpiry(of: row))))
         }
+        // By themselves: on a full disk they are made, and what stores something is not.
+        erase(deletions)
         if !changes.isEmpty { store?.commit(changes) { _ in } }
     }
 

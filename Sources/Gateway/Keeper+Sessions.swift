@@ -207,7 +207,11 @@ extension Keeper {
         }
         session.material.lifetime = 0
         sessions[key] = session
-        if let row = sessionRow(key, session.material, of: identity) { store?.put(row) { _ in } }
+        guard let row = sessionRow(key, session.material, of: identity), let store else { return }
+        let erasures = erasures
+        erasures.began()
+        // What is ended is a part of what a purge forgets.
+        store.put(row) { erasures.ended($0) }
     }
 
     private func dropRefreshToken(of key: SessionKey) {
@@ -299,7 +303,6 @@ extension Keeper {
 
     func raiseSessionEpoch(of identity: KeptIdentity, cause: EpochCause) {
         if cause == .purge || cause == .logout {
-            if cause == .purge { eraseLeftOver(of: identity) }
             for (key, session) in sessions where key.digest == identity.digest {
                 // A purge gets new tokens; it does not send a person to the login page.
                 if cause == .purge, session.material.isHuman, session.material.refreshToken != nil {
@@ -314,15 +317,6 @@ extension Keeper {
             perform(
                 lane.machine.epochRose(of: identity.digest, to: identity.epoch, cause: cause), on: lane, isFresh: false)
         }
-    }
-}
-
-extension Keeper {
-    /// A repeated purge: the row of a session that memory let go when the disk did not. While the store fails, a row may stand that was not
-    /// read yet, and a person's login would go with it.
-    private func eraseLeftOver(of identity: KeptIdentity) {
-        guard storeState == .serving, let key = identity.sessionKey(subject: nil), sessions[key] == nil else { return }
-        erase(kind: RowKind.session, key: KeyCodec.encode(key))
     }
 }
 

@@ -74,10 +74,10 @@ extension Keeper {
     func note(_ result: Result<Void, StoreFault>) {
         if case .success = result { storeCommits.good += 1 } else { storeCommits.failed += 1 }
         switch (result, storeState) {
-        // Not while a deletion is on its way: what a slow disk gives now may be what is to go. The next success says it again.
-        case (.success, .degraded) where openErasures.isNone:
+        case (.success, .degraded):
             storeState = .serving
             events.info("store works again")
+            if let store { erase(store.standing) }
             // What a disk that was slow at boot could not give then. Younger things in memory win.
             if let rows = store?.restore(), !rows.isEmpty {
                 restore(rows)

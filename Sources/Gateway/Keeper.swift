@@ -55,7 +55,7 @@ actor Keeper: KeeperInbox {
     /// Spent, and not known yet what became of them.
     var openAttempts: Set<AttemptMark> = []
     var generations = GenerationCounter()
-    let store: (any RowStore)?
+    let store: ErasureMask?
     var storeState: StoreState
     /// Set before the first flight, where the configuration has `store.shared`.
     var fleet: KeptFleet?
@@ -78,7 +78,6 @@ actor Keeper: KeeperInbox {
     var storeSize = KeptStoreSize()
     /// Of the latest purge, and of whatever else lets rows go.
     var erasures = Erasures()
-    let openErasures = OpenErasures()
     var erasureJobs: [(job: StoreJob, erasures: Erasures)] = []
 
     var oneTime = KeptOneTime()
@@ -112,7 +111,7 @@ actor Keeper: KeeperInbox {
         identitiesByDigest = Self.byDigest(parts.identities)
         routes = parts.routes
         routesByNumber = Dictionary(uniqueKeysWithValues: parts.routes.map { ($0.number, $0) })
-        store = parts.store
+        store = parts.store.map { ErasureMask($0) }
         storeState = parts.storeState
         markKey = parts.markKey.key
         markKeyBytes = parts.markKey.bytes

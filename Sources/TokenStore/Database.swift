@@ -99,8 +99,12 @@ final class Database {
     }
 
     func fault() -> SQLiteFault {
-        let code = sqlite3_extended_errcode(handle)
-        return SQLiteFault(code: code & 0xff, text: String(cString: sqlite3_errmsg(handle)))
+        let code = sqlite3_extended_errcode(handle) & 0xff
+        // SQLite takes a quota for a broken disk.
+        if code == SQLITE_IOERR, [ENOSPC, EDQUOT].contains(sqlite3_system_errno(handle)) {
+            return .system(sqlite3_system_errno(handle))
+        }
+        return SQLiteFault(code: code, text: String(cString: sqlite3_errmsg(handle)))
     }
 }
 

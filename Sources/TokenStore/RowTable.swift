@@ -364,7 +364,8 @@ extension RowTable {
     }
 
     /// Moves the log into the database; failing at it loses nothing.
-    func checkpoint() { try? database.run("PRAGMA wal_checkpoint(TRUNCATE)") }
+    @discardableResult
+    func checkpoint() -> Bool { (try? database.run("PRAGMA wal_checkpoint(TRUNCATE)")) != nil }
 
     /// Moves the log into the database and has the next change written at the log's beginning; the file keeps its blocks.
     func emptyLog() { try? database.run("PRAGMA wal_checkpoint(RESTART)") }

@@ -1,3 +1,4 @@
+internal import CSQLite
 internal import Glibc
 
 /// Space on the disk that is held back for deletions. SQLite writes a deletion to its log before it makes it, so on a full disk nothing
@@ -6,51 +7,69 @@ internal import Glibc
 /// Blocks of a file without a name: nothing is left of them when the process ends. Lives on the store's thread.
 struct SpaceReserve: ~Copyable {
     private let descriptor: Int32
-    /// Bytes; less than `most` on a disk that had no more.
+    /// What shall be held, in bytes.
+    let whole: Int
+    /// Less than `whole` on a disk that had no more.
     private(set) var held = 0
 
-    /// As much as the log may hold before it is moved to the database: it has to be moved before it can be written from its beginning again.
-    static let most = 1 << 20
-    /// Of a small disk an eighth.
-    private let share: Int
+    /// As much as the log holds at most, and a few deletions: it has to be moved to the database before it can be written from its beginning
+    /// again. Of a small disk an eighth.
+    static let most = 2 << 20
     /// Too little to be of use below it.
     private static let least = 32 << 10
 
-    /// - Parameter path: beside the database. Nothing stands there afterwards.
-    init?(path: String) {
-        // Of a process that was killed between the two calls that follow.
-        unlink(path)
-        let descriptor = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
-        guard descriptor >= 0 else { return nil }
-        unlink(path)
+    private init(_ descriptor: Int32, whole: Int) {
         self.descriptor = descriptor
-        var disk = statvfs()
-        share =
-            fstatvfs(descriptor, &disk) == 0 ? min(Int(clamping: disk.f_blocks / 8), Self.most) * Int(disk.f_frsize) : 0
-        hold()
+        self.whole = whole
     }
 
     deinit { close(descriptor) }
 }
 
 extension SpaceReserve {
-    /// Takes what is missing, or as much of it as there is.
-    mutating func hold() {
-        var wanted = min(Self.most, share)
-        while wanted > held, wanted >= Self.least {
-            if posix_fallocate(descriptor, 0, off_t(wanted)) == 0 {
-                held = wanted
-                return
-            }
-            // A part of it may have been taken before the disk was full.
-            ftruncate(descriptor, off_t(held))
-            wanted /= 2
+    /// Nil where the file system cannot hold space back.
+    /// - Parameter folder: the database's.
+    static func made(in folder: String) -> SpaceReserve? {
+        let descriptor = cardea_nameless_file(folder)
+        guard descriptor >= 0 else { return nil }
+        var disk = statvfs()
+        let isKnown = fstatvfs(descriptor, &disk) == 0
+        // A disk in memory may have no bound of its own.
+        let share = disk.f_blocks == 0 ? most : min(Int(disk.f_blocks / 8), most) * Int(disk.f_frsize)
+        let whole = min(share, most)
+        let fault = isKnown && whole >= least ? cardea_reserve(descriptor, whole) : EINVAL
+        guard fault == 0 || fault == ENOSPC || fault == EDQUOT else {
+            close(descriptor)
+            return nil
         }
+        var reserve = SpaceReserve(descriptor, whole: whole)
+        reserve.hold()
+        return reserve
+    }
+
+    /// Takes what is missing, all of it or nothing.
+    /// - Returns: whether all of it is held.
+    mutating func refill() -> Bool { held == whole || take(whole) }
+
+    /// Takes as much as there is.
+    mutating func hold() {
+        var wanted = whole
+        while wanted > held, wanted >= Self.least, !take(wanted) { wanted /= 2 }
     }
 
     /// Gives it to whoever writes next: it is ours no more, and another program may be quicker.
     mutating func release() {
         ftruncate(descriptor, 0)
         held = 0
+    }
+
+    private mutating func take(_ bytes: Int) -> Bool {
+        guard cardea_reserve(descriptor, bytes) == 0 else {
+            // A part of it may have been taken before the disk was full.
+            ftruncate(descriptor, off_t(held))
+            return false
+        }
+        held = bytes
+        return true
     }
 }

@@ -7,7 +7,6 @@ internal import Glibc
 ///     PATH-wal, PATH-journal  SQLite's logs; belong to exactly this database
 ///     PATH.lock               held with flock(2) by the owner for life; never deleted, or two processes could each lock "it"
 ///     PATH.new                a database being made; worthless until renamed
-///     PATH.reserve            seen only while it is made: see `SpaceReserve`
 ///     PATH.damaged-N          set aside
 enum StoreFile {
     /// "CARD" in the header of the database (SQLite's application_id, file offset 68, big-endian).

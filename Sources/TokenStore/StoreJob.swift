@@ -57,8 +57,10 @@ struct JobState {
     var report: StoreReport
     /// Rows up to this one have been done.
     var cursor: Int64 = 0
-    /// Rows that one step takes: a few milliseconds; fewer where the disk is full.
-    var stepRows: Int64 = 256
+    /// Rows that one step takes; fewer where the disk is full.
+    var stepRows = Self.mostRows
+    /// A few milliseconds.
+    static let mostRows: Int64 = 256
     var isStarted = false
     let completion: @Sendable (Result<StoreReport, StoreFault>) -> Void
 

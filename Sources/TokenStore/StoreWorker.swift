@@ -25,6 +25,9 @@ final class StoreWorker: @unchecked Sendable {
     /// Of an open store that may write.
     private var reserve: SpaceReserve?
 
+    /// Bytes of rows that one transaction takes, or a row: what it writes to the log has to fit in the reserve.
+    private static let batchBytes = 256 << 10
+
     /// What other threads may see.
     struct Shared {
         var condition = StoreCondition()
@@ -51,11 +54,18 @@ final class StoreWorker: @unchecked Sendable {
     func run() {
         while true {
             var commits: [Operation] = []
+            var bytes = 0
             // While a job is under way it goes on whenever nothing else waits, and after each batch.
             for operation in queue.take(waits: job == nil) {
                 switch operation.work {
-                case .commit:
+                case .commit(let changes):
                     commits.append(operation)
+                    bytes += changes.reduce(0) { $0 + $1.bytes }
+                    if bytes > Self.batchBytes {
+                        commit(commits)
+                        commits = []
+                        bytes = 0
+                    }
                     continue
                 // A lookup does not wait for the disk of changes to other rows.
                 case .fetch(let kind, let key, let completion)
@@ -67,6 +77,7 @@ final class StoreWorker: @unchecked Sendable {
                 // Order is kept: what was put before a flush is on disk when the flush is done.
                 commit(commits)
                 commits = []
+                bytes = 0
                 if case .close = operation.work {
                     endJob(StoreFault(.closed, "the store was closed"))
                     close(StoreFault(.closed, "the store was closed"))
@@ -137,10 +148,13 @@ extension StoreWorker {
             // So few rows that their pages fit in the space that is held back.
             for rows in [Int64(16), 1] {
                 state = before
-                state.stepRows = rows
+                state.stepRows = min(rows, before.stepRows)
                 (isDone, outcome) = withReserve { step(&state) }
                 if case .success = outcome { break }
             }
+        } else {
+            // There may be room again.
+            state.stepRows = min(2 * state.stepRows, JobState.mostRows)
         }
         job = state
         shared.withLock { $0.condition.job = state.report }
@@ -170,13 +184,18 @@ extension StoreWorker {
     /// One transaction for all of them, which costs one wait for the disk; on a full disk then one for each, so that what still can
     /// be done (a short row) is, and deletions with the space that is held back for them. A disk that fails otherwise is not asked again
     /// within the batch: it may be slow at it.
-    private func commit(_ operations: [Operation]) {
+    private func commit(_ queued: [Operation]) {
+        let operations = admitted(queued)
         guard !operations.isEmpty else { return }
         var all: [StoreChange] = []
         for case .commit(let changes) in operations.map(\.work) { all += changes }
         let changes = all
         let now = options.wallClock()
-        var together = attempt { (table) throws(RowTable.CommitFault) in try table.commit(changes, now: now) }
+        // What deletes alone says nothing of whether there is room.
+        let stores = operations.contains(where: \.stores)
+        var together = attempt(counts: stores) { (table) throws(RowTable.CommitFault) in
+            try table.commit(changes, now: now)
+        }
         var rounds = 0
         while case .failure(let fault) = together, fault.kind == .full, rounds < 4, case .owner(let table) = state,
             table.makeRoom()
@@ -184,10 +203,7 @@ extension StoreWorker {
             rounds += 1
             together = attempt { (table) throws(RowTable.CommitFault) in try table.commit(changes, now: now) }
         }
-        if case .success = together {
-            forget(changes)
-            reserve?.hold()
-        }
+        if case .success = together { forget(changes) }
         guard case .failure(let fault) = together, fault.kind == .full else {
             for operation in operations { operation.completion(together) }
             return
@@ -196,10 +212,11 @@ extension StoreWorker {
             guard case .commit(let changes) = operation.work else { continue }
             var outcome = together
             if operations.count > 1 {
-                outcome = attempt { (table) throws(RowTable.CommitFault) in try table.commit(changes, now: now) }
+                outcome = attempt(counts: operation.stores) { (table) throws(RowTable.CommitFault) in
+                    try table.commit(changes, now: now)
+                }
             }
-            if case .failure(let fault) = outcome, fault.kind == .full, changes.allSatisfy(\.isDeletion) {
-                // It does not count: for what is to be stored the disk is as full as before.
+            if case .failure(let fault) = outcome, fault.kind == .full, !operation.stores {
                 outcome = withReserve {
                     attempt(counts: false) { (table) throws(RowTable.CommitFault) in
                         try table.commit(changes, now: now)
@@ -209,6 +226,22 @@ extension StoreWorker {
             if case .success = outcome { forget(changes) }
             operation.completion(outcome)
         }
+    }
+
+    /// Without the whole reserve nothing is stored: it would stand in the log, and be moved to the database with the space that the next
+    /// deletion needs.
+    private func admitted(_ operations: [Operation]) -> [Operation] {
+        guard operations.contains(where: \.stores), !hasRoom() else { return operations }
+        let fault = record(StoreFault(.full, "the disk is full, but for what is held back for deletions"))
+        for operation in operations where operation.stores { operation.completion(.failure(fault)) }
+        return operations.filter { !$0.stores }
+    }
+
+    private func hasRoom() -> Bool {
+        guard case .owner(let table) = state, let whole = reserve?.whole else { return true }
+        guard reserve?.refill() == true else { return false }
+        // It grows past its bound where it cannot be moved.
+        return StoreFile.size(path + "-wal") <= whole || table.checkpoint()
     }
 
     /// Rows that were read at the opening and not taken yet are as old as that: of a disk that was slow, what was forgotten since then
@@ -383,7 +416,7 @@ extension StoreWorker {
     private func adopt(_ table: RowTable, _ census: StoreCensus, _ rows: [StoredRow]) {
         state = .owner(table)
         identity = StoreFile.identity(path)
-        if reserve == nil, options.repairs { reserve = SpaceReserve(path: path + ".reserve") }
+        if reserve == nil, options.repairs { reserve = SpaceReserve.made(in: StoreFile.directory(of: path)) }
         let first = !loaded
         loaded = true
         shared.withLock {
@@ -419,6 +452,8 @@ extension StoreWorker {
 
     private func drop() {
         state = .failing
+        // The folder may be on another disk by now.
+        reserve = nil
         identity = nil
     }
 
@@ -429,9 +464,10 @@ extension StoreWorker {
     }
 
     private func close(_ refusal: StoreFault) {
+        // First: to move the log takes space.
+        reserve = nil
         if case .owner(let table) = state { table.checkpoint() }
         state = .barred(refusal)
-        reserve = nil
         // Last: the next owner must find the log already in the database, and nobody writing.
         lock = nil
         shared.withLock {
@@ -442,6 +478,12 @@ extension StoreWorker {
 }
 
 extension Operation {
+    /// It adds something.
+    fileprivate var stores: Bool {
+        guard case .commit(let changes) = work else { return false }
+        return !changes.allSatisfy(\.isDeletion)
+    }
+
     /// Whether it may change the row of this kind and key.
     fileprivate func changes(kind: UInt8, key: [UInt8]) -> Bool {
         guard case .commit(let changes) = work else { return false }

@@ -36,6 +36,11 @@ public enum StoreChange: Sendable {
 }
 
 extension StoreChange {
+    /// Of the row that it brings.
+    var bytes: Int {
+        if case .put(let row) = self { row.key.count + row.value.count } else { 0 }
+    }
+
     /// Nothing is added by it.
     var isDeletion: Bool {
         if case .put = self { false } else { true }

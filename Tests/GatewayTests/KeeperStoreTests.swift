@@ -51,10 +51,16 @@ internal import TokenStore
         _ = scene.inKeeper { $0.purge(.everything) }
         scene.settle()
         #expect(store.rows(Kind.session).count == 1 && store.rows(Kind.access).count == 1)
+        // A new session and a new token, which the disk does not take either.
+        #expect(scene.status("/w/x") == 200)
+        #expect(scene.inKeeper { $0.storeState } != .serving)
+        let session = store.rows(Kind.session)
+        _ = scene.inKeeper { $0.purge(.everything) }
+        scene.settle()
         store.disk = .good
         _ = scene.inKeeper { $0.purge(.everything) }
         scene.settle()
-        #expect(store.rows(Kind.session).isEmpty && store.rows(Kind.access).isEmpty)
+        #expect(session.count == 1 && store.rows(Kind.session).isEmpty && store.rows(Kind.access).isEmpty)
     }
 
     @Test func rule8_ARegistrationWithoutItsIdentityIsKeptThirtyDaysAndComesBack() throws {
@@ -184,6 +190,23 @@ internal import TokenStore
         let again = logOut(scene)
         #expect(scene.inKeeper { $0.login(again)?.state } == .done)
         #expect(store.rows(Keeper.RowKind.session).isEmpty)
+    }
+
+    /// A purge gets new tokens; it does not send a person to the login page.
+    @Test(arguments: [false, true]) func aPurgeLeavesALoginThatIsBeingKept(again: Bool) throws {
+        let store = MemoryStore()
+        let scene = try KeeperScene(Self.yaml, store: store)
+        scene.settle()
+        if again { logIn(scene, "q") }
+        store.disk = .hung
+        logIn(scene, "r")
+        _ = scene.inKeeper { $0.purge(.everything) }
+        store.thaw()
+        scene.settle()
+        #expect(word(scene) == .good)
+        let rows = store.rows(Keeper.RowKind.session)
+        let kept = rows.compactMap { LayerRow(encoded: $0.value)?.refreshToken?.withBytes { Array($0) } }
+        #expect(kept == [Array("r".utf8)])
     }
 
     @Test func aLogoutCountsWhileALoginIsBeingKept() throws {

@@ -84,6 +84,27 @@ import TokenStore
         again.close()
     }
 
+    /// What is stored in the log's own blocks has to be moved to the database some time, with the space that deletions need.
+    @Test func `what can still be stored on a full disk takes nothing from deletions`() async throws {
+        let store = try open(on: disk)
+        let value = String(repeating: "t", count: 1500)
+        for number in 0..<15 { #expect(await store.put(row(1, "k\(number)", value)) == nil) }
+        disk.fill()
+        for number in 0..<15 {
+            for user in 0..<45 { _ = await store.put(row(3, "u\(number).\(user)", value, expires: 1 << 50)) }
+            #expect(await store.commit([.delete(kind: 1, key: Array("k\(number)".utf8))]) == nil, "\(number)")
+            disk.fill()
+        }
+        #expect(store.condition.degraded?.kind == .full)
+        disk.free()
+        #expect(await store.put(row(1, "after", value)) == nil)
+        #expect(store.condition.degraded == nil)
+        store.close()
+        let again = try open(on: disk)
+        #expect(again.restore().map(\.key) == [Array("after".utf8)])
+        again.close()
+    }
+
     /// Its pages are more than the log and what is held back for it have blocks for.
     @Test func `a large purge ends on a full disk`() async throws {
         let disk = SmallDisk(megabytes: 6)

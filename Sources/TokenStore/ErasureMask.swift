@@ -1,0 +1,126 @@
+internal import Synchronization
+
+/// A store whose deletions hold from the moment they are asked for, whatever its disk does: a row that is to go and stands still is neither
+/// found nor restored, until it has gone or is put anew.
+///
+/// It knows that for as long as the process lives; after a restart a row that stands is found again. Its changes must come from one
+/// thread, in the order in which they count; answers may come on any.
+public final class ErasureMask: RowStore {
+    private let base: any RowStore
+    private let state = Mutex(State())
+
+    private struct State {
+        /// Of rows whose deletion was asked for and is not done, or that were put after such a one.
+        var entries: [Name: Entry] = [:]
+        var lastNumber: UInt64 = 0
+    }
+    private struct Name: Hashable {
+        let kind: UInt8
+        let key: [UInt8]
+    }
+    private struct Entry {
+        /// Of the commit that names it last: an older one has nothing to say any more.
+        var number: UInt64
+        /// What stands is not to be seen.
+        var hides: Bool
+    }
+
+    /// Rows that are remembered; past them a deletion that fails is not. Most processes never have one.
+    private static let limit = 16_384
+
+    public init(_ base: any RowStore) { self.base = base }
+}
+
+extension ErasureMask {
+    /// Deletions that failed, or are under way.
+    public var standing: [StoreChange] {
+        state.withLock { state in
+            state.entries.compactMap { name, entry in entry.hides ? .delete(kind: name.kind, key: name.key) : nil }
+        }
+    }
+
+    /// Another process has had the store: what stands there is what it wants.
+    public func forget() { state.withLock { $0.entries = [:] } }
+
+    public func commit(_ changes: [StoreChange], completion: @escaping Completion) {
+        guard let number = note(changes) else { return base.commit(changes, completion: completion) }
+        base.commit(changes) { [self] result in
+            settle(changes, number, result)
+            completion(result)
+        }
+    }
+
+    public func restore() -> [StoredRow] {
+        let rows = base.restore()
+        guard !rows.isEmpty else { return [] }
+        return state.withLock { state in
+            rows.filter { state.entries[Name(kind: $0.kind, key: $0.key)]?.hides != true }
+        }
+    }
+
+    public func fetch(
+        kind: UInt8, key: [UInt8], completion: @escaping @Sendable (Result<StoredRow?, StoreFault>) -> Void
+    ) {
+        let isHidden = state.withLock { state in
+            !state.entries.isEmpty && state.entries[Name(kind: kind, key: key)]?.hides == true
+        }
+        if isHidden { return completion(.success(nil)) }
+        base.fetch(kind: kind, key: key, completion: completion)
+    }
+
+    public func measure(completion: @escaping @Sendable (Result<StoreSize, StoreFault>) -> Void) {
+        base.measure(completion: completion)
+    }
+
+    public func start(_ job: StoreJob, completion: @escaping @Sendable (Result<StoreReport, StoreFault>) -> Void) {
+        base.start(job, completion: completion)
+    }
+
+    // MARK: -
+
+    /// - Returns: nil when nothing has to be said of its outcome.
+    private func note(_ changes: [StoreChange]) -> UInt64? {
+        state.withLock { state in
+            var isNamed = false
+            for change in changes {
+                let name: Name
+                switch change {
+                case .put(let row):
+                    guard !state.entries.isEmpty else { continue }
+                    name = Name(kind: row.kind, key: row.key)
+                    guard state.entries[name] != nil else { continue }
+                case .delete(let kind, let key):
+                    name = Name(kind: kind, key: key)
+                    guard state.entries.count < Self.limit || state.entries[name] != nil else { continue }
+                case .deleteAll, .deleteExpired: continue
+                }
+                isNamed = true
+                state.entries[name] = Entry(number: state.lastNumber + 1, hides: change.isDeletion)
+            }
+            guard isNamed else { return nil }
+            state.lastNumber += 1
+            return state.lastNumber
+        }
+    }
+
+    private func settle(_ changes: [StoreChange], _ number: UInt64, _ result: Result<Void, StoreFault>) {
+        state.withLock { state in
+            for change in changes {
+                let name: Name
+                switch change {
+                case .put(let row): name = Name(kind: row.kind, key: row.key)
+                case .delete(let kind, let key): name = Name(kind: kind, key: key)
+                case .deleteAll, .deleteExpired: continue
+                }
+                guard state.entries[name]?.number == number else { continue }
+                switch result {
+                case .success: state.entries[name] = nil
+                // The file is another's, and so is what stands there.
+                case .failure(let fault) where fault.kind == .notOwner: state.entries[name] = nil
+                // Also of one that could not be put anew: what stands is still what was to go.
+                case .failure: state.entries[name]?.hides = true
+                }
+            }
+        }
+    }
+}
