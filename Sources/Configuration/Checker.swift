@@ -38,7 +38,8 @@ struct Checker {
         _ node: Node, _ type: ValueType, spec: KeySpec, block: Block, mark: Mark, place: String
     ) {
         guard let type = type.fitting(node) else {
-            error("'\(spec.name)' must be \(type.expectation), not \(node.kind) (in \(place))", mark)
+            let advice = node.isUnquotedTemplate ? "; a value that begins with { needs quotes" : ""
+            error("'\(spec.name)' must be \(type.expectation), not \(node.kind)\(advice) (in \(place))", mark)
             return
         }
         switch type {

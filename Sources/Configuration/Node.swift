@@ -36,6 +36,12 @@ extension Node {
 
     subscript(key: String) -> Entry? { map?.first { $0.key == key } }
 
+    /// YAML reads `{name}` without quotes as a map of that name to nothing.
+    var isUnquotedTemplate: Bool {
+        guard let entries = map, entries.count == 1 else { return false }
+        return entries[0].value.scalar?.isAbsent == true
+    }
+
     /// What a message calls it.
     var kind: String {
         switch content {

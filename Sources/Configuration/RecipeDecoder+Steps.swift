@@ -139,6 +139,11 @@ extension RecipeDecoder {
             return .string(template(node, what, in: scope))
         case .list(let items): return .list(items.map { json($0, what, in: scope) })
         case .map(let entries):
+            // An object whose one member is null is possible; one whose name has a dot or a bar would be strange.
+            if node.isUnquotedTemplate, let entry = entries.first, entry.key.contains(where: { ".|".contains($0) }) {
+                let name = Quoted.short(entry.key)
+                error("{\(name)} in \(what) of \(place) is a map to YAML; write \"{\(name)}\" in quotes", entry.mark)
+            }
             return .object(entries.map { .init(name: $0.key, value: json($0.value, what, in: scope)) })
         }
     }

@@ -169,11 +169,7 @@ final class DataLoop {
             metrics: metrics(of: plan),
             // Asked for each address anew: this machine gets and loses addresses while the group lives.
             admits: { [unowned self] address in !plan.isOpenOnly || address.isOpenDestination(local) },
-            report: { [events] reason in
-                events.warn(
-                    "upstream TLS failed",
-                    [LogField("upstream", .name(plan.origin)), LogField("reason", .name(reason))])
-            })
+            report: { [events] news in events.note(news, of: plan.origin) })
     }
 
     // MARK: - Heads

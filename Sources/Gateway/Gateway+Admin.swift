@@ -99,7 +99,7 @@ extension Gateway {
         do throws(ListenFault) {
             let socket = try ListeningSocket.open(plan, loops: 1, inherited: inherited.take(address))
             for descriptor in socket.descriptors[0] { server.hold(descriptor, of: address, entrance: entrance) }
-        } catch { throw GatewayFault("admin: \(error)") }
+        } catch { throw GatewayFault("admin: \(error)", isPassing: GatewayFault(error).isPassing) }
         events.info("admin listening", [LogField("address", .name(text))])
     }
 }

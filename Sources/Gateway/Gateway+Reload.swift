@@ -123,7 +123,7 @@ extension Gateway {
                     try ListeningSocket.open(listener, loops: loops, inherited: inherited.take(listener.address)))
             } catch {
                 for socket in opened { for descriptor in socket.descriptors.joined() { Glibc.close(descriptor) } }
-                throw GatewayFault("\(error)")
+                throw GatewayFault(error)
             }
         }
         return opened

@@ -79,7 +79,7 @@ final class HealthProbe: UpstreamUser {
             case .upstreamRefused: "connection refused"
             case .upstreamConnectTimeout: "not connected in time"
             case .upstreamUnresolvable: "the name does not resolve"
-            case .upstreamTLS, .secretUnreadable, .proxyRefused: group.lastTLSFailure ?? "TLS failed"
+            case .upstreamTLS, .secretUnreadable, .proxyRefused: group.outage.tlsFailure ?? "TLS failed"
             default: "closed without an answer"
             }
         end(reason)

@@ -322,5 +322,17 @@ extension Tokens.Origin {
 /// Why a configuration that is valid cannot be served.
 public struct GatewayFault: Error, Sendable, CustomStringConvertible {
     public let description: String
-    public init(_ description: String) { self.description = description }
+    /// It may be gone when it is tried again a moment later, with nothing changed.
+    public let isPassing: Bool
+
+    public init(_ description: String, isPassing: Bool = false) {
+        self.description = description
+        self.isPassing = isPassing
+    }
+
+    init(_ fault: ListenFault) {
+        // A process that ends still holds its address, and one that a network gives comes late at boot.
+        let isPassing = fault.errno == EADDRINUSE && !fault.meetsFile || fault.errno == EADDRNOTAVAIL
+        self.init("\(fault)", isPassing: isPassing)
+    }
 }

@@ -85,7 +85,7 @@ final class IssuerExchange: UpstreamUser {
             case .upstreamUnresolvable: .unresolvable
             case .upstreamRefused: .refused
             case .upstreamConnectTimeout: .timedOut
-            case .upstreamTLS, .secretUnreadable, .proxyRefused: .tls(group.lastTLSFailure ?? "handshake failed")
+            case .upstreamTLS, .secretUnreadable, .proxyRefused: .tls(group.outage.tlsFailure ?? "handshake failed")
             default: .closed
             }
         finish(.failure(IssuerFault(kind, provablyUnsent: unsent)))

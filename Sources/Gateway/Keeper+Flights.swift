@@ -324,7 +324,9 @@ extension Keeper {
             trust: network.trust, minimumVersion: network.minimumVersion, legacyTLS: network.legacyTLS,
             clientKeys: network.clientKeys,
             connectTimeout: min(network.timeout, 5_000_000_000), idleTimeout: 30_000_000_000)
-        let group = UpstreamGroup(plan: plan, loop: loop, buffers: buffers, resolver: resolver) { [events] reason in
+        let group = UpstreamGroup(plan: plan, loop: loop, buffers: buffers, resolver: resolver) { [events] news in
+            // What else there is of an issuer is said with the grant that it concerns.
+            guard case .tlsFailed(let reason) = news else { return }
             events.warn(
                 "issuer TLS failed", [LogField("issuer", .name(url.origin)), LogField("reason", .name(reason))])
         }

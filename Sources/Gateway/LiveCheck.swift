@@ -141,9 +141,9 @@ extension Keeper {
             switch fault?.kind {
             case nil: plan.usesTLS ? "connected, certificate good" : "connected"
             case .upstreamTLS:
-                "TLS failed: \(group.lastTLSFailure ?? "handshake"); see tls.ca, tls.server_name, tls.legacy"
-            case .proxyRefused: "the proxy refused: \(group.lastTLSFailure ?? "")"
-            case .secretUnreadable: "the client certificate cannot be used: \(group.lastTLSFailure ?? "")"
+                "TLS failed: \(group.outage.tlsFailure ?? "handshake"); see tls.ca, tls.server_name, tls.legacy"
+            case .proxyRefused: "the proxy refused: \(group.outage.tlsFailure ?? "")"
+            case .secretUnreadable: "the client certificate cannot be used: \(group.outage.tlsFailure ?? "")"
             case .upstreamUnresolvable: "the name does not resolve"
             case .upstreamConnectTimeout: "no answer in time"
             default: "connection refused"

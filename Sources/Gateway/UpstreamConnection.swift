@@ -112,6 +112,7 @@ final class UpstreamConnection: Stream, HTTP2StreamUser, Waiter {
         dialer = nil
         self.place = place
         self.others = others
+        group.noteReached()
         guard loop.handOver(attempt, to: self) else { return lose(Fault(.outOfMemory, retry: .unsent)) }
         if let reason = group.missingKey {
             group.noteTLSFailure(reason)
@@ -170,6 +171,7 @@ final class UpstreamConnection: Stream, HTTP2StreamUser, Waiter {
     /// No place took the connection.
     func dialingFailed(_ fault: Fault) {
         dialer = nil
+        group.noteUnreachable(fault)
         if group.rescue(self) { return }
         lose(fault)
     }
@@ -351,7 +353,9 @@ final class UpstreamConnection: Stream, HTTP2StreamUser, Waiter {
             dialer?.end(timedOut: true)
             dialer = nil
             if let place { group.failed(place, .connect) }
-            lose(Fault(.upstreamConnectTimeout, retry: .unsent))
+            let fault = Fault(.upstreamConnectTimeout, retry: .unsent)
+            group.noteUnreachable(fault)
+            lose(fault)
         case Deadline.idle: group.discard(self)
         default: user?.upstreamTimedOut(self)
         }

@@ -26,7 +26,7 @@ final class UpstreamGroup {
     /// Whether an address may be connected to.
     private let admits: (SocketAddress) -> Bool
     private var hasRefused = false
-    private let report: (String) -> Void
+    let report: (UpstreamNews) -> Void
     /// Nil for issuers, whose calls the keeper counts.
     private(set) var metrics: UpstreamMetrics?
     /// What the gauges say.
@@ -58,11 +58,11 @@ final class UpstreamGroup {
     private var proxyVersion: UInt64 = 0
     /// They wait for the first address.
     private var unresolved: [UpstreamConnection] = []
-    private(set) var lastTLSFailure: String?
+    var outage = UpstreamOutage()
 
     init(
         plan: UpstreamPlan, loop: Loop, buffers: LoopBuffers, resolver: Resolver, metrics: UpstreamMetrics? = nil,
-        admits: @escaping (SocketAddress) -> Bool = { _ in true }, report: @escaping (String) -> Void
+        admits: @escaping (SocketAddress) -> Bool = { _ in true }, report: @escaping (UpstreamNews) -> Void
     ) {
         self.plan = plan
         self.loop = loop
@@ -358,6 +358,7 @@ final class UpstreamGroup {
             unresolved.append(connection)
         } else {
             // The name server has just said that there is nothing; it is not asked again for every request.
+            noteUnreachable(unreachable)
             loop.putOffToEndOfTurn { [unreachable] in connection.lose(unreachable) }
         }
     }
@@ -423,6 +424,7 @@ final class UpstreamGroup {
         guard !unresolved.isEmpty, !book.addresses.isEmpty || !schedule.isAsking else { return }
         let waiting = unresolved
         unresolved.removeAll()
+        if book.addresses.isEmpty { noteUnreachable(unreachable) }
         for connection in waiting where connection.state == .connecting {
             if book.addresses.isEmpty {
                 connection.lose(unreachable)
@@ -477,13 +479,6 @@ final class UpstreamGroup {
         case .http2: ["h2"]
         case .either: insistsOnHTTP1 ? ["http/1.1"] : ["h2", "http/1.1"]
         }
-    }
-
-    /// Reports a failed handshake once per reason: a misconfigured route would otherwise say it with every request.
-    func noteTLSFailure(_ text: String) {
-        guard text != lastTLSFailure else { return }
-        lastTLSFailure = text
-        report(text)
     }
 }
 

@@ -10,7 +10,8 @@ struct Cardea: ParsableCommand {
             The configuration is found in this order: --config, CARDEA_CONFIG, CARDEA_CONFIG_YAML (the text itself),
             ./cardea.yaml, /etc/cardea/cardea.yaml, CARDEA_LISTEN and its companions.
 
-            Exit status: 0 good; 64 bad usage; 78 bad configuration; 69 an issuer or upstream is unreachable; 70 our fault.
+            Exit status: 0 good; 64 bad usage; 78 bad configuration; 69 an issuer, an upstream or the gateway is unreachable;
+            70 our fault; 75 an address cannot be listened on now: try again.
             """,
         subcommands: [
             Run.self, Check.self, Health.self, Login.self, Logout.self, Reset.self, Explain.self, TokensCommand.self,
@@ -26,6 +27,8 @@ enum ExitStatus {
     static let unavailable: Int32 = 69
     static let internalFault: Int32 = 70
     static let configuration: Int32 = 78
+    /// EX_TEMPFAIL of sysexits.h: whoever restarts services shall try again.
+    static let passing: Int32 = 75
 }
 
 /// Options that every command has.

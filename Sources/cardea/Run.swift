@@ -79,7 +79,7 @@ struct Run: ParsableCommand {
             log.stop()
             succession?.fail("\(error)")
             ConfigurationAccess.complain("cardea: \(error)")
-            throw ExitCode(ExitStatus.configuration)
+            throw ExitCode(error.isPassing ? ExitStatus.passing : ExitStatus.configuration)
         }
         events.info("serving", [LogField("version", .name(Cardea.version))])
         for address in inherited.left {

@@ -95,11 +95,11 @@ class Peer:
 
 
 class Scripted:
-    def __init__(self, script):
+    def __init__(self, script, port=0):
         self.script = script
         self.requests, self.peers, self.faults = [], [], []
         self.sent = 0
-        self.listener = socket.create_server(("127.0.0.1", 0), backlog=1024)
+        self.listener = socket.create_server(("127.0.0.1", port), backlog=1024)
         self.address = f"127.0.0.1:{self.listener.getsockname()[1]}"
         threading.Thread(target=self._accept, daemon=True).start()
 

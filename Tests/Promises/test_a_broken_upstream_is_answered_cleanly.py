@@ -1,10 +1,13 @@
 """Promise: whatever the upstream sends, a caller gets a clean answer or a clean abort, never a wrong body."""
 
 import http.client
+import json
+import socket
 
 import pytest
 
-from harness import PATTERN, address, send
+from harness import PATTERN, address, eventually, free_port, send
+from scripted import Scripted, echo
 
 STREAM = "/hr/rest/stream?bytes=200000"
 
@@ -140,3 +143,34 @@ def test_challenges_of_every_shape(hot, fault, status):
     answer = hot.get()
     assert answer.status in ({status} if status == 200 else {401, 502}), answer
     assert hot.lab.counts()["password_attempts"] == 0
+
+
+def test_an_upstream_that_is_down_is_told_once(gateway):
+    port = free_port()
+    route = {"name": "a", "listen": gateway.listen, "to": f"http://127.0.0.1:{port}", "use": "none"}
+    gateway.config = gateway.frame({"routes": [route], "identities": {}, "threads": 1})
+    gateway.start()
+
+    def told(message):
+        return [event for event in gateway.events() if event["message"] == message]
+
+    for _ in range(3):
+        problem(gateway.get("/"))
+    eventually(lambda: told("upstream cannot be reached"), what="the outage to be told")
+    with Scripted(echo, port=port):
+        eventually(lambda: gateway.get("/").status == 200, what="the upstream to be found again")
+        eventually(lambda: told("upstream is reached again"), what="that to be told")
+    [outage] = told("upstream cannot be reached")
+    assert outage["upstream"] == f"http://127.0.0.1:{port}" and outage["reason"] == "no address of it takes a connection"
+
+
+def test_an_address_that_is_taken_is_to_be_tried_again(gateway):
+    """Status 75, which the unit of systemd restarts; a configuration that is bad (78) it does not."""
+    with socket.socket() as other:
+        other.bind(address(gateway.listen))
+        other.listen()
+        route = {"name": "a", "listen": gateway.listen, "to": "http://127.0.0.1:9", "use": "none"}
+        gateway.config = gateway.frame({"routes": [route], "identities": {}})
+        gateway.file.write_text(json.dumps(gateway.config))
+        status, out, err = gateway.command("run")
+        assert status == 75 and "another process listens there" in out + err, out + err

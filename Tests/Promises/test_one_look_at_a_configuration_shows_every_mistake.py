@@ -77,6 +77,37 @@ def test_ten_and_more_mistakes_in_one_look(gateway):
     assert "just-a-bare-secret" not in out + err
 
 
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("json: {user: bob, pass: {secret.pw}}", '{secret.pw} in \'json\''),
+        ("json: {user: bob, more: [{secret.pw}]}", 'write "{secret.pw}" in quotes'),
+        ("form: {pass: {secret.pw}}", "a value that begins with { needs quotes"),
+        ("text: {secret.pw}", "a value that begins with { needs quotes"),
+    ],
+)
+def test_a_template_without_quotes_is_told(gateway, body, said):
+    """YAML takes it for a map; the issuer would get its name for the password."""
+    gateway.file.write_text(f"""\
+routes: [{{listen: {gateway.listen}, to: "http://127.0.0.1:9", use: me}}]
+identities:
+  me:
+    recipe:
+      secrets: {{pw: {{value: "env:PW", to: "http://127.0.0.1:9"}}}}
+      steps:
+        - name: login
+          post: http://127.0.0.1:9/t
+          {body}
+          take: {{token: {{json: /t}}}}
+      token: "{{login.token}}"
+""")
+    status, out, err = gateway.command("check", str(gateway.file), config=False)
+    assert status == 78 and f"{gateway.file}:9:" in out + err and said in out + err, out + err
+    gateway.file.write_text(gateway.file.read_text().replace("{secret.pw}", '"{secret.pw}"'))
+    status, out, err = gateway.command("check", str(gateway.file), config=False)
+    assert status == 0, out + err
+
+
 def test_run_refuses_the_same_file(gateway):
     gateway.file.write_text(MISTAKES)
     status, out, err = gateway.command("run")
