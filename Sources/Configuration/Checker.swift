@@ -2,6 +2,8 @@
 /// It looks at what is written, each place once, before defaults are merged; what is missing is the decoder's matter.
 struct Checker {
     private(set) var diagnostics: [Diagnostic] = []
+    /// The blocks around the one that is looked at, each with the key that leads inside.
+    private var around: [(block: Block, key: String)] = []
 
     /// `place` completes "in …" for a block, such as "route 'hr'".
     mutating func check(_ node: Node, _ block: Block, place: String) {
@@ -9,28 +11,42 @@ struct Checker {
             error("\(place) must be \(ValueType.block(block).expectation), not \(node.kind)", node.mark)
             return
         }
-        for entry in entries { check(entry, block, place: place) }
-    }
-
-    private mutating func check(_ entry: Node.Entry, _ block: Block, place: String) {
-        guard let spec = block[entry.key] else {
-            unknown(entry, block, place: place)
-            return
+        for entry in entries {
+            guard let spec = block[entry.key] else {
+                unknown(entry, beside: entries.map(\.key), block, place: place)
+                continue
+            }
+            check(entry.value, spec.type, spec: spec, block: block, mark: entry.mark, place: place)
         }
-        check(entry.value, spec.type, spec: spec, block: block, mark: entry.mark, place: place)
     }
 
-    private mutating func unknown(_ entry: Node.Entry, _ block: Block, place: String) {
+    private mutating func unknown(_ entry: Node.Entry, beside others: [String], _ block: Block, place: String) {
         let key = Quoted.short(entry.key)
         var message = "unknown key '\(key)' in \(place)"
         if entry.key == "<<" {
             message = "'<<' is not supported; shared settings go under 'defaults'"
+        } else if let word = Keys.confusions[block.name]?[entry.key] {
+            message += "; here it is called '\(word)'"
+        } else if let outer = around.last, outer.block[entry.key] != nil {
+            message += "; it stands one level up, beside '\(outer.key)'"
         } else if let near = NearestWord.of(entry.key, in: block.keys.map(\.name)) {
             message += "; did you mean '\(near)'?"
+        } else if let child = Self.home(of: entry.key, in: block, beside: others) {
+            message += "; it belongs under '\(child)'"
+        } else if let outer = around.last, let near = NearestWord.of(entry.key, in: outer.block.keys.map(\.name)) {
+            message += "; did you mean '\(near)', which stands one level up, beside '\(outer.key)'?"
         } else {
             message += "; known: \(block.keys.map(\.name).joined(separator: ", "))"
         }
         error(message, entry.mark)
+    }
+
+    /// The block inside this one that has such a key: the only one, or one that is written.
+    private static func home(of key: String, in block: Block, beside others: [String]) -> String? {
+        let homes = block.keys.filter { spec in
+            if case .block(let inside) = spec.type { inside[key] != nil } else { false }
+        }.map(\.name)
+        return homes.first { others.contains($0) } ?? (homes.count == 1 ? homes[0] : nil)
     }
 
     // `mark` is the key's: a missing value has no place of its own that a person would look at.
@@ -57,6 +73,8 @@ struct Checker {
                     entry.value, item, spec: spec, block: block, mark: entry.mark, place: inner(entry.key, spec, place))
             }
         case .block(let inside):
+            around.append((block, spec.name))
+            defer { around.removeLast() }
             check(node, inside, place: inside.keys.isEmpty ? place : self.place(of: spec, node, place))
         case .words(let words, let aliases):
             guard let scalar = node.scalar else { return }

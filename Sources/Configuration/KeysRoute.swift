@@ -1,4 +1,13 @@
 extension Keys {
+    /// What other programs call it.
+    static let confusions = [
+        "route": [
+            "upstream": "to", "upstreams": "to", "backend": "to", "target": "to", "url": "to", "identity": "use",
+            "auth": "use",
+        ],
+        "identity": ["oauth": "oauth2", "oidc": "oauth2", "mtls": "client_certificate", "api_key": "static"],
+    ]
+
     static let route = Block(
         name: "route", description: "Which requests go where, with which identity.",
         keys: [

@@ -33,7 +33,7 @@ extension Keeper {
     func beginLogout(_ name: String) -> LoginStart {
         guard let identity = identities.first(where: { $0.plan.name == name }) else { return .unknown }
         if case .locked(let reason) = storeState { return .refused("what is kept could not be forgotten: \(reason)") }
-        guard let login = openLogin(of: identity, redirectPort: nil) else {
+        guard let login = openLogin(of: identity, redirectPort: nil, because: "a logout was begun") else {
             return .refused("too many logins are under way")
         }
         login.task = start { await $0.logOut(login) }
@@ -68,8 +68,10 @@ extension Keeper {
     }
 
     /// Nil when there are too many. An earlier one of the same identity gives way: its person has begun anew.
-    private func openLogin(of identity: KeptIdentity, redirectPort: UInt16?) -> KeptLogin? {
-        for login in logins.values where login.identity === identity { give(up: login, "another one was begun") }
+    private func openLogin(
+        of identity: KeptIdentity, redirectPort: UInt16?, because reason: String = "another login was begun"
+    ) -> KeptLogin? {
+        for login in logins.values where login.identity === identity { give(up: login, reason) }
         for (flow, login) in logins where login.endedAt.map({ now - $0 > Self.loginMemory }) == true {
             forget(flow, login)
         }

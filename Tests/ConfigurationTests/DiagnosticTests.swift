@@ -3,6 +3,30 @@ import Testing
 @testable import Configuration
 
 @Suite struct DiagnosticTests {
+    /// Keys at the wrong level, and by their names elsewhere.
+    @Test(arguments: [
+        (
+            "scopes: [a], client_id: c", "",
+            "unknown key 'scopes' in identity 'me' (oauth2); it stands one level up, beside 'oauth2'"
+        ),
+        (
+            "scope: [a], client_id: c", "",
+            "unknown key 'scope' in identity 'me' (oauth2); did you mean 'scopes', which stands one level up, beside 'oauth2'?"
+        ),
+        ("client_id: c", "token_url: x", "unknown key 'token_url' in identity 'me'; it belongs under 'oauth2'"),
+        ("client_id: c", "oauth: {}", "unknown key 'oauth' in identity 'me'; here it is called 'oauth2'"),
+    ])
+    func `a key that stands elsewhere is shown its place`(inside: String, beside: String, message: String) {
+        let trial = Trial("identities: {me: {oauth2: {\(inside)}\(beside.isEmpty ? "" : ", " + beside)}}")
+        #expect(trial.errors.contains(message), "\(trial.errors)")
+    }
+
+    @Test func `a route's key by the name that others give it`() {
+        let trial = Trial("routes: [{listen: 127.0.0.1:1, upstream: \"http://127.0.0.1:2\", use: none}]")
+        #expect(
+            trial.errors.contains { $0.contains("unknown key 'upstream'") && $0.contains("here it is called 'to'") })
+    }
+
     @Test func tenMistakesGiveTenErrors() {
         let trial = Trial(
             """
