@@ -33,6 +33,8 @@ struct Loader {
     var files: [String] = []
     /// What `include` has put together so far: under each key that adds up, where its names were first given.
     private var merged: [String: [String: Mark]] = [:]
+    /// Of a file with a fault of the syntax: the keys that are looked for around it. Empty where such a file is none.
+    var keysOfRemains: [String] = []
 
     init(environment: @escaping (String) -> String?) { self.environment = environment }
 
@@ -46,18 +48,7 @@ struct Loader {
 
     /// The configuration stands also where there are errors, as far as it could be made: for tests only.
     mutating func load(_ source: ConfigurationSource) -> (Configuration?, Node?) {
-        var root: Node?
-        switch source {
-        case .file(let path): root = file(path).map { included($0, relativeTo: path) }
-        case .text(let text):
-            let name = "CARDEA_CONFIG_YAML"
-            root = tree(Array(text.utf8), name: name).map { included($0, relativeTo: "./") }
-        case .environment:
-            let made = EnvironmentRoute.tree(environment: environment)
-            diagnostics += made.diagnostics
-            root = made.root
-        }
-        guard let root else { return (nil, nil) }
+        guard let root = root(of: source) else { return (nil, nil) }
         var checker = Checker()
         checker.check(root, Keys.configuration, place: "the file")
         diagnostics += checker.diagnostics
@@ -68,6 +59,20 @@ struct Loader {
     }
 
     // MARK: - Files
+
+    /// What is written, with what it includes.
+    mutating func root(of source: ConfigurationSource) -> Node? {
+        switch source {
+        case .file(let path): return file(path).map { included($0, relativeTo: path) }
+        case .text(let text):
+            let name = "CARDEA_CONFIG_YAML"
+            return tree(Array(text.utf8), name: name).map { included($0, relativeTo: "./") }
+        case .environment:
+            let made = EnvironmentRoute.tree(environment: environment)
+            diagnostics += made.diagnostics
+            return made.root
+        }
+    }
 
     private mutating func file(_ path: String) -> Node? {
         do {
@@ -87,7 +92,7 @@ struct Loader {
         if root == nil, found.isEmpty {
             diagnostics.append(Diagnostic(.error, "the file is empty", at: Mark(file: name)))
         }
-        guard let root else { return nil }
+        guard let root = root ?? YAMLRemains.read(bytes, file: name, keys: keysOfRemains) else { return nil }
         return expanded(root)
     }
 

@@ -18,15 +18,25 @@ struct YAMLReader {
     private var parser = yaml_parser_t()
     private var nodes = 0
     private var diagnostics: [Diagnostic] = []
+    /// The entries of the root that are whole.
+    private var entriesOfRoot: [Node.Entry] = []
 
     /// The file's root, nil where it is empty or cannot be read; and what was wrong with it.
     static func read(_ bytes: [UInt8], file: String) -> (root: Node?, diagnostics: [Diagnostic]) {
+        let (root, _, diagnostics) = readWhole(bytes, file: file)
+        return (root, diagnostics)
+    }
+
+    /// - Returns: beside the root its entries, also those before a fault that left no root.
+    static func readWhole(
+        _ bytes: [UInt8], file: String
+    ) -> (root: Node?, entries: [Node.Entry], diagnostics: [Diagnostic]) {
         guard bytes.count <= Bound.bytes else {
-            return (nil, [Diagnostic(.error, "the file is larger than 1 MiB", at: Mark(file: file))])
+            return (nil, [], [Diagnostic(.error, "the file is larger than 1 MiB", at: Mark(file: file))])
         }
         var reader = YAMLReader(file: file)
         guard yaml_parser_initialize(&reader.parser) == 1 else {
-            return (nil, [Diagnostic(.error, "no memory to read the file", at: Mark(file: file))])
+            return (nil, [], [Diagnostic(.error, "no memory to read the file", at: Mark(file: file))])
         }
         defer { yaml_parser_delete(&reader.parser) }
         let root = bytes.withUnsafeBufferPointer { buffer -> Node? in
@@ -40,7 +50,7 @@ struct YAMLReader {
                 return nil
             }
         }
-        return (root, reader.diagnostics)
+        return (root, reader.entriesOfRoot, reader.diagnostics)
     }
 
     private init(file: String) { self.file = file }
@@ -169,6 +179,7 @@ struct YAMLReader {
             }
             lines[key] = mark.line
             entries.append(Node.Entry(key: key, mark: mark, value: value))
+            if depth == 1 { entriesOfRoot.append(Node.Entry(key: key, mark: mark, value: value)) }
         }
     }
 }

@@ -4,7 +4,9 @@ import Glibc
 
 struct Health: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Exits with 0 when the gateway lives, 1 when not; for exec probes.")
+        abstract: "Exits with 0 when the gateway lives, 1 when not; for exec probes.",
+        discussion:
+            "A configuration that is not good any more is told on standard error; the gateway that serves on is asked.")
 
     @OptionGroup var common: CommonOptions
 
@@ -12,17 +14,17 @@ struct Health: ParsableCommand {
     var ready = false
 
     func run() throws {
-        let configuration = try ConfigurationAccess.loaded(common.config)
-        let path = ready ? "/readyz" : "/livez"
-        let answer = AdminClient(configuration).request("GET", path)
+        let gateway = RunningGateway(common.config)
+        let answer = gateway.client.request("GET", ready ? "/readyz" : "/livez")
         let good = answer?.status == 200
         if common.json {
             print("{\"good\":\(good),\"status\":\(answer?.status ?? 0)}")
         } else if !good {
             print(
                 answer.map { "not \(ready ? "ready" : "alive"): \($0.body)" }
-                    ?? "no gateway answers at \(ConfigurationAccess.adminSocket(configuration))")
+                    ?? "no gateway answers at \(gateway.socket)")
         }
+        if answer == nil { throw gateway.statusWithoutAnswer(1) }
         if !good { throw ExitCode(1) }
     }
 }
@@ -38,24 +40,12 @@ struct Reset: ParsableCommand {
     var identity: String
 
     func run() throws {
-        let configuration = try ConfigurationAccess.loaded(common.config)
-        guard configuration.identity(named: identity) != nil else {
-            let known = configuration.identities.map(\.name).joined(separator: ", ")
-            ConfigurationAccess.complain("cardea: no identity '\(identity)'; defined: \(known)")
-            throw ExitCode(64)
+        let gateway = RunningGateway(common.config)
+        try gateway.requireIdentity(identity)
+        guard let answer = gateway.client.request("POST", "/reset?identity=\(AdminClient.encoded(identity))") else {
+            throw gateway.absent("; is it running, with the same configuration and user?")
         }
-        let path = ConfigurationAccess.adminSocket(configuration)
-        guard
-            let answer = AdminClient(configuration).request("POST", "/reset?identity=\(AdminClient.encoded(identity))")
-        else {
-            ConfigurationAccess.complain(
-                "cardea: no gateway answers at \(path); is it running, with the same configuration and user?")
-            throw ExitCode(ExitStatus.unavailable)
-        }
-        guard answer.status == 200 || answer.status == 204 else {
-            ConfigurationAccess.complain("cardea: the gateway refused: \(answer.status) \(answer.body)")
-            throw ExitCode(ExitStatus.internalFault)
-        }
+        guard answer.status == 200 || answer.status == 204 else { throw gateway.refused(answer) }
         print(common.json ? "{\"reset\":\(JSONText(identity))}" : "\(identity): quarantine lifted")
     }
 }
@@ -64,7 +54,7 @@ struct Reset: ParsableCommand {
 struct AdminClient {
     private let path: String
 
-    init(_ configuration: Configuration) { path = ConfigurationAccess.adminSocket(configuration) }
+    init(_ path: String) { self.path = path }
 
     struct Answer {
         let status: Int

@@ -20,14 +20,20 @@ enum ConfigurationAccess {
     ) throws -> LoadedConfiguration {
         do throws(ConfigurationFault) { return try load(path, warn: warn) } catch {
             refuse(error.reasons.joined(separator: "; "))
-            guard error.files != nil else {
-                complain("cardea: \(error.reasons.joined())")
-                throw ExitCode(ExitStatus.configuration)
-            }
-            for diagnostic in error.diagnostics { complain("\(diagnostic)") }
-            complain(error.reasons.count == 1 ? "1 error" : "\(error.reasons.count) errors")
-            throw ExitCode(ExitStatus.configuration)
+            throw Self.refuse(error)
         }
+    }
+
+    /// Tells every mistake on standard error.
+    /// - Returns: what the process ends with.
+    static func refuse(_ fault: ConfigurationFault) -> ExitCode {
+        if fault.files == nil {
+            complain("cardea: \(fault.reasons.joined())")
+        } else {
+            for diagnostic in fault.diagnostics { complain("\(diagnostic)") }
+            complain(fault.reasons.count == 1 ? "1 error" : "\(fault.reasons.count) errors")
+        }
+        return ExitCode(ExitStatus.configuration)
     }
 
     /// The checked configuration, for whoever goes on when there is none.
@@ -57,6 +63,25 @@ enum ConfigurationAccess {
         }
         if let runtime = environment("XDG_RUNTIME_DIR"), runtime.hasPrefix("/") { return runtime + "/cardea.sock" }
         return "/run/cardea.sock"
+    }
+
+    /// Where it is looked for when the configuration cannot say it: beside the file, in case one folder has everything; where it stands
+    /// without a word about it; beside the store of an installation such as those under deploy/.
+    static func usualAdminSockets(_ path: String?) -> [String] {
+        var sockets: [String] = []
+        if case .file(let file)? = try? ConfigurationSource.find(argument: path, environment: environment) {
+            sockets.append((file.lastIndex(of: "/").map { String(file[...$0]) } ?? "./") + "cardea.sock")
+        }
+        if let runtime = environment("XDG_RUNTIME_DIR"), runtime.hasPrefix("/") {
+            sockets.append(runtime + "/cardea.sock")
+        }
+        return sockets + ["/run/cardea.sock", "/var/lib/cardea/cardea.sock"]
+    }
+
+    /// The admin socket that the configuration names, also one with mistakes; nil where it names none, or cannot be read.
+    static func adminSocket(named path: String?) -> String? {
+        guard let source = try? ConfigurationSource.find(argument: path, environment: environment) else { return nil }
+        return Configuration.adminSocket(in: source, environment: environment)
     }
 
     static func complain(_ line: String) { write(line + "\n") }

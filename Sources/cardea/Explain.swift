@@ -38,7 +38,7 @@ struct Explain: ParsableCommand {
             throw ExitCode(64)
         }
         var report = ExplainReport(method: method, url: url, explanation)
-        let client = AdminClient(configuration)
+        let client = AdminClient(ConfigurationAccess.adminSocket(configuration))
         let status = explanation.route.flatMap { _ in document(StatusDocument.self, client.request("GET", "/status")) }
         if let origin = explanation.origin {
             report.addresses = status?.upstreams.first { $0.upstream == origin }?.addresses

@@ -26,9 +26,11 @@ struct Login: ParsableCommand {
     var paste = false
 
     func run() throws {
-        let configuration = try ConfigurationAccess.loaded(common.config)
-        try requireIdentity(identity, in: configuration)
-        let way = Gateway.loginRedirect(of: identity, in: configuration)
+        let gateway = RunningGateway(common.config)
+        try gateway.requireIdentity(identity)
+        // Without a good file nobody knows where a browser comes back: whatever address it ends at can be pasted.
+        let isUnknown = gateway.configuration == nil
+        let way = gateway.configuration.flatMap { Gateway.loginRedirect(of: identity, in: $0) }
         var door: RedirectDoor?
         if let way, way.isLoopback, !paste {
             do throws(RedirectDoor.Fault) { door = try RedirectDoor(port: way.port ?? 0, path: way.path) } catch {
@@ -36,16 +38,17 @@ struct Login: ParsableCommand {
                 throw ExitCode(ExitStatus.unavailable)
             }
         }
-        if paste, way == nil {
+        if paste, way == nil, !isUnknown {
             ConfigurationAccess.complain("cardea: nothing is to be pasted: identity '\(identity)' awaits no browser")
             throw ExitCode(64)
         }
-        let desk = try loginDesk(configuration)
+        let desk = try loginDesk(gateway)
         defer { desk.close() }
         let interrupt = Interruption()
         let begun = try desk.begin(.login, identity: identity, port: door?.port)
         var terminal = LoginTerminal(
-            isJSON: common.json, opensBrowser: !noBrowser && !paste && way != nil, pastes: way != nil && door == nil)
+            isJSON: common.json, opensBrowser: !noBrowser && !paste && way != nil,
+            pastes: isUnknown || way != nil && door == nil)
         var told = begun
         while !told.isOver {
             if interrupt.hasCome {
@@ -106,9 +109,9 @@ struct Logout: ParsableCommand {
     var identity: String
 
     func run() throws {
-        let configuration = try ConfigurationAccess.loaded(common.config)
-        try requireIdentity(identity, in: configuration)
-        let desk = try loginDesk(configuration)
+        let gateway = RunningGateway(common.config)
+        try gateway.requireIdentity(identity)
+        let desk = try loginDesk(gateway)
         defer { desk.close() }
         var told = try desk.begin(.logout, identity: identity, port: nil)
         while !told.isOver {
@@ -122,13 +125,6 @@ struct Logout: ParsableCommand {
         }
         try tell(told, common, done: "\(identity): logged out")
     }
-}
-
-private func requireIdentity(_ name: String, in configuration: Configuration) throws {
-    guard configuration.identity(named: name) == nil else { return }
-    let known = configuration.identities.map(\.name).joined(separator: ", ")
-    ConfigurationAccess.complain("cardea: no identity '\(name)'; defined: \(known)")
-    throw ExitCode(64)
 }
 
 private func tell(_ told: LoginDocument, _ common: CommonOptions, done: String) throws {

@@ -24,9 +24,9 @@ extension LoginDesk {
 }
 
 /// The running gateway's, else one on the store itself.
-func loginDesk(_ configuration: Configuration) throws -> any LoginDesk {
-    let client = AdminClient(configuration)
-    if client.request("GET", "/livez") != nil { return GatewayDesk(client: client) }
+func loginDesk(_ gateway: RunningGateway) throws -> any LoginDesk {
+    if gateway.client.request("GET", "/livez") != nil { return GatewayDesk(client: gateway.client) }
+    let configuration = try gateway.requireConfiguration()
     // A refresh token passes through this process: no core file of it.
     _ = Hardening.apply()
     do throws(StoreRefusal) {
@@ -34,7 +34,7 @@ func loginDesk(_ configuration: Configuration) throws -> any LoginDesk {
     } catch {
         let advice =
             error.isInUse
-            ? "; no gateway answers at \(ConfigurationAccess.adminSocket(configuration)), try as its user or root" : ""
+            ? "; no gateway answers at \(gateway.socket), try as its user or root" : ""
         ConfigurationAccess.complain("cardea: \(error)\(advice)")
         throw ExitCode(configuration.store.path == nil ? ExitStatus.configuration : ExitStatus.unavailable)
     }

@@ -48,12 +48,12 @@ private struct StoreRun {
     }
 
     func run() throws {
-        let configuration = try ConfigurationAccess.loaded(common.config)
-        let client = AdminClient(configuration)
+        let gateway = RunningGateway(common.config)
         let told: StoreDocument
-        if let answer = client.request("POST", "/store/\(task.rawValue)") {
-            told = try follow(answer, client)
+        if let answer = gateway.client.request("POST", "/store/\(task.rawValue)") {
+            told = try follow(answer, gateway.client)
         } else {
+            let configuration = try gateway.requireConfiguration()
             do throws(StoreRefusal) {
                 let work = try Gateway.work(task, on: configuration, environment: ConfigurationAccess.environment) {
                     show($0.rows, $0.total)
@@ -62,8 +62,7 @@ private struct StoreRun {
             } catch {
                 let advice =
                     error.isInUse
-                    ? "; no gateway answers at \(ConfigurationAccess.adminSocket(configuration)), try as its user or root"
-                    : ""
+                    ? "; no gateway answers at \(gateway.socket), try as its user or root" : ""
                 ConfigurationAccess.complain("cardea: \(error)\(advice)")
                 throw ExitCode(configuration.store.path == nil ? ExitStatus.configuration : ExitStatus.unavailable)
             }

@@ -19,11 +19,14 @@ struct TokensCommand: ParsableCommand {
         var identities: [String] = []
 
         func run() throws {
-            let configuration = try ConfigurationAccess.loaded(common.config)
-            try known(identities, as: "identity", among: configuration.identities.map(\.name))
-            let answer = try answer(of: configuration, "GET", "/status")
+            let gateway = RunningGateway(common.config)
+            try gateway.require(identities, as: "identity") { $0.identities.map(\.name) }
+            let answer = try answer(of: gateway, "GET", "/status")
             guard answer.status == 200, let status = try? StatusDocument(parsing: Array(answer.body.utf8)) else {
-                throw refused(answer)
+                throw gateway.refused(answer)
+            }
+            if gateway.configuration == nil {
+                try RunningGateway.require(identities, as: "identity", among: status.identities.map(\.name))
             }
             let table = TokenTable(status, of: identities)
             print(common.json ? table.json() : table.text(hasColours: Terminal.hasColours))
@@ -56,9 +59,9 @@ struct TokensCommand: ParsableCommand {
         }
 
         func run() throws {
-            let configuration = try ConfigurationAccess.loaded(common.config)
-            try known(identities, as: "identity", among: configuration.identities.map(\.name))
-            try known(route, as: "route", among: configuration.routes.map(\.name))
+            let gateway = RunningGateway(common.config)
+            try gateway.require(identities, as: "identity") { $0.identities.map(\.name) }
+            try gateway.require(route, as: "route") { $0.routes.map(\.name) }
             let wishes =
                 all
                 ? ["all=yes"]
@@ -67,8 +70,8 @@ struct TokensCommand: ParsableCommand {
             var count = 0
             var names: [String] = []
             for wish in wishes {
-                let answer = try answer(of: configuration, "POST", "/tokens/purge?\(wish)")
-                guard answer.status == 200, let told = PurgeDocument(answer.body) else { throw refused(answer) }
+                let answer = try answer(of: gateway, "POST", "/tokens/purge?\(wish)")
+                guard answer.status == 200, let told = PurgeDocument(answer.body) else { throw gateway.refused(answer) }
                 count += told.tokens
                 names += told.identities.filter { !names.contains($0) }
             }
@@ -84,25 +87,10 @@ struct TokensCommand: ParsableCommand {
     }
 }
 
-private func known(_ names: [String], as kind: String, among defined: [String]) throws {
-    for name in names where !defined.contains(name) {
-        ConfigurationAccess.complain("cardea: no \(kind) '\(name)'; defined: \(defined.joined(separator: ", "))")
-        throw ExitCode(64)
-    }
-}
-
-private func answer(of configuration: Configuration, _ method: String, _ target: String) throws -> AdminClient.Answer {
-    guard let answer = AdminClient(configuration).request(method, target) else {
-        let path = ConfigurationAccess.adminSocket(configuration)
-        ConfigurationAccess.complain(
-            "cardea: no gateway answers at \(path); tokens live in the gateway: is it running, with the same configuration and user?"
-        )
-        throw ExitCode(ExitStatus.unavailable)
+private func answer(of gateway: RunningGateway, _ method: String, _ target: String) throws -> AdminClient.Answer {
+    guard let answer = gateway.client.request(method, target) else {
+        throw gateway.absent(
+            "; tokens live in the gateway: is it running, with the same configuration and user?")
     }
     return answer
-}
-
-private func refused(_ answer: AdminClient.Answer) -> ExitCode {
-    ConfigurationAccess.complain("cardea: the gateway refused: \(answer.status) \(answer.body)")
-    return ExitCode(ExitStatus.internalFault)
 }
