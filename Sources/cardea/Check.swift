@@ -57,6 +57,7 @@ struct Check: ParsableCommand {
     }
 
     private func report(_ diagnostics: [Diagnostic], _ findings: [LiveFinding], errors: Int) {
+        let failed = findings.filter { !$0.isGood }.count
         if common.json {
             let items = diagnostics.map { diagnostic in
                 "{\"file\":\(JSONText(diagnostic.mark.file)),\"line\":\(diagnostic.mark.line),\"column\":\(diagnostic.mark.column),"
@@ -67,7 +68,8 @@ struct Check: ParsableCommand {
                     + "\"text\":\(JSONText(finding.text))}"
             }
             print(
-                "{\"errors\":\(errors),\"diagnostics\":[\(items.joined(separator: ","))],\"live\":[\(live.joined(separator: ","))]}"
+                "{\"errors\":\(errors),\"diagnostics\":[\(items.joined(separator: ","))],"
+                    + "\"failed\":\(failed),\"live\":[\(live.joined(separator: ","))]}"
             )
             return
         }
@@ -80,7 +82,8 @@ struct Check: ParsableCommand {
             print(errors == 1 ? "1 error" : "\(errors) errors")
         } else {
             let warnings = diagnostics.count - errors
-            print(warnings == 0 ? "good" : warnings == 1 ? "good, 1 warning" : "good, \(warnings) warnings")
+            let outcome = failed == 0 ? "good" : "\(failed) of \(findings.count) failed"
+            print(outcome + (warnings == 0 ? "" : warnings == 1 ? ", 1 warning" : ", \(warnings) warnings"))
         }
     }
 }

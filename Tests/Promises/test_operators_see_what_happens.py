@@ -120,8 +120,18 @@ def test_check_live_gets_a_token(gateway):
     status, out, err = gateway.command("check", str(gateway.file), "--live", config=False)
     assert status == 0, out + err
     assert gateway.lab.counts()["token_ok"] == 1
+    assert out.endswith("\ngood\n")
     gateway.lab.post("/issuer/stop")
-    assert gateway.command("check", str(gateway.file), "--live", config=False)[0] == 69
+    status, out, _ = gateway.command("check", str(gateway.file), "--live", config=False)
+    assert status == 69 and out.endswith("\n1 of 2 failed\n"), out
+    (gateway.folder / "client-secret").chmod(0o604)
+    status, out, _ = gateway.command("check", str(gateway.file), "--live", config=False)
+    assert status == 69 and out.endswith("\n1 of 2 failed, 1 warning\n"), out
+    status, out, _ = gateway.command("check", str(gateway.file), "--live", "--json", config=False)
+    told = json.loads(out)
+    assert (status, told["errors"], told["failed"], [one["good"] for one in told["live"]]) == (69, 0, 1, [False, True])
+    status, out, _ = gateway.command("check", str(gateway.file), "--json", config=False)
+    assert status == 0 and json.loads(out)["failed"] == 0
 
 
 def test_the_schema_is_json_schema(gateway):
