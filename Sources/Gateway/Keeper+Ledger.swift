@@ -255,9 +255,7 @@ extension Keeper {
     func spendAttempt(
         of identity: KeptIdentity, user: String, secret: Secret
     ) async throws(Handshakes.GrantFailure) -> AttemptMark? {
-        if case .locked(let reason) = storeState {
-            throw .configuration(reason: "no password step without the store: \(reason)")
-        }
+        if let refusal = refusal(of: .password) { throw refusal }
         guard let issuer = identity.issuer else { return nil }
         let mark = AttemptMark(
             account: Account(issuer: issuer, user: ByteString(user)), secretHash: ByteString(hash(secret)))

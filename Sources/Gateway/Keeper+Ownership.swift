@@ -1,3 +1,4 @@
+internal import Handshakes
 internal import Reactor
 internal import TLS
 internal import Telemetry
@@ -12,6 +13,18 @@ extension Keeper {
 
     /// Another process has it.
     var isWithoutStore: Bool { if case .locked = storeState { true } else { false } }
+
+    /// What only the store's owner does.
+    enum OwnersStep: String, CaseIterable {
+        case password = "password step"
+        case refreshToken = "refresh token step"
+    }
+
+    /// Nil where this process may do it.
+    func refusal(of step: OwnersStep) -> Handshakes.GrantFailure? {
+        guard case .locked(let reason) = storeState else { return nil }
+        return .configuration(reason: "no \(step.rawValue) without the store: \(reason)")
+    }
 
     /// - Parameter reopen: asks for the store; runs on the blocking thread.
     func awaitOwnership(_ reopen: @escaping @Sendable () -> StoreOpening) {

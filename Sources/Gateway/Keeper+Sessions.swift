@@ -37,10 +37,8 @@ extension Keeper {
         if let keeping = identity.keeping { await keeping.value }
         guard let key = ledger.sessionKey else { return .failed(.internal(reason: "a scheme without an issuer")) }
         guard ledger.standing.epoch == identity.epoch else { return .failed(.timedOut(step: "superseded")) }
-        if claim.isOwn, case .locked(let reason) = storeState {
-            // The other process may rotate the same refresh token: the issuer would take ours for a stolen one.
-            return .failed(.configuration(reason: "no refresh token step without the store: \(reason)"))
-        }
+        // The other process may rotate the same refresh token: the issuer would take ours for a stolen one.
+        if claim.isOwn, let refusal = refusal(of: .refreshToken) { return .failed(refusal) }
         let lane = lane(of: key)
         let pending = PendingClaim(key)
         lane.claims[ledger.claimant] = pending

@@ -11,6 +11,8 @@ internal import Tokens
 public struct LiveFinding: Sendable {
     public let subject: String
     public let isGood: Bool
+    /// Otherwise nothing is known of it, good or bad: a running gateway has what it would take.
+    public var isTried = true
     public let milliseconds: Int
     /// One sentence; on failure what to do.
     public let text: String
@@ -114,6 +116,12 @@ extension Keeper {
                 subject: subject, isGood: true, milliseconds: since(begun),
                 text: isLocal ? "secret read; only the upstream can judge it" : "token obtained")
         } catch {
+            if case .locked(let owner) = storeState, OwnersStep.allCases.contains(where: { refusal(of: $0) == error }) {
+                return LiveFinding(
+                    subject: subject, isGood: true, isTried: false, milliseconds: since(begun),
+                    text: "not tried: \(owner), and only that one, the running gateway, sends passwords and refresh "
+                        + "tokens; ask it: cardea tokens, cardea explain")
+            }
             return LiveFinding(subject: subject, isGood: false, milliseconds: since(begun), text: "\(error)")
         }
     }

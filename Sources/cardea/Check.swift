@@ -64,8 +64,8 @@ struct Check: ParsableCommand {
                     + "\"severity\":\"\(diagnostic.severity.rawValue)\",\"message\":\(JSONText(diagnostic.message))}"
             }
             let live = findings.map { finding in
-                "{\"subject\":\(JSONText(finding.subject)),\"good\":\(finding.isGood),\"milliseconds\":\(finding.milliseconds),"
-                    + "\"text\":\(JSONText(finding.text))}"
+                "{\"subject\":\(JSONText(finding.subject)),\"good\":\(finding.isGood),\"tried\":\(finding.isTried),"
+                    + "\"milliseconds\":\(finding.milliseconds),\"text\":\(JSONText(finding.text))}"
             }
             print(
                 "{\"errors\":\(errors),\"diagnostics\":[\(items.joined(separator: ","))],"
@@ -75,15 +75,18 @@ struct Check: ParsableCommand {
         }
         for diagnostic in diagnostics { print("\(diagnostic)") }
         for finding in findings {
-            print(
-                "\(finding.isGood ? "good" : "FAIL")  \(finding.subject)  \(finding.milliseconds) ms  \(finding.text)")
+            let word = !finding.isTried ? "skip" : finding.isGood ? "good" : "FAIL"
+            print("\(word)  \(finding.subject)  \(finding.milliseconds) ms  \(finding.text)")
         }
         if errors > 0 {
             print(errors == 1 ? "1 error" : "\(errors) errors")
         } else {
             let warnings = diagnostics.count - errors
             let outcome = failed == 0 ? "good" : "\(failed) of \(findings.count) failed"
-            print(outcome + (warnings == 0 ? "" : warnings == 1 ? ", 1 warning" : ", \(warnings) warnings"))
+            let left = findings.filter { !$0.isTried }.count
+            print(
+                outcome + (left == 0 ? "" : ", \(left) not tried")
+                    + (warnings == 0 ? "" : warnings == 1 ? ", 1 warning" : ", \(warnings) warnings"))
         }
     }
 }

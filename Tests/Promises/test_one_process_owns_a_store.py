@@ -172,3 +172,31 @@ def test_the_command_opens_the_file_only_when_nobody_has_it(pair):
         ends.set()
         looking.join(30)
     assert set(seen) <= {0, 69}, seen
+
+
+def test_a_live_check_beside_a_gateway_leaves_it_the_password(pair):
+    """It is no failure that nothing was tried, and nothing is wrong with the configuration."""
+    first, _ = pair
+    status, out, errors = first.command("check", "--live")
+    skipped, connected, last = out.splitlines()
+    assert (status, last) == (0, "good, 1 not tried"), (out, errors)
+    assert skipped.startswith("skip  identity hr  ") and f"not tried: another process owns {first.store}" in skipped
+    assert "the running gateway" in skipped and skipped.endswith("ask it: cardea tokens, cardea explain")
+    assert "configuration" not in out and connected.startswith("good  upstream ")
+    status, out, _ = first.command("check", "--live", "--json")
+    told = json.loads(out)
+    assert (status, told["errors"], told["failed"]) == (0, 0, 0)
+    assert [(one["good"], one["tried"]) for one in told["live"]] == [(True, False), (True, True)]
+    assert first.lab.counts()["authenticate"] == 0
+    # What really fails is told beside it.
+    first.lab.post("/protected/stop")
+    try:
+        status, out, _ = first.command("check", "--live")
+    finally:
+        first.lab.post("/protected/start")
+    assert status == 69 and out.endswith("\n1 of 2 failed, 1 not tried\n"), out
+    assert first.get().status == 200
+    # Alone it tries.
+    first.stop()
+    status, out, _ = first.command("check", "--live")
+    assert status == 0 and "skip" not in out and out.endswith("\ngood\n"), out
