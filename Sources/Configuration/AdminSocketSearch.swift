@@ -31,7 +31,7 @@ enum YAMLRemains {
         var blocks: [[UInt8]] = []
         var left = keys
         var isInside = false
-        for line in bytes.split(separator: UInt8(ascii: "\n")) {
+        for line in bytes.dropFirst(YAMLReader.sizeOfMark(bytes)).split(separator: UInt8(ascii: "\n")) {
             // Indented lines, comments and empty lines belong to the block above them.
             if let first = line.first, !" \t\r#".utf8.contains(first) {
                 let index = left.firstIndex { line.starts(with: "\($0):".utf8) }

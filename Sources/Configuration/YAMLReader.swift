@@ -9,6 +9,9 @@ struct YAMLReader {
         static let nodes = 1 << 16
     }
 
+    /// Of the byte order mark of UTF-8, which editors write unasked.
+    static func sizeOfMark(_ bytes: [UInt8]) -> Int { bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? 3 : 0 }
+
     private struct Stop: Error {
         var message: String
         var mark: Mark
@@ -40,7 +43,10 @@ struct YAMLReader {
         }
         defer { yaml_parser_delete(&reader.parser) }
         let root = bytes.withUnsafeBufferPointer { buffer -> Node? in
-            yaml_parser_set_input_string(&reader.parser, buffer.baseAddress, buffer.count)
+            // libyaml would count the mark as a column, and find the second key less indented than the first.
+            let skipped = sizeOfMark(bytes)
+            yaml_parser_set_input_string(
+                &reader.parser, buffer.baseAddress.map { $0 + skipped }, buffer.count - skipped)
             // Without this libyaml would take a byte order mark for UTF-16.
             yaml_parser_set_encoding(&reader.parser, YAML_UTF8_ENCODING)
             do throws(Stop) {

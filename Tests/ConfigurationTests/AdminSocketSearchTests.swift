@@ -16,6 +16,7 @@ import Testing
         #expect(socket("{\"admin\": {\"socket\": \"/s\"}, \"routes\": [}") == "/s")
         #expect(socket("a: \"no end\nadmin: {socket: /s}\n") == "/s")
         #expect(socket("admin: {socket: /s}\r\nb: [}\r\n") == "/s")
+        #expect(socket("\u{FEFF}admin:\n  socket: /s\nb: [}\n") == "/s")
     }
 
     @Test func besideTheStore() {

@@ -70,6 +70,11 @@ import Testing
         let (root, found) = YAMLReader.read([0xef, 0xbb, 0xbf] + Array("a: 1".utf8), file: "f")
         #expect(found == [])
         #expect(root?["a"]?.value.scalar?.text == "1")
+        #expect(read([0xef, 0xbb, 0xbf]) == [])
+        #expect(read([0xef, 0xbb, 0xbf] + Array("# top\na: 1\n".utf8)) == [])
+        // It has no column: what stands below and behind it is where it is seen.
+        #expect(read([0xef, 0xbb, 0xbf] + Array("a: 1\nb: {c: 2, c: 3}\n".utf8)).map { $0.prefix(4) } == ["2:11"])
+        #expect(read([0xef, 0xbb, 0xbf] + Array("b: {c: 2, c: 3}\na: 1\n".utf8)).map { $0.prefix(4) } == ["1:11"])
     }
 
     @Test(arguments: ["", "# only a comment\n", "---\n", "[]", "a", "~", "..."])

@@ -121,6 +121,22 @@ def test_a_good_file_is_good(gateway):
     assert status == 0, out + err
 
 
+def test_a_file_with_a_byte_order_mark_is_read_as_one_without(gateway):
+    gateway.webgate(changes={"include": "more.yaml", "log": None})
+    log = "\ufefflog:\n  level: info\n  format: json\n  access: all\nlimits:\n  connections: 100\n"
+    (gateway.folder / "more.yaml").write_text(log, encoding="utf-8")
+    lines = [f"{key}: {json.dumps(value)}" for key, value in gateway.config.items()]
+    gateway.file.write_text("\n".join(lines), encoding="utf-8-sig")
+    assert gateway.command("check") == (0, "good\n", "")
+    gateway.file.write_text("\n".join([*lines, "rutes: []"]), encoding="utf-8-sig")
+    status, out, _ = gateway.command("check")
+    assert status == 78 and f"{gateway.file}:{len(lines) + 1}:1 error unknown key 'rutes'" in out
+    gateway.file.write_text("\n".join(lines), encoding="utf-8-sig")
+    gateway.config = None
+    gateway.start()
+    assert gateway.get().status == 200
+
+
 @pytest.mark.parametrize(
     "text",
     [
