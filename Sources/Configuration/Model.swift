@@ -7,6 +7,7 @@ public struct Configuration: Sendable, Equatable {
     /// Every address that is listened on: the `listeners` block first, then one for each plain address in a `listen`.
     public var listeners: [Listener]
     public var store: Store
+    public var storeMarks: StoreMarks
     public var admin: Admin
     /// Our pseudonym in `Via` and `Proxy-Status`; nil: the host's name.
     public var name: String?
@@ -86,6 +87,12 @@ public struct Store: Sendable, Equatable {
     public var keys: [SecretReference]
     /// One token per fleet.
     public var shared: SharedStore?
+}
+
+/// Where the parts of `store` stand in the file. Not in `Store`: one that is written elsewhere is no other one, and needs no restart.
+public struct StoreMarks: Sendable, Equatable {
+    public var path: Mark
+    public var key: Mark
 }
 
 /// `admin`: the operator's ways in.

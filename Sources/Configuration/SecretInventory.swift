@@ -32,7 +32,7 @@ extension Configuration {
             for tls in listener.tls { add("listener '\(listener.name)'", "tls.key", listener.mark, tls.key) }
         }
         let file = Mark(file: routes.first?.mark.file ?? identities.first?.mark.file ?? "environment")
-        for key in store.keys { add("store", "key", file, key) }
+        for key in store.keys { add("store", "key", storeMarks.key, key) }
         add("store", "shared.password", file, store.shared?.password)
         add("admin", "token", file, admin.token)
         return found
@@ -60,7 +60,10 @@ extension Configuration {
     }
 
     /// Reads every secret once and gives a warning for each that cannot be had, or that others can read. Blocks.
-    public func checkSecrets(environment: (String) -> String?) -> [Diagnostic] {
+    /// - Parameter fault: says why what was read is of no use, which is an error: here it is the same for everybody who reads it.
+    public func checkSecrets(
+        environment: (String) -> String?, fault: (NamedSecret, SecretBytes) -> String? = { _, _ in nil }
+    ) -> [Diagnostic] {
         var diagnostics: [Diagnostic] = []
         for secret in secrets {
             let what = "'\(secret.key)' of \(secret.owner)"
@@ -68,9 +71,12 @@ extension Configuration {
                 // A certificate is read like a secret and is none.
                 let isPublic = secret.key == "certificate"
                 let policy = isPublic ? .warn : secretFiles
-                _ = try readSecret(secret.reference, environment: environment, policy: policy) {
+                let bytes = try readSecret(secret.reference, environment: environment, policy: policy) {
                     guard !isPublic else { return }
                     diagnostics.append(Diagnostic(.warning, "\(what): \($0)", at: secret.mark))
+                }
+                if let reason = fault(secret, bytes) {
+                    diagnostics.append(Diagnostic(.error, "\(what): \(secret.reference): \(reason)", at: secret.mark))
                 }
             } catch {
                 diagnostics.append(Diagnostic(.warning, "\(what): \(error)", at: secret.mark))

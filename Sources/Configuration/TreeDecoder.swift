@@ -38,8 +38,10 @@ struct TreeDecoder {
         decodeIdentities()
         decodeRoutes()
         let store = store()
+        let storeReader = root.inside("store", Keys.store)
         let configuration = Configuration(
             identities: identities.all, routes: routes, listeners: listeners.all, store: store,
+            storeMarks: StoreMarks(path: storeReader.mark("path"), key: storeReader.mark("key")),
             admin: admin(store: store), name: root.text("name"), limits: limits(), log: log(), shutdown: shutdown(),
             threads: root.integer("threads"), sandbox: root.boolean("sandbox"), secretFiles: root.word("secret_files"))
         checkWhole(configuration)

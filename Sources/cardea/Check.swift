@@ -34,7 +34,9 @@ struct Check: ParsableCommand {
             let result = Configuration.load(source, environment: environment)
             diagnostics += result.diagnostics
             guard let configuration = result.configuration else { continue }
-            diagnostics += configuration.checkSecrets(environment: environment)
+            diagnostics += configuration.checkSecrets(
+                environment: environment, fault: configuration.sealingKeyFault)
+            diagnostics += configuration.checkStore()
             diagnostics += checkCertificates(of: configuration, environment: environment)
             diagnostics += configuration.checkClientKeys(environment: environment)
             configurations.append(configuration)

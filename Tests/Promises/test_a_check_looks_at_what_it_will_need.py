@@ -1,0 +1,121 @@
+"""Promise: `cardea check` says of the store and of the secrets what the gateway would only meet later, and changes nothing there."""
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import tempfile
+
+import pytest
+
+KEY = "c3RvcmUta2V5LWZvci10ZXN0cy0zMi1vY3RldHMhISE="
+
+
+def checked(gateway, *arguments):
+    """Status, and the lines without the file's name."""
+    gateway.file.write_text(json.dumps(gateway.config, indent=2))
+    before = sorted(str(path) for path in gateway.folder.rglob("*"))
+    status, out, errors = gateway.command("check", *arguments)
+    assert sorted(str(path) for path in gateway.folder.rglob("*")) == before, "check made something"
+    assert errors == ""
+    return status, out.replace(f"{gateway.file}:", "").splitlines()
+
+
+def line_of(gateway, word):
+    """As `checked` has written it: of the word's first line."""
+    lines = json.dumps(gateway.config, indent=2).splitlines()
+    return 1 + next(number for number, line in enumerate(lines) if word in line)
+
+
+@pytest.mark.parametrize("content", ["not a key", "A" * 32, "ab" * 31, KEY + KEY], ids=["text", "all alike", "short", "long"])
+def test_a_key_that_is_none_is_an_error(gateway, content):
+    gateway.webgate()
+    gateway.secret("store-key", content)
+    status, lines = checked(gateway)
+    place = line_of(gateway, '"key":')
+    reason = f"'key' of store: file:{gateway.folder}/store-key: a sealing key is 32 bytes: raw, in base64 or in hexadecimal"
+    assert (status, lines) == (78, [f"{place}:5 error {reason}", "1 error"])
+    status, out, _ = gateway.command("check", "--json", "--live")
+    told = json.loads(out)
+    assert (status, told["errors"], told["live"]) == (78, 1, []), "nothing is tried with it"
+    assert (told["diagnostics"][0]["severity"], told["diagnostics"][0]["line"]) == ("error", place)
+
+
+def test_each_of_several_keys_is_looked_at(gateway):
+    gateway.webgate()
+    gateway.config["store"]["key"] = [gateway.secret("first", KEY), gateway.secret("second", "another"), "file:/nowhere/key"]
+    status, lines = checked(gateway)
+    assert status == 78 and len(lines) == 3 and lines[-1] == "1 error"
+    assert any("warning 'key' of store: file:/nowhere/key: No such file" in line for line in lines)
+    assert any(f"error 'key' of store: file:{gateway.folder}/second: a sealing key" in line for line in lines)
+    gateway.config["store"]["key"] = [gateway.secret("first", KEY)] * 9
+    status, lines = checked(gateway)
+    assert status == 78 and any("more than 8 keys" in line for line in lines)
+
+
+def test_the_key_beside_the_store(gateway):
+    gateway.webgate()
+    del gateway.config["store"]["key"]
+    (gateway.folder / "tokens.db.key").write_text("nonsense")
+    (gateway.folder / "tokens.db.key").chmod(0o600)
+    status, lines = checked(gateway)
+    assert status == 78 and any(f"{line_of(gateway, 'tokens.db')}:5 error the key beside the store: {gateway.folder}/tokens.db.key: a sealing key" in line for line in lines)
+    (gateway.folder / "tokens.db.key").write_text(KEY)
+    assert checked(gateway)[0] == 0
+
+
+def test_a_folder_that_is_not_there(gateway):
+    gateway.webgate(changes={"store": {"path": "/nowhere/at/all/tokens.db"}})
+    status, lines = checked(gateway)
+    folder = "'path' of store: the folder /nowhere/at/all does not exist; create it, owned by the user that runs the gateway"
+    assert (status, lines) == (0, [f"{line_of(gateway, 'nowhere')}:5 warning {folder}", "good, 1 warning"])
+    assert not pathlib.Path("/nowhere").exists()
+    (gateway.folder / "file").write_text("")
+    for path, said in (
+        (gateway.folder / "file" / "tokens.db", f"{gateway.folder}/file is no folder; choose another path"),
+        (gateway.folder, f"{gateway.folder} is no file; choose another path"),
+    ):
+        gateway.config["store"]["path"] = str(path)
+        status, lines = checked(gateway)
+        assert status == 0 and said in lines[0] and lines[1] == "good, 1 warning"
+    # Beside where it is run, as the gateway would.
+    gateway.config["store"]["path"] = "tokens.db"
+    assert checked(gateway) == (0, ["good"])
+
+
+def test_a_folder_that_this_user_may_not_write(gateway):
+    # Nothing is forbidden to root.
+    user = os.geteuid() or 65534
+    other = {"user": user, "group": user, "extra_groups": []} if os.geteuid() == 0 else {}
+    # Where anybody may go, unlike the folder of the test.
+    place = pathlib.Path(tempfile.mkdtemp(dir="/tmp"))
+    try:
+        text = {
+            "identities": {"a": {"static": {"value": "env:V"}}},
+            "routes": [{"listen": "127.0.0.1:8080", "to": "https://u.example.com", "use": "a"}],
+            "store": {"path": str(place / "tokens.db"), "key": "env:K"},
+        }
+        (place / "cardea.yaml").write_text(json.dumps(text))
+        (place / "cardea.yaml").chmod(0o644)
+        place.chmod(0o555)
+
+        def asked():
+            return subprocess.run(
+                [gateway.binary, "check", place / "cardea.yaml"], cwd="/", env={"V": "value", "K": KEY},
+                capture_output=True, text=True, timeout=30, **other,
+            )
+
+        done = asked()
+        said = f"user {user}, who runs this check, cannot write into the folder {place} (Permission denied)"
+        advice = "; make it owned by the user that runs the gateway"
+        assert done.returncode == 0 and f"warning 'path' of store: {said}{advice}\ngood, 1 warning\n" in done.stdout, done
+        place.chmod(0o777)
+        assert asked().stdout == "good\n"
+        (place / "tokens.db").write_text("")
+        (place / "tokens.db").chmod(0)
+        done = asked()
+        assert f"cannot read and write {place}/tokens.db (Permission denied){advice}" in done.stdout, done
+    finally:
+        place.chmod(0o700)
+        shutil.rmtree(place)
