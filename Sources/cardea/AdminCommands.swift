@@ -46,7 +46,7 @@ struct Reset: ParsableCommand {
             throw gateway.absent("; is it running, with the same configuration and user?")
         }
         guard answer.status == 200 || answer.status == 204 else { throw gateway.refused(answer) }
-        print(common.json ? "{\"reset\":\(JSONText(identity))}" : "\(identity): quarantine lifted")
+        print(common.json ? "{\"reset\":\(JSONText(identity))}" : "\(identity): reset; what was refused is tried again")
     }
 }
 

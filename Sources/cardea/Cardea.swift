@@ -7,12 +7,14 @@ struct Cardea: ParsableCommand {
         commandName: "cardea",
         abstract: "An HTTP gateway that answers authentication challenges for callers that know nothing of them.",
         discussion: """
-            The configuration is found in this order: --config, CARDEA_CONFIG, CARDEA_CONFIG_YAML (the text itself),
+            The configuration is found in this order: --config, CARDEA_CONFIG, CARDEA_CONFIG_YAML (the text itself), \
             ./cardea.yaml, /etc/cardea/cardea.yaml, CARDEA_LISTEN and its companions.
 
-            Exit status: 0 good; 64 bad usage; 78 bad configuration; 69 an issuer, an upstream or the gateway is unreachable;
-            70 our fault; 75 an address cannot be listened on now: try again.
+            Exit status: 0 good; 1 what health or store verify looked at is not; 64 bad usage; 69 an issuer, an \
+            upstream or the gateway cannot be reached; 70 our fault; 75 an address is taken: try again; 78 bad \
+            configuration.
             """,
+        version: "cardea \(version)",
         subcommands: [
             Run.self, Check.self, Health.self, Login.self, Logout.self, Reset.self, Explain.self, TokensCommand.self,
             StoreCommand.self, CertificateAuthorityCommand.self, ImportCommand.self,
