@@ -30,6 +30,9 @@ extension Configuration {
         }
         for listener in listeners {
             for tls in listener.tls { add("listener '\(listener.name)'", "tls.key", listener.mark, tls.key) }
+            // It holds the authority's private key.
+            let authority = listener.intercept.map { SecretReference.file(path: $0.ca) }
+            add("listener '\(listener.name)'", "intercept.ca", listener.mark, authority)
         }
         let file = Mark(file: routes.first?.mark.file ?? identities.first?.mark.file ?? "environment")
         for key in store.keys { add("store", "key", storeMarks.key, key) }
@@ -59,7 +62,8 @@ extension Configuration {
         return found
     }
 
-    /// Reads every secret once and gives a warning for each that cannot be had, or that others can read. Blocks.
+    /// Reads every secret once and gives a warning for each that cannot be had, or that others can read; an error where
+    /// `secret_files: strict` refuses it for that. Blocks.
     /// - Parameter fault: says why what was read is of no use, which is an error: here it is the same for everybody who reads it.
     public func checkSecrets(
         environment: (String) -> String?, fault: (NamedSecret, SecretBytes) -> String? = { _, _ in nil }
@@ -79,10 +83,31 @@ extension Configuration {
                     diagnostics.append(Diagnostic(.error, "\(what): \(secret.reference): \(reason)", at: secret.mark))
                 }
             } catch {
-                diagnostics.append(Diagnostic(.warning, "\(what): \(error)", at: secret.mark))
+                // Who runs the check may lack what the gateway has; but not this: it is the file's, whoever reads it.
+                let severity: Diagnostic.Severity = error.isOpenToOthers ? .error : .warning
+                diagnostics.append(Diagnostic(severity, "\(what): \(error)", at: secret.mark))
             }
         }
         return diagnostics.sorted()
+    }
+
+    /// The secrets whose files others can read, with one sentence about each; none under `secret_files: strict`, which refuses them.
+    /// Reads none of them. Blocks.
+    public func exposedSecrets(environment: (String) -> String?) -> [(secret: NamedSecret, reason: String)] {
+        guard secretFiles == .warn else { return [] }
+        return secrets.compactMap { secret in
+            // A certificate is read like a secret and is none.
+            guard secret.key != "certificate" else { return nil }
+            let reader = SecretReader(place: secret.reference.description, policy: .warn)
+            let reason: String? =
+                switch secret.reference {
+                case .file(let path): reader.exposure(of: path)
+                case .credential(let name):
+                    environment("CREDENTIALS_DIRECTORY").flatMap { reader.exposure(of: "\($0)/\(name)") }
+                case .environment, .command, .literal: nil
+                }
+            return reason.map { (secret, $0) }
+        }
     }
 }
 

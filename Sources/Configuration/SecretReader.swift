@@ -5,6 +5,8 @@ import Glibc
 public struct SecretFault: Error, Equatable, CustomStringConvertible {
     /// `file:/path: what is wrong`.
     public var description: String
+    /// It could be read, and `secret_files: strict` does not let it.
+    public var isOpenToOthers = false
 }
 
 /// Bounds of a secret's reading.
@@ -93,6 +95,16 @@ struct SecretReader {
         }
     }
 
+    /// As `file` would say it of one that others can read; nothing of a file that would not be read. Reads nothing.
+    func exposure(of path: String) -> String? {
+        let file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
+        guard file >= 0 else { return nil }
+        defer { close(file) }
+        var exposure: String?
+        try? judge(file) { exposure = $0 }
+        return exposure
+    }
+
     func whole(_ path: String) throws(SecretFault) -> SecretBytes {
         let file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
         guard file >= 0 else { throw fault(FileReader.lastFault()) }
@@ -115,7 +127,11 @@ struct SecretReader {
             throw fault("others can write it; chmod go-w")
         }
         guard let policy, status.st_mode & S_IROTH != 0, !isUnderPlatform(file) else { return }
-        if policy == .strict { throw fault("others can read it; chmod o-r (secret_files: strict)") }
+        if policy == .strict {
+            var refusal = fault("others can read it; chmod o-r (secret_files: strict)")
+            refusal.isOpenToOthers = true
+            throw refusal
+        }
         warn("\(place): others can read it; chmod o-r")
     }
 

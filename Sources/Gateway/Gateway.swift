@@ -43,6 +43,8 @@ public final class Gateway: Sendable {
     let healthWatch: LoopBound<HealthWatch>
     private let certificateWatch = Mutex<LoopBound<CertificateWatch>?>(nil)
     let readied = Atomic<Bool>(false)
+    /// What was said of secret files.
+    let exposuresTold = Mutex<Set<String>>([])
     let heartbeat = Heartbeat()
     let adminServers = Mutex<[AdminServer]>([])
 
@@ -184,6 +186,7 @@ public final class Gateway: Sendable {
             keeper.assumeIsolated { $0.takeUp(seeds, for: loops) }
         }
         watchSecrets(FolderWatch.folders(of: startedWith, environment: environment))
+        tellExposedSecrets(of: startedWith)
         watchAddresses()
         watchCertificates(of: plan.listeners)
         watchHealth(of: plan)

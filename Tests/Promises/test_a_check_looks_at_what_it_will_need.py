@@ -9,6 +9,9 @@ import tempfile
 
 import pytest
 
+from harness import eventually
+from pki import Authority
+
 KEY = "c3RvcmUta2V5LWZvci10ZXN0cy0zMi1vY3RldHMhISE="
 
 
@@ -119,3 +122,69 @@ def test_a_folder_that_this_user_may_not_write(gateway):
     finally:
         place.chmod(0o700)
         shutil.rmtree(place)
+
+
+# --- Secret files that others can read ---------------------------------------------------------------------------------
+
+
+OPEN = "others can read it; chmod o-r"
+
+
+def told_of_open_files(gateway):
+    return [(event["secret"], event["reason"]) for event in gateway.events() if event["message"] == "secret file is open to others"]
+
+
+def test_strict_is_judged_as_the_gateway_will(gateway):
+    gateway.webgate(changes={"secret_files": "strict", "identities": {"other": {"static": {"value": "file:/nowhere/key"}}}})
+    (gateway.folder / "hr-password").chmod(0o644)
+    status, lines = checked(gateway)
+    place = line_of(gateway, '"hr":')
+    reason = f"'password' of identity 'hr': file:{gateway.folder}/hr-password: {OPEN} (secret_files: strict)"
+    assert status == 78 and lines[-1] == "1 error" and any(line.startswith(f"{place}:") and line.endswith(f" error {reason}") for line in lines), lines
+    # Nobody else may read it, so another user's check could not: no error.
+    assert any(" warning 'value' of identity 'other': file:/nowhere/key: No such file" in line for line in lines)
+    gateway.start()
+    assert gateway.get().status == 503 and gateway.lab.counts()["password_attempts"] == 0
+    assert told_of_open_files(gateway) == [], "refused, not tolerated"
+    (gateway.folder / "hr-password").chmod(0o640)
+    assert gateway.command("check")[0] == 0
+
+
+def test_strict_counts_for_keys_of_certificates_and_of_the_store(gateway, tmp_path):
+    certificate, key = (str(path) for path in Authority(tmp_path / "pki").leaf("server", "IP:127.0.0.1"))
+    gateway.webgate(changes={"secret_files": "strict"})
+    gateway.config["listeners"] = {
+        "tls": {"address": gateway.listen, "tls": [{"certificate": certificate, "key": f"file:{key}"}]}
+    }
+    gateway.config["routes"][0]["listen"] = "tls"
+    for path in (key, gateway.folder / "store-key"):
+        os.chmod(path, 0o604)
+    status, lines = checked(gateway)
+    errors = [line.partition(" error ")[2] for line in lines if " error " in line]
+    assert status == 78 and sorted(error.partition(":")[0] for error in errors) == ["'key' of store", "'tls.key' of listener 'tls'"], lines
+
+
+def test_a_running_gateway_says_it_once(gateway):
+    gateway.webgate()
+    (gateway.folder / "hr-password").chmod(0o644)
+    status, lines = checked(gateway)
+    said = ("'password' of identity 'hr'", f"file:{gateway.folder}/hr-password: {OPEN}")
+    assert status == 0 and lines[-1] == "good, 1 warning" and lines[0].endswith(f" warning {said[0]}: {said[1]}")
+    gateway.start()
+    eventually(lambda: told_of_open_files(gateway) == [said], what="the word of the open file")
+    [event] = [event for event in gateway.events() if event["message"] == "secret file is open to others"]
+    assert event["level"] == "warn"
+    assert gateway.warm().get().status == 200
+    # With a reload what is new is said, and nothing anew.
+    gateway.config["identities"]["late"] = {"static": {"value": gateway.secret("late", "a late secret")}}
+    gateway.config["routes"].append(gateway.route("late", gateway.lab.listen) | {"match": {"path": "/late/"}})
+    (gateway.folder / "late").chmod(0o604)
+    gateway.file.write_text(json.dumps(gateway.config))
+    late = ("'value' of identity 'late'", f"file:{gateway.folder}/late: {OPEN}")
+    eventually(lambda: len(told_of_open_files(gateway)) > 1, what="the word of the late file")
+    assert told_of_open_files(gateway) == [said, late]
+    assert gateway.get().status == 200
+
+
+def test_nothing_is_said_of_closed_files(hot):
+    assert told_of_open_files(hot) == []

@@ -1,0 +1,21 @@
+internal import Configuration
+internal import Reactor
+internal import Synchronization
+internal import Telemetry
+
+extension Gateway {
+    /// Says once of each file with a secret that others can read it. On the thread that reads secrets: a disk that hangs delays no start.
+    func tellExposedSecrets(of configuration: Configuration) {
+        _ = blocking.run { [self] in
+            for (secret, reason) in configuration.exposedSecrets(environment: environment) {
+                guard exposuresTold.withLock({ $0.insert(reason).inserted }) else { continue }
+                events.warn(
+                    "secret file is open to others",
+                    [
+                        LogField("secret", .name("'\(secret.key)' of \(secret.owner)")),
+                        LogField("reason", .name(reason)),
+                    ])
+            }
+        }
+    }
+}
