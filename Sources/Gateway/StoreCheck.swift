@@ -1,3 +1,4 @@
+internal import CLinux
 public import Configuration
 internal import Glibc
 internal import TLS
