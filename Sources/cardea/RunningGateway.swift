@@ -1,3 +1,4 @@
+import Admin
 import ArgumentParser
 import Configuration
 import Glibc
@@ -23,10 +24,13 @@ struct RunningGateway {
             (self.configuration, fault) = (configuration, nil)
         } catch {
             let named = ConfigurationAccess.adminSocket(named: path)
-            // Also where it is named: it may have been renamed there, which takes effect with a restart only.
-            let others = ConfigurationAccess.usualAdminSockets(path)
-            let places = [named].compactMap(\.self) + others
-            socket = places.first { AdminClient($0).request("GET", "/livez") != nil } ?? places[0]
+            let usual = ConfigurationAccess.usualAdminSockets(path)
+            if let named, AdminClient(named).request("GET", "/livez") != nil {
+                socket = named
+            } else {
+                // Also where one is named: it may have been renamed in the file, which takes effect with a restart only.
+                socket = usual.first { Self.mayServe(path, at: $0) } ?? named ?? usual[0]
+            }
             client = AdminClient(socket)
             (configuration, fault) = (nil, error)
             let more = error.reasons.count - 1
@@ -36,6 +40,36 @@ struct RunningGateway {
                     + "; asking the gateway that may run with an earlier one at \(socket), "
                     + (socket == named ? "which the file names" : "a usual place"))
         }
+    }
+
+    /// Whether a gateway answers there that does not say that it runs with another file: it would be another one's health that is told,
+    /// and another one's tokens that are purged.
+    private static func mayServe(_ path: String?, at socket: String) -> Bool {
+        guard let answer = AdminClient(socket).request("GET", "/status"), answer.status == 200 else { return false }
+        guard let status = try? StatusDocument(parsing: Array(answer.body.utf8)) else { return true }
+        var ours = ""
+        if case .file(let file)? = try? ConfigurationSource.find(
+            argument: path, environment: ConfigurationAccess.environment)
+        {
+            ours = file
+        }
+        return mayBeSame(ours, status.configuration)
+    }
+
+    /// Paths as two processes were given them; empty where one was found without a word.
+    static func mayBeSame(_ ours: String, _ theirs: String) -> Bool {
+        guard !ours.isEmpty, !theirs.isEmpty, ours != theirs else { return true }
+        // Each is relative to a folder of its own: what they end with is all that can be compared.
+        func plain(_ path: String) -> String { path.hasPrefix("./") ? String(path.dropFirst(2)) : path }
+        let (left, right) = (plain(ours), plain(theirs))
+        guard left.hasPrefix("/"), right.hasPrefix("/") else {
+            return left == right || left.hasSuffix("/" + right) || right.hasSuffix("/" + left)
+        }
+        guard let first = realpath(left, nil) else { return false }
+        defer { free(first) }
+        guard let second = realpath(right, nil) else { return false }
+        defer { free(second) }
+        return strcmp(first, second) == 0
     }
 
     /// For what cannot be done without: the configuration, or the end of the process with every mistake on standard error.

@@ -141,6 +141,32 @@ def test_with_a_browser_elsewhere(configured, person):
     is_served(gateway)
 
 
+def test_with_a_file_that_was_spoilt_meanwhile(configured, person):
+    """Only the gateway knows then where the browser comes back, and the person brings the address."""
+    gateway = configured("authorization_code").start()
+    gateway.file.write_text("{")
+    terminal = Terminal(gateway, "tv")
+    terminal.until("the configuration is not good")
+    url = terminal.until(r"(http://\S+/auth\?\S+)\s").group(1)
+    terminal.until("Paste that address here")
+    terminal.child.sendline(person.allow(url))
+    assert "tv: logged in" in terminal.ends()
+    is_served(gateway)
+    status, out, errors = gateway.command("logout", "tv")
+    assert status == 0 and out.startswith("tv: logged out"), errors
+    assert is_needed(gateway)
+
+
+def test_a_code_with_a_file_that_was_deleted_meanwhile(configured, person):
+    gateway = configured("device_code").start()
+    gateway.file.unlink()
+    lines = Lines(gateway, "tv")
+    prompt = lines.next()["prompt"]
+    person.enter(prompt["url"], prompt["code"])
+    lines.ends()
+    is_served(gateway)
+
+
 def test_without_a_gateway(configured, person):
     """The store is opened by the command itself, and what it keeps serves the gateway that starts later."""
     gateway = configured("device_code")

@@ -111,6 +111,28 @@ def test_a_socket_that_was_renamed_in_the_same_breath(gateway):
     assert status == 0 and errors.endswith("cardea.sock, a usual place\n")
 
 
+def test_another_gateway_is_not_taken_for_this_one(gateways, monkeypatch):
+    """Nobody's health but its own is told, and nobody else's tokens go."""
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(gateways("other").folder))
+    ours, other = gateways("ours").webgate(), gateways("another").webgate(changes={"store": None, "admin": {"socket": None}})
+    other.start().warm()
+    ours.start().warm()
+    ours.file.unlink()
+    assert ours.command("health")[2].endswith(f" at {ours.folder}/cardea.sock, a usual place\n")
+    ours.kill()
+    for arguments in (["health"], ["tokens", "purge", "--all"]):
+        assert ours.command(*arguments)[0] == 78, arguments
+    # The very same file by another name.
+    other.file.write_text("{")
+    link = other.folder / "link.yaml"
+    link.symlink_to(other.file)
+    for path in (str(other.file), str(link), "cardea.yaml", "./cardea.yaml"):
+        status, _, errors = other.command("health", "--config", path, config=False)
+        assert status == 0 and errors.endswith("/cardea.sock, a usual place\n"), (path, errors)
+    other.lab.reset(tokens=False)
+    assert other.get().status == 200 and other.lab.counts()["access_ok"] == 0, "its token is still there"
+
+
 def test_a_good_file_is_not_spoken_of(hot):
     assert hot.command("health") == (0, "", "")
     begun = time.monotonic()
