@@ -169,7 +169,10 @@ final class DataLoop {
             metrics: metrics(of: plan),
             // Asked for each address anew: this machine gets and loses addresses while the group lives.
             admits: { [unowned self] address in !plan.isOpenOnly || address.isOpenDestination(local) },
-            report: { [events] news in events.note(news, of: plan.origin) })
+            report: { [events] news in
+                // Where a caller chooses to go is its own matter, and would fill the log.
+                if !plan.isOpenOnly { events.note(news, of: plan.origin) }
+            })
     }
 
     // MARK: - Heads

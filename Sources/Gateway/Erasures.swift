@@ -1,3 +1,4 @@
+internal import Reactor
 internal import Synchronization
 internal import TokenStore
 internal import Tokens
@@ -72,11 +73,23 @@ extension Keeper {
     func erase(kind: UInt8, key: [UInt8]) { erase([.delete(kind: kind, key: key)]) }
 
     func erase(_ deletions: [StoreChange]) {
-        guard let store, !deletions.isEmpty else { return }
+        guard let store else { return }
         let erasures = erasures
-        erasures.began()
-        store.commit(deletions) { erasures.ended($0) }
+        let loop = self.loop
+        for first in stride(from: 0, to: deletions.count, by: Self.deletionsAtOnce) {
+            let piece = Array(deletions[first..<min(first + Self.deletionsAtOnce, deletions.count)])
+            erasures.began()
+            store.commit(piece) { result in
+                erasures.ended(result)
+                guard case .failure = result else { return }
+                // They are ordered again when something can be stored again. A lost letter leaves that to the next purge.
+                _ = loop.post { self.assumeIsolated { $0.note(result) } }
+            }
+        }
     }
+
+    /// Of one transaction: on a full disk its pages have to fit in what is held back for them.
+    private static let deletionsAtOnce = 64
 
     /// More than there are identities: a disk that hangs must not let repeated purges grow without end.
     private static let mostErasureJobs = 16_384

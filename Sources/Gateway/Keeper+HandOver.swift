@@ -39,7 +39,8 @@ extension Keeper {
         guard !tokens.values.contains(where: { $0.probation?.isTrying == true }) else { return }
         handOver.whenQuiet = nil
         if let store {
-            store.forget()
+            // The other process will read what stands.
+            erase(store.standing)
             handOver.stateBefore = storeState
             // As where another process owns it from the start: no step that only its owner may make.
             storeState = .locked("handed over to another process")
@@ -56,7 +57,7 @@ extension Keeper {
         keepStore()
         if handOver.stateBefore != nil, let state { storeState = state }
         handOver.stateBefore = nil
-        for row in rows {
+        for row in store?.visible(rows) ?? [] {
             switch row.kind {
             case RowKind.attempt: attempts.restore(row.value)
             case RowKind.durable:

@@ -53,7 +53,7 @@ extension TrustAnchors {
     /// Blocks.
     /// - Returns: whether there is anything new, and whether there is a new fault.
     func reload() -> (isChanged: Bool, isFailed: Bool) {
-        let mark = systemFile.map(Self.mark) ?? []
+        let seen = systemFile.map(Self.mark) ?? []
         var read: [CertificateAuthority] = []
         var reason: String?
         do throws(TLSFault) {
@@ -69,6 +69,8 @@ extension TrustAnchors {
                 defer { state.fault = reason }
                 return (false, state.fault != reason)
             }
+            // A file that is being replaced is not read as an empty one.
+            let mark = seen.isEmpty ? state.systemMark : seen
             defer {
                 state.authorities = read
                 state.systemMark = mark

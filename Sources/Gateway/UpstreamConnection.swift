@@ -36,7 +36,7 @@ final class UpstreamConnection: Stream, HTTP2StreamUser, Waiter {
     /// The connection that carries it over HTTP/2.
     private(set) var session: UpstreamSession?
     /// Of the group, when it was made.
-    private var tlsEdition: UInt64 = 0
+    private(set) var tlsEdition: UInt64 = 0
     private var dialer: Dialer?
     private var begunAt: UInt64
     /// Places that are left to try when this one cannot do TLS.
@@ -112,7 +112,6 @@ final class UpstreamConnection: Stream, HTTP2StreamUser, Waiter {
         dialer = nil
         self.place = place
         self.others = others
-        group.noteReached()
         guard loop.handOver(attempt, to: self) else { return lose(Fault(.outOfMemory, retry: .unsent)) }
         if let reason = group.missingKey {
             group.noteTLSFailure(reason)
@@ -211,6 +210,7 @@ final class UpstreamConnection: Stream, HTTP2StreamUser, Waiter {
     }
 
     private func becomeReady() {
+        group.noteReached()
         group.metrics?.connected(nanoseconds: loop.now - min(loop.now, begunAt))
         if speaksHTTP2 { return group.shareSocket(of: self) }
         if !insistsOnHTTP1 { group.learned(http2: false, from: self) }

@@ -38,13 +38,14 @@ extension UpstreamGroup {
         default: return
         }
         guard reason != outage.reason else { return }
-        if outage.reason == nil, let last = outage.saidAt, loop.now < last &+ UpstreamOutage.pause { return }
+        if let last = outage.saidAt, loop.now < last &+ UpstreamOutage.pause { return }
         outage.reason = reason
         outage.saidAt = loop.now
         report(.unreachable(reason: reason))
     }
 
     func noteReached() {
+        if outage.tlsFailure != nil { outage.tlsFailure = nil }
         guard outage.reason != nil else { return }
         outage.reason = nil
         report(.reached)

@@ -209,7 +209,7 @@ final class UpstreamGroup {
     private var isRetired = false
 
     func give(_ connection: UpstreamConnection) {
-        guard !isRetired else { return connection.close() }
+        guard !isRetired, isCurrent(connection) else { return connection.close() }
         // The oldest goes: it is the one that its server is about to close.
         if idle.count >= plan.idleConnections { idle.removeFirst().close() }
         connection.becomeIdle(until: loop.now + plan.idleTimeout)
@@ -278,6 +278,8 @@ final class UpstreamGroup {
             other.retire()
         }
         connection.share(session)
+        // It carries the request that it was made for, and no other.
+        if !isCurrent(connection) { session.retire() }
         decide()
     }
 
@@ -438,10 +440,16 @@ final class UpstreamGroup {
 
     // MARK: - TLS
 
+    /// Whoever began a handshake before a change may end it after that.
+    private func isCurrent(_ connection: UpstreamConnection) -> Bool {
+        !plan.usesTLS || connection.tlsEdition == tlsEdition
+    }
+
     /// Connections that were made with another certificate or other authorities are not used again, nor are their sessions, which would be
     /// resumed without another look at the server's certificate.
     private func renewTLS() {
         tlsEdition &+= 1
+        outage.tlsFailure = nil
         tls = nil
         upgradeTLS = nil
         closeIdle()

@@ -39,8 +39,13 @@ extension ErasureMask {
         }
     }
 
-    /// Another process has had the store: what stands there is what it wants.
-    public func forget() { state.withLock { $0.entries = [:] } }
+    /// Without those that are to go.
+    public func visible(_ rows: [StoredRow]) -> [StoredRow] {
+        state.withLock { state in
+            guard !state.entries.isEmpty else { return rows }
+            return rows.filter { state.entries[Name(kind: $0.kind, key: $0.key)]?.hides != true }
+        }
+    }
 
     public func commit(_ changes: [StoreChange], completion: @escaping Completion) {
         guard let number = note(changes) else { return base.commit(changes, completion: completion) }
@@ -52,10 +57,7 @@ extension ErasureMask {
 
     public func restore() -> [StoredRow] {
         let rows = base.restore()
-        guard !rows.isEmpty else { return [] }
-        return state.withLock { state in
-            rows.filter { state.entries[Name(kind: $0.kind, key: $0.key)]?.hides != true }
-        }
+        return rows.isEmpty ? [] : visible(rows)
     }
 
     public func fetch(

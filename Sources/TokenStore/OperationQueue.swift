@@ -18,6 +18,22 @@ struct Operation: Sendable {
     let completion: @Sendable (Result<Void, StoreFault>) -> Void
 }
 
+extension Operation {
+    /// It adds something.
+    var stores: Bool {
+        guard case .commit(let changes) = work else { return false }
+        return !changes.allSatisfy(\.isDeletion)
+    }
+
+    /// Whether it may change the row of this kind and key.
+    func changes(kind: UInt8, key: [UInt8]) -> Bool {
+        guard case .commit(let changes) = work else { return false }
+        return changes.contains { change in
+            if case .deleteExpired = change { true } else { change.names(kind: kind, key: key) }
+        }
+    }
+}
+
 /// A bounded queue with one consumer that blocks. A lock and a condition of pthread, because the consumer is a plain thread that
 /// has to sleep in the kernel, and the standard library's `Mutex` has nothing to sleep on.
 final class OperationQueue: @unchecked Sendable {

@@ -48,13 +48,13 @@ extension SpaceReserve {
     }
 
     /// Takes what is missing, all of it or nothing.
-    /// - Returns: whether all of it is held.
-    mutating func refill() -> Bool { held == whole || take(whole) }
+    /// - Returns: false where the disk has not as much.
+    mutating func refill() -> Bool { held == whole || ![ENOSPC, EDQUOT].contains(take(whole)) }
 
     /// Takes as much as there is.
     mutating func hold() {
         var wanted = whole
-        while wanted > held, wanted >= Self.least, !take(wanted) { wanted /= 2 }
+        while wanted > held, wanted >= Self.least, take(wanted) != 0 { wanted /= 2 }
     }
 
     /// Gives it to whoever writes next: it is ours no more, and another program may be quicker.
@@ -63,13 +63,15 @@ extension SpaceReserve {
         held = 0
     }
 
-    private mutating func take(_ bytes: Int) -> Bool {
-        guard cardea_reserve(descriptor, bytes) == 0 else {
+    /// - Returns: 0, or an errno.
+    private mutating func take(_ bytes: Int) -> Int32 {
+        let fault = cardea_reserve(descriptor, bytes)
+        if fault == 0 {
+            held = bytes
+        } else {
             // A part of it may have been taken before the disk was full.
             ftruncate(descriptor, off_t(held))
-            return false
         }
-        held = bytes
-        return true
+        return fault
     }
 }

@@ -208,6 +208,19 @@ extension StoreWorker {
             for operation in operations { operation.completion(together) }
             return
         }
+        // Deletions alone first all at once: one by one they cost a wait for the disk each.
+        if !stores, operations.count > 1 {
+            together = withReserve {
+                attempt(counts: false) { (table) throws(RowTable.CommitFault) in
+                    try table.commit(changes, now: now)
+                }
+            }
+            if case .success = together {
+                forget(changes)
+                for operation in operations { operation.completion(together) }
+                return
+            }
+        }
         for operation in operations {
             guard case .commit(let changes) = operation.work else { continue }
             var outcome = together
@@ -238,6 +251,8 @@ extension StoreWorker {
     }
 
     private func hasRoom() -> Bool {
+        // Another disk may be in its place, and has its own room.
+        if case .owner = state, StoreFile.identity(path) != identity { drop() }
         guard case .owner(let table) = state, let whole = reserve?.whole else { return true }
         guard reserve?.refill() == true else { return false }
         // It grows past its bound where it cannot be moved.
@@ -473,22 +488,6 @@ extension StoreWorker {
         shared.withLock {
             $0.condition.isOwner = false
             $0.restored = []
-        }
-    }
-}
-
-extension Operation {
-    /// It adds something.
-    fileprivate var stores: Bool {
-        guard case .commit(let changes) = work else { return false }
-        return !changes.allSatisfy(\.isDeletion)
-    }
-
-    /// Whether it may change the row of this kind and key.
-    fileprivate func changes(kind: UInt8, key: [UInt8]) -> Bool {
-        guard case .commit(let changes) = work else { return false }
-        return changes.contains { change in
-            if case .deleteExpired = change { true } else { change.names(kind: kind, key: key) }
         }
     }
 }

@@ -63,6 +63,20 @@ internal import TokenStore
         #expect(session.count == 1 && store.rows(Kind.session).isEmpty && store.rows(Kind.access).isEmpty)
     }
 
+    /// What the disk did not delete is read anew when an upgrade fails.
+    @Test func whatWasToGoStaysAwayWhenTheStoreIsTakenBack() throws {
+        let store = MemoryStore()
+        let (scene, _) = try warm(store)
+        #expect(scene.status("/w/x") == 200)
+        store.disk = .failing
+        _ = scene.inKeeper { $0.purge(.everything) }
+        scene.settle()
+        let rows = store.restore()
+        #expect(rows.contains { $0.kind == Keeper.RowKind.session })
+        scene.inKeeper { $0.grantAgain(rows, .serving) }
+        #expect(scene.inKeeper { $0.sessions.isEmpty })
+    }
+
     @Test func rule8_ARegistrationWithoutItsIdentityIsKeptThirtyDaysAndComesBack() throws {
         let store = MemoryStore()
         #expect(try warm(store).0.status("/w/x") == 200)

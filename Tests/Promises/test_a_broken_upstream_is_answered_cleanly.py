@@ -3,6 +3,7 @@
 import http.client
 import json
 import socket
+import time
 
 import pytest
 
@@ -174,3 +175,16 @@ def test_an_address_that_is_taken_is_to_be_tried_again(gateway):
         gateway.file.write_text(json.dumps(gateway.config))
         status, out, err = gateway.command("run")
         assert status == 75 and "another process listens there" in out + err, out + err
+
+
+def test_an_upstream_that_takes_connections_and_says_nothing_is_told_once(gateway):
+    with Scripted(lambda peer: peer.socket.recv(1 << 16) and time.sleep(60)) as silent:
+        route = {"name": "a", "listen": gateway.listen, "to": f"https://{silent.address}", "use": "none", "timeouts": {"connect": "300ms"}}
+        gateway.config = gateway.frame({"routes": [route], "identities": {}, "threads": 1})
+        gateway.start()
+        for _ in range(3):
+            assert gateway.get("/").status == 504
+        eventually(lambda: [e for e in gateway.events() if e["message"] == "upstream cannot be reached"], what="the outage to be told")
+        gateway.stop()
+    told = [event["message"] for event in gateway.events() if event["message"].startswith("upstream ")]
+    assert told == ["upstream cannot be reached"]

@@ -73,11 +73,6 @@ import TokenStore
         delete()
         disk.answer(with: .notOwner)
         #expect(found == "old" && store.standing.isEmpty)
-        delete()
-        disk.answer(with: .io)
-        #expect(found == nil)
-        store.forget()
-        #expect(found == "old")
     }
 }
 
