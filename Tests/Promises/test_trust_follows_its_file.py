@@ -1,13 +1,18 @@
 """Promise: the authorities that a file names are the ones that count, from the moment that it names them."""
 
+import concurrent.futures
 import contextlib
+import http.client
 import os
 import shutil
+import socket
+import threading
 
 import pytest
 
 from harness import eventually
 from peers import Authority, free_ports, nginx
+from scripted import Scripted
 
 
 class Site:
@@ -150,3 +155,38 @@ def test_an_issuer_is_judged_anew(gateway, site):
     assert answer.status == 503, answer
     site.trust("old")
     eventually(lambda: gateway.get("/new/x").status == 200, within=30, what="the issuer to be trusted again")
+
+
+def test_a_handshake_that_began_before_serves_nobody_else(gateway, site):
+    """Its request is the last that the authority vouches for: over HTTP/2 the connection would be everybody's."""
+    opened = threading.Event()
+
+    def hold(peer):
+        opened.wait(60)
+        with socket.create_connection(("127.0.0.1", site.ports["old"])) as server:
+            threading.Thread(target=pump, args=(server, peer.socket), daemon=True).start()
+            pump(peer.socket, server)
+
+    def pump(source, target):
+        with contextlib.suppress(OSError):
+            while data := source.recv(1 << 16):
+                target.sendall(data)
+            target.shutdown(socket.SHUT_WR)
+
+    site.trust("old")
+    with Scripted(hold) as relay, concurrent.futures.ThreadPoolExecutor() as pool:
+        route = site.route(gateway, "old", {"ca": str(site.bundle)}) | {"to": f"https://{relay.address}", "timeouts": {"connect": "30s"}}
+        gateway.config = gateway.frame({"routes": [route], "threads": 1, "identities": {}})
+        gateway.start()
+        first = pool.submit(gateway.get, "/old/x")
+        eventually(lambda: relay.connections == 1, what="the first handshake to begin")
+        site.trust("new")
+        eventually(lambda: told(gateway, "certificate authorities read"), what="the bundle to be read")
+        second = http.client.HTTPConnection(gateway.listen, timeout=30)
+        second.request("GET", "/old/x")
+        # The one loop has looked at what stood there before this.
+        assert gateway.get("/nowhere").status == 404
+        opened.set()
+        assert first.result(30).status in (200, 502)
+        assert second.getresponse().status == 502
+        assert [gateway.get("/old/x").status for _ in range(3)] == [502] * 3
