@@ -23,7 +23,7 @@ def test_the_second_one_says_why_it_cannot(gateways, shared, threads):
         plain(first, one, threads=threads).start()
         plain(second, two, threads=threads).start(ready=False)
         second.may_exit = True
-        assert second.process.wait(10) == 78
+        assert second.process.wait(10) == 75
         assert getattr(first, shared) in second.text() and "another process listens there" in second.text()
         assert {found.body for found in together(20, lambda _: first.get("/"))} == {b"first"}
         assert first.ask("/readyz").status == 200
@@ -33,7 +33,7 @@ def test_the_same_file_twice(gateway):
     with Scripted(by(b"first")) as upstream:
         plain(gateway, upstream).start()
         status, _, errors = gateway.command("run")
-        assert status == 78, errors
+        assert status == 75, errors
         assert errors.count("\n") < 20 and "another process" in errors, errors
         assert {found.body for found in together(20, lambda _: gateway.get("/"))} == {b"first"}
         assert gateway.command("health")[0] == 0
