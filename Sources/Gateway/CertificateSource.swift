@@ -13,9 +13,6 @@ struct CertificateSource: Sendable {
     let environment: @Sendable (String) -> String?
     let secretFiles: SecretFilePolicy
 
-    /// Bytes of a file at most.
-    private static let fileLimit = 1 << 20
-
     /// Blocks.
     func read() throws(GatewayFault) -> ServerIdentity.Material {
         let key: SecretBytes
@@ -58,17 +55,8 @@ struct CertificateSource: Sendable {
     private func fault(_ reason: String) -> GatewayFault { GatewayFault("listener \(listener): tls: \(reason)") }
 
     private func read(_ path: String) throws(GatewayFault) -> [UInt8] {
-        let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
-        guard descriptor >= 0 else { throw fault("\(path): \(String(cString: strerror(errno)))") }
-        defer { close(descriptor) }
-        var bytes: [UInt8] = []
-        var piece = [UInt8](repeating: 0, count: 64 * 1024)
-        while bytes.count <= Self.fileLimit {
-            let count = Glibc.read(descriptor, &piece, piece.count)
-            if count == 0 { return bytes }
-            guard count > 0 else { throw fault("\(path): \(String(cString: strerror(errno)))") }
-            bytes += piece[..<count]
+        do throws(PublicFile.Fault) { return try PublicFile.read(path) } catch {
+            throw fault("\(path): \(error.reason)")
         }
-        throw fault("\(path): larger than 1 MiB")
     }
 }

@@ -82,25 +82,10 @@ extension TrustAnchors {
         return (isChanged, isFailed)
     }
 
-    /// Bytes of a file at most: the system's store has a quarter of it.
-    private static let fileLimit = 1 << 20
-
     private static func read(_ path: String) throws(TLSFault) -> [UInt8] {
-        func fault(_ reason: String) -> TLSFault {
-            TLSFault(.configuration, "certificate authorities in \(path) cannot be read: \(reason)")
+        do throws(PublicFile.Fault) { return try PublicFile.read(path) } catch {
+            throw TLSFault(.configuration, "certificate authorities in \(path) cannot be read: \(error.reason)")
         }
-        let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
-        guard descriptor >= 0 else { throw fault(String(cString: strerror(errno))) }
-        defer { close(descriptor) }
-        var bytes: [UInt8] = []
-        var piece = [UInt8](repeating: 0, count: 64 * 1024)
-        while bytes.count <= fileLimit {
-            let count = Glibc.read(descriptor, &piece, piece.count)
-            if count == 0 { return bytes }
-            guard count > 0 else { throw fault(String(cString: strerror(errno))) }
-            bytes += piece[..<count]
-        }
-        throw fault("larger than 1 MiB")
     }
 
     /// Changes with the file.

@@ -17,6 +17,20 @@ public final class ErasureMask: RowStore {
     private struct Name: Hashable {
         let kind: UInt8
         let key: [UInt8]
+
+        init(kind: UInt8, key: [UInt8]) {
+            self.kind = kind
+            self.key = key
+        }
+
+        /// Nil for what names no single row.
+        init?(of change: StoreChange) {
+            switch change {
+            case .put(let row): self.init(kind: row.kind, key: row.key)
+            case .delete(let kind, let key): self.init(kind: kind, key: key)
+            case .deleteAll, .deleteExpired: return nil
+            }
+        }
     }
     private struct Entry {
         /// Of the commit that names it last: an older one has nothing to say any more.
@@ -85,17 +99,10 @@ extension ErasureMask {
         state.withLock { state in
             var isNamed = false
             for change in changes {
-                let name: Name
-                switch change {
-                case .put(let row):
-                    guard !state.entries.isEmpty else { continue }
-                    name = Name(kind: row.kind, key: row.key)
-                    guard state.entries[name] != nil else { continue }
-                case .delete(let kind, let key):
-                    name = Name(kind: kind, key: key)
-                    guard state.entries.count < Self.limit || state.entries[name] != nil else { continue }
-                case .deleteAll, .deleteExpired: continue
-                }
+                // Most often there is no entry, and a row that is put needs no look.
+                guard change.isDeletion || !state.entries.isEmpty, let name = Name(of: change),
+                    change.isDeletion && state.entries.count < Self.limit || state.entries[name] != nil
+                else { continue }
                 isNamed = true
                 state.entries[name] = Entry(number: state.lastNumber + 1, hides: change.isDeletion)
             }
@@ -108,13 +115,7 @@ extension ErasureMask {
     private func settle(_ changes: [StoreChange], _ number: UInt64, _ result: Result<Void, StoreFault>) {
         state.withLock { state in
             for change in changes {
-                let name: Name
-                switch change {
-                case .put(let row): name = Name(kind: row.kind, key: row.key)
-                case .delete(let kind, let key): name = Name(kind: kind, key: key)
-                case .deleteAll, .deleteExpired: continue
-                }
-                guard state.entries[name]?.number == number else { continue }
+                guard let name = Name(of: change), state.entries[name]?.number == number else { continue }
                 switch result {
                 case .success: state.entries[name] = nil
                 // The file is another's, and so is what stands there.

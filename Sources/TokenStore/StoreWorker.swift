@@ -193,52 +193,37 @@ extension StoreWorker {
         let now = options.wallClock()
         // What deletes alone says nothing of whether there is room.
         let stores = operations.contains(where: \.stores)
-        var together = attempt(counts: stores) { (table) throws(RowTable.CommitFault) in
-            try table.commit(changes, now: now)
-        }
+        var together = make(changes, now, counts: stores)
         var rounds = 0
         while case .failure(let fault) = together, fault.kind == .full, rounds < 4, case .owner(let table) = state,
             table.makeRoom()
         {
             rounds += 1
-            together = attempt { (table) throws(RowTable.CommitFault) in try table.commit(changes, now: now) }
+            together = make(changes, now, counts: true)
+        }
+        // Deletions alone next all at once: one by one they cost a wait for the disk each.
+        if case .failure(let fault) = together, fault.kind == .full, !stores, operations.count > 1 {
+            together = withReserve { make(changes, now, counts: false) }
         }
         if case .success = together { forget(changes) }
         guard case .failure(let fault) = together, fault.kind == .full else {
             for operation in operations { operation.completion(together) }
             return
         }
-        // Deletions alone first all at once: one by one they cost a wait for the disk each.
-        if !stores, operations.count > 1 {
-            together = withReserve {
-                attempt(counts: false) { (table) throws(RowTable.CommitFault) in
-                    try table.commit(changes, now: now)
-                }
-            }
-            if case .success = together {
-                forget(changes)
-                for operation in operations { operation.completion(together) }
-                return
-            }
-        }
         for operation in operations {
             guard case .commit(let changes) = operation.work else { continue }
             var outcome = together
-            if operations.count > 1 {
-                outcome = attempt(counts: operation.stores) { (table) throws(RowTable.CommitFault) in
-                    try table.commit(changes, now: now)
-                }
-            }
+            if operations.count > 1 { outcome = make(changes, now, counts: operation.stores) }
             if case .failure(let fault) = outcome, fault.kind == .full, !operation.stores {
-                outcome = withReserve {
-                    attempt(counts: false) { (table) throws(RowTable.CommitFault) in
-                        try table.commit(changes, now: now)
-                    }
-                }
+                outcome = withReserve { make(changes, now, counts: false) }
             }
             if case .success = outcome { forget(changes) }
             operation.completion(outcome)
         }
+    }
+
+    private func make(_ changes: [StoreChange], _ now: Int64, counts: Bool) -> Result<Void, StoreFault> {
+        attempt(counts: counts) { (table) throws(RowTable.CommitFault) in try table.commit(changes, now: now) }
     }
 
     /// Without the whole reserve nothing is stored: it would stand in the log, and be moved to the database with the space that the next

@@ -42,14 +42,20 @@ internal import TokenStore
         #expect(scene.status() == 200)
     }
 
-    @Test func aPurgeThatTheDiskRefusedIsRepeated() throws {
-        typealias Kind = Keeper.RowKind
-        let store = MemoryStore()
+    /// A token was had and purged, and the disk did not take it.
+    private func refusedPurge(_ store: MemoryStore) throws -> KeeperScene {
         let (scene, _) = try warm(store)
         #expect(scene.status("/w/x") == 200)
         store.disk = .failing
         _ = scene.inKeeper { $0.purge(.everything) }
         scene.settle()
+        return scene
+    }
+
+    @Test func aPurgeThatTheDiskRefusedIsRepeated() throws {
+        typealias Kind = Keeper.RowKind
+        let store = MemoryStore()
+        let scene = try refusedPurge(store)
         #expect(store.rows(Kind.session).count == 1 && store.rows(Kind.access).count == 1)
         // A new session and a new token, which the disk does not take either.
         #expect(scene.status("/w/x") == 200)
@@ -66,11 +72,7 @@ internal import TokenStore
     /// What the disk did not delete is read anew when an upgrade fails.
     @Test func whatWasToGoStaysAwayWhenTheStoreIsTakenBack() throws {
         let store = MemoryStore()
-        let (scene, _) = try warm(store)
-        #expect(scene.status("/w/x") == 200)
-        store.disk = .failing
-        _ = scene.inKeeper { $0.purge(.everything) }
-        scene.settle()
+        let scene = try refusedPurge(store)
         let rows = store.restore()
         #expect(rows.contains { $0.kind == Keeper.RowKind.session })
         scene.inKeeper { $0.grantAgain(rows, .serving) }
