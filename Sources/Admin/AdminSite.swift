@@ -13,18 +13,18 @@ public struct AdminSite: AdminResponder {
     /// - Parameters:
     ///   - gateway: the running gateway.
     ///   - version: as `cardea version` prints it.
-    ///   - configurationPath: shown on the page.
+    ///   - place: of the configuration and the store, for the page and for commands.
     ///   - token: reads `admin.token` anew for each comparison, so that a changed file counts at once; returns nil when it cannot be
     ///     read. nil: none is configured.
     ///   - reload: has the configuration read again, later and elsewhere.
     ///   - logDropped: lines that the log had to drop.
     public init(
-        gateway: Gateway, version: String, configurationPath: String, token: (@Sendable () -> [UInt8]?)?,
+        gateway: Gateway, version: String, place: ServedPlace, token: (@Sendable () -> [UInt8]?)?,
         reload: @escaping @Sendable () -> Void, logDropped: @escaping @Sendable () -> UInt64
     ) {
         self.init(
             source: FactSource(
-                gateway: gateway, version: version, configurationPath: configurationPath, reload: reload,
+                gateway: gateway, version: version, place: place, reload: reload,
                 logDropped: logDropped),
             token: token.map(AdminToken.init))
     }
@@ -41,6 +41,7 @@ public struct AdminSite: AdminResponder {
         case "/readyz": return reading(request) { ready() }
         case "/metrics": return reading(request) { metrics() }
         case "/status": return reading(request) { status() }
+        case "/place" where request.entrance == .socket: return reading(request) { place() }
         case "/run": return reading(request) { run(request) }
         case "/": return reading(request) { page(request) }
         case "/sign-in": return reading(request) { signIn(request) }
@@ -92,6 +93,9 @@ public struct AdminSite: AdminResponder {
     private func status() -> AdminAnswer {
         AdminAnswer(200, Self.json, StatusDocument(source.facts()).encoded())
     }
+
+    /// Paths of this machine are for those alone who may read its files.
+    private func place() -> AdminAnswer { AdminAnswer(200, Self.json, source.place().encoded()) }
 
     private func run(_ request: AdminRequest) -> AdminAnswer {
         guard let name = queryValue("identity", in: request.query), !name.isEmpty else {

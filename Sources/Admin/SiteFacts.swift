@@ -32,6 +32,7 @@ struct FactSource: Sendable {
     var purge: @Sendable (PurgeScope) -> PurgeReport?
     /// Asks for a reload; what came of it stands in the configuration's status.
     var reload: @Sendable () -> Void
+    var place: @Sendable () -> PlaceDocument
     var startTask: @Sendable (StoreTask) -> Gateway.StoreStart
     /// The task on the store that runs, or the last one.
     var storeWork: @Sendable () -> StoreWork?
@@ -51,7 +52,7 @@ struct LoginSource: Sendable {
 
 extension FactSource {
     init(
-        gateway: Gateway, version: String, configurationPath: String, reload: @escaping @Sendable () -> Void,
+        gateway: Gateway, version: String, place: ServedPlace, reload: @escaping @Sendable () -> Void,
         logDropped: @escaping @Sendable () -> UInt64
     ) {
         let history = TrafficHistory()
@@ -65,7 +66,7 @@ extension FactSource {
             let age = gateway.age
             history.note(traffic, at: age)
             return SiteFacts(
-                version: version, configurationPath: configurationPath, listening: gateway.addresses, age: age,
+                version: version, configurationPath: place.document.shown, listening: gateway.addresses, age: age,
                 isReady: readiness.isReady, reasons: readiness.reasons, status: gateway.status(), snapshot: snapshot,
                 traffic: traffic, trends: traffic.routes.map { history.trend(of: $0.name) }, logDropped: logDropped())
         }
@@ -73,6 +74,7 @@ extension FactSource {
         reset = { gateway.reset(identity: $0) }
         purge = { gateway.purge($0) }
         self.reload = reload
+        self.place = { place.document }
         startTask = { gateway.start($0) }
         storeWork = { gateway.storeWork }
         run = { gateway.lastRun(identity: $0) }

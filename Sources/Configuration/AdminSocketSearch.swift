@@ -2,13 +2,21 @@ extension Configuration {
     /// The admin socket's path as `source` says it, by `admin.socket` or `store.path`, whatever else is wrong with it: whoever has just
     /// spoilt a file must still reach the gateway that serves on with what stood there before. Nil where neither can be had.
     public static func adminSocket(in source: ConfigurationSource, environment: (String) -> String?) -> String? {
+        remains(of: source, environment: environment).socket
+    }
+
+    /// The store's path beside it, as far as the same can say it.
+    public static func remains(
+        of source: ConfigurationSource, environment: (String) -> String?
+    ) -> (socket: String?, store: String?) {
         withoutActuallyEscaping(environment) { environment in
             var loader = Loader(environment: environment)
             loader.keysOfRemains = ["admin", "store", "include"]
-            guard let root = loader.root(of: source) else { return nil }
+            guard let root = loader.root(of: source) else { return (nil, nil) }
             // Nothing but these two, so that nothing else can matter.
             let entries = (root.map ?? []).filter { $0.key == "admin" || $0.key == "store" }
-            return TreeDecoder.decode(Node(content: .map(entries), mark: root.mark)).configuration.admin.socket
+            let configuration = TreeDecoder.decode(Node(content: .map(entries), mark: root.mark)).configuration
+            return (configuration.admin.socket, configuration.store.path)
         }
     }
 }

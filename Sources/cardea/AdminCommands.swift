@@ -8,13 +8,18 @@ struct Health: ParsableCommand {
         discussion:
             "A configuration that is not good any more is told on standard error; the gateway that serves on is asked.")
 
-    @OptionGroup var common: CommonOptions
+    @OptionGroup var common: GatewayOptions
 
     @Flag(name: .long, help: "Ask whether traffic should come, not only whether it lives.")
     var ready = false
 
     func run() throws {
-        let gateway = RunningGateway(common.config)
+        let gateway: RunningGateway
+        do throws(RunningGateway.Other) { gateway = try RunningGateway(common) } catch {
+            // Whatever answers there, it is not what was asked about.
+            print(common.json ? "{\"good\":false,\"status\":0}" : "\(error)")
+            throw ExitCode(1)
+        }
         let answer = gateway.client.request("GET", ready ? "/readyz" : "/livez")
         let good = answer?.status == 200
         if common.json {
@@ -34,13 +39,13 @@ struct Reset: ParsableCommand {
         abstract: "Lifts the quarantine of an identity, in the running gateway.",
         discussion: "Its password or client secret will be tried again by the next request that needs it.")
 
-    @OptionGroup var common: CommonOptions
+    @OptionGroup var common: GatewayOptions
 
     @Argument(help: "The identity's name.")
     var identity: String
 
     func run() throws {
-        let gateway = RunningGateway(common.config)
+        let gateway = try RunningGateway.found(common)
         try gateway.requireIdentity(identity)
         guard let answer = gateway.client.request("POST", "/reset?identity=\(AdminClient.encoded(identity))") else {
             throw gateway.absent("; is it running, with the same configuration and user?")

@@ -42,6 +42,20 @@ struct CommonOptions: ParsableArguments {
     var json = false
 }
 
+/// Options of commands that speak with a running gateway.
+struct GatewayOptions: ParsableArguments {
+    @OptionGroup var common: CommonOptions
+
+    @Option(
+        name: .long,
+        help:
+            "The admin socket of the gateway that is asked, whatever configuration it serves; else it is found by the configuration."
+    )
+    var socket: String?
+
+    var json: Bool { common.json }
+}
+
 struct Schema: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Prints the JSON Schema of the configuration, for editors.")

@@ -51,7 +51,7 @@ enum ConfigurationAccess {
                 reasons: result.errors.map { "\($0)" }, files: files, diagnostics: result.diagnostics)
         }
         for diagnostic in result.diagnostics { warn(diagnostic) }
-        return LoadedConfiguration(configuration: configuration, files: files)
+        return LoadedConfiguration(configuration: configuration, source: source, files: files)
     }
 
     /// Where the admin socket stands: as configured, beside the store, or in the runtime folder.
@@ -78,10 +78,12 @@ enum ConfigurationAccess {
         return sockets + ["/run/cardea.sock", "/var/lib/cardea/cardea.sock"]
     }
 
-    /// The admin socket that the configuration names, also one with mistakes; nil where it names none, or cannot be read.
-    static func adminSocket(named path: String?) -> String? {
-        guard let source = try? ConfigurationSource.find(argument: path, environment: environment) else { return nil }
-        return Configuration.adminSocket(in: source, environment: environment)
+    /// The admin socket and the store that the configuration names, also one with mistakes; nil where it names none, or cannot be read.
+    static func remains(of path: String?) -> (socket: String?, store: String?) {
+        guard let source = try? ConfigurationSource.find(argument: path, environment: environment) else {
+            return (nil, nil)
+        }
+        return Configuration.remains(of: source, environment: environment)
     }
 
     static func complain(_ line: String) { write(line + "\n") }
@@ -96,6 +98,7 @@ enum ConfigurationAccess {
 /// A configuration with the files that it was read from.
 struct LoadedConfiguration {
     let configuration: Configuration
+    let source: ConfigurationSource
     let files: WatchedFiles
 }
 

@@ -12,7 +12,7 @@ struct Explain: ParsableCommand {
             and with --trace for what the last run of the identity's recipe did: names and lengths, never a value.
             """)
 
-    @OptionGroup var common: CommonOptions
+    @OptionGroup var common: GatewayOptions
 
     @Argument(help: "The request's method.")
     var method: String
@@ -27,7 +27,7 @@ struct Explain: ParsableCommand {
     var trace = false
 
     func run() throws {
-        let configuration = try ConfigurationAccess.loaded(common.config)
+        let configuration = try ConfigurationAccess.loaded(common.common.config)
         let explanation: Explanation
         do {
             explanation = try Explanation(
@@ -38,8 +38,11 @@ struct Explain: ParsableCommand {
             throw ExitCode(64)
         }
         var report = ExplainReport(method: method, url: url, explanation)
-        let client = AdminClient(ConfigurationAccess.adminSocket(configuration))
-        let status = explanation.route.flatMap { _ in document(StatusDocument.self, client.request("GET", "/status")) }
+        var client: AdminClient?
+        do throws(RunningGateway.Other) { client = try RunningGateway(common).client } catch {
+            report.notes.append("\(error)")
+        }
+        let status = explanation.route.flatMap { _ in document(StatusDocument.self, client?.request("GET", "/status")) }
         if let origin = explanation.origin {
             report.addresses = status?.upstreams.first { $0.upstream == origin }?.addresses
         }
@@ -48,12 +51,11 @@ struct Explain: ParsableCommand {
             report.identityState = status.identities.first { $0.name == identity }
             if trace {
                 let path = "/run?identity=\(AdminClient.encoded(identity))"
-                report.run = document(RunDocument.self, client.request("GET", path))?.run
+                report.run = document(RunDocument.self, client?.request("GET", path))?.run
             }
-        } else if explanation.identity != nil {
-            report.notes.append(
-                "no gateway answers at \(ConfigurationAccess.adminSocket(configuration)): the state of tokens is not known"
-            )
+        } else if explanation.identity != nil, client != nil {
+            let socket = common.socket ?? ConfigurationAccess.adminSocket(configuration)
+            report.notes.append("no gateway answers at \(socket): the state of tokens is not known")
         }
         print(common.json ? report.json() : report.text(tracing: trace))
     }

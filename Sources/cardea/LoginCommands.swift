@@ -14,7 +14,7 @@ struct Login: ParsableCommand {
             --paste: for a browser on another machine. Log in there; it ends at an address that it cannot reach: paste that here.
             """)
 
-    @OptionGroup var common: CommonOptions
+    @OptionGroup var common: GatewayOptions
 
     @Argument(help: "The identity's name.")
     var identity: String
@@ -26,7 +26,7 @@ struct Login: ParsableCommand {
     var paste = false
 
     func run() throws {
-        let gateway = RunningGateway(common.config)
+        let gateway = try RunningGateway.found(common)
         try gateway.requireIdentity(identity)
         // Without a good file nobody knows where a browser comes back: whatever address it ends at can be pasted.
         let isUnknown = gateway.configuration == nil
@@ -103,13 +103,13 @@ struct Logout: ParsableCommand {
         abstract: "Forgets what an identity's login brought, and tells the issuer.",
         discussion: "Its routes answer that a login is needed, until the next one.")
 
-    @OptionGroup var common: CommonOptions
+    @OptionGroup var common: GatewayOptions
 
     @Argument(help: "The identity's name.")
     var identity: String
 
     func run() throws {
-        let gateway = RunningGateway(common.config)
+        let gateway = try RunningGateway.found(common)
         try gateway.requireIdentity(identity)
         let desk = try loginDesk(gateway)
         defer { desk.close() }
@@ -127,7 +127,7 @@ struct Logout: ParsableCommand {
     }
 }
 
-private func tell(_ told: LoginDocument, _ common: CommonOptions, done: String) throws {
+private func tell(_ told: LoginDocument, _ common: GatewayOptions, done: String) throws {
     if common.json {
         print(told.encoded(), terminator: "")
     } else if told.isDone {

@@ -59,13 +59,16 @@ struct Run: ParsableCommand {
                 "hardening step refused",
                 [LogField("step", .word(refusal.step)), LogField("errno", .code(Int(refusal.errno)))])
         }
+        let place = ServedPlace(
+            source: loaded.source, socket: ConfigurationAccess.adminSocket(configuration),
+            store: configuration.store.path)
         let gateway: Gateway
         do {
             gateway = try Gateway(
                 configuration, environment: ConfigurationAccess.environment, log: log, inherited: inherited,
                 beforeStore: { succession?.awaitStore() })
             let site = AdminSite(
-                gateway: gateway, version: Cardea.version, configurationPath: common.config ?? "",
+                gateway: gateway, version: Cardea.version, place: place,
                 token: adminToken(configuration),
                 // As an operator would: the main thread takes signals one after the other.
                 reload: { kill(getpid(), SIGHUP) }, logDropped: { log.dropped })
@@ -86,7 +89,8 @@ struct Run: ParsableCommand {
             events.warn("inherited socket is no listener's", [LogField("address", .name(address))])
         }
         var service = Service(
-            gateway: gateway, vigil: vigil, argument: common.config, loaded: loaded, command: command, systemd: systemd,
+            gateway: gateway, vigil: vigil, argument: common.config, loaded: loaded, place: place, command: command,
+            systemd: systemd,
             sandbox: sandbox, launcher: launcher)
         service.serve()
         service.end()
@@ -107,7 +111,8 @@ struct Run: ParsableCommand {
         }
     }
 
-    /// The command line's socket is a convenience: where its folder cannot be written, the gateway serves without it and says so.
+    /// Callers are served without the command line's socket, too; but then no command reaches this gateway, and who calls one may meet
+    /// another gateway that has the place.
     private func openAdmin(
         _ gateway: Gateway, _ configuration: Configuration, _ site: AdminSite, _ events: EventLog
     ) throws(GatewayFault) {
@@ -115,8 +120,13 @@ struct Run: ParsableCommand {
         do throws(GatewayFault) {
             try gateway.openAdminSocket(path, responder: site)
         } catch {
-            events.warn(
-                "no admin socket; cardea reset will not reach this process", [LogField("reason", .name("\(error)"))])
+            events.error(
+                "no admin socket: commands do not reach this gateway",
+                [
+                    LogField("reason", .name("\(error)")),
+                    LogField(
+                        "advice", .name("set admin.socket to a path of its own, in a folder that its user may write")),
+                ])
         }
         try gateway.openAdmin(configuration.admin, responder: site)
     }

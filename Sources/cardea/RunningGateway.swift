@@ -15,66 +15,78 @@ struct RunningGateway {
     let configuration: Configuration?
     private let fault: ConfigurationFault?
 
-    /// - Parameter path: `--config`. When the file is not good, standard error is told, and which socket is asked.
-    init(_ path: String?) {
-        do throws(ConfigurationFault) {
-            let configuration = try ConfigurationAccess.load(path, warn: { _ in }).configuration
-            socket = ConfigurationAccess.adminSocket(configuration)
-            client = AdminClient(socket)
-            (self.configuration, fault) = (configuration, nil)
-        } catch {
-            let named = ConfigurationAccess.adminSocket(named: path)
+    /// Who answers at the socket is not the gateway that was meant: its health would be told, and its tokens would go.
+    struct Other: Error, CustomStringConvertible {
+        let description: String
+    }
+
+    /// As `init`; another gateway ends the process.
+    static func found(_ options: GatewayOptions) throws -> RunningGateway {
+        do throws(Other) { return try RunningGateway(options) } catch {
+            ConfigurationAccess.complain("cardea: \(error)")
+            throw ExitCode(ExitStatus.unavailable)
+        }
+    }
+
+    /// When the file is not good, standard error is told, and which socket is asked.
+    init(_ options: GatewayOptions) throws(Other) {
+        let path = options.common.config
+        var loaded: LoadedConfiguration?
+        var fault: ConfigurationFault?
+        do throws(ConfigurationFault) { loaded = try ConfigurationAccess.load(path, warn: { _ in }) } catch {
+            fault = error
+        }
+        if let told = options.socket {
+            socket = told
+            client = AdminClient(told)
+            // The names in a file say nothing of a gateway that serves another one.
+            let isOurs = loaded.map { PlaceSearch($0, socket: told).verdict(on: AdminClient(told)).isOurs } ?? false
+            (configuration, self.fault) = (isOurs ? loaded?.configuration : nil, nil)
+            return
+        }
+        let search: PlaceSearch
+        if let loaded {
+            socket = ConfigurationAccess.adminSocket(loaded.configuration)
+            search = PlaceSearch(loaded, socket: socket)
+        } else {
+            let named = ConfigurationAccess.remains(of: path)
             let usual = ConfigurationAccess.usualAdminSockets(path)
-            if let named, AdminClient(named).request("GET", "/livez") != nil {
-                socket = named
-            } else {
-                // Also where one is named: it may have been renamed in the file, which takes effect with a restart only.
-                socket = usual.first { Self.mayServe(path, at: $0) } ?? named ?? usual[0]
+            // Also where one is named: it may have been renamed in the file, which takes effect with a restart only.
+            let ours = ([named.socket].compactMap { $0 } + usual).first {
+                PlaceSearch(path, store: named.store, socket: $0).verdict(on: AdminClient($0)).isOurs
             }
-            client = AdminClient(socket)
-            (configuration, fault) = (nil, error)
-            let more = error.reasons.count - 1
+            socket = ours ?? named.socket ?? usual[0]
+            search = PlaceSearch(path, store: named.store, socket: socket)
+            let reasons = fault?.reasons ?? []
             ConfigurationAccess.complain(
-                "cardea: the configuration is not good: \(error.reasons.first ?? "")"
-                    + (more > 0 ? "; and \(more) more, see 'cardea check'" : "")
+                "cardea: the configuration is not good: \(reasons.first ?? "")"
+                    + (reasons.count > 1 ? "; and \(reasons.count - 1) more, see 'cardea check'" : "")
                     + "; asking the gateway that may run with an earlier one at \(socket), "
-                    + (socket == named ? "which the file names" : "a usual place"))
+                    + (socket == named.socket ? "which the file names" : "a usual place"))
         }
-    }
-
-    /// Whether a gateway answers there that does not say that it runs with another file: it would be another one's health that is told,
-    /// and another one's tokens that are purged.
-    private static func mayServe(_ path: String?, at socket: String) -> Bool {
-        guard let answer = AdminClient(socket).request("GET", "/status"), answer.status == 200 else { return false }
-        guard let status = try? StatusDocument(parsing: Array(answer.body.utf8)) else { return true }
-        var ours = ""
-        if case .file(let file)? = try? ConfigurationSource.find(
-            argument: path, environment: ConfigurationAccess.environment)
-        {
-            ours = file
+        client = AdminClient(socket)
+        (configuration, self.fault) = (loaded?.configuration, fault)
+        switch search.verdict(on: client) {
+        case .ours, .nobody: break
+        case .other(let theirs):
+            throw Other(
+                description:
+                    "the gateway at \(socket) serves \(theirs), not \(search.words); give each gateway an admin.socket "
+                    + "of its own, or say --socket \(socket) to ask this one all the same")
+        case .silent:
+            throw Other(
+                description: "the gateway at \(socket) does not say what it serves, being of another version; say "
+                    + "--socket \(socket) to ask it all the same")
         }
-        return mayBeSame(ours, status.configuration)
-    }
-
-    /// Paths as two processes were given them; empty where one was found without a word.
-    static func mayBeSame(_ ours: String, _ theirs: String) -> Bool {
-        guard !ours.isEmpty, !theirs.isEmpty, ours != theirs else { return true }
-        // Each is relative to a folder of its own: what they end with is all that can be compared.
-        func plain(_ path: String) -> String { path.hasPrefix("./") ? String(path.dropFirst(2)) : path }
-        let (left, right) = (plain(ours), plain(theirs))
-        guard left.hasPrefix("/"), right.hasPrefix("/") else {
-            return left == right || left.hasSuffix("/" + right) || right.hasSuffix("/" + left)
-        }
-        guard let first = realpath(left, nil) else { return false }
-        defer { free(first) }
-        guard let second = realpath(right, nil) else { return false }
-        defer { free(second) }
-        return strcmp(first, second) == 0
     }
 
     /// For what cannot be done without: the configuration, or the end of the process with every mistake on standard error.
     func requireConfiguration() throws -> Configuration {
         if let configuration { return configuration }
+        guard fault != nil else {
+            ConfigurationAccess.complain("cardea: no gateway answers at \(socket)")
+            throw ExitCode(ExitStatus.unavailable)
+        }
         throw statusWithoutAnswer(ExitStatus.configuration)
     }
 

@@ -1,3 +1,4 @@
+import Admin
 import Configuration
 import Gateway
 import Glibc
@@ -11,6 +12,7 @@ struct Service {
     let vigil: Vigil
     /// `--config` as given.
     let argument: String?
+    private let place: ServedPlace
     private(set) var configuration: Configuration
     private var files: WatchedFiles
     /// A file has changed: looked at when it has been quiet for a moment.
@@ -39,7 +41,8 @@ struct Service {
     static let signals = [SIGTERM, SIGINT, SIGHUP, SIGCHLD, SIGUSR2] + ChildProcess.forwarded
 
     init(
-        gateway: Gateway, vigil: Vigil, argument: String?, loaded: LoadedConfiguration, command: [String],
+        gateway: Gateway, vigil: Vigil, argument: String?, loaded: LoadedConfiguration, place: ServedPlace,
+        command: [String],
         systemd: SystemdNotice?, sandbox: Sandbox?, launcher: Launcher?
     ) {
         upgrade = Upgrade(
@@ -53,6 +56,7 @@ struct Service {
         self.gateway = gateway
         self.vigil = vigil
         self.argument = argument
+        self.place = place
         configuration = loaded.configuration
         files = loaded.files
         watch()
@@ -188,6 +192,7 @@ struct Service {
             }
             let done = try apply(loaded.configuration)
             configuration = loaded.configuration
+            place.serves(loaded.source, store: configuration.store.path)
             upgrade.patience = UInt64(max(0, configuration.shutdown.takeover.wholeNanoseconds))
             events.level = LogLevel(configuration.log.level)
             if !done.needsRestart.isEmpty {

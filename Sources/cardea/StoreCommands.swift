@@ -19,20 +19,20 @@ struct StoreCommand: ParsableCommand {
     struct Verify: ParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Opens every row and says how many are damaged; changes nothing. Exits with 1 when any is.")
-        @OptionGroup var common: CommonOptions
+        @OptionGroup var common: GatewayOptions
         func run() throws { try StoreRun(.verify, common).run() }
     }
 
     struct Rotate: ParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Seals every row with the first key of store.key; then the older keys may go.")
-        @OptionGroup var common: CommonOptions
+        @OptionGroup var common: GatewayOptions
         func run() throws { try StoreRun(.rotate, common).run() }
     }
 
     struct Compact: ParsableCommand {
         static let configuration = CommandConfiguration(abstract: "Gives unused space back to the file system.")
-        @OptionGroup var common: CommonOptions
+        @OptionGroup var common: GatewayOptions
         func run() throws { try StoreRun(.compact, common).run() }
     }
 }
@@ -40,15 +40,15 @@ struct StoreCommand: ParsableCommand {
 /// One run of a store task, by the admin socket or on the file.
 private struct StoreRun {
     let task: StoreTask
-    let common: CommonOptions
+    let common: GatewayOptions
 
-    init(_ task: StoreTask, _ common: CommonOptions) {
+    init(_ task: StoreTask, _ common: GatewayOptions) {
         self.task = task
         self.common = common
     }
 
     func run() throws {
-        let gateway = RunningGateway(common.config)
+        let gateway = try RunningGateway.found(common)
         let told: StoreDocument
         if let answer = gateway.client.request("POST", "/store/\(task.rawValue)") {
             told = try follow(answer, gateway.client)

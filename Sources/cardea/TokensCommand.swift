@@ -13,13 +13,13 @@ struct TokensCommand: ParsableCommand {
             abstract: "Lists every token: its state, age and end, what comes next, and what failed last.",
             discussion: "Tokens of end users are counted, not listed. --json tells times in seconds.")
 
-        @OptionGroup var common: CommonOptions
+        @OptionGroup var common: GatewayOptions
 
         @Argument(help: "Only of these identities.")
         var identities: [String] = []
 
         func run() throws {
-            let gateway = RunningGateway(common.config)
+            let gateway = try RunningGateway.found(common)
             try gateway.require(identities, as: "identity") { $0.identities.map(\.name) }
             let answer = try answer(of: gateway, "GET", "/status")
             guard answer.status == 200, let status = try? StatusDocument(parsing: Array(answer.body.utf8)) else {
@@ -41,7 +41,7 @@ struct TokensCommand: ParsableCommand {
                 person's login: that is 'cardea logout'. Refused credentials stay refused: that is 'cardea reset'.
                 """)
 
-        @OptionGroup var common: CommonOptions
+        @OptionGroup var common: GatewayOptions
 
         @Argument(help: "Identities whose tokens go.")
         var identities: [String] = []
@@ -59,7 +59,7 @@ struct TokensCommand: ParsableCommand {
         }
 
         func run() throws {
-            let gateway = RunningGateway(common.config)
+            let gateway = try RunningGateway.found(common)
             try gateway.require(identities, as: "identity") { $0.identities.map(\.name) }
             try gateway.require(route, as: "route") { $0.routes.map(\.name) }
             let wishes =

@@ -1,3 +1,4 @@
+import Configuration
 import FoundationEssentials
 import Synchronization
 
@@ -186,6 +187,9 @@ final class SampleSite: Sendable {
                     return scope == .identity("nobody") ? nil : PurgeReport(identities: ["hr"], tokens: 2)
                 },
                 reload: { self.reloads.withLock { $0 += 1 } },
+                place: {
+                    PlaceDocument(source: .file("/nowhere/c.yaml"), socket: "/nowhere/s", stores: ["/nowhere/t.db"])
+                },
                 startTask: { task in
                     self.tasks.withLock { tasks in
                         guard tasks.isEmpty else { return .busy }

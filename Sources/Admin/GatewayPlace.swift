@@ -1,0 +1,91 @@
+public import Configuration
+internal import FoundationEssentials
+internal import Synchronization
+
+/// What tells one gateway from another on the same machine: the configuration that it serves and its store. The body of `GET /place`,
+/// which is answered on the admin socket alone.
+public struct PlaceDocument: Codable, Sendable, Equatable {
+    /// Where the configuration was found.
+    public enum Kind: String, Codable, Sendable { case file, text, environment }
+
+    public var kind: Kind
+    /// The file of the configuration; for text and environment the admin socket.
+    public var configuration: FilePlace
+    /// The store of this process, and the one that its configuration of now names, which a restart would open. Empty: not known.
+    public var stores: [Store]
+
+    public struct Store: Codable, Sendable, Equatable {
+        /// nil: tokens live in memory.
+        public var path: FilePlace?
+
+        public init(path: FilePlace?) { self.path = path }
+    }
+
+    public init(source: ConfigurationSource, socket: String, stores: [String?]) {
+        switch source {
+        case .file(let path): (kind, configuration) = (.file, FilePlace(path))
+        case .text: (kind, configuration) = (.text, FilePlace(socket))
+        case .environment: (kind, configuration) = (.environment, FilePlace(socket))
+        }
+        self.stores = stores.map { Store(path: $0.map(FilePlace.init)) }
+    }
+
+    /// - Parameter text: as `encoded` writes it; nil for anything else.
+    public init?(_ text: String) {
+        guard let document = try? JSONDecoder().decode(PlaceDocument.self, from: Data(text.utf8)) else { return nil }
+        self = document
+    }
+
+    public func encoded() -> String { json(self) }
+
+    /// Whether a process that looks at `other` means this gateway.
+    public func isSame(as other: PlaceDocument) -> Bool {
+        kind == other.kind && configuration.isSame(as: other.configuration)
+            && (stores.isEmpty || other.stores.isEmpty
+                || stores.contains { mine in other.stores.contains { Self.isSame(mine.path, $0.path) } })
+    }
+
+    private static func isSame(_ one: FilePlace?, _ other: FilePlace?) -> Bool {
+        guard let one, let other else { return one == nil && other == nil }
+        return one.isSame(as: other)
+    }
+
+    /// What the page names.
+    var shown: String {
+        switch kind {
+        case .file: configuration.real
+        case .text: "CARDEA_CONFIG_YAML"
+        case .environment: "CARDEA_LISTEN and its companions"
+        }
+    }
+
+    /// For people: `/etc/cardea/cardea.yaml with the store /var/lib/cardea/tokens.db`.
+    public var words: String {
+        shown + (stores.first.map { $0.path.map { " with the store \($0.real)" } ?? " without a store" } ?? "")
+    }
+}
+
+/// The place of the running gateway: its main thread changes it with a reload, its keeper tells it.
+public final class ServedPlace: Sendable {
+    private let socket: String
+    private let startedWith: String?
+    private let place: Mutex<PlaceDocument>
+
+    /// - Parameters:
+    ///   - socket: of the command line.
+    ///   - store: `store.path` of the start; it counts until the process ends.
+    public init(source: ConfigurationSource, socket: String, store: String?) {
+        self.socket = socket
+        startedWith = store
+        place = Mutex(PlaceDocument(source: source, socket: socket, stores: [store]))
+    }
+
+    /// Another configuration is served, or the same one from another place.
+    public func serves(_ source: ConfigurationSource, store: String?) {
+        let stores = store == startedWith ? [store] : [startedWith, store]
+        let next = PlaceDocument(source: source, socket: socket, stores: stores)
+        place.withLock { $0 = next }
+    }
+
+    public var document: PlaceDocument { place.withLock { $0 } }
+}
