@@ -13,6 +13,12 @@ static inline const unsigned char *cyaml_scalar_bytes(const yaml_event_t *event,
     return event->data.scalar.value;
 }
 
+/* 1 for a scalar between quotes. */
+static inline int cyaml_is_quoted(const yaml_event_t *event) {
+    return event->data.scalar.style == YAML_SINGLE_QUOTED_SCALAR_STYLE
+        || event->data.scalar.style == YAML_DOUBLE_QUOTED_SCALAR_STYLE;
+}
+
 static inline int cyaml_has_anchor(const yaml_event_t *event) {
     switch (event->type) {
     case YAML_SCALAR_EVENT: return event->data.scalar.anchor != NULL;

@@ -103,10 +103,17 @@ enum AddressParser {
         return .name(text)
     }
 
+    /// A port alone, of which nobody knows on which address.
+    static func isPort(_ text: String) -> Bool {
+        text.utf8.allSatisfy { (0x30...0x39).contains($0) } && UInt16(text) != nil
+    }
+
     static func listenAddress(_ text: String) throws(TextFault) -> ListenAddress {
         if text.hasPrefix("unix:") { return .unix(path: try unixPath(text)) }
-        guard !text.hasPrefix(":"), !text.hasPrefix("*") else {
-            throw TextFault("must name the address to listen on: 127.0.0.1:8080 for this machine, 0.0.0.0:8080 for all")
+        guard !text.hasPrefix(":"), !text.hasPrefix("*"), !isPort(text) else {
+            let port = isPort(text) ? text : "8080"
+            throw TextFault(
+                "must name the address to listen on: 127.0.0.1:\(port) for this machine, 0.0.0.0:\(port) for all")
         }
         let (host, port) = try hostAndPort(text, defaultPort: nil)
         if host == "localhost" { return .tcp(IPAddress(v4: 0x7f00_0001), port: port) }
@@ -261,6 +268,22 @@ enum AddressParser {
         guard (1...256).contains(text.utf8.count), text.utf8.allSatisfy({ isAlphanumeric($0) || marks.contains($0) })
         else { throw TextFault("must be \(what)") }
     }
+
+    /// Methods are case-sensitive (RFC 9110 §9.1): `get` would match no request of any caller.
+    static func requireMethod(_ text: String) throws(TextFault) {
+        try requireToken(text, "a method such as GET")
+        let capitals = text.uppercased()
+        guard text == capitals || !knownMethods.contains(capitals) else {
+            throw TextFault("must be in capitals: \(capitals)")
+        }
+    }
+
+    /// RFC 9110 §9, RFC 5789, RFC 4918 and RFC 3253.
+    private static let knownMethods: Set<String> = [
+        "GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH", "PROPFIND", "PROPPATCH",
+        "MKCOL",
+        "COPY", "MOVE", "LOCK", "UNLOCK", "REPORT", "SEARCH",
+    ]
 
     static func requireHeaderValue(_ text: String) throws(TextFault) {
         guard text.utf8.count <= 4096, text.utf8.allSatisfy({ (0x20...0x7e).contains($0) || $0 == 0x09 }) else {

@@ -53,6 +53,7 @@ struct Checker {
     private mutating func check(
         _ node: Node, _ type: ValueType, spec: KeySpec, block: Block, mark: Mark, place: String
     ) {
+        if node.scalar?.isFaulty == true { return }
         guard let type = type.fitting(node) else {
             let advice = node.isUnquotedTemplate ? "; a value that begins with { needs quotes" : ""
             error("'\(spec.name)' must be \(type.expectation), not \(node.kind)\(advice) (in \(place))", mark)
@@ -97,8 +98,10 @@ struct Checker {
     ) {
         guard words.contains(scalar.text) || aliases[scalar.text] != nil else {
             let expected = ValueType.words(words).expectation
+            let begun = words.filter { !scalar.text.isEmpty && $0.hasPrefix(scalar.text.lowercased()) }
             let near =
-                NearestWord.of(scalar.text, in: words + aliases.keys.sorted()).map { "; did you mean '\($0)'?" } ?? ""
+                (NearestWord.of(scalar.text, in: words + aliases.keys.sorted()) ?? (begun.count == 1 ? begun[0] : nil))
+                .map { "; did you mean '\($0)'?" } ?? ""
             error("'\(spec.name)' must be \(expected), not '\(Quoted.short(scalar.written))'\(near)", mark)
             return
         }

@@ -53,7 +53,15 @@ enum Expansion {
             return found
         }
         if let fallback { return fallback }
-        throw Fault(message: "variable '\(Quoted.short(String(name)))' is not set; give it a default: '${\(name):-…}'")
+        let variable = Quoted.short(String(name))
+        // Variables are written in capitals nearly everywhere, and what is filled in later is in small letters.
+        let other =
+            name.utf8.allSatisfy { !(0x41...0x5a).contains($0) }
+            ? "; what is filled in for each request is written '{\(variable)}', without '$'" : ""
+        throw Fault(
+            message:
+                "environment variable '\(variable)' is not set; set it, or give it a default: '${\(variable):-…}'\(other)"
+        )
     }
 
     private static func isDigit(_ byte: UInt8) -> Bool { (0x30...0x39).contains(byte) }
@@ -73,6 +81,7 @@ extension Node {
                 scalar.text = try Expansion.expand(scalar.text, environment: environment)
             } catch {
                 diagnostics.append(Diagnostic(.error, error.message, at: mark))
+                scalar.isFaulty = true
             }
             result.content = .scalar(scalar)
         case .list(let items):

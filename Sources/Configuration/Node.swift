@@ -13,6 +13,8 @@ struct Node: Sendable {
         var written: String
         /// Nothing at all after the colon.
         var isAbsent: Bool
+        /// Its variables could not be put in, which has been said: nothing else is to be said of it.
+        var isFaulty = false
         /// Without quotes.
         var isPlain = false
         /// Column of the first character, where every character stands in the file as it is read; nil elsewhere.

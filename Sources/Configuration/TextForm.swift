@@ -92,7 +92,7 @@ extension TextForm {
         case .name: try AddressParser.requireName(text)
         case .headerName: return try AddressParser.headerName(text).lowercased()
         case .headerValue: try AddressParser.requireHeaderValue(text)
-        case .method: try AddressParser.requireToken(text, "a method such as GET")
+        case .method: try AddressParser.requireMethod(text)
         case .scope: try AddressParser.requireScope(text)
         case .hostName: return try AddressParser.host(text)
         case .hostPattern: _ = try AddressParser.hostPattern(text)

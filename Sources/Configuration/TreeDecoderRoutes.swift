@@ -125,7 +125,7 @@ extension TreeDecoder {
         route.limits = .init(connections: limits.integer("connections"), waiters: limits.integer("waiters") ?? 1000)
         route.tokenStub = isStub ? tokenStub(reader, place: place) : nil
         checkRoute(route, reader, place: place)
-        checkReachable(route, place: place)
+        if isMatchReadable(reader) { checkReachable(route, place: place) }
         if marksOfRoutes[name] == nil { marksOfRoutes[name] = route.mark }
         routes.append(route)
     }
@@ -162,6 +162,12 @@ extension TreeDecoder {
             case .name(let name):
                 if writtenListeners[name] != nil {
                     found = name
+                } else if node.scalar?.isFaulty == true {
+                    continue
+                } else if AddressParser.isPort(name) {
+                    error(
+                        "'listen' must name the address to listen on: 127.0.0.1:\(name) for this machine, 0.0.0.0:\(name) for all",
+                        node.mark)
                 } else {
                     dangling("'listen' names listener", node.scalar?.written ?? "", listeners.names, node.mark)
                 }
@@ -205,7 +211,7 @@ extension TreeDecoder {
         }
         if isStub { error("\(place) has 'use' beside 'token_stub'", reader.mark("use")) }
         guard let name = reader.text("use"), name != "none" else { return .none }
-        if writtenIdentities[name] == nil {
+        if writtenIdentities[name] == nil, reader.entry("use")?.value.scalar?.isFaulty != true {
             dangling(
                 "\(place) uses identity", reader.entry("use")?.value.scalar?.written ?? "", writtenIdentities.names,
                 reader.mark("use"))
@@ -244,6 +250,15 @@ extension TreeDecoder {
             path: reader.parsed("path", AddressParser.pathPattern),
             methods: reader.texts("methods") ?? [],
             headers: reader.pairs("headers").map { NamedValue(name: $0.name.lowercased(), value: $0.value) })
+    }
+
+    /// A match that could not be read is no match of everything.
+    private func isMatchReadable(_ route: BlockReader) -> Bool {
+        guard let written = route.entry("match") else { return true }
+        let reader = route.inside("match", Keys.match)
+        return written.value.map != nil
+            && (!reader.has("host") || reader.parsed("host", AddressParser.hostPattern) != nil)
+            && (!reader.has("path") || reader.parsed("path", AddressParser.pathPattern) != nil)
     }
 
     // MARK: - What is changed

@@ -21,6 +21,8 @@ struct YAMLReader {
     private var parser = yaml_parser_t()
     private var nodes = 0
     private var diagnostics: [Diagnostic] = []
+    /// Lines of the last quoted value that goes over several: a quote that was forgotten there is found wrong much later.
+    private var longQuote: (begin: Int, end: Int)?
     /// The entries of the root that are whole.
     private var entriesOfRoot: [Node.Entry] = []
 
@@ -89,6 +91,9 @@ struct YAMLReader {
             if text.utf8.contains(0) {
                 throw Stop(message: "a value contains a NUL character", mark: mark)
             }
+            if cyaml_is_quoted(&event) != 0, event.start_mark.line != event.end_mark.line {
+                longQuote = (mark.line, place(event.end_mark).line)
+            }
             return (.scalar(text, plain: plain != 0, column: column(of: text, event)), mark)
         case YAML_SEQUENCE_START_EVENT: return (.listStart, mark)
         case YAML_SEQUENCE_END_EVENT: return (.listEnd, mark)
@@ -121,9 +126,12 @@ struct YAMLReader {
             // The reader counts bytes ahead of the scanner, so the line is where the scanner stood.
             return Stop(message: "not valid UTF-8 text: \(problem)", mark: place(parser.mark))
         }
-        let hint =
-            problem.contains("cannot start any token") ? "; indent with spaces, not tabs, and quote such a value" : ""
-        return Stop(message: "not valid YAML: \(problem)\(hint)", mark: place(parser.problem_mark))
+        let context = parser.context.map { String(cString: $0) } ?? ""
+        let problemAt = place(parser.problem_mark)
+        let fault = YAMLFault(
+            problem: problem, context: context, problemAt: problemAt,
+            contextAt: context.isEmpty ? problemAt : place(parser.context_mark), longQuote: longQuote)
+        return Stop(message: fault.message, mark: fault.mark)
     }
 
     // MARK: - Tree

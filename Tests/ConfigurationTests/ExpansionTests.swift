@@ -18,7 +18,7 @@ import Testing
 
     @Test(arguments: [
         ("${", "'${' without '}'; a plain '$' before '{' is written '$${'"),
-        ("${B}", "variable 'B' is not set; give it a default: '${B:-…}'"),
+        ("${B}", "environment variable 'B' is not set; set it, or give it a default: '${B:-…}'"),
         ("${}", "'${}' is not '${NAME}' or '${NAME:-default}'"),
         ("${9}", "'${9}' is not '${NAME}' or '${NAME:-default}'"),
         ("${A B}", "'${A B}' is not '${NAME}' or '${NAME:-default}'"),
