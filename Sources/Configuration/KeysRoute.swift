@@ -19,7 +19,10 @@ extension Keys {
             KeySpec("match", .block(match), "Which requests; all where it is not given."),
             KeySpec("to", .text(.upstream), "The upstream: one origin with an optional path prefix."),
             KeySpec("addresses", .list(.text(.endpoint)), "Where to connect instead of the upstream's own address."),
-            KeySpec("use", .text(.name), "An identity's name, or none."),
+            KeySpec(
+                "use", .text(.name),
+                "An identity's name, or none: the caller's own credential passes. One of NTLM or Negotiate gets a connection to the upstream that serves the caller's connection alone, so a proxy in front of us must not share one connection among users."
+            ),
             KeySpec("scopes", .list(.text(.scope)), "What the token is asked for."),
             KeySpec("audience", .text(.line), "Whom the token is for."),
             KeySpec("resource", .text(.line), "What the token is for (RFC 8707)."),

@@ -73,6 +73,7 @@ extension CallerConnection {
         exchange.route = route
         exchange.wanders = wanderer.group
         if let fault = guardCredential(of: route) { return answer(fault) }
+        if !exchange.opensTunnel, let fault = guardConnection(of: route) { return refuse(unbound: fault) }
         prepareReplay(on: route)
         perform(exchange.machine.on(.routed(.unneeded)))
     }

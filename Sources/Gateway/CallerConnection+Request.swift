@@ -59,6 +59,10 @@ extension CallerConnection {
             if asFields { buffers.outgoing.addFields(line.span) } else { cursor.addFields(line.span) }
         }
         guard !(asFields ? buffers.outgoing.overflowed : cursor.overflowed) else { return answer(Fault(.bigHead)) }
+        if exchange.bindsConnection {
+            guard upstream.session == nil else { return answer(Fault(.connectionShared)) }
+            own(upstream)
+        }
         upstream.requests += 1
         exchange.record.sentAt = loop.now
         exchange.pace = TransferPace()

@@ -34,6 +34,8 @@ final class CallerConnection: Stream, HTTP2StreamUser {
     var isRedirected = false
     /// The bodies go on at the end of this turn.
     var pumpsLater = false
+    /// It owns connections to upstreams, or did (`UpstreamOwner`); the loop has its number then.
+    var isOwner = false
 
     // Of its end.
     var isFlushing = false
@@ -113,6 +115,7 @@ final class CallerConnection: Stream, HTTP2StreamUser {
     func leave() {
         stage = .closed
         returnExchange()
+        disown()
         data.removeCaller(self)
     }
 
@@ -289,7 +292,8 @@ final class CallerConnection: Stream, HTTP2StreamUser {
         if case .carried = exchange.machine.credential { fresh = true }
         let group: UpstreamGroup = if let wanders = exchange.wanders { wanders } else { data.group(route.upstream) }
         let connection = group.take(
-            for: self, fresh: fresh || exchange.opensTunnel, upgrades: exchange.upgrades, avoiding: exchange.lostAt)
+            for: self, fresh: fresh || exchange.opensTunnel, upgrades: exchange.upgrades, avoiding: exchange.lostAt,
+            owner: route.bindsConnections ? upstreamOwner : nil, binds: exchange.bindsConnection)
         exchange.upstream = connection
         exchange.upstreamAddress = connection.place?.logAddress
         expectNothing()
@@ -374,6 +378,7 @@ final class CallerConnection: Stream, HTTP2StreamUser {
         stage = .closed
         leaveDesk()
         releaseUpstream(reusable: false)
+        disown()
         tearDown()
         data.callerClosed(self)
         home?.streamEnded(self)
@@ -388,6 +393,7 @@ final class CallerConnection: Stream, HTTP2StreamUser {
         isLast = false
         isRedirected = false
         pumpsLater = false
+        isOwner = false
         isFlushing = false
         saidNoMore = false
         drained = 0

@@ -46,6 +46,8 @@ struct CallerExchange: ~Copyable {
     var wanders: UpstreamGroup?
 
     // The credential.
+    /// The caller's own credential authenticates the connection that it goes out on.
+    var bindsConnection = false
     /// A challenge is held in the upstream's block until the keeper's verdict.
     var ticket: UInt64 = 0
     /// The ticket under which this request became the scout, while the keeper waits for what it finds.

@@ -44,6 +44,9 @@ final class DataLoop {
     private(set) var sessions = Roster<CallerSession>()
     /// Places of callers' choice, with their connections.
     var wanderers: [Destination: Wanderer] = [:]
+    /// Callers that own connections to upstreams, few of all: their numbers stand here and not in each idle caller.
+    var owners: [ObjectIdentifier: UpstreamOwner] = [:]
+    var lastOwner: UInt64 = 0
     private(set) var isDraining = false
     private(set) var farewell = DataLoop.farewell
     /// Replaced when an address comes or goes.

@@ -29,6 +29,8 @@ extension CallerConnection {
         }
         // What must not meet a credential is refused before one is looked up.
         if let fault = guardCredential(of: route) { return answer(fault) }
+        // What authenticates a connection goes out on none that others share.
+        if route.bindsConnections, let fault = guardConnection(of: route) { return refuse(unbound: fault) }
         // For whom, before anything is asked in anybody's name.
         if let fault = findSubject(on: route) { return answer(fault) }
         // Behind admission and the search for a loop: that is what somebody who counts hops is looking for.

@@ -49,6 +49,8 @@ public struct Fault: Error, Sendable, Equatable {
         case proxyRefused
         case upstreamGarbage, upstreamBigHead, upstreamTimeout, upstreamRefusedCredential, upstreamRedirectedToLogin
         case upstreamOffersNoUpgrade, loopDetected
+        /// The caller's credential authenticates a connection, and the one it would go out on is shared.
+        case connectionShared
         // Us.
         case tooManyWaiters, tooManySubjects, tooManyConnections, upstreamBusy, draining, upgrading, outOfMemory
         case internalFault
@@ -68,7 +70,7 @@ public struct Fault: Error, Sendable, Equatable {
             .issuer
         case .upstreamUnresolvable, .upstreamRefused, .upstreamConnectTimeout, .upstreamTLS, .upstreamClosed,
             .proxyRefused, .upstreamGarbage, .upstreamBigHead, .upstreamTimeout, .upstreamRefusedCredential,
-            .upstreamRedirectedToLogin, .upstreamOffersNoUpgrade, .loopDetected:
+            .upstreamRedirectedToLogin, .upstreamOffersNoUpgrade, .loopDetected, .connectionShared:
             .upstream
         case .tooManyWaiters, .tooManySubjects, .tooManyConnections, .upstreamBusy, .draining, .upgrading,
             .outOfMemory, .internalFault:

@@ -156,6 +156,10 @@ extension Fault {
             .init(
                 502, "Bad Gateway", "upstream-redirected-to-login", "The upstream sends callers to a login page",
                 "proxy_configuration_error")
+        case .connectionShared:
+            .init(
+                502, "Bad Gateway", "connection-shared", "NTLM and Negotiate need a connection of the caller's own",
+                "proxy_configuration_error")
         case .loopDetected:
             .init(
                 502, "Bad Gateway", "loop-detected", "The request has come through here before", "proxy_loop_detected")

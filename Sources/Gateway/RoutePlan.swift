@@ -26,6 +26,8 @@ final class RoutePlan: Sendable {
     /// What the upstream is told of the caller's connection.
     let forwarding: ForwardedHop
     let answerNotes: AnswerNotes
+    /// What a caller sends as `Authorization` reaches the upstream, so it may authenticate the connection (`UpstreamOwner`).
+    let bindsConnections: Bool
     /// The field that carries the credential, in lower case: HTTP/2 never indexes it.
     let secretName: [UInt8]
     /// The slot of a route whose access key is known from the configuration; nil for none and for challenge-driven identities.
@@ -76,6 +78,7 @@ final class RoutePlan: Sendable {
         self.injection = injection
         self.forwarding = forwarding
         self.answerNotes = answerNotes
+        bindsConnections = edits.passesAuthorization
         secretName = Self.secretName(injection, identity, injection?.place ?? edits.place)
         self.slot = slot
         self.subject = subject

@@ -21,6 +21,10 @@ final class UpstreamConnection: Stream, HTTP2StreamUser, Waiter {
     var requests = 0
     /// Where it leads, once it is connected.
     private(set) var place: UpstreamAddress?
+    /// Whose requests alone it carries; nil: anybody's.
+    var owner: UpstreamOwner?
+    /// When it became idle last.
+    private(set) var idleSince: UInt64 = 0
     /// An answer's head has come on it.
     private var hasAnswered = false
     /// It will leave HTTP, which only HTTP/1.1 can do on a connection of its own.
@@ -67,6 +71,8 @@ final class UpstreamConnection: Stream, HTTP2StreamUser, Waiter {
         isPooled = false
         requests = 0
         place = nil
+        owner = nil
+        idleSince = 0
         hasAnswered = false
         insistsOnHTTP1 = false
         leavesHTTP = false
@@ -404,46 +410,9 @@ final class UpstreamConnection: Stream, HTTP2StreamUser, Waiter {
 
     // MARK: - Reuse
 
-    /// Every precondition of giving this connection to another request, in one place.
-    func mayBeReused(answerComplete: Bool, requestComplete: Bool, persistent: Bool) -> Bool {
-        // A stream carries one request; its session is reused without being given back.
-        guard state == .busy, session == nil else { return false }
-        guard answerComplete, requestComplete, persistent else { return false }
-        // Bytes behind the answer would be taken for the next one.
-        guard start == end else { return false }
-        guard !hasPending, !outputLost else { return false }
-        guard !inputEnded, !inputEndSeen else { return false }
-        guard requests < group.plan.requestsPerConnection else { return false }
-        // The upstream's name leads elsewhere by now.
-        guard place?.isListed == true else { return false }
-        // Our certificate is another one by now, or the server's may not be trusted any more.
-        guard tlsEdition == group.tlsEdition else { return false }
-        return isDrained()
-    }
-
-    /// Nothing has been sent on it, so whoever takes it next is its first user.
-    var isUntouched: Bool {
-        state == .busy && session == nil && requests == 0 && start == end && !hasPending && !inputEndSeen
-    }
-
-    /// Whether the socket holds nothing more. A read that filled the block exactly leaves that open, and its edge has been told: bytes
-    /// behind the answer would greet the next request as its own.
-    private func isDrained() -> Bool {
-        if let tls {
-            if tls.hasBufferedInput { return false }
-            guard canRead else { return true }
-            guard case .wantsRead = tls.read(into: buffers.record) else { return false }
-            canRead = false
-            return true
-        }
-        guard canRead else { return true }
-        let count = loop.kernel.read(descriptor, into: UnsafeMutableRawBufferPointer(rebasing: buffers.record[..<1]))
-        canRead = false
-        return count == Int(-EAGAIN)
-    }
-
     func becomeIdle(until deadline: UInt64) {
         state = .idle
+        idleSince = loop.now
         user = nil
         place?.inFlight -= 1
         releaseEmptyBlock()

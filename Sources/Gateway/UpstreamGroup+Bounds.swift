@@ -8,7 +8,9 @@ extension UpstreamGroup {
     /// - Returns: whether it may be made now.
     func admit(_ connection: UpstreamConnection) -> Bool {
         // An idle one leads elsewhere, or its use was refused: this one is wanted now.
-        if isFull, !idle.isEmpty { discard(idle[0]) }
+        if isFull {
+            if idle.isEmpty { closeIdlestOwned() } else { discard(idle[0]) }
+        }
         guard isFull else {
             connection.holdsSocket = true
             sockets += 1
@@ -54,7 +56,7 @@ extension UpstreamGroup {
             } else if !first.insistsOnNew, let free = idle.last {
                 stopWaiting(first)
                 handOver(free, to: first)
-            } else if !isFull || !idle.isEmpty {
+            } else if !isFull || !idle.isEmpty || !owned.isEmpty {
                 stopWaiting(first)
                 start(first)
             } else {

@@ -12,6 +12,8 @@ final class UpstreamGroup {
     /// Connections that exist, idle ones too.
     var open = 0
     private(set) var idle: [UpstreamConnection] = []
+    /// Idle as well, each for its owner alone.
+    var owned = OwnedConnections()
     /// Sockets that are open or being opened, those of sessions too.
     var sockets = 0
     /// Requests for which the limit leaves no connection, in the order in which they came.
@@ -42,17 +44,17 @@ final class UpstreamGroup {
     /// upstream is one connection.
     private var scout: UpstreamConnection?
     private var undecided: [UpstreamConnection] = []
-    private var insistsOnHTTP1 = false
+    private(set) var insistsOnHTTP1 = false
     /// They want to leave HTTP, which an upstream that speaks HTTP/2 offers in its first SETTINGS or not at all.
     var offersAwaited: [UpstreamConnection] = []
 
-    private var tls: TLSClientConfiguration?
+    var tls: TLSClientConfiguration?
     /// Of what `tls` is made with.
     private var keyVersion: UInt64 = 0
     private var trustVersion: UInt64 = 0
     /// Rises when either changes.
-    private(set) var tlsEdition: UInt64 = 0
-    private var upgradeTLS: TLSClientConfiguration?
+    var tlsEdition: UInt64 = 0
+    var upgradeTLS: TLSClientConfiguration?
     /// What the proxy gets of us with each request or tunnel; empty for none.
     private(set) var proxyLine: [UInt8] = []
     private var proxyVersion: UInt64 = 0
@@ -88,8 +90,11 @@ final class UpstreamGroup {
     /// - Parameters:
     ///   - upgrades: the request wants to leave HTTP: over HTTP/2 only by extended CONNECT (RFC 8441), otherwise over HTTP/1.1.
     ///   - avoided: where the request has just been lost.
+    ///   - owner: whose connection may be used, if there is one.
+    ///   - binds: the request authenticates its connection, which is therefore to be nobody else's: over HTTP/1.1.
     func take(
-        for user: any UpstreamUser, fresh: Bool, upgrades: Bool = false, avoiding avoided: UpstreamAddress? = nil
+        for user: any UpstreamUser, fresh: Bool, upgrades: Bool = false, avoiding avoided: UpstreamAddress? = nil,
+        owner: UpstreamOwner? = nil, binds: Bool = false
     ) -> UpstreamConnection {
         // Here and not only where a connection is made: a pool that is always warm must notice that its name has moved.
         if loop.now >= schedule.nextDue { askForNames() }
@@ -106,7 +111,7 @@ final class UpstreamGroup {
             proxyVersion = credential.version
             proxyLine = credential.current.line ?? []
         }
-        if !fresh, let connection = takeIdle() {
+        if !fresh, let connection = takeIdle(of: owner) {
             connection.takeUp(user)
             return connection
         }
@@ -115,7 +120,10 @@ final class UpstreamGroup {
         connection.insistsOnNew = fresh
         open += 1
         connection.leavesHTTP = upgrades
-        if mayShare, upgrades, let session = lightestSession() {
+        connection.insistsOnHTTP1 = binds && plan.protocols == .either
+        if binds {
+            connection.beginWaiting()
+        } else if mayShare, upgrades, let session = lightestSession() {
             if session.session.servesExtendedConnect {
                 connection.assign(session)
                 return connection
@@ -191,7 +199,8 @@ final class UpstreamGroup {
         place != nil && book.addresses.contains { $0 !== place }
     }
 
-    private func takeIdle() -> UpstreamConnection? {
+    private func takeIdle(of owner: UpstreamOwner?) -> UpstreamConnection? {
+        if let owner, let connection = owned.take(owner) { return connection }
         guard book.addresses.count > 1 else { return idle.popLast() }
         guard !idle.isEmpty, let best = book.choose(at: loop.now),
             let position = idle.lastIndex(where: { $0.place === best })
@@ -210,6 +219,7 @@ final class UpstreamGroup {
 
     func give(_ connection: UpstreamConnection) {
         guard !isRetired, isCurrent(connection) else { return connection.close() }
+        if let owner = connection.owner { return keepOwned(connection, for: owner) }
         // The oldest goes: it is the one that its server is about to close.
         if idle.count >= plan.idleConnections { idle.removeFirst().close() }
         connection.becomeIdle(until: loop.now + plan.idleTimeout)
@@ -234,7 +244,8 @@ final class UpstreamGroup {
 
     /// Makes the gauges true again. Once a change, on this loop's own cells.
     func recount() {
-        let now = (open: sockets - idle.count, idle: idle.count, waiting: waiting.count)
+        let unused = idle.count + owned.count
+        let now = (open: sockets - unused, idle: unused, waiting: waiting.count)
         guard now != told, let metrics else { return }
         metrics.count(open: now.open - told.open, idle: now.idle - told.idle, waiting: now.waiting - told.waiting)
         told = now
@@ -249,14 +260,27 @@ final class UpstreamGroup {
     }
 
     func discard(_ connection: UpstreamConnection) {
-        if let position = idle.lastIndex(where: { $0 === connection }) { idle.remove(at: position) }
+        if connection.owner != nil {
+            owned.remove(connection)
+        } else if let position = idle.lastIndex(where: { $0 === connection }) {
+            idle.remove(at: position)
+        }
         connection.close()
         recount()
+    }
+
+    /// Idle connections, owned ones too, that lead to such an address.
+    private func discardIdle(at isUnfit: (UpstreamAddress) -> Bool) {
+        for connection in idle + owned.all {
+            if let place = connection.place, isUnfit(place) { discard(connection) }
+        }
     }
 
     func closeIdle() {
         for connection in idle { connection.close() }
         idle.removeAll()
+        for connection in owned.all { connection.close() }
+        owned = OwnedConnections()
         recount()
         for session in sessions where session.session.openStreams == 0 { session.retire() }
     }
@@ -391,7 +415,7 @@ final class UpstreamGroup {
         book.noteUnhealthy(found)
         guard book.addresses.contains(where: \.isHealthy) else { return }
         for place in book.addresses where !place.isHealthy { retireSessions(at: place) }
-        for connection in idle where connection.place?.isHealthy == false { discard(connection) }
+        discardIdle { !$0.isHealthy }
     }
 
     // MARK: - Names
@@ -416,7 +440,7 @@ final class UpstreamGroup {
             let gone = book.list(addresses, endpoint: endpoint)
             book.noteUnhealthy(unhealthy)
             if !gone.isEmpty {
-                for connection in idle where connection.place?.isListed == false { discard(connection) }
+                discardIdle { !$0.isListed }
                 for place in gone { retireSessions(at: place) }
             }
         }
@@ -437,57 +461,6 @@ final class UpstreamGroup {
     }
 
     private var unreachable: Fault { Fault(hasRefused ? .destinationRefused : .upstreamUnresolvable, retry: .unsent) }
-
-    // MARK: - TLS
-
-    /// Whoever began a handshake before a change may end it after that.
-    private func isCurrent(_ connection: UpstreamConnection) -> Bool {
-        !plan.usesTLS || connection.tlsEdition == tlsEdition
-    }
-
-    /// Connections that were made with another certificate or other authorities are not used again, nor are their sessions, which would be
-    /// resumed without another look at the server's certificate.
-    private func renewTLS() {
-        tlsEdition &+= 1
-        outage.tlsFailure = nil
-        tls = nil
-        upgradeTLS = nil
-        closeIdle()
-        for session in sessions { session.session.goAway() }
-    }
-
-    /// Why the certificates that the server may ask for cannot be had; nil when there is one, or none is configured.
-    var missingKey: String? {
-        if let credential = plan.proxy?.credential, proxyLine.isEmpty {
-            return "proxy password: \(credential.current.fault ?? "not read")"
-        }
-        guard let keys = plan.clientKeys else { return nil }
-        let entries = keys.contents
-        return entries.contains { $0.certificate != nil } ? nil : entries.compactMap(\.fault).first ?? "not read"
-    }
-
-    /// - Parameter upgrades: offer HTTP/1.1 alone.
-    func makeTLS(descriptor: Int32, upgrades: Bool) throws(TLSFault) -> TLSConnection {
-        let configuration: TLSClientConfiguration
-        if let known = upgrades ? upgradeTLS : tls {
-            configuration = known
-        } else {
-            configuration = try TLSClientConfiguration(
-                authorities: plan.trust?.current() ?? [], minimumVersion: plan.minimumVersion, legacy: plan.legacyTLS,
-                alpn: upgrades ? ["http/1.1"] : protocolNames,
-                identities: plan.clientKeys?.certificates ?? [])
-            if upgrades { upgradeTLS = configuration } else { tls = configuration }
-        }
-        return try TLSConnection(client: configuration, serverName: plan.serverName, descriptor: descriptor)
-    }
-
-    private var protocolNames: [String] {
-        switch plan.protocols {
-        case .http1: ["http/1.1"]
-        case .http2: ["h2"]
-        case .either: insistsOnHTTP1 ? ["http/1.1"] : ["h2", "http/1.1"]
-        }
-    }
 }
 
 /// A value that belongs to one loop, on its way through a mailbox. Only the letter's opening touches it, and that happens on the loop.

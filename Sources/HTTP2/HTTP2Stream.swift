@@ -224,6 +224,8 @@ extension HTTP2Stream {
     /// - Parameter code: of RFC 9113 §7.
     public func cancel(_ code: HTTP2ErrorCode = .cancel) {
         if user != nil { user = nil }
+        // The first code stands.
+        guard !isAbandoned else { return }
         isAbandoned = true
         withSession { session in
             // What nobody will read gives its credit back.

@@ -57,6 +57,8 @@ import Testing
             case is UpstreamSession?.Type: field.assumingMemoryBound(to: UpstreamSession?.self).pointee = session
             case is Dialer?.Type: field.assumingMemoryBound(to: Dialer?.self).pointee = Dialer([place], for: used)
             case is ProxyTunnelBox?.Type: field.assumingMemoryBound(to: ProxyTunnelBox?.self).pointee = .init()
+            case is UpstreamOwner?.Type:
+                field.assumingMemoryBound(to: UpstreamOwner?.self).pointee = .caller(17)
             case is Int?.Type: field.assumingMemoryBound(to: Int?.self).pointee = 17
             default: return false
             }

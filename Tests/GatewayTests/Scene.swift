@@ -196,6 +196,7 @@ final class Scene {
             #expect(group.open == group.idle.count, "upstream connections", sourceLocation: sourceLocation)
             idle += group.idle.count
         }
+        #expect(data.owners.isEmpty, "owners", sourceLocation: sourceLocation)
         #expect(kernel.openDescriptors == idle, "descriptors", sourceLocation: sourceLocation)
         #expect(kernel.misuse == [], sourceLocation: sourceLocation)
     }

@@ -46,15 +46,16 @@ class Web:
             'return 200 "$scheme $http_host $request_uri auth=[$http_authorization] '
             'proxy=[$http_proxy_authorization] via=[$http_via]\\n";'
         )
+        numbered = "add_header X-Connection $connection;"
         servers = "".join(
             f"server {{ listen {THEIRS}:443 ssl http2; server_name {names}; ssl_certificate {pair[0]};"
-            f" ssl_certificate_key {pair[1]}; location / {{ {says} }} }}"
+            f" ssl_certificate_key {pair[1]}; {numbered} location / {{ {says} }} }}"
             for names, pair in (("api.test second.api.test other.test", good), ("bad.test", bad))
         )
         (folder / "nginx.conf").write_text(
             f"daemon off; master_process off; pid {folder}/pid; error_log {folder}/error.log info; user root;"
             f"events {{}} http {{ {temporary} access_log {folder}/access.log; {servers}"
-            f"server {{ listen {THEIRS}:80; location / {{ {says} }} }} }}"
+            f"server {{ listen {THEIRS}:80; {numbered} location / {{ {says} }} }} }}"
         )
         self.folder = folder
         self.process = subprocess.Popen(
@@ -85,7 +86,7 @@ class Place:
             text=True,
         )
 
-    def start(self, mode="forward_proxy", unmatched="refuse", intercept=None, route=None, listener=None, limits=None):
+    def start(self, mode="forward_proxy", unmatched="refuse", intercept=None, route=None, listener=None, limits=None, **changes):
         entry = {"address": self.gateway.listen, "mode": mode, "unmatched": unmatched, **(listener or {})}
         if intercept:
             done = self.authority(*intercept)
@@ -110,6 +111,7 @@ class Place:
                 "listeners": {"edge": entry},
                 "routes": routes,
                 "limits": limits or {},
+                **changes,
             }
         )
         self.gateway.start()
@@ -150,6 +152,14 @@ class Place:
             text=True,
         )
         return done.returncode, done.stdout, done.stderr
+
+
+class Kept(Raw):
+    """A caller on a connection that stands already."""
+
+    def __init__(self, connection):
+        connection.settimeout(15)
+        self.socket, self.buffer = connection, b""
 
 
 def through(connection, text, close=True):

@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 
-from forward import H2, OURS, THEIRS, TOKEN, laid_out, request, through
+from forward import H2, OURS, THEIRS, TOKEN, Kept, laid_out, request, through
 from harness import eventually, free_port
 from pki import Authority
 
@@ -55,6 +55,32 @@ def test_what_is_no_proxy_request_is_refused(place):
     ):
         assert place.ask(target, host="api.test").status == 400, target
     assert place.ask("http://plain.test:0/").status in (400, 404)
+
+
+def asks_by(raw, target, host, *fields):
+    """The number of the connection on which the request reached the server."""
+    found = raw.send("\r\n".join([f"GET {target} HTTP/1.1", f"Host: {host}", *fields]) + "\r\n\r\n").answer()
+    assert found.status == 200, found
+    return found.field("X-Connection")
+
+
+@pytest.mark.parametrize("way", ["intercepted", "unmatched"])
+def test_a_connection_that_a_caller_authenticated_is_his_alone(place, way):
+    if way == "intercepted":
+        place.start(intercept=["api.test"], route={"use": "none"}, threads=1)
+        callers = [Kept(place.opened("api.test:443")) for _ in range(2)]
+        target, host = "/", "api.test"
+    else:
+        place.start(unmatched="tunnel", threads=1)
+        callers = [place.raw() for _ in range(2)]
+        target, host = "http://plain.test/", "plain.test"
+    first, second = callers
+    owned = asks_by(first, target, host, "Authorization: NTLM TlRMTVNTUAAB")
+    for _ in range(3):
+        assert asks_by(second, target, host) != owned
+        assert asks_by(first, target, host) == owned
+    for caller in callers:
+        caller.socket.close()
 
 
 @pytest.mark.parametrize("authority", ["api.test", "api.test:", "api.test:0", "u@api.test:443", "[::1:443", "/", ":443"])
