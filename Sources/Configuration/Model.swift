@@ -18,6 +18,8 @@ public struct Configuration: Sendable, Equatable {
     public var threads: Int?
     public var sandbox: Bool
     public var secretFiles: SecretFilePolicy
+    /// Of secrets and files.
+    public var places: WrittenPlaces
 
     /// The identity of that name.
     public func identity(named name: String) -> Identity? { identities.first { $0.name == name } }

@@ -12,7 +12,10 @@ extension Configuration {
     public var secrets: [NamedSecret] {
         var found: [NamedSecret] = []
         func add(_ owner: String, _ key: String, _ mark: Mark, _ reference: SecretReference?) {
-            if let reference { found.append(.init(owner: owner, key: key, mark: mark, reference: reference)) }
+            guard let reference else { return }
+            var place = places.mark(of: reference.description, in: mark)
+            if place == mark, case .file(let path) = reference { place = places.mark(of: path, in: mark) }
+            found.append(.init(owner: owner, key: key, mark: place, reference: reference))
         }
         for identity in identities {
             let owner = "identity '\(identity.name)'"
@@ -83,12 +86,30 @@ extension Configuration {
                     diagnostics.append(Diagnostic(.error, "\(what): \(secret.reference): \(reason)", at: secret.mark))
                 }
             } catch {
-                // Who runs the check may lack what the gateway has; but not this: it is the file's, whoever reads it.
-                let severity: Diagnostic.Severity = error.isOpenToOthers ? .error : .warning
+                // Who runs the check may lack what the gateway has; but not this: it is the file's, whoever reads it. Nor does
+                // a gateway start without what a listener shows.
+                let isFatal = isNeededForStart(secret) && !error.isOfThisUser
+                let severity: Diagnostic.Severity = error.isOpenToOthers || isFatal ? .error : .warning
                 diagnostics.append(Diagnostic(severity, "\(what): \(error)", at: secret.mark))
             }
         }
         return diagnostics.sorted()
+    }
+
+    /// Keys of listeners, and the key under which a fleet shares.
+    private func isNeededForStart(_ secret: NamedSecret) -> Bool {
+        secret.owner.hasPrefix("listener ") || secret.owner == "store" && secret.key == "key" && store.shared != nil
+    }
+
+    /// The secrets that cannot be had now, with the reason; programs of `exec:` are not run for it. Blocks.
+    public func missingSecrets(environment: (String) -> String?) -> [(secret: NamedSecret, reason: String)] {
+        secrets.compactMap { secret in
+            if case .command = secret.reference { return nil }
+            do throws(SecretFault) {
+                _ = try readSecret(secret.reference, environment: environment, policy: secretFiles)
+                return nil
+            } catch { return (secret, "\(error)") }
+        }
     }
 
     /// The secrets whose files others can read, with one sentence about each; none under `secret_files: strict`, which refuses them.

@@ -7,6 +7,8 @@ public struct SecretFault: Error, Equatable, CustomStringConvertible {
     public var description: String
     /// It could be read, and `secret_files: strict` does not let it.
     public var isOpenToOthers = false
+    /// Another user, or the same one where the gateway runs, may well have it: it is forbidden, or part of an environment.
+    public var isOfThisUser = false
 }
 
 /// Bounds of a secret's reading.
@@ -32,12 +34,12 @@ public func readSecret(
     switch reference {
     case .literal(let bytes): return bytes
     case .environment(let name):
-        guard let value = environment(name) else { throw reader.fault("the variable is not set") }
+        guard let value = environment(name) else { throw reader.fault("the variable is not set", isOfThisUser: true) }
         return try reader.secret(Array(value.utf8))
     case .file(let path): return try reader.file(path, warn: warn)
     case .credential(let name):
         guard let directory = environment("CREDENTIALS_DIRECTORY"), directory.hasPrefix("/") else {
-            throw reader.fault("$CREDENTIALS_DIRECTORY is not set")
+            throw reader.fault("$CREDENTIALS_DIRECTORY is not set", isOfThisUser: true)
         }
         return try reader.file("\(directory)/\(name)", warn: warn)
     case .command(let path, let arguments): return try reader.command(path, arguments)
@@ -55,7 +57,17 @@ struct SecretReader {
     /// Nil: others may read it.
     let policy: SecretFilePolicy?
 
-    func fault(_ reason: String) -> SecretFault { SecretFault(description: "\(place): \(reason)") }
+    func fault(_ reason: String, isOfThisUser: Bool = false) -> SecretFault {
+        SecretFault(description: "\(place): \(reason)", isOfThisUser: isOfThisUser)
+    }
+
+    /// Of a file that could not be opened. A relative path is told as it was looked for.
+    private func openFault(_ path: String) -> SecretFault {
+        let code = errno
+        let reason = String(cString: strerror(code))
+        let place = path.hasPrefix("/") ? "" : " (\(FilePlace(path).standing))"
+        return fault(reason + place, isOfThisUser: code == EACCES || code == EPERM)
+    }
 
     /// Trims one line end and checks the size.
     func secret(_ source: consuming [UInt8]) throws(SecretFault) -> SecretBytes {
@@ -83,7 +95,7 @@ struct SecretReader {
     func file(_ path: String, warn: (String) -> Void) throws(SecretFault) -> SecretBytes {
         // Opened once and judged by its descriptor: the file that is read is the file that was checked.
         let file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
-        guard file >= 0 else { throw fault(FileReader.lastFault()) }
+        guard file >= 0 else { throw openFault(path) }
         defer { close(file) }
         try judge(file, warn: warn)
         do {
@@ -107,7 +119,7 @@ struct SecretReader {
 
     func whole(_ path: String) throws(SecretFault) -> SecretBytes {
         let file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
-        guard file >= 0 else { throw fault(FileReader.lastFault()) }
+        guard file >= 0 else { throw openFault(path) }
         defer { close(file) }
         try judge(file) { _ in }
         guard let bytes = try? FileReader.read(file, bound: SecretBound.bytes) else { throw fault("cannot be read") }
@@ -148,7 +160,7 @@ struct SecretReader {
             output = try BoundedCommand.output(
                 of: path, arguments, bound: SecretBound.bytes, time: SecretBound.commandTime)
         } catch {
-            throw fault(error.reason)
+            throw fault(error.reason, isOfThisUser: true)
         }
         // Moved, not copied: only the sole owner of the storage can wipe it.
         return try secret(consume output)

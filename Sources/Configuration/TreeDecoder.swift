@@ -43,7 +43,8 @@ struct TreeDecoder {
             identities: identities.all, routes: routes, listeners: listeners.all, store: store,
             storeMarks: StoreMarks(path: storeReader.mark("path"), key: storeReader.mark("key")),
             admin: admin(store: store), name: root.text("name"), limits: limits(), log: log(), shutdown: shutdown(),
-            threads: root.integer("threads"), sandbox: root.boolean("sandbox"), secretFiles: root.word("secret_files"))
+            threads: root.integer("threads"), sandbox: root.boolean("sandbox"), secretFiles: root.word("secret_files"),
+            places: WrittenPlaces(root.node ?? Node(content: .map([]), mark: root.mark)))
         checkWhole(configuration)
         return configuration
     }

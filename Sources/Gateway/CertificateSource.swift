@@ -17,7 +17,7 @@ struct CertificateSource: Sendable {
     func read() throws(GatewayFault) -> ServerIdentity.Material {
         let key: SecretBytes
         do { key = try readSecret(files.key, environment: environment, policy: secretFiles) } catch {
-            throw fault("key: \(error)")
+            throw fault("key: \(error)", isOfThisUser: error.isOfThisUser)
         }
         var material = ServerIdentity.Material(
             certificate: try read(files.certificate), key: key.withBytes { Array($0) })
@@ -52,11 +52,13 @@ struct CertificateSource: Sendable {
             })
     }
 
-    private func fault(_ reason: String) -> GatewayFault { GatewayFault("listener \(listener): tls: \(reason)") }
+    private func fault(_ reason: String, isOfThisUser: Bool = false) -> GatewayFault {
+        GatewayFault("listener \(listener): tls: \(reason)", isOfThisUser: isOfThisUser)
+    }
 
     private func read(_ path: String) throws(GatewayFault) -> [UInt8] {
         do throws(PublicFile.Fault) { return try PublicFile.read(path) } catch {
-            throw fault("\(path): \(error.reason)")
+            throw fault("\(path): \(error.reason)", isOfThisUser: error.isForbidden)
         }
     }
 }

@@ -8,6 +8,7 @@ extension Configuration {
         let now = Kernel().wallMilliseconds() / 1000
         var diagnostics: [Diagnostic] = []
         for (owner, mark, files) in clientKeys {
+            let mark = places.mark(of: files.certificate, in: mark)
             let what = "the certificate of \(owner)"
             do {
                 let certificate = try ClientCertificate(

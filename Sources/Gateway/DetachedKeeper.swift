@@ -33,18 +33,15 @@ struct DetachedKeeper {
             events = try EventLog(level: .error)
         } catch { throw GatewayFault("\(error)") }
         let cache = HotCache(readers: 1, slots: 4096, byteLimit: 1 << 20)
-        let identityCompiler = IdentityCompiler(
-            environment: environment, secretFiles: configuration.secretFiles, persists: persists)
-        let identities = try identityCompiler.compile(configuration.identities)
-        var compiler = GatewayCompiler(
-            configuration: configuration, identities: identities, identityCompiler: identityCompiler, cache: cache,
-            loops: 1, routeNames: NameTable(), faultNames: NameTable())
-        plan = try compiler.compile()
+        let compiled = try CompiledConfiguration(
+            configuration, environment: environment, persists: persists, cache: cache, loops: 1)
+        plan = compiled.plan
         opened = try Gateway.openStore(configuration, environment: environment, events: events)
         keeper = Keeper(
             KeeperParts(
                 executor: LoopExecutor(loop: loop), cache: cache, events: events, resolver: resolver,
-                blocking: blocking, identities: identities, routes: compiler.keptRoutes, store: opened.store,
+                blocking: blocking, identities: compiled.identities, routes: compiled.compiler.keptRoutes,
+                store: opened.store,
                 storeState: opened.state, markKey: opened.markKey, seed: UInt64.random(in: 0 ... .max),
                 subjects: SubjectBook.Limits(configuration)))
         shared = try Gateway.openFleet(configuration, environment: environment, events: events, keeper: keeper)

@@ -4,9 +4,18 @@ internal import Synchronization
 internal import Telemetry
 
 extension Gateway {
-    /// Says once of each file with a secret that others can read it. On the thread that reads secrets: a disk that hangs delays no start.
-    func tellExposedSecrets(of configuration: Configuration) {
+    /// Says once of each secret what the first request that needs it will miss, and of each file that others can read it. On the thread that reads secrets: a disk that hangs delays no start.
+    func tellOfSecrets(of configuration: Configuration) {
         _ = blocking.run { [self] in
+            for (secret, reason) in configuration.missingSecrets(environment: environment) {
+                guard exposuresTold.withLock({ $0.insert(reason).inserted }) else { continue }
+                events.error(
+                    "secret cannot be read",
+                    [
+                        LogField("secret", .name("'\(secret.key)' of \(secret.owner)")),
+                        LogField("reason", .name(reason)),
+                    ])
+            }
             for (secret, reason) in configuration.exposedSecrets(environment: environment) {
                 guard exposuresTold.withLock({ $0.insert(reason).inserted }) else { continue }
                 events.warn(

@@ -167,7 +167,7 @@ extension Gateway {
             }
         }
         watchHealth(of: next.plan)
-        tellExposedSecrets(of: configuration)
+        tellOfSecrets(of: configuration)
         for socket in opened { events.info("listening", [LogField("address", .name(socket.plan.text))]) }
         return running.withLock { running in
             running.census = census

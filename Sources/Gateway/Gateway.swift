@@ -43,7 +43,7 @@ public final class Gateway: Sendable {
     let healthWatch: LoopBound<HealthWatch>
     private let certificateWatch = Mutex<LoopBound<CertificateWatch>?>(nil)
     let readied = Atomic<Bool>(false)
-    /// What was said of secret files.
+    /// What was said of secrets.
     let exposuresTold = Mutex<Set<String>>([])
     let heartbeat = Heartbeat()
     let adminServers = Mutex<[AdminServer]>([])
@@ -75,13 +75,11 @@ public final class Gateway: Sendable {
             byteLimit: max(configuration.limits.hotCache, 1 << 20),
             keys: configuration.limits.subjects)
         self.cache = cache
-        let identityCompiler = IdentityCompiler(
-            environment: environment, secretFiles: configuration.secretFiles, persists: configuration.store.path != nil)
-        let identities = try identityCompiler.compile(configuration.identities)
-        var compiler = GatewayCompiler(
-            configuration: configuration, identities: identities, identityCompiler: identityCompiler, cache: cache,
+        let compiled = try CompiledConfiguration(
+            configuration, environment: environment, persists: configuration.store.path != nil, cache: cache,
             loops: loopCount, routeNames: log.routes, faultNames: log.faults)
-        let plan = try compiler.compile()
+        let (identityCompiler, identities) = (compiled.identityCompiler, compiled.identities)
+        let (compiler, plan) = (compiled.compiler, compiled.plan)
 
         let sockets = try Self.openSockets(of: plan, loops: loopCount, inherited: inherited)
         beforeStore()
@@ -186,7 +184,7 @@ public final class Gateway: Sendable {
             keeper.assumeIsolated { $0.takeUp(seeds, for: loops) }
         }
         watchSecrets(FolderWatch.folders(of: startedWith, environment: environment))
-        tellExposedSecrets(of: startedWith)
+        tellOfSecrets(of: startedWith)
         watchAddresses()
         watchCertificates(of: plan.listeners)
         watchHealth(of: plan)

@@ -1,4 +1,4 @@
-public import Configuration
+internal import Configuration
 internal import Glibc
 internal import Reactor
 internal import TLS
@@ -78,7 +78,9 @@ struct ListenerCompiler {
                 mint: mint, hosts: interception.hosts.map(RouteMatch.Host.init), protocols: alpn(of: listener),
                 tickets: tickets)
         } catch {
-            throw GatewayFault("listener \(listener.name): intercept: \(interception.ca): \(error)")
+            throw GatewayFault(
+                "listener \(listener.name): intercept: \(interception.ca): \(error)",
+                isOfThisUser: (error as? SecretFault)?.isOfThisUser ?? false)
         }
         return plan
     }
@@ -114,32 +116,4 @@ struct ListenerCompiler {
         let versions = protocols(of: listener)
         return (versions.contains(.http2) ? ["h2"] : []) + (versions.contains(.http1) ? ["http/1.1", "http/1.0"] : [])
     }
-}
-
-/// Reads the certificates of every listener once and gives a warning for each that would keep the gateway from starting, or callers from
-/// connecting. Blocks.
-public func checkCertificates(
-    of configuration: Configuration, environment: @escaping @Sendable (String) -> String?
-) -> [Diagnostic] {
-    let compiler = ListenerCompiler(
-        configuration: configuration, listeners: [:], environment: environment, edition: Edition(number: 0), earlier: []
-    )
-    let now = Int64(time(nil))
-    var diagnostics: [Diagnostic] = []
-    for listener in configuration.listeners {
-        func warn(_ text: String) { diagnostics.append(Diagnostic(.warning, text, at: listener.mark)) }
-        do { _ = try compiler.forward(of: listener, tickets: TicketKeys()) } catch { warn("\(error)") }
-        for source in compiler.sources(of: listener) {
-            do {
-                let identity = try source.identity(of: source.read(), tickets: TicketKeys(), now: now)
-                let what = "certificate \(source.files.certificate) of listener '\(listener.name)'"
-                if now >= identity.notAfter { warn("\(what) has expired") }
-                if now < identity.notBefore { warn("\(what) is not valid yet") }
-                if let fault = identity.stapleFault { warn("\(what): \(fault)") }
-            } catch {
-                warn("\(error)")
-            }
-        }
-    }
-    return diagnostics.sorted()
 }

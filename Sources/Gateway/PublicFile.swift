@@ -8,12 +8,17 @@ enum PublicFile {
     /// In words, without the path.
     struct Fault: Error {
         let reason: String
+        /// To this user.
+        var isForbidden = false
     }
 
     /// Blocks for as long as the disk does; not for a pipe.
     static func read(_ path: String) throws(Fault) -> [UInt8] {
         let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
-        guard descriptor >= 0 else { throw Fault(reason: String(cString: strerror(errno))) }
+        guard descriptor >= 0 else {
+            let code = errno
+            throw Fault(reason: String(cString: strerror(code)), isForbidden: code == EACCES || code == EPERM)
+        }
         defer { close(descriptor) }
         var bytes: [UInt8] = []
         var piece = [UInt8](repeating: 0, count: 64 * 1024)

@@ -60,7 +60,7 @@ extension TrustAnchors {
             for place in places {
                 switch place {
                 case .system: read.append(.system)
-                case .file(let path): read.append(.bundle(try AuthorityBundle(pem: Self.read(path), name: path)))
+                case .file(let path): read.append(.bundle(try Self.bundle(path)))
                 }
             }
         } catch { reason = error.message }
@@ -80,6 +80,25 @@ extension TrustAnchors {
         }
         if isChanged { changes.add(1, ordering: .acquiringAndReleasing) }
         return (isChanged, isFailed)
+    }
+
+    private static func bundle(_ path: String) throws(TLSFault) -> AuthorityBundle {
+        try AuthorityBundle(pem: read(path), name: path)
+    }
+
+    /// What is wrong with one file.
+    struct FileFault: Sendable {
+        let reason: String
+        /// There is nothing to judge by; else nobody can use what it holds.
+        let isUnreadable: Bool
+    }
+
+    /// As a start would find it; nil where it is good. Blocks.
+    static func fault(of path: String) -> FileFault? {
+        do throws(TLSFault) { _ = try bundle(path) } catch {
+            return FileFault(reason: error.message, isUnreadable: (try? PublicFile.read(path)) == nil)
+        }
+        return nil
     }
 
     private static func read(_ path: String) throws(TLSFault) -> [UInt8] {

@@ -37,7 +37,7 @@ struct Check: ParsableCommand {
             diagnostics += configuration.checkSecrets(
                 environment: environment, fault: configuration.sealingKeyFault)
             diagnostics += configuration.checkStore()
-            diagnostics += checkCertificates(of: configuration, environment: environment)
+            diagnostics += configuration.checkStart(environment: environment)
             diagnostics += configuration.checkClientKeys(environment: environment)
             configurations.append(configuration)
         }

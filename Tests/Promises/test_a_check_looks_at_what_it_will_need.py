@@ -138,7 +138,7 @@ def test_strict_is_judged_as_the_gateway_will(gateway):
     gateway.webgate(changes={"secret_files": "strict", "identities": {"other": {"static": {"value": "file:/nowhere/key"}}}})
     (gateway.folder / "hr-password").chmod(0o644)
     status, lines = checked(gateway)
-    place = line_of(gateway, '"hr":')
+    place = line_of(gateway, '"password":')
     reason = f"'password' of identity 'hr': file:{gateway.folder}/hr-password: {OPEN} (secret_files: strict)"
     assert status == 78 and lines[-1] == "1 error" and any(line.startswith(f"{place}:") and line.endswith(f" error {reason}") for line in lines), lines
     # Nobody else may read it, so another user's check could not: no error.
@@ -188,3 +188,57 @@ def test_a_running_gateway_says_it_once(gateway):
 
 def test_nothing_is_said_of_closed_files(hot):
     assert told_of_open_files(hot) == []
+
+
+# --- What a start would refuse, or serve only in part ------------------------------------------------------------------
+
+
+def refused_alike(gateway, word):
+    """By the check, at the line with the word, and by the start."""
+    status, lines = checked(gateway)
+    [error] = [line for line in lines if " error " in line]
+    assert status == 78 and error.startswith(f"{line_of(gateway, word)}:"), lines
+    assert gateway.command("run")[0] == 78
+    return error
+
+
+def test_a_key_of_another_certificate(gateway, tmp_path):
+    authority = Authority(tmp_path / "pki")
+    (certificate, _), (_, key) = authority.leaf("one", "IP:127.0.0.1"), authority.leaf("two", "IP:127.0.0.1")
+    gateway.webgate(route={"listen": "edge"})
+    tls = {"certificate": str(certificate), "key": f"file:{key}"}
+    gateway.config["listeners"] = {"edge": {"address": gateway.listen, "tls": [tls]}}
+    assert "do not belong together" in refused_alike(gateway, '"certificate":')
+    tls["certificate"] = "/nowhere/one.pem"
+    assert "/nowhere/one.pem: No such file" in refused_alike(gateway, '"certificate":')
+    tls |= {"certificate": str(certificate), "key": "file:/nowhere/key"}
+    assert "'tls.key' of listener 'edge': file:/nowhere/key: No such file" in refused_alike(gateway, '"key": "file:/nowhere')
+    # What another user or the service's own environment may have is no mistake of the file.
+    tls["key"] = "credential:tls-key"
+    status, lines = checked(gateway)
+    assert status == 0 and "warning 'tls.key' of listener 'edge': credential:tls-key" in lines[0] and lines[1] == "good, 1 warning"
+
+
+def test_authorities_that_are_not_there(gateway, tmp_path):
+    gateway.webgate(route={"to": "https://127.0.0.1:1", "tls": {"ca": "/nowhere/ca.pem"}})
+    status, lines = checked(gateway)
+    said = "certificate authorities in /nowhere/ca.pem cannot be read: No such file or directory"
+    assert (status, lines) == (0, [f"{line_of(gateway, '/nowhere/ca.pem')}:9 warning 'tls.ca' of route 'hr': {said}", "good, 1 warning"])
+    # Nobody can use one that holds nothing.
+    (tmp_path / "ca.pem").write_text("no certificate")
+    gateway.config["routes"][0]["tls"]["ca"] = str(tmp_path / "ca.pem")
+    status, lines = checked(gateway)
+    assert status == 78 and " error 'tls.ca' of route 'hr': " in lines[0], lines
+
+
+def test_a_secret_that_is_not_there(gateway):
+    """At its own line, and a relative path as it is looked for; a start says what the first request will miss."""
+    gateway.webgate(identity={"password": "file:secrets/hr"})
+    status, lines = checked(gateway)
+    said = f"file:secrets/hr: No such file or directory ({gateway.folder}/secrets/hr)"
+    assert (status, lines[-1]) == (0, "good, 1 warning")
+    assert lines[0].startswith(f"{line_of(gateway, 'secrets/hr')}:") and lines[0].endswith(f" warning 'password' of identity 'hr': {said}")
+    gateway.start()
+    told = lambda: [event for event in gateway.events() if event["message"] == "secret cannot be read"]  # noqa: E731
+    [event] = eventually(told, what="the word of the secret")
+    assert (event["level"], event["secret"], event["reason"]) == ("error", "'password' of identity 'hr'", said)

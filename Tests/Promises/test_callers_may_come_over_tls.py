@@ -345,5 +345,5 @@ def test_a_check_reads_the_certificates(gateway, authority):
     secure(gateway, [sound, gone, (sound[0], gone[1])])
     gateway.file.write_text(json.dumps(gateway.config))
     status, out, _ = gateway.command("check")
-    assert status == 0, out
-    assert re.search(r"warning.*gone\.pem.*has expired", out) and re.search(r"warning.*do not belong together", out), out
+    assert status == 78, out
+    assert re.search(r"warning.*gone\.pem.*has expired", out) and re.search(r"error.*do not belong together", out), out

@@ -1,0 +1,36 @@
+/// Where references to secrets and names of files are written, so that what is wrong with one of them is told at its own line.
+public struct WrittenPlaces: Sendable, Equatable {
+    /// In the order of the file.
+    private var marks: [String: [Mark]] = [:]
+
+    private static let schemes = ["file:", "env:", "credential:", "exec:"]
+    private static let files: Set<String> = ["ca", "certificate", "client_ca", "ocsp"]
+
+    init(_ root: Node) { note(root, key: "", at: root.mark) }
+
+    private mutating func note(_ node: Node, key: String, at mark: Mark) {
+        switch node.content {
+        case .map(let entries): for entry in entries { note(entry.value, key: entry.key, at: entry.mark) }
+        case .list(let items): for item in items { note(item, key: key, at: item.mark) }
+        case .scalar(let scalar):
+            guard Self.files.contains(key) || Self.schemes.contains(where: { scalar.text.hasPrefix($0) }) else {
+                return
+            }
+            marks[scalar.text, default: []].append(mark)
+        }
+    }
+
+    /// - Parameters:
+    ///   - reference: a secret's reference, or a file's path.
+    ///   - owner: the begin of the identity, route or listener that names it, maybe by `defaults`.
+    /// - Returns: its place; the owner's where it is not found.
+    public func mark(of reference: String, in owner: Mark) -> Mark {
+        // An exec: names its program alone.
+        let marks =
+            marks[reference] ?? marks.first { $0.key.hasPrefix("exec:") && $0.key.hasPrefix(reference + " ") }?.value
+        let behind = marks?.first { mark in
+            mark.file == owner.file && (mark.line, mark.column) >= (owner.line, owner.column)
+        }
+        return behind ?? marks?.first ?? owner
+    }
+}
