@@ -47,7 +47,10 @@ extension Keys {
             KeySpec(
                 "server_timing", .onOff, "Whether answers carry Server-Timing: token, connection, upstream.",
                 default: "off"),
-            KeySpec("paths", .words(Route.Paths.self), "Whether ambiguous paths are refused or passed."),
+            KeySpec(
+                "paths", .words(Route.Paths.self),
+                "Whether ambiguous paths are refused or passed, also one that servers without case, or that take ;… off or add a slash, read as another route's."
+            ),
             KeySpec("on_rejected", .block(onRejected), "What a refused credential leads to."),
             KeySpec("timeouts", .block(timeouts), "Toward the upstream."),
             KeySpec("tls", .block(tls), "How we connect to the upstream."),
@@ -63,11 +66,17 @@ extension Keys {
                 default: "off"),
             KeySpec("limits", .block(routeLimits), "How much of the upstream is taken at most."),
             KeySpec("callers", .either([.words(["local"]), .block(callers)]), "Who is admitted.", default: "local"),
+            KeySpec("hosts", .oneOrMore(.text(.hostPattern)), Keys.hostsHelp),
             KeySpec(
                 "token_stub", .block(tokenStub),
                 "Instead of to and use: answers a caller's own token request with a placeholder, which admits nobody and is deleted from every request that is forwarded."
             ),
         ])
+
+    /// Of a listener and of a route.
+    static let hostsHelp =
+        "Names that callers may have in Host where their place alone admits them (no token, no tls_names); beside these an IP address, "
+        + "a name without a dot, this machine's name, the host of 'to' and match.host are served, on loopback less; [any] switches the check off."
 
     static let tokenStub = Block(
         name: "token_stub", description: "How callers' own token requests are answered.",
@@ -235,6 +244,7 @@ extension Keys {
             KeySpec("intercept", .block(intercept), "Opens TLS to these hosts."),
             KeySpec("proxy_protocol", .block(proxyProtocol), "Reads the caller's address from a PROXY header."),
             KeySpec("forwarded_from", .list(.text(.network)), "Whose Forwarded headers are believed."),
+            KeySpec("hosts", .oneOrMore(.text(.hostPattern)), Keys.hostsHelp),
             KeySpec(
                 "http", .list(.words(Listener.HTTPVersion.self)),
                 "Protocols toward callers; all that are supported where it is not given."),

@@ -47,4 +47,14 @@ public struct Listener: Sendable, Equatable {
     /// Whose `Forwarded` and `X-Forwarded-*` are believed; empty: nobody's.
     public var forwardedFrom: [Callers.Network]
     public var http: [HTTPVersion]
+    public var hosts: ServedHosts
+}
+
+/// `hosts`: what requests may call us by where their place alone admits them, beside the names that nobody else can have.
+public struct ServedHosts: Sendable, Equatable {
+    /// Nothing is checked.
+    public var isAny = false
+    public var names: [Match.Host] = []
+
+    public var isEmpty: Bool { !isAny && names.isEmpty }
 }

@@ -1,6 +1,6 @@
 /// Which requests go where, with which identity.
 public struct Route: Sendable, Equatable {
-    public enum Use: Sendable, Equatable {
+    public enum Use: Sendable, Hashable {
         case none
         case identity(String)
     }
@@ -20,7 +20,7 @@ public struct Route: Sendable, Equatable {
         case http2 = "2"
     }
 
-    public enum Subject: Sendable, Equatable {
+    public enum Subject: Sendable, Hashable {
         case header(String)
         case clientCertificate
         case callerToken
@@ -114,6 +114,7 @@ public struct Route: Sendable, Equatable {
     public var health: Health?
     public var limits: Limits
     public var callers: Callers
+    public var hosts: ServedHosts
     /// nil: requests are forwarded.
     public var tokenStub: TokenStub?
 }
@@ -135,7 +136,7 @@ public struct TokenStub: Sendable, Equatable {
 }
 
 /// `to`: the token's host binding, and where to connect.
-public struct Upstream: Sendable, Equatable {
+public struct Upstream: Sendable, Hashable {
     public var origin: Origin
     /// Prepended to the request path; empty or `/…` without a slash at its end.
     public var pathPrefix: String
@@ -218,8 +219,8 @@ public struct OnRejected: Sendable, Equatable {
 }
 
 /// `callers`: who is admitted; everything written must hold.
-public struct Callers: Sendable, Equatable {
-    public enum Allow: Sendable, Equatable {
+public struct Callers: Sendable, Hashable {
+    public enum Allow: Sendable, Hashable {
         /// Loopback, a unix socket, or an address of this network namespace.
         case local
         /// Any address: another condition, or `unsafe_open`, stands in its place.
@@ -244,4 +245,17 @@ public struct Callers: Sendable, Equatable {
     /// Whether requests that a browser made for another site are admitted.
     public var browsers: Bool
     public var unsafeOpen: Bool
+
+    /// Whether what a caller shows is asked for, and not its place alone.
+    public var asksForProof: Bool { token != nil || !tlsNames.isEmpty }
+}
+
+extension Route {
+    /// Whether whoever can connect from an admitted place is served: a web page that had its own name lead here would be, too.
+    public var restsOnPlace: Bool {
+        switch subject {
+        case .callerToken, .clientCertificate: false
+        case .header, nil: !callers.asksForProof
+        }
+    }
 }

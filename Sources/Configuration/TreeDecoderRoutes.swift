@@ -18,6 +18,11 @@ extension TreeDecoder {
         listener.connections = reader.integer("connections")
         listener.forwardedFrom = reader.list("forwarded_from", AddressParser.network) ?? []
         if let versions = reader.texts("http") { listener.http = versions.compactMap(Listener.HTTPVersion.init) }
+        listener.hosts = hosts(reader, place: place)
+        if !listener.hosts.isEmpty, listener.mode != .gateway {
+            error(
+                "'hosts' of \(place) is used only in gateway mode: a proxy's callers name others", reader.mark("hosts"))
+        }
         if listener.http.isEmpty { error("'http' of \(place) is an empty list", reader.mark("http")) }
         if listener.unmatched == .tunnel, listener.mode == .gateway {
             error(
@@ -121,6 +126,7 @@ extension TreeDecoder {
                 reader.mark("proxy"))
         }
         route.health = health(reader, place: place)
+        route.hosts = hosts(reader, place: place)
         let limits = reader.inside("limits", Keys.routeLimits)
         route.limits = .init(connections: limits.integer("connections"), waiters: limits.integer("waiters") ?? 1000)
         route.tokenStub = isStub ? tokenStub(reader, place: place) : nil
@@ -359,6 +365,14 @@ extension TreeDecoder {
             final: reader.word("final"))
     }
 
+    private mutating func hosts(_ reader: BlockReader, place: String) -> ServedHosts {
+        if reader.items("hosts")?.isEmpty == true {
+            error("'hosts' of \(place) is an empty list; leave the key out, or say [any]", reader.mark("hosts"))
+        }
+        let names = reader.list("hosts", AddressParser.hostPattern) ?? []
+        return ServedHosts(isAny: names.contains(.exact("any")), names: names.filter { $0 != .exact("any") })
+    }
+
     private func timeouts(_ route: BlockReader) -> Route.Timeouts {
         let reader = route.inside("timeouts", Keys.timeouts)
         return .init(
@@ -412,7 +426,7 @@ extension Listener {
     init(name: String, mark: Mark, address: ListenAddress) {
         self.init(
             name: name, mark: mark, address: address, tls: [], mode: .gateway, unmatched: .refuse, intercept: nil,
-            proxyProtocol: nil, connections: nil, forwardedFrom: [], http: HTTPVersion.allCases)
+            proxyProtocol: nil, connections: nil, forwardedFrom: [], http: HTTPVersion.allCases, hosts: ServedHosts())
     }
 }
 
@@ -428,6 +442,7 @@ extension Route {
             rewrite: .init(stripPrefix: nil, response: true),
             forwarded: nil, cacheControl: .private, serverTiming: false,
             paths: .strict, onRejected: onRejected, timeouts: timeouts, tls: tls, http: .auto, allowCleartext: false,
-            proxy: nil, health: nil, limits: .init(connections: nil, waiters: 1000), callers: callers, tokenStub: nil)
+            proxy: nil, health: nil, limits: .init(connections: nil, waiters: 1000), callers: callers,
+            hosts: ServedHosts(), tokenStub: nil)
     }
 }

@@ -221,6 +221,7 @@ extension TreeDecoder {
             error("'routes' is empty, so there is nothing to serve", root.mark("routes"))
         }
         checkAdminAddress(configuration)
+        checkServedHosts(configuration)
         for identity in configuration.identities {
             guard identity.handshake.general?.grant == .refreshToken,
                 configuration.store.path == nil || !identity.token.persist
@@ -278,6 +279,21 @@ extension TreeDecoder {
                     identity.mark)
             default: break
             }
+        }
+    }
+
+    /// A page whose name was made to lead to us (DNS rebinding) shows itself by its Host alone. Over TLS our certificate refuses its name.
+    private mutating func checkServedHosts(_ configuration: Configuration) {
+        for listener in configuration.listeners
+        where listener.mode == .gateway && !listener.address.isLocal && listener.tls.isEmpty && listener.hosts.isEmpty {
+            let open = configuration.routes.first {
+                $0.listen.contains(listener.name) && $0.restsOnPlace && $0.hosts.isEmpty && $0.match.host == nil
+            }
+            guard let open else { continue }
+            warning(
+                "route '\(open.name)' admits callers of \(listener.address) by their place alone, so a Host other than an IP address, a name "
+                    + "without a dot, this machine's name or the host of 'to' gets 421; name the others in 'hosts', or ask for a 'token' "
+                    + "or 'tls_names' in 'callers'", open.mark)
         }
     }
 

@@ -316,8 +316,8 @@ private final class AdminConnection: Stream {
         if head.contains(.origin), !isOwnOrigin {
             return AdminAnswer(403, "text/plain", "requests of web pages are not admitted\n")
         }
-        if let site = head.first(.secFetchSite) {
-            let value = input[site]
+        for index in 0..<head.fieldCount where head[index].known == .secFetchSite {
+            let value = input[head[index].value]
             if !value.elementsEqual("same-origin".utf8), !value.elementsEqual("none".utf8) {
                 return AdminAnswer(403, "text/plain", "requests of other sites are not admitted\n")
             }

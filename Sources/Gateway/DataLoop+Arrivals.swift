@@ -163,31 +163,6 @@ extension DataLoop {
         if !handshakes.isEmpty { loop.putOffToEndOfTurn { [unowned self] in beginHandshakes() } }
     }
 
-    /// Says each reason once in a row: a scanner would otherwise fill the log.
-    func noteHandshakeFailure(_ fault: TLSFault, listener: ListenerPlan) {
-        metrics.glitch(.handshakeFailed)
-        let text = "\(fault)"
-        guard text != lastHandshakeFailure else { return }
-        lastHandshakeFailure = text
-        events.info(
-            "TLS handshake with a caller failed",
-            [LogField("listener", .name(listener.text)), LogField("reason", .name(text))])
-    }
-
-    /// To the caller its connection just fails; here it is said why.
-    func noteUnprovenUpstream(of listener: ListenerPlan, host: String, _ fault: Fault) {
-        metrics.glitch(.unprovenUpstream)
-        let text = "\(host): \(fault.kind.rawValue)"
-        guard text != lastHandshakeFailure else { return }
-        lastHandshakeFailure = text
-        events.warn(
-            "no certificate is shown for a host whose upstream did not prove itself",
-            [
-                LogField("listener", .name(listener.text)), LogField("host", .name(host)),
-                LogField("fault", .name(fault.kind.rawValue)),
-            ])
-    }
-
     // MARK: - Census
 
     /// Counts the connection under its caller's address.

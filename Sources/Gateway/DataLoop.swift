@@ -40,7 +40,7 @@ final class DataLoop {
     /// Connections that no protocol serves yet, and those of them whose handshake waits for its turn.
     var arrivals = Roster<Arrival>()
     var handshakes: [Arrival] = []
-    var lastHandshakeFailure = ""
+    var logRates = LogRates()
     private(set) var sessions = Roster<CallerSession>()
     /// Places of callers' choice, with their connections.
     var wanderers: [Destination: Wanderer] = [:]
@@ -268,15 +268,6 @@ final class DataLoop {
     }
 
     // MARK: - Accounting
-
-    func noteGlitch(_ glitch: Glitch, route: RoutePlan? = nil, reason: String? = nil) {
-        metrics.glitch(glitch)
-        guard let route, let reason else { return }
-        guard lastGlitch != reason else { return }
-        lastGlitch = reason
-        events.warn("answer cannot be used", [LogField("route", .name(route.name)), LogField("reason", .name(reason))])
-    }
-    private var lastGlitch = ""
 
     /// An identifier that tells nothing and links nothing: keyed by the process's random seed, no system call. The top bit is set, so
     /// that all have the same length.

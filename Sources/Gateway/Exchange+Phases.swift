@@ -96,16 +96,20 @@ extension CallerConnection {
         // Field by field, here and below: a copy of the whole would count its references.
         if let fault = admitPeer(to: route) { return fault }
         if let token = route.admission.token, let fault = admitToken(token) { return fault }
-        // Only callers that take us for the origin have a Host that should be ours.
-        let isOrigin = listener.isLoopback && listener.forward.mode == .gateway
-        guard !route.admission.browsers else { return isOrigin ? checkHost(route) : nil }
-        if isOrigin {
-            // A page in a browser on this machine can reach a loopback port; its name for us gives a rebound address away.
-            if let fault = checkHost(route) { return fault }
+        let checksHost = listener.checksHost(on: route)
+        if checksHost, !listener.serves(data.requestHead, in: input, on: route, tls: peer.tls) {
+            data.noteForeignHost(requestHost, listener: listener, route: route)
+            return Fault(.misdirected, detail: "name the host in 'hosts' of the route or of its listener")
         }
-        if data.requestHead.first(.origin) != nil { return Fault(.crossSite) }
-        if let site = data.requestHead.first(.secFetchSite) {
-            let value = input[site]
+        return route.admission.browsers ? nil : refuseOtherSites()
+    }
+
+    /// What a browser says of the page that made the request.
+    private func refuseOtherSites() -> Fault? {
+        if data.requestHead.contains(.origin) { return Fault(.crossSite) }
+        guard data.requestHead.contains(.secFetchSite) else { return nil }
+        for index in 0..<data.requestHead.fieldCount where data.requestHead[index].known == .secFetchSite {
+            let value = input[data.requestHead[index].value]
             if !value.elementsEqual("same-origin".utf8), !value.elementsEqual("none".utf8) { return Fault(.crossSite) }
         }
         return nil
@@ -136,26 +140,17 @@ extension CallerConnection {
         return nil
     }
 
-    private func checkHost(_ route: RoutePlan) -> Fault? {
-        guard data.requestHead.host != nil || data.requestHead.authority != nil else { return nil }
-        let host = requestHost
-        if route.admission.hosts.contains(where: { equalsIgnoringCase(host, $0) }) { return nil }
-        // The route matched, so a host with the suffix has exactly one label before it.
-        let suffix = route.admission.hostSuffix
-        if !suffix.isEmpty, host.count > suffix.count,
-            equalsIgnoringCase(UnsafeRawBufferPointer(rebasing: host[(host.count - suffix.count)...]), suffix)
-        {
-            return nil
-        }
-        return Fault(.misdirected)
-    }
-
     // MARK: - Guard
 
     func guardCredential(of route: RoutePlan) -> Fault? {
         if data.requestHead.contains(.via) {
             let mark = data.viaMark
             if data.requestHead.viaNames(mark.span, in: input.octets) { return Fault(.loopDetected) }
+        }
+        if let lenient = listener.table.lenient,
+            lenient.other(than: route, for: data.requestHead, in: input, scratch: buffers.scratch) != nil
+        {
+            return Fault(.unsafePath, detail: "other servers read this path as another route's")
         }
         guard route.identity != nil else { return nil }
         // TRACE would send the credential back to the caller (RFC 9110 §9.3.8).

@@ -72,7 +72,8 @@ extension Explanation {
         self.listener = listener?.text
         candidates = []
         if listener == nil { notes.append("no listener has the address \(url.authority); all routes are looked at") }
-        let found = try find(in: listener?.routes ?? plan.routes, method: method, url: url, headers: headers)
+        let found = try find(
+            in: listener?.routes ?? plan.routes, at: listener, method: method, url: url, headers: headers)
         guard let found else {
             notes.append("no route matches: the caller would get 404")
             return
@@ -88,12 +89,15 @@ extension Explanation {
 
     /// The first route that matches, asked with a head as a caller would send it.
     private mutating func find(
-        in routes: [RoutePlan], method: String, url: IssuerURL, headers: [(name: String, value: String)]
+        in routes: [RoutePlan], at listener: ListenerPlan?, method: String, url: IssuerURL,
+        headers: [(name: String, value: String)]
     ) throws(GatewayFault) -> RoutePlan? {
         var text = "\(method) \(url.path) HTTP/1.1\r\n"
         if !headers.contains(where: { $0.name.lowercased() == "host" }) { text += "Host: \(url.authority)\r\n" }
         for header in headers { text += "\(header.name): \(header.value)\r\n" }
         let bytes = Array((text + "\r\n").utf8)
+        let scratch = UnsafeMutableBufferPointer<UInt8>.allocate(capacity: bytes.count)
+        defer { scratch.deallocate() }
         var head = RequestHead(maxFields: 128)
         var found: RoutePlan?
         let fault: HeadFault? = bytes.withUnsafeBytes { bytes in
@@ -106,6 +110,20 @@ extension Explanation {
                 guard mismatch == nil else { continue }
                 if route.strictPaths, route.identity != nil, validateStrictPath(bytes[head.path].octets) != .clean {
                     notes.append("the path can be read in two ways: the caller would get 400, unless 'paths: raw'")
+                }
+                if let other = listener?.table.lenient?.other(
+                    than: route, for: head, in: bytes, scratch: UnsafeMutableRawBufferPointer(scratch))
+                {
+                    notes.append(
+                        "other servers read the path as one of route \(other.name): the caller would get 400, unless 'paths: raw'"
+                    )
+                }
+                if let listener, listener.checksHost(on: route),
+                    !listener.serves(head, in: bytes, on: route, tls: nil)
+                {
+                    notes.append(
+                        "the Host is none of ours: the caller would get 421, unless 'hosts' of the route or its listener names it"
+                    )
                 }
                 found = route
                 break

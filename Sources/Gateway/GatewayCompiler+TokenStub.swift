@@ -24,7 +24,8 @@ extension GatewayCompiler {
                 matches: match(of: route), admission: try admission(of: route, to: nil), upstream: nowhere,
                 pathPrefix: "", edits: edits, answerEdits: ResponseEdits(), identity: nil, injection: nil,
                 forwarding: .untouched, answerNotes: [], slot: nil, learned: nil, bindsToURL: false,
-                strictPaths: false, replay: .never, replayMethods: [], replayBody: 0, largeBody: .send,
+                strictPaths: false, standing: standing(of: route), replay: .never, replayMethods: [], replayBody: 0,
+                largeBody: .send,
                 passesFinalRefusal: true, answerTimeout: 60_000_000_000, idleTimeout: 60_000_000_000,
                 tokenStub: TokenStubPlan(
                     grants: grants, lifetime: Int(clamping: stub.lifetime.wholeNanoseconds / 1_000_000_000))))

@@ -35,6 +35,7 @@ struct GatewayCompiler {
     private var nextUpstreamNumber = 0
     var routes: [RoutePlan] = []
     private(set) var keptRoutes: [KeptRoute] = []
+    private var standings: [Standing: Int] = [:]
     /// Keys that the configuration alone determines, with their slots.
     private(set) var fixedKeys: [AccessKey: (slot: Slot, identity: KeptIdentity, wanted: Wanted)] = [:]
 
@@ -75,7 +76,7 @@ struct GatewayCompiler {
     }
 
     mutating func compile() throws(GatewayFault) -> GatewayPlan {
-        let pseudonym = configuration.name ?? Self.hostName()
+        let pseudonym = configuration.name ?? Self.machineName() ?? "cardea"
         for (index, route) in configuration.routes.enumerated() {
             try compile(route, index: index, pseudonym: pseudonym)
         }
@@ -101,12 +102,13 @@ struct GatewayCompiler {
             accessPolicy: accessPolicy(), faultNames: faults, metrics: metrics)
     }
 
-    private static func hostName() -> String {
+    /// This machine's; nil where it is no name that a header could have.
+    static func machineName() -> String? {
         var buffer = [CChar](repeating: 0, count: 256)
-        guard gethostname(&buffer, 255) == 0 else { return "cardea" }
+        guard gethostname(&buffer, 255) == 0 else { return nil }
         let name = String(decoding: buffer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
         // A token of RFC 9110, as `Via` and `Proxy-Status` need it.
-        return FieldName(name) == nil ? "cardea" : name
+        return FieldName(name) == nil ? nil : name
     }
 
     private func limits() -> DataLimits {
@@ -181,12 +183,28 @@ struct GatewayCompiler {
                 forwarding: forwarding(of: route), answerNotes: answerNotes(of: route), slot: slot,
                 subject: identity == nil ? nil : subject(of: route),
                 learned: kept.published, bindsToURL: kept.bindsToURL, strictPaths: route.paths == .strict,
+                standing: standing(of: route),
                 replay: route.onRejected.replay == .once ? .once : .never,
                 replayMethods: (route.onRejected.methods ?? []).map { Array($0.utf8) },
                 replayBody: route.onRejected.maxBody, largeBody: caution(of: route),
                 passesFinalRefusal: route.onRejected.final == .pass,
                 answerTimeout: UInt64(clamping: route.timeouts.response.wholeNanoseconds),
                 idleTimeout: UInt64(clamping: route.timeouts.idle.wholeNanoseconds)))
+    }
+
+    /// What decides for whom and for what a request is, when it takes a route.
+    private struct Standing: Hashable {
+        let use: ConfiguredRoute.Use
+        let callers: Callers
+        let subject: ConfiguredRoute.Subject?
+        let to: Upstream?
+    }
+
+    mutating func standing(of route: ConfiguredRoute) -> Int {
+        let standing = Standing(use: route.use, callers: route.callers, subject: route.subject, to: route.to)
+        if let known = standings[standing] { return known }
+        standings[standing] = standings.count
+        return standings.count - 1
     }
 
     private mutating func keptRoute(
@@ -341,6 +359,7 @@ struct GatewayCompiler {
                 token, environment: identityCompiler.environment, policy: identityCompiler.secretFiles)
         }
         admission.browsers = route.callers.browsers
+        admission.restsOnPlace = route.restsOnPlace
         var hosts = ["localhost", "127.0.0.1", "::1"]
         if let to { hosts.append(to.origin.host.lowercased()) }
         for listen in route.listen {
@@ -348,11 +367,9 @@ struct GatewayCompiler {
                 hosts.append(address.host)
             }
         }
-        if case .exact(let host)? = route.match.host { hosts.append(host.lowercased()) }
-        admission.hosts = hosts.map { Array($0.utf8) }
-        if case .oneLabel(let suffix)? = route.match.host {
-            admission.hostSuffix = Array((suffix.hasPrefix(".") ? suffix : "." + suffix).lowercased().utf8)
-        }
+        admission.hosts.exact = hosts.map { Array($0.utf8) }
+        if let host = route.match.host { admission.hosts.add(host) }
+        admission.hosts.add(route.hosts)
         return admission
     }
 

@@ -33,8 +33,12 @@ struct ListenerCompiler {
         let tickets: TicketKeys
         do { tickets = try TicketKeys() } catch { throw GatewayFault("\(error)") }
         var plans: [ListenerPlan] = []
+        let machine = GatewayCompiler.machineName().map { Array($0.lowercased().utf8) }
         for (index, address) in order.enumerated() {
             let listener = configured[address]
+            var hosts = HostRule()
+            if let listener { hosts.add(listener.hosts) }
+            if !address.isLoopback, let machine { hosts.exact.append(machine) }
             plans.append(
                 ListenerPlan(
                     index: index, address: address, text: "\(address)", isUnix: address.family == .unix,
@@ -44,7 +48,7 @@ struct ListenerCompiler {
                     proxyProtocol: listener.flatMap { proxyProtocol(of: $0) },
                     forwardedFrom: (listener?.forwardedFrom ?? []).compactMap { AddressRange($0) },
                     places: places(of: listener, before: placesBefore[address] ?? nil),
-                    protocols: protocols(of: listener),
+                    hosts: hosts, protocols: protocols(of: listener),
                     forward: try listener.map { listener throws(GatewayFault) in
                         try forward(of: listener, tickets: tickets)
                     }

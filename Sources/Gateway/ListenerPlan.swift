@@ -6,8 +6,9 @@ final class ListenerPlan: Sendable {
     let address: SocketAddress
     let text: String
     let isUnix: Bool
-    /// A loopback TCP address: a browser on this machine can reach it, so Host and Origin are checked.
-    let isLoopback: Bool
+    let hostCheck: HostCheck
+    /// What requests may call us by on every route, where that is looked at.
+    let hosts: HostRule
     let table: RouteTable
     /// Nil in clear text.
     let tls: ListenerTLS?
@@ -25,14 +26,15 @@ final class ListenerPlan: Sendable {
     init(
         index: Int, address: SocketAddress, text: String, isUnix: Bool, isLoopback: Bool, routes: [RoutePlan],
         tls: ListenerTLS? = nil, proxyProtocol: ProxyProtocolPlan? = nil, forwardedFrom: [AddressRange] = [],
-        places: ListenerPlaces? = nil, protocols: [ApplicationProtocol] = [.http1],
+        places: ListenerPlaces? = nil, hosts: HostRule = HostRule(), protocols: [ApplicationProtocol] = [.http1],
         forward: ForwardPlan = ForwardPlan(), edition: Edition? = nil
     ) {
         self.index = index
         self.address = address
         self.text = text
         self.isUnix = isUnix
-        self.isLoopback = isLoopback
+        hostCheck = isUnix || forward.mode != .gateway ? .never : isLoopback ? .always : .byPlace
+        self.hosts = hosts
         table = RouteTable(routes)
         self.tls = tls
         self.proxyProtocol = proxyProtocol

@@ -10,9 +10,16 @@ enum RouteMismatch: Sendable, Equatable {
 extension RouteMatch {
     /// Nil where the request is the route's. The data path and `explain` both ask here, so that they cannot disagree. Allocates nothing.
     /// - Parameter bytes: what `head` was parsed from.
+    @inline(__always)
     func mismatch(_ head: borrowing RequestHead, in bytes: UnsafeRawBufferPointer) -> RouteMismatch? {
+        mismatch(head, in: bytes, path: bytes[head.path])
+    }
+
+    /// - Parameter target: what stands for the path of `head`.
+    func mismatch(
+        _ head: borrowing RequestHead, in bytes: UnsafeRawBufferPointer, path target: UnsafeRawBufferPointer
+    ) -> RouteMismatch? {
         guard names(hostName(of: head, in: bytes), host) else { return .host }
-        let target = bytes[head.path]
         switch path {
         case .any: break
         case .exact(let path): guard pathMatches(target.octets, exact: path.span) else { return .path }

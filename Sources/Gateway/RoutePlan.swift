@@ -39,6 +39,10 @@ final class RoutePlan: Sendable {
     /// Learned entries are whole paths: a token is good for one URL.
     let bindsToURL: Bool
     let strictPaths: Bool
+    /// The same number for routes that are equal in `use`, `callers`, `subject` and `to`: a request may take one for the other.
+    let standing: Int
+    /// A path that leads here is held against what a less exact server would make of it.
+    let readsPathsTwice: Bool
     let replay: Exchange.ReplayPolicy
     /// Upper-case methods whose requests may be replayed; empty: all.
     let replayMethods: [[UInt8]]
@@ -59,7 +63,7 @@ final class RoutePlan: Sendable {
         answerEdits: consuming ResponseEdits, identity: IdentityPlan?, injection: Injection?, forwarding: ForwardedHop,
         answerNotes: AnswerNotes, slot: Slot?, subject: SubjectPlan? = nil,
         learned: Published<LearnedSnapshot>?, bindsToURL: Bool,
-        strictPaths: Bool, replay: Exchange.ReplayPolicy, replayMethods: [[UInt8]], replayBody: Int,
+        strictPaths: Bool, standing: Int = -1, replay: Exchange.ReplayPolicy, replayMethods: [[UInt8]], replayBody: Int,
         largeBody: BodyCaution.Way,
         passesFinalRefusal: Bool, answerTimeout: UInt64, idleTimeout: UInt64, tokenStub: TokenStubPlan? = nil
     ) {
@@ -85,6 +89,8 @@ final class RoutePlan: Sendable {
         self.learned = learned
         self.bindsToURL = bindsToURL
         self.strictPaths = strictPaths
+        self.standing = standing
+        if case .exact = matches.path { readsPathsTwice = false } else { readsPathsTwice = strictPaths }
         self.replay = replay
         self.replayMethods = replayMethods
         self.replayBody = replayBody
@@ -227,10 +233,10 @@ struct Admission: Sendable {
     /// What the request has to bring; nil: nothing.
     var token: CallerToken?
     var browsers = false
-    /// Lower-case hosts (no port) that a request on a loopback TCP listener may name; nil: not checked there.
-    var hosts: [[UInt8]] = []
-    /// Any host that ends with this one, from `match.host: "*.…"`.
-    var hostSuffix: [UInt8] = []
+    /// Neither a token nor a certificate is asked for.
+    var restsOnPlace = true
+    /// What a request may call us by, where that is looked at.
+    var hosts = HostRule()
 
     enum From: Sendable {
         case local, any

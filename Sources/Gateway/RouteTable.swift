@@ -1,175 +1,29 @@
 internal import HTTP1
 
-/// The routes of one listener, found without asking each: by the beginning of their path, or by their host.
-///
-/// The index only leaves out routes that cannot match; those that are left are asked in the order of the file, so the first that matches
-/// wins as it would in a list. Each route stands in one bucket: under its path or its host, whichever fewer others share, or among those
-/// that every request has to ask (a pattern, neither path nor host). A path counts with as many segments as it has, up to a bound: a thousand
-/// services below one `/api/` are told apart by the next segment.
+/// The routes of one listener, found without asking each: the first in the order of the file that matches wins, as it would in a list.
 ///
 /// An object, so that looking a route up counts no reference to each of its lists.
 final class RouteTable: Sendable {
     let routes: [RoutePlan]
-    /// Positions of routes, ascending within each bucket: those that every request asks first, then all buckets. Empty: so few routes
-    /// that asking each is as fast.
-    private let members: [Int32]
-    private let unkeyed: Int
-    private let byPath: Buckets
-    private let byHost: Buckets
-    /// Segments of the longest path that a bucket is for.
-    private let depth: Int
-
-    /// By hash; equal buckets are no equal keys.
-    fileprivate struct Buckets {
-        /// Where each bucket begins in `members`, and behind the last where it ends; empty without members.
-        var starts: [Int32] = []
-    }
-
-    /// As many are compared sooner than hashed.
-    static let listed = 4
-    /// Segments of a path that are told apart. Each that some route has costs every longer path a look.
-    static let deepest = 4
+    private let index: RouteIndex
+    /// What a less exact server would make of paths; nil where that leads to nothing else.
+    let lenient: LenientRoutes?
 
     init(_ routes: [RoutePlan]) {
         self.routes = routes
-        var members: [Int32] = []
-        var depth = 0
-        guard routes.count > Self.listed else {
-            self.members = members
-            unkeyed = 0
-            byPath = Buckets()
-            byHost = Buckets()
-            self.depth = depth
-            return
-        }
-        let keys = routes.map { (path: $0.matches.path.key, host: $0.matches.host.hash) }
-        var sharedPaths: [UInt32: Int] = [:]
-        var sharedHosts: [UInt32: Int] = [:]
-        for key in keys {
-            if let path = key.path { sharedPaths[path.hash, default: 0] += 1 }
-            if let host = key.host { sharedHosts[host, default: 0] += 1 }
-        }
-        var paths: [(hash: UInt32, index: Int32)] = []
-        var hosts: [(hash: UInt32, index: Int32)] = []
-        for (index, key) in keys.enumerated() {
-            switch (key.path, key.host) {
-            case (let path?, let host?) where sharedHosts[host, default: 0] < sharedPaths[path.hash, default: 0]:
-                hosts.append((host, Int32(index)))
-            case (let path?, _):
-                paths.append((path.hash, Int32(index)))
-                depth = max(depth, path.depth)
-            case (nil, let host?): hosts.append((host, Int32(index)))
-            case (nil, nil): members.append(Int32(index))
-            }
-        }
-        unkeyed = members.count
-        byPath = Buckets(paths, in: &members)
-        byHost = Buckets(hosts, in: &members)
-        self.members = members
-        self.depth = depth
-    }
-}
-
-// MARK: - Making
-
-extension RouteTable.Buckets {
-    init(_ entries: [(hash: UInt32, index: Int32)], in members: inout [Int32]) {
-        guard !entries.isEmpty else { return }
-        var count = 8
-        while count < 2 * entries.count { count *= 2 }
-        var lists = [[Int32]](repeating: [], count: count)
-        for entry in entries { lists[Int(entry.hash) & (count - 1)].append(entry.index) }
-        starts.reserveCapacity(count + 1)
-        for list in lists {
-            starts.append(Int32(members.count))
-            members += list
-        }
-        starts.append(Int32(members.count))
-    }
-
-    /// Where the routes of this hash stand in `members`.
-    func range(_ hash: UInt32) -> Range<Int> {
-        let bucket = Int(hash) & (starts.count - 2)
-        return Int(starts[bucket])..<Int(starts[bucket + 1])
-    }
-}
-
-extension RouteMatch.Path {
-    /// The number of as many segments as are told apart, and how many these are.
-    fileprivate var key: (hash: UInt32, depth: Int)? {
-        switch self {
-        case .any: nil
-        case .exact(let path): Self.key(path.span)
-        // `/` alone is the beginning of every path.
-        case .prefix(let path): path.count > 1 ? Self.key(path.span) : nil
-        }
-    }
-
-    private static func key(_ path: Span<UInt8>) -> (hash: UInt32, depth: Int)? {
-        var hashes = SegmentHashes()
-        var key: (hash: UInt32, depth: Int)?
-        for depth in 1...RouteTable.deepest {
-            guard let hash = hashes.next(in: path) else { break }
-            key = (hash, depth)
-        }
-        return key
-    }
-}
-
-extension RouteMatch.Host {
-    fileprivate var hash: UInt32? {
-        guard case .exact(let host) = self else { return nil }
-        return host.withUnsafeBytes { hostHash($0) }
-    }
-}
-
-/// The same for names that are equal in any case.
-private func hostHash(_ name: UnsafeRawBufferPointer) -> UInt32 {
-    var hash: UInt32 = 0x811C_9DC5
-    for octet in name { hash = (hash ^ UInt32(octet &- 0x41 < 26 ? octet | 0x20 : octet)) &* 0x0100_0193 }
-    return hash
-}
-
-// MARK: - Finding
-
-extension RouteTable {
-    /// Buckets that a request has to ask, each with what is left of it.
-    private struct Candidates: ~Copyable {
-        // One for each depth, the host, and those that every request asks.
-        private var left = InlineArray<6, Range<Int>>(repeating: 0..<0)
-        private var count = 0
-
-        mutating func add(_ bucket: Range<Int>) {
-            guard !bucket.isEmpty else { return }
-            left[count] = bucket
-            count += 1
-        }
-
-        /// The earliest route that is left.
-        mutating func next(in members: borrowing [Int32]) -> Int? {
-            guard count > 0 else { return nil }
-            var first = 0
-            for other in 1..<max(count, 1)
-            where members[left[other].lowerBound] < members[left[first].lowerBound] { first = other }
-            let member = Int(members[left[first].lowerBound])
-            left[first] = (left[first].lowerBound + 1)..<left[first].upperBound
-            if left[first].isEmpty {
-                count -= 1
-                left[first] = left[count]
-            }
-            return member
-        }
+        index = RouteIndex(routes.map(\.matches))
+        lenient = LenientRoutes(routes)
     }
 
     /// The first route that takes the request. Allocates nothing.
     /// - Parameter bytes: what `head` was parsed from.
     func first(for head: borrowing RequestHead, in bytes: UnsafeRawBufferPointer) -> RoutePlan? {
-        guard !members.isEmpty else {
+        guard !index.members.isEmpty else {
             for route in routes where route.matches.mismatch(head, in: bytes) == nil { return route }
             return nil
         }
-        var candidates = self.candidates(for: head, in: bytes)
-        while let next = candidates.next(in: members) {
+        var candidates = index.candidates(host: hostName(of: head, in: bytes), path: bytes[head.path].octets)
+        while let next = candidates.next(in: index.members) {
             let route = routes[next]
             if route.matches.mismatch(head, in: bytes) == nil { return route }
         }
@@ -178,23 +32,10 @@ extension RouteTable {
 
     /// How many routes `first` asks when none of them matches: what a test holds against the number of routes.
     func asked(for head: borrowing RequestHead, in bytes: UnsafeRawBufferPointer) -> Int {
-        guard !members.isEmpty else { return routes.count }
-        var candidates = self.candidates(for: head, in: bytes)
+        guard !index.members.isEmpty else { return routes.count }
+        var candidates = index.candidates(host: hostName(of: head, in: bytes), path: bytes[head.path].octets)
         var count = 0
-        while candidates.next(in: members) != nil { count += 1 }
+        while candidates.next(in: index.members) != nil { count += 1 }
         return count
-    }
-
-    private func candidates(for head: borrowing RequestHead, in bytes: UnsafeRawBufferPointer) -> Candidates {
-        var candidates = Candidates()
-        candidates.add(0..<unkeyed)
-        if !byHost.starts.isEmpty { candidates.add(byHost.range(hostHash(hostName(of: head, in: bytes)))) }
-        let target = bytes[head.path].octets
-        var hashes = SegmentHashes()
-        for _ in 0..<depth {
-            guard let hash = hashes.next(in: target) else { break }
-            candidates.add(byPath.range(hash))
-        }
-        return candidates
     }
 }

@@ -138,3 +138,19 @@ def test_chunk_extensions_and_allowed_trailers_do_no_harm(running):
 
 def test_the_gateway_still_serves(running):
     assert running.get().status == 200
+
+
+def test_a_path_that_others_read_as_another_routes_is_400(gateway):
+    """Servers that take `;…` off, have no case or add the slash would answer these as the stricter route's."""
+    gateway.webgate(route={"match": {"path": "/hr/"}})
+    gateway.config["routes"].append(gateway.route("none", gateway.lab.plain) | {"name": "open"})
+    gateway.start().warm()
+    gateway.lab.reset(tokens=False)
+    for path in ("/hr;a=b/rest/echo", "/;x/hr/rest/echo", "/hr%3b/rest/echo", "/HR/rest/echo", "/hr", "/Hr;x"):
+        answer = gateway.get(path)
+        assert answer.status == 400 and answer.json["type"].endswith("unsafe-path"), (path, answer)
+    assert gateway.lab.counts()["protected_requests"] == 0
+    _, out, _ = gateway.command("explain", "GET", f"http://{gateway.listen}/HR/rest/echo")
+    assert "route hr" in out and "400" in out
+    for path in ("/hr/rest/employees/7", "/hr/rest/Employees/7;jsessionid=1"):
+        assert gateway.get(path).status != 400, path

@@ -1,8 +1,10 @@
-"""Promise: a loopback listener serves local programs, not web pages and not other names."""
+"""Promise: a listener serves the programs that it should, not web pages and not other names."""
 
-import base64
+import socket
 
 import pytest
+
+from harness import eventually
 
 
 @pytest.mark.parametrize("name", ["evil.example", "evil.example:80", "127.0.0.1.evil.example", "169.254.169.254"])
@@ -16,6 +18,78 @@ def test_our_names_are_served(hot):
     port = hot.listen.split(":")[1]
     for name in (hot.listen, f"localhost:{port}", hot.lab.listen):
         assert hot.get(headers={"Host": name}).status == 200
+
+
+@pytest.fixture
+def published(gateway):
+    """Beyond loopback, as in a container whose port is published: the callers' place alone admits them."""
+
+    def start(route=None, listener=None):
+        port = gateway.listen.split(":")[1]
+        gateway.webgate(route=route, changes={"listeners": {"published": {"address": f"0.0.0.0:{port}"} | (listener or {})}})
+        gateway.config["routes"][0]["listen"] = "published"
+        gateway.start().warm()
+        gateway.lab.reset(tokens=False)
+        return gateway
+
+    return start
+
+
+PLACES = [{"callers": "local"}, {"callers": {"allow": ["127.0.0.0/8"]}}, {"callers": {"unsafe_open": True}}]
+
+
+@pytest.mark.parametrize("route", PLACES)
+def test_a_foreign_host_is_421_beyond_loopback_too(published, route):
+    gateway = published(route)
+    for name in ("evil.example", "EVIL.example:80", "127.0.0.1.evil.example", "1.2.3.4.5", "256.1.1.1", "localhost.evil.example", "evil."):
+        answer = gateway.get(headers={"Host": name})
+        assert answer.status == 421 and answer.problem, name
+    assert gateway.lab.counts()["protected_requests"] == 0
+
+    def said():
+        return [line for line in gateway.events() if line["message"] == "a Host that is not served was asked for"]
+
+    eventually(said, what="the log naming the host")
+    told = said()
+    assert told[0]["host"] == "evil.example" and told[0]["key"] == "hosts" and told[0]["route"] == "hr"
+    for name in ("127.0.0.1", "192.0.2.7:8080", "[2001:db8::1]:8080", "localhost", "hr", "cardea:8080", socket.gethostname()):
+        assert gateway.get(headers={"Host": name}).status == 200, name
+    with gateway.raw() as caller:
+        caller.send(b"GET /hr/rest/employees/42 HTTP/1.0\r\n\r\n")
+        assert caller.answer().status == 200
+
+
+def test_hosts_name_what_else_is_served(published):
+    gateway = published({"callers": "local", "hosts": "*.apps.example"}, {"hosts": ["gw.example"]})
+    for name, status in (("gw.example", 200), ("hr.apps.example:8080", 200), ("apps.example", 421), ("a.b.apps.example", 421)):
+        assert gateway.get(headers={"Host": name}).status == status, name
+
+
+def test_any_host_when_it_is_said(published):
+    gateway = published({"callers": "local"}, {"hosts": ["any"]})
+    assert gateway.get(headers={"Host": "evil.example"}).status == 200
+
+
+def test_a_caller_that_proves_itself_may_use_any_name_beyond_loopback(gateway):
+    port = gateway.listen.split(":")[1]
+    gateway.webgate(route={"listen": f"0.0.0.0:{port}", "callers": {"token": gateway.secret("caller-token", "caller-token-1234")}})
+    gateway.start()
+    proof = {"Authorization": "Bearer caller-token-1234"}
+    assert gateway.get(headers=proof | {"Host": "gw.example"}).status == 200
+    assert gateway.get(headers={"Host": "gw.example"}).status == 401
+
+
+def test_check_says_who_could_not_call(gateway):
+    port = gateway.listen.split(":")[1]
+    gateway.webgate(route={"listen": f"0.0.0.0:{port}", "callers": "local"}).start()
+    status, out, err = gateway.command("check")
+    assert status == 0 and "by their place alone" in out + err and "'hosts'" in out + err
+
+
+def test_every_field_about_the_page_counts(hot):
+    for values in (["same-origin", "cross-site"], ["none", "same-site"]):
+        assert hot.get(headers=[("Sec-Fetch-Site", value) for value in values]).status == 403
+    assert hot.get(headers=[("Sec-Fetch-Site", "none"), ("Sec-Fetch-Site", "same-origin")]).status == 200
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,52 @@
+internal import HTTP1
+internal import Reactor
+internal import TLS
+internal import Telemetry
+
+/// What the data path says in the log of things that others do: each kind within a rate of its own, because they may do it without end.
+extension DataLoop {
+    struct LogRates {
+        var glitches = LogRate()
+        var handshakes = LogRate()
+        var unproven = LogRate()
+        var foreignHosts = LogRate()
+    }
+
+    func noteGlitch(_ glitch: Glitch, route: RoutePlan? = nil, reason: String? = nil) {
+        metrics.glitch(glitch)
+        guard let route, let reason else { return }
+        events.log(
+            .warn, "answer cannot be used", at: loop.now, within: &logRates.glitches,
+            [LogField("route", .name(route.name)), LogField("reason", .name(reason))])
+    }
+
+    func noteHandshakeFailure(_ fault: TLSFault, listener: ListenerPlan) {
+        metrics.glitch(.handshakeFailed)
+        events.log(
+            .info, "TLS handshake with a caller failed", at: loop.now, within: &logRates.handshakes,
+            [LogField("listener", .name(listener.text)), LogField("reason", .name("\(fault)"))])
+    }
+
+    /// To the caller its connection just fails; here it is said why.
+    func noteUnprovenUpstream(of listener: ListenerPlan, host: String, _ fault: Fault) {
+        metrics.glitch(.unprovenUpstream)
+        events.log(
+            .warn, "no certificate is shown for a host whose upstream did not prove itself", at: loop.now,
+            within: &logRates.unproven,
+            [
+                LogField("listener", .name(listener.text)), LogField("host", .name(host)),
+                LogField("fault", .name(fault.kind.rawValue)),
+            ])
+    }
+
+    /// A page that had its name lead here, or a name of ours that nobody has told.
+    func noteForeignHost(_ host: UnsafeRawBufferPointer, listener: ListenerPlan, route: RoutePlan) {
+        events.log(
+            .warn, "a Host that is not served was asked for", at: loop.now, within: &logRates.foreignHosts,
+            [
+                LogField("host", .name(String(decoding: host.prefix(256), as: UTF8.self))),
+                LogField("listener", .name(listener.text)), LogField("route", .name(route.name)),
+                LogField("key", .word("hosts")),
+            ])
+    }
+}
