@@ -2,9 +2,15 @@ import contextlib
 
 import pytest
 
+import versions
 from harness import Cardea, Lab, Nginx, Provider, held
 from peers import Redis
 from served import Echo
+
+
+def pytest_report_header():
+    """What the promises are kept against: a failure elsewhere begins with comparing these lines."""
+    return versions.lines()
 
 
 @pytest.fixture(scope="session")
