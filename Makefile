@@ -15,7 +15,11 @@ UNSAFE := HotCacheTests|HTTP2Tests|GatewayTests
 SECONDS_PER_TARGET ?= 30
 # Of the spill table of bench-tokens; a million take 1.5 GB of disk for the time it runs.
 TOKENS ?= 1000000
-RELEASE := $(SWIFT) build -c release
+# With the runtime linked in: the machine it goes to has no Swift. Without the folder of the binary among those that libraries are
+# looked for in. With the versions of packages that are committed. The same flags everywhere, so that nothing is built twice.
+RELEASE := $(SWIFT) build -c release --static-swift-stdlib --disable-local-rpath --force-resolved-versions
+PERFORMANCE := $(RELEASE) --package-path Tests/Performance --scratch-path .build/performance
+BINARY := .build/release/cardea
 
 .PHONY: help
 help: ## this list
@@ -30,11 +34,19 @@ build: ## debug build of everything
 	@.ci/setup build
 	$(SWIFT) build
 
-# With the runtime linked in: the machine it goes to has no Swift.
 .PHONY: release
-release: ## the binary to install: .build/release/cardea
+release: ## the binary to install, .build/release/cardea, and its debug symbols beside it
 	@.ci/setup build
-	$(RELEASE) --static-swift-stdlib --product cardea
+	@$(MAKE) binary
+
+# A build that linked nothing leaves a binary whose symbols are apart already.
+.PHONY: binary
+binary:
+	$(RELEASE) --product cardea
+	@if readelf --section-headers --wide $(BINARY) | grep -q ' \.debug_info '; then \
+		objcopy --only-keep-debug $(BINARY) $(BINARY).debug; \
+		objcopy --strip-debug --add-gnu-debuglink=$(BINARY).debug $(BINARY); \
+	fi
 
 .PHONY: test
 test: setup ## all tests: Swift, thread and address sanitizer, budgets, then the promises against the real binary
@@ -44,9 +56,14 @@ test: setup ## all tests: Swift, thread and address sanitizer, budgets, then the
 	# Leaks are not looked for: the test runner has some of its own.
 	ASAN_OPTIONS=detect_leaks=0 $(SWIFT) test --quiet --scratch-path .build/asan --sanitize=address --filter '$(UNSAFE)'
 	$(SWIFT) test --quiet --scratch-path .build/budgets -c release -Xswiftc -enable-testing --filter Budgets
-	$(RELEASE) --static-swift-stdlib --product cardea
+	@$(MAKE) binary
 	python=$$(.ci/setup python); $$python -m pytest -p no:cacheprovider Tests/Budgets
 	python=$$(.ci/setup python); CARDEA_PYTHON=$$python $$python -m pytest -p no:cacheprovider Tests/Promises
+
+.PHONY: fresh
+fresh: ## README's two commands in a fresh Debian 12 that has the Swift toolchain and nothing else of this machine (as root)
+	@.ci/setup fresh
+	@.ci/fresh
 
 .PHONY: lint
 lint: ## format and warnings, both strict
@@ -61,19 +78,19 @@ format: ## format every Swift file in place
 .PHONY: bench
 bench: ## Cardea beside nginx, HAProxy and Envoy, one core each; table, JSON and chart in Tests/Performance/results; QUICK=1: a minute; ROWS=scale: how it grows
 	@.ci/setup bench
-	$(RELEASE) --static-swift-stdlib --product cardea
-	CARDEA_PERFORMANCE=1 $(RELEASE) --static-swift-stdlib --scratch-path .build/performance --product bare-relay
+	@$(MAKE) binary
+	$(PERFORMANCE) --product bare-relay
 	@Tests/Performance/envoy .build/performance/envoy
-	@Tests/Performance/bench $(if $(QUICK),--quick) --cardea "$$PWD/.build/release/cardea" \
+	@Tests/Performance/bench $(if $(QUICK),--quick) --cardea "$$PWD/$(BINARY)" \
 		--relay "$$PWD/.build/performance/release/bare-relay" $(if $(ROWS),--rows $(ROWS)) $(if $(ROUNDS),--rounds $(ROUNDS)) \
 		--envoy "$$PWD/.build/performance/envoy/envoy/_bin/envoy"
 
 .PHONY: bench-tokens
 bench-tokens: ## hits beside three other caches, evictions, a million spilled tokens, a million users through the gateway; tables, and JSON in Tests/Performance/results
 	@.ci/setup bench
-	CARDEA_PERFORMANCE=1 $(RELEASE) --scratch-path .build/performance --product token-bench
-	CARDEA_PERFORMANCE=1 $(RELEASE) --scratch-path .build/performance --product cardea
-	@Tests/Performance/tokens "$$PWD/.build/performance/release/token-bench" "$$PWD/.build/performance/release/cardea" $(TOKENS)
+	@$(MAKE) binary
+	$(PERFORMANCE) --product token-bench
+	@Tests/Performance/tokens "$$PWD/.build/performance/release/token-bench" "$$PWD/$(BINARY)" $(TOKENS)
 
 .PHONY: fuzz
 fuzz: ## hostile bytes for every parser, SECONDS_PER_TARGET=30
@@ -83,7 +100,7 @@ fuzz: ## hostile bytes for every parser, SECONDS_PER_TARGET=30
 .PHONY: demo
 demo: ## a legacy caller and Cardea before SYSTEM=oam_webgate, or another of Tests/Demo/stories; ONCE=1 ends after the measurements
 	@.ci/setup demo
-	$(RELEASE) --product cardea
+	@$(MAKE) binary
 	$(RELEASE) --product cardea-lab
 	@Tests/Demo/demo $(if $(SYSTEM),--system $(SYSTEM)) $(if $(ONCE),--once)
 
