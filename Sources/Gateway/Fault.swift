@@ -43,6 +43,7 @@ public struct Fault: Error, Sendable, Equatable {
         case resourceMissing, resourceDenied
         // The token.
         case issuerUnavailable, issuerAnswerInvalid, quarantined, secretUnreadable, secretUnusable
+        case storeUnusable
         case interactionRequired, tokenTimeout, policyDenied, identityMisconfigured
         // The upstream.
         case upstreamUnresolvable, upstreamRefused, upstreamConnectTimeout, upstreamTLS, upstreamClosed
@@ -66,7 +67,7 @@ public struct Fault: Error, Sendable, Equatable {
             .resourceMissing:
             .caller
         case .issuerUnavailable, .issuerAnswerInvalid, .quarantined, .secretUnreadable, .secretUnusable,
-            .interactionRequired, .tokenTimeout, .policyDenied, .resourceDenied, .identityMisconfigured:
+            .storeUnusable, .interactionRequired, .tokenTimeout, .policyDenied, .resourceDenied, .identityMisconfigured:
             .issuer
         case .upstreamUnresolvable, .upstreamRefused, .upstreamConnectTimeout, .upstreamTLS, .upstreamClosed,
             .proxyRefused, .upstreamGarbage, .upstreamBigHead, .upstreamTimeout, .upstreamRefusedCredential,

@@ -103,6 +103,10 @@ extension Fault {
             .init(
                 503, "Service Unavailable", "secret-unusable", "A secret is not fit to be sent",
                 "proxy_configuration_error")
+        case .storeUnusable:
+            .init(
+                503, "Service Unavailable", "store-unusable", "The gateway's store cannot be read",
+                "proxy_configuration_error")
         case .interactionRequired:
             .init(503, "Service Unavailable", "login-required", "A person must log in", "proxy_internal_response")
         case .policyDenied:

@@ -35,11 +35,12 @@ extension Fault {
 }
 
 extension Fault.Kind {
-    /// Nil unless a secret of ours was the reason.
+    /// Nil unless a secret or the store of ours was the reason.
     init?(secret failure: Handshakes.GrantFailure) {
         switch failure {
         case .secretUnreadable: self = .secretUnreadable
         case .secretUnusable: self = .secretUnusable
+        case .storeUnusable: self = .storeUnusable
         default: return nil
         }
     }

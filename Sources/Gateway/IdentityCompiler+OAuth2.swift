@@ -113,3 +113,8 @@ extension IdentityCompiler {
         return signing
     }
 }
+
+extension ConfiguredOAuth2 {
+    /// A person has logged in, or has put a refresh token into the configuration: what has come of it cannot be had anew without one.
+    var beginsWithPerson: Bool { [.refreshToken, .authorizationCode, .deviceCode].contains(grant) }
+}

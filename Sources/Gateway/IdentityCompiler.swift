@@ -215,7 +215,13 @@ struct IdentityCompiler {
             policy.attemptSecrets = accounts.keys.sorted()
         }
         policy.isShared = token.persist && access.canRegrant
-        if case .oauth2(let configured) = identity.handshake { policy.isBoundHere = configured.dpop }
+        if case .oauth2(let configured) = identity.handshake {
+            policy.isBoundHere = configured.dpop
+            policy.isIrreplaceable = configured.beginsWithPerson
+        }
+        if case .oamOAuth(let configured) = identity.handshake {
+            policy.isIrreplaceable = configured.general.beginsWithPerson
+        }
         if case .mobileHub(let hub) = identity.handshake {
             policy.isShared = policy.isShared && hub.persistsTokens
             policy.forgetsWhenReplaced = true

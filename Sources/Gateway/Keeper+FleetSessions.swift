@@ -37,9 +37,10 @@ extension Keeper {
         guard found.version > fleet.versions[key] ?? -1, let material = material(of: found) else { return nil }
         fleet.versions[key] = found.version
         fleet.uncommitted[key] = nil
+        let besides = noteSpentElsewhere(sessions[key]?.material.refreshToken, for: material, key, identity)
         adoptSession(material, key)
         if let row = sessionRow(key, material, of: identity) {
-            store?.commit([.put(row)] + versionRows(of: key)) { _ in }
+            store?.commit([.put(row)] + versionRows(of: key) + besides) { _ in }
         }
         return material
     }

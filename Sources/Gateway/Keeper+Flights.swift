@@ -46,6 +46,8 @@ extension Keeper {
         // A client secret that was refused is not sent again either, though no account is locked by it.
         if identity.policy.kind == .proactive { await readMarked(of: identity) }
         if identity.policy.kind == .proactive, attemptsRefused(identity) { return fail(flight, token, .quarantined) }
+        // Before it says that a person must log in: perhaps one has.
+        if let refusal = storeRefusal(of: identity) { return fail(flight, token, refusal) }
         let hold: FleetHold?
         switch await claimInFleet(flight, of: token, challenge) {
         case .landed: return
@@ -391,6 +393,7 @@ extension Tokens.GrantFailure {
         // Without a challenge nothing can be asked; the next one brings it.
         case .challengeNeeded: self = .notPermitted(retryAfter: .seconds(1))
         case .secretUnreadable, .secretUnusable: self = .issuerUnavailable(retryAfter: .seconds(1))
+        case .storeUnusable: self = .notPermitted(retryAfter: .seconds(1))
         case .internal: self = .issuerAnswerInvalid
         }
     }

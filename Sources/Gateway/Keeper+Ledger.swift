@@ -119,14 +119,7 @@ extension Keeper {
             "handshake", [LogField("identity", .name(identity.plan.name)), LogField("reason", .name(what))])
     }
 
-    func refreshTokenRefused(of identity: KeptIdentity) {
-        identity.refreshTokensRefused += 1
-        warn(
-            "the issuer refuses the refresh token: it has expired or was revoked, or somebody else has used it",
-            of: identity)
-    }
-
-    private func hash(_ secret: Secret) -> [UInt8] {
+    func hash(_ secret: Secret) -> [UInt8] {
         secret.withBytes { bytes in markKey.tag(Array(bytes)) }
     }
 

@@ -22,6 +22,9 @@ extension Keeper {
             return .refused("identity \(name) needs no person")
         }
         if case .locked(let reason) = storeState { return .refused("what a login brings could not be kept: \(reason)") }
+        if storeRefusal(of: identity) != nil {
+            return .refused("the store, which may have a login already, cannot be read: \(status().store)")
+        }
         guard let login = openLogin(of: identity, redirectPort: redirectPort) else {
             return .refused("too many logins are under way")
         }

@@ -26,6 +26,35 @@ extension Keeper {
         return .configuration(reason: "no \(step.rawValue) without the store: \(reason)")
     }
 
+    /// The store is there and what stands in it is not known: its marks, and what has replaced a refresh token.
+    var isUnread: Bool {
+        switch storeState {
+        case .refused: true
+        case .degraded: !storeIsRead
+        case .none, .serving, .locked: false
+        }
+    }
+
+    /// Nil where the step of a session may be made.
+    func refusal(
+        of claim: SessionClaim, _ key: SessionKey, _ identity: KeptIdentity
+    ) -> Handshakes.GrantFailure? {
+        // The other process may rotate the same refresh token: the issuer would take ours for a stolen one.
+        if claim.isOwn, let refusal = refusal(of: .refreshToken) { return refusal }
+        let mayReplace = identity.policy.isIrreplaceable || sessions[key]?.material.refreshToken != nil
+        if sparesRefreshTokens, mayReplace, claim.isOwn || liveSession(key) == nil { return Self.spared }
+        return storeRefusal(of: identity)
+    }
+
+    /// What `check --live` does not spend: the gateway that runs has another store, perhaps, and its login would end.
+    static let spared = Handshakes.GrantFailure.configuration(
+        reason: "it would spend the refresh token; ask the running gateway")
+
+    /// An identity whose login nobody but a person can replace does nothing while the store that may have it cannot be read.
+    func storeRefusal(of identity: KeptIdentity) -> Handshakes.GrantFailure? {
+        isUnread && identity.policy.isIrreplaceable && identity.policy.access.persist ? .storeUnusable : nil
+    }
+
     /// - Parameter reopen: asks for the store; runs on the blocking thread.
     func awaitOwnership(_ reopen: @escaping @Sendable () -> StoreOpening) {
         let alarm = Alarm(loop: loop)
@@ -57,6 +86,7 @@ extension Keeper {
 
     private func own(_ rows: [StoredRow]) {
         storeState = .serving
+        storeIsRead = true
         events.info("store taken over", [LogField("rows", .count(Int64(rows.count)))])
         restore(rows)
         sweep(rows)

@@ -37,8 +37,7 @@ extension Keeper {
         if let keeping = identity.keeping { await keeping.value }
         guard let key = ledger.sessionKey else { return .failed(.internal(reason: "a scheme without an issuer")) }
         guard ledger.standing.epoch == identity.epoch else { return .failed(.timedOut(step: "superseded")) }
-        // The other process may rotate the same refresh token: the issuer would take ours for a stolen one.
-        if claim.isOwn, let refusal = refusal(of: .refreshToken) { return .failed(refusal) }
+        if let refusal = refusal(of: claim, key, identity) { return .failed(refusal) }
         let lane = lane(of: key)
         let pending = PendingClaim(key)
         lane.claims[ledger.claimant] = pending
@@ -69,8 +68,12 @@ extension Keeper {
         let actions: [SessionMachine.Action]
         switch result {
         case .success(let material):
-            let session = KeptSession(key: step.key, generation: generations.next(), material: material)
+            var session = KeptSession(key: step.key, generation: generations.next(), material: material)
             let before = sessions[step.key]?.material.refreshToken
+            // Whatever becomes of what was brought: what was sent is spent.
+            lane.besides = noteSpent(
+                by: material, first: ledger.firstRefreshToken, for: step.key, of: ledger.identity)
+            session.material.spent = nil
             lane.arriving = session
             lane.runner = nil
             actions = lane.machine.stepSucceeded(
@@ -84,6 +87,7 @@ extension Keeper {
         }
         perform(actions, on: lane, isFresh: true)
         lane.arriving = nil
+        keep(lane.takeBesides())
         if runner.claim.isReleased, !runner.claim.hasWord { return .failed(.timedOut(step: "given up")) }
         return await runner.claim.next(isolation: self)
     }
@@ -169,7 +173,7 @@ extension Keeper {
             return sessionCommitted(key, generation, on: lane, succeeded: true)
         }
         let loop = self.loop
-        store.commit([.put(row)] + versionRows(of: key)) { result in
+        store.commit([.put(row)] + versionRows(of: key) + lane.takeBesides()) { result in
             // A lost letter is met by the alarm.
             _ = loop.post {
                 self.assumeIsolated { keeper in
@@ -231,7 +235,11 @@ extension Keeper {
         guard let session = lane.arriving, let identity = identity(of: token.standing.digest),
             ends(session, of: identity)
         else { return }
-        guard !isRevoked else { return revoke(session.material, of: identity) }
+        guard !isRevoked else {
+            keep(lane.takeBesides())
+            session.material.refreshToken.map { endFamily(of: $0) }
+            return revoke(session.material, of: identity)
+        }
         // A person has logged in since: this is what came of the login before. It is not revoked, because some issuers would revoke
         // everything of this person and client with it.
         guard token.standing.epoch >= identity.loginEpoch else { return }
@@ -243,7 +251,7 @@ extension Keeper {
         let key = session.key
         sessions[key] = kept
         lane.machine.adopted(key, known(kept))
-        if let row = sessionRow(key, material, of: identity) { store?.put(row) { _ in } }
+        if let row = sessionRow(key, material, of: identity) { keep([.put(row)] + lane.takeBesides()) }
     }
 
     private func ends(_ session: KeptSession, of identity: KeptIdentity) -> Bool {
@@ -309,6 +317,7 @@ extension Keeper {
                 }
                 sessions[key] = nil
                 deleteSessionRow(key)
+                if cause == .logout { session.material.refreshToken.map { endFamily(of: $0) } }
             }
         }
         for lane in lanes.values {

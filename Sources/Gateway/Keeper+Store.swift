@@ -20,6 +20,8 @@ extension Keeper {
         static let owners: UInt8 = 7
         /// Of a session, as a fleet counts them; after the sessions.
         static let version: UInt8 = 8
+        /// Of a refresh token that the configuration names and that is spent.
+        static let family: UInt8 = 9
         /// What operators call those of them that hold something of an identity.
         static let names: [(kind: UInt8, name: String)] = [
             (access, "token"), (session, "session"), (durable, "durable"), (learned, "learned"), (attempt, "attempt"),
@@ -78,11 +80,7 @@ extension Keeper {
             storeState = .serving
             events.info("store works again")
             if let store { erase(store.standing) }
-            // What a disk that was slow at boot could not give then. Younger things in memory win.
-            if let rows = store?.restore(), !rows.isEmpty {
-                restore(rows)
-                sweep(rows)
-            }
+            takeUpLate()
             for token in tokens.values where token.identity.policy.access.persist && token.machine.heldGrant == nil {
                 token.mayBeStored = true
             }
@@ -91,6 +89,21 @@ extension Keeper {
             events.error("store degraded", [LogField("reason", .name("\(fault)"))])
         default: break
         }
+    }
+
+    /// What a disk that was slow at boot could not give then. Younger things in memory win.
+    func takeUpLate() {
+        storeIsRead = true
+        guard let rows = store?.restore(), !rows.isEmpty else { return }
+        restore(rows)
+        sweep(rows)
+    }
+
+    /// Commits what nobody waits for.
+    func keep(_ changes: [StoreChange]) {
+        guard !changes.isEmpty, let store else { return }
+        let loop = self.loop
+        store.commit(changes) { result in _ = loop.post { self.assumeIsolated { $0.note(result) } } }
     }
 
     func deleteRow(of token: KeptToken) {
@@ -176,6 +189,8 @@ extension Keeper {
             }
         }
         guard !puts.isEmpty || !deletes.isEmpty else { return }
+        // The key in memory is not the one that stands there, and must not take its place.
+        if case .degraded = storeState, !storeIsRead { return }
         // Marks without the key of their hashes would say nothing after a restart: they go to disk together.
         puts.append(Self.markKeyRow(markKeyBytes))
         await write(puts, deleting: deletes)
@@ -197,6 +212,7 @@ extension Keeper {
             case RowKind.durable: restoreDurable(row)
             case RowKind.session: restoreSession(row)
             case RowKind.version: restoreVersion(row)
+            case RowKind.family: restoreFamily(row)
             case RowKind.learned: learned[row.key] = learned[row.key] ?? row
             default: break
             }
@@ -220,6 +236,7 @@ extension Keeper {
         markKey = key
         markKeyBytes = bytes
         for identity in identities { identity.secretHashes = [:] }
+        families.rehash { ByteString(hash($0)) }
     }
 
     func restoreDurable(_ row: StoredRow) {

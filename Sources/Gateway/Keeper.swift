@@ -52,11 +52,17 @@ actor Keeper: KeeperInbox {
     /// Stored material without an identity (rule 8).
     var orphans: [StoredRow] = []
     var attempts = AttemptLedger()
+    /// Refresh tokens of the configuration that are spent, and what has replaced them.
+    var families = RefreshTokenFamilies()
     /// Spent, and not known yet what became of them.
     var openAttempts: Set<AttemptMark> = []
     var generations = GenerationCounter()
     let store: ErasureMask?
     var storeState: StoreState
+    /// What stands in the store has been taken up: a disk that fails from then on hides nothing.
+    var storeIsRead = false
+    /// Set for `check --live`: no step is made that may replace a refresh token.
+    var sparesRefreshTokens = false
     /// Set before the first flight, where the configuration has `store.shared`.
     var fleet: KeptFleet?
     /// Key of the hashes by which secrets and accounts are told apart; never leaves the process or the sealed store. Kept with the marks, so
@@ -113,6 +119,7 @@ actor Keeper: KeeperInbox {
         routesByNumber = Dictionary(uniqueKeysWithValues: parts.routes.map { ($0.number, $0) })
         store = parts.store.map { ErasureMask($0) }
         storeState = parts.storeState
+        storeIsRead = parts.storeState == .serving
         markKey = parts.markKey.key
         markKeyBytes = parts.markKey.bytes
         seed = parts.seed

@@ -16,6 +16,8 @@ final class KeeperLedger: GrantLedger, @unchecked Sendable {
     var challengedRoute: KeptRoute?
     /// Durable parts that were forgotten a moment ago, by their keys: a logout has to tell the issuer of it as the one that it knows.
     var forgotten: [DurableKey: LayerMaterial] = [:]
+    /// The refresh token of the configuration, where this flight sends it.
+    private(set) var firstRefreshToken: Secret?
     /// As this flight has read them.
     private var secrets: [String: Secret] = [:]
     /// Of the identity's secrets when this flight read its last one.
@@ -206,7 +208,17 @@ final class KeeperLedger: GrantLedger, @unchecked Sendable {
 
     nonisolated(nonsending) func warn(_ what: String) async { await keeper.warn(what, of: identity) }
 
-    nonisolated(nonsending) func refreshTokenRefused() async { await keeper.refreshTokenRefused(of: identity) }
+    nonisolated(nonsending) func refused(refreshToken: Secret) async {
+        await keeper.refused(refreshToken: refreshToken, of: identity)
+    }
+
+    nonisolated(nonsending) func standing(
+        ofFirst refreshToken: Secret, beside held: Secret?
+    ) async -> FirstRefreshToken {
+        let standing = await keeper.standing(ofFirst: refreshToken, beside: held, ledger: self)
+        if standing == .unspent { firstRefreshToken = refreshToken }
+        return standing
+    }
 
     nonisolated(nonsending) func note(_ trace: RunTrace) async { await keeper.note(trace, of: identity) }
 }

@@ -1,4 +1,5 @@
 internal import Handshakes
+internal import TokenStore
 internal import Tokens
 
 /// The session layer of one issuer and subject, as the keeper holds it: the machine, and the flights that wait for its word.
@@ -10,9 +11,16 @@ final class KeptLane: @unchecked Sendable {
     var runner: (token: FlightToken, claim: PendingClaim)?
     /// What the step that has just ended brought, until the machine has said what becomes of it.
     var arriving: KeptSession?
+    /// What goes to disk with it.
+    var besides: [StoreChange] = []
     /// The words of the last failure of each session, which the machine does not keep.
     var failures: [SessionKey: Handshakes.GrantFailure] = [:]
     var alarm: Alarm?
+
+    func takeBesides() -> [StoreChange] {
+        defer { besides = [] }
+        return besides
+    }
 }
 
 /// A session's material under the generation by which its machine knows it.

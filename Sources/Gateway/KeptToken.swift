@@ -223,6 +223,8 @@ struct IdentityPolicy: Sendable {
     var forgetsWhenReplaced = false
     /// What it obtains may leave this process: for the store, and for the gateways of a fleet.
     var isShared = false
+    /// Its login cannot be had anew without a person: one who logs in, or who has put a refresh token into the configuration.
+    var isIrreplaceable = false
     /// Tokens and sessions are good only with a key of this gateway's own (DPoP). The key never leaves it, so another gateway has no use
     /// for them; what is bound to no key, as the registration of a client, is shared all the same.
     var isBoundHere = false

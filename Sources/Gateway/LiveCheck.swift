@@ -35,6 +35,7 @@ public enum LiveCheck {
         _ = loop.post {
             keeper.assumeIsolated { keeper in
                 keeper.fleet = shared?.fleet
+                keeper.sparesRefreshTokens = true
                 keeper.restore(rows)
                 keeper.recallKnown()
                 keeper.tryEverything(upstreams: plan.upstreams, found: found)
@@ -122,8 +123,25 @@ extension Keeper {
                     text: "not tried: \(owner), and only that one, the running gateway, sends passwords and refresh "
                         + "tokens; ask it: cardea tokens, cardea explain")
             }
+            if error == Self.spared {
+                let fault = await tokenEndpointFault(identity, ledger, client)
+                return LiveFinding(
+                    subject: subject, isGood: fault == nil, isTried: fault != nil, milliseconds: since(begun),
+                    text: fault ?? "not tried: it would spend the refresh token; ask the running gateway")
+            }
             return LiveFinding(subject: subject, isGood: false, milliseconds: since(begun), text: "\(error)")
         }
+    }
+
+    /// What can be said of an identity whose refresh token is spared: whether its issuer can be reached.
+    private func tokenEndpointFault(
+        _ identity: KeptIdentity, _ ledger: KeeperLedger, _ client: KeeperIssuerClient
+    ) async -> String? {
+        guard let oauth2 = identity.plan.handshake as? Handshakes.OAuth2Handshake else { return nil }
+        do throws(Handshakes.GrantFailure) { try await oauth2.reach(ledger: ledger, issuer: client) } catch {
+            return "\(error)"
+        }
+        return nil
     }
 
     /// - Returns: why it cannot be reached; nil when it answered, whatever it said.

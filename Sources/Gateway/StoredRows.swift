@@ -36,7 +36,46 @@ enum AttemptRow {
     }
 }
 
+/// The family of a refresh token that the configuration names. The row's key is the keyed hash of the first.
+struct FamilyRow {
+    var lane: SessionLane
+    /// Nil where none is left that is good.
+    var current: Secret?
+}
+
 // MARK: - Encoding
+
+extension FamilyRow {
+    func encoded() -> [UInt8] {
+        var writer = RowWriter()
+        writer.put(lane.issuer.scheme.bytes)
+        writer.put(lane.issuer.host.bytes)
+        writer.put(Int64(lane.issuer.port))
+        writer.put(Int64((lane.subject == nil ? 0 : 1) | (current == nil ? 0 : 2)))
+        if let subject = lane.subject { writer.put(subject.bytes) }
+        current?.withBytes { writer.put(Array($0)) }
+        return writer.bytes
+    }
+
+    init?(encoded bytes: [UInt8]) {
+        guard var reader = RowReader(bytes), let scheme = reader.string(), let host = reader.string(),
+            let port = reader.number().flatMap({ UInt16(exactly: $0) }), let marks = reader.number(),
+            (0...3).contains(marks)
+        else { return nil }
+        var subject: ByteString?
+        if marks & 1 != 0 {
+            guard let bytes = reader.string() else { return nil }
+            subject = ByteString(bytes)
+        }
+        if marks & 2 != 0 {
+            guard let bytes = reader.string() else { return nil }
+            current = Secret(bytes)
+        }
+        guard reader.isAtEnd else { return nil }
+        let issuer = Tokens.Origin(scheme: ByteString(scheme), host: ByteString(host), port: port)
+        lane = SessionLane(issuer: issuer, subject: subject)
+    }
+}
 
 extension AccessRow {
     func encoded() -> [UInt8] {

@@ -17,6 +17,9 @@ public enum GrantFailure: Error, Sendable, Equatable {
     case secretUnreadable(name: String, reason: String)
     /// It was read, and is not fit to be sent.
     case secretUnusable(name: String, reason: String)
+    /// Our own store cannot be read: what it says of passwords that were refused and refresh tokens that are spent is not known, so nothing
+    /// of the kind is sent. Nobody was asked.
+    case storeUnusable
     case `internal`(reason: String)
 }
 
@@ -33,6 +36,7 @@ extension GrantFailure {
         case challengeNeeded = "challenge_needed"
         case secretUnreadable = "secret_unreadable"
         case secretUnusable = "secret_unusable"
+        case storeUnusable = "store_unusable"
         case `internal`
     }
 
@@ -49,6 +53,7 @@ extension GrantFailure {
         case .challengeNeeded: .challengeNeeded
         case .secretUnreadable: .secretUnreadable
         case .secretUnusable: .secretUnusable
+        case .storeUnusable: .storeUnusable
         case .internal: .internal
         }
     }
@@ -69,6 +74,9 @@ extension GrantFailure: CustomStringConvertible {
         case .challengeNeeded: "a challenge is needed first"
         case .secretUnreadable(let name, let reason): "secret \(name) unreadable: \(reason)"
         case .secretUnusable(let name, let reason): "secret \(name) cannot be used: \(reason)"
+        case .storeUnusable:
+            "the gateway's store cannot be read, and what it knows of this credential with it; nobody was asked. "
+                + "The log says why (store not used, store degraded); see store.key and store.path"
         case .internal(let reason): "internal fault: \(reason)"
         }
     }

@@ -106,7 +106,12 @@ public protocol GrantLedger: Sendable {
 
     /// The issuer has refused a refresh token for good: it has expired or was revoked, or it was used by somebody else, and the issuer
     /// takes a second use for theft.
-    nonisolated(nonsending) func refreshTokenRefused() async
+    nonisolated(nonsending) func refused(refreshToken: Secret) async
+
+    /// What is to be sent for a refresh token that the configuration names. Only within a step of `session`, whose turn keeps two flights
+    /// from sending it at once.
+    /// - Parameter held: what the session holds and the issuer has just refused; nil: it holds none.
+    nonisolated(nonsending) func standing(ofFirst refreshToken: Secret, beside held: Secret?) async -> FirstRefreshToken
 
     /// Takes what a run of a recipe did, for operators; the last one counts.
     nonisolated(nonsending) func note(_ trace: RunTrace) async
@@ -117,7 +122,10 @@ extension GrantLedger {
     public nonisolated(nonsending) func turn(_ quota: CallQuota) async throws(GrantFailure) {}
     public nonisolated(nonsending) func turnedAway(_ quota: CallQuota) async {}
     public nonisolated(nonsending) func warn(_ what: String) async {}
-    public nonisolated(nonsending) func refreshTokenRefused() async {}
+    public nonisolated(nonsending) func refused(refreshToken: Secret) async {}
+    public nonisolated(nonsending) func standing(
+        ofFirst refreshToken: Secret, beside held: Secret?
+    ) async -> FirstRefreshToken { .unspent }
 
     public nonisolated(nonsending) func askUpstream(_ call: IssuerCall) async throws(IssuerFault) -> IssuerAnswer {
         throw IssuerFault(.unresolvable, provablyUnsent: true)
@@ -151,6 +159,17 @@ extension GrantLedger {
     public nonisolated(nonsending) func spendAttempt(user: String) async throws(GrantFailure) {
         try await spendAttempt(user: user, secret: "password")
     }
+}
+
+/// A refresh token that the configuration names, as far as its use has replaced it. A spent one is never sent again: an issuer that
+/// rotates takes that for theft and ends the login (RFC 9700 §4.14.2).
+public enum FirstRefreshToken: Sendable, Equatable {
+    /// Nothing has replaced it, as far as is known: it may be sent.
+    case unspent
+    /// What stands in its place.
+    case replaced(by: Secret)
+    /// What had replaced it was refused, revoked or given up. Only another one helps.
+    case spent
 }
 
 /// Names one durable thing of an identity; part of its row's key, so never renamed.
@@ -212,6 +231,8 @@ public struct LayerMaterial: Sendable, Equatable {
     public var lifetime: UInt64?
     /// Of the refresh token, where its issuer has said.
     public var refreshLife: RefreshLife?
+    /// Of a session that goes back to a refresh token of the configuration: what this step has sent and the issuer has replaced. Not kept.
+    public var spent: Secret?
 
     public init(
         bytes: Secret, obtainedAt: UInt64, lifetime: UInt64?, refreshToken: Secret? = nil, isHuman: Bool = false,

@@ -5,6 +5,8 @@ struct OAuth2Answer {
     let sentAt: UInt64
     /// A new refresh token. It takes the place of the one that was sent, if any, also where the access token beside it is unusable.
     private(set) var refreshToken: Secret?
+    /// The refresh token that was sent, where one was.
+    var sentRefreshToken: Secret?
     /// How long the refresh token is good for, as far as the issuer says.
     private(set) var refreshLife: RefreshLife?
     /// OpenID Connect Core §3.1.3.3.

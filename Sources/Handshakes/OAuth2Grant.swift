@@ -60,29 +60,38 @@ extension OAuth2Handshake {
     private nonisolated(nonsending) func acquireInTurn(_ trip: Trip) async throws(GrantFailure) -> AccessGrant {
         // A step that ends the flight with a failure still leaves a session behind, so its outcome goes round it.
         var outcome: Result<AccessGrant, GrantFailure> = .failure(.internal(reason: "no step was made"))
-        var refused: Secret?
+        var refusal: RefreshRefusal?
+        let isFirstConfigured = settings.grant == .refreshToken
         _ = try await trip.ledger.session(SessionClaim(canGrantFully: !needsPerson, isOwn: true)) {
             rung, standing throws(GrantFailure) -> LayerMaterial in
             let answer: OAuth2Answer
             if rung == .refreshToken, let held = standing?.refreshToken {
-                refused = held
-                answer = try await proven(trip) { trip throws(GrantFailure) in try await refresh(held, trip) }
+                do throws(GrantFailure) {
+                    answer = try await proven(trip) { trip throws(GrantFailure) in try await refresh(held, trip) }
+                } catch {
+                    refusal = RefreshRefusal(token: held, reason: error)
+                    throw error
+                }
                 outcome = answer.result
             } else {
-                let dead = refused
-                answer = try await proven(trip) { trip throws(GrantFailure) in try await fullGrant(trip, refused: dead)
-                }
+                let said = refusal
+                answer = try await proven(trip) { trip throws(GrantFailure) in try await fullGrant(trip, after: said) }
                 outcome = answer.result
                 if answer.refreshToken == nil { _ = try answer.grant() }
             }
             // A server that does not rotate leaves the one that was sent in force.
             let kept = answer.refreshToken ?? (rung == .refreshToken ? standing?.refreshToken : nil)
             let isReplaced = answer.refreshToken != nil
-            return LayerMaterial(
+            var material = LayerMaterial(
                 bytes: Secret([]), obtainedAt: answer.sentAt, lifetime: nil, refreshToken: kept,
-                isHuman: standing?.isHuman ?? false,
+                // A configured refresh token was brought by a person too, and only a person brings another one.
+                isHuman: standing?.isHuman ?? false || isFirstConfigured,
                 // What is said of the life of one that stays is said of it; silence changes nothing.
                 refreshLife: answer.refreshLife ?? (isReplaced ? nil : standing?.refreshLife(from: answer.sentAt)))
+            if isFirstConfigured, isReplaced, answer.sentRefreshToken != answer.refreshToken {
+                material.spent = answer.sentRefreshToken
+            }
+            return material
         }
         return try outcome.get()
     }
@@ -120,9 +129,10 @@ extension OAuth2Handshake {
         request.members.insert(("refresh_token", .secret(held)), at: 1)
         // A server that rotates takes a second use for theft, and revokes everything that was ever given for the first.
         request.isSingleUse = true
-        let answer = try await answer(request, trip)
+        var answer = try await answer(request, trip)
+        answer.sentRefreshToken = held
         // Given to us, used by nobody here, and refused: what a server says, too, when it takes a second use for theft.
-        if answer.error == "invalid_grant" { await trip.ledger.refreshTokenRefused() }
+        if answer.error == "invalid_grant" { await trip.ledger.refused(refreshToken: held) }
         switch answer.error {
         case "invalid_grant", "invalid_scope", "invalid_target", "interaction_required", "login_required",
             "consent_required":
@@ -168,9 +178,14 @@ extension OAuth2Handshake {
 // MARK: - The grant itself
 
 extension OAuth2Handshake {
-    /// - Parameter refused: a refresh token that the issuer has refused in this flight.
+    /// A refresh token that did not bring what was wanted in this flight, and what the issuer said.
+    private struct RefreshRefusal {
+        let token: Secret
+        let reason: GrantFailure
+    }
+
     private nonisolated(nonsending) func fullGrant(
-        _ trip: Trip, refused: Secret? = nil
+        _ trip: Trip, after refusal: RefreshRefusal? = nil
     ) async throws(GrantFailure) -> OAuth2Answer {
         switch settings.grant {
         case .clientCredentials:
@@ -178,7 +193,7 @@ extension OAuth2Handshake {
         case .password(let username):
             return try await passwordGrant(username, trip)
         case .refreshToken:
-            return try await firstRefresh(trip, refused: refused)
+            return try await firstRefresh(trip, after: refusal)
         case .authorizationCode, .deviceCode:
             throw .interactionRequired(reason: "a person must log in")
         case .jwtBearer:
@@ -217,14 +232,27 @@ extension OAuth2Handshake {
         return try await answer(request, trip)
     }
 
-    /// The configured refresh token, where none that was given for it is left.
+    /// The configured refresh token, or what has replaced it. One that is spent is not sent, whoever spent it: another identity, or this
+    /// one before its settings changed.
     private nonisolated(nonsending) func firstRefresh(
-        _ trip: Trip, refused: Secret?
+        _ trip: Trip, after refusal: RefreshRefusal?
     ) async throws(GrantFailure) -> OAuth2Answer {
         let first = try await textSecret("refresh_token", trip.ledger)
-        guard refused != first else { throw .credentialRejected(reason: "token: the refresh token was refused") }
-        return try await refresh(first, trip)
+        let held: Secret
+        switch await trip.ledger.standing(ofFirst: first, beside: refusal?.token) {
+        // After a refusal it is another one, perhaps of a grant for more.
+        case .unspent: held = first
+        case .replaced(let current): held = current
+        case .spent: throw Self.firstIsSpent
+        }
+        // One that was refused for another reason than itself, as a scope that is not there, is still good; nothing else is to be tried.
+        guard refusal?.token != held else { throw refusal?.reason ?? Self.firstIsSpent }
+        return try await refresh(held, trip)
     }
+
+    private static let firstIsSpent = GrantFailure.credentialRejected(
+        reason: "token: the configured refresh_token was replaced by its use, and what replaced it is no longer good; "
+            + "put a new one in its place")
 
     private nonisolated(nonsending) func assertionGrant(
         _ type: String, _ assertion: Secret, _ trip: Trip

@@ -36,6 +36,7 @@ struct Check: ParsableCommand {
             guard let configuration = result.configuration else { continue }
             diagnostics += configuration.checkSecrets(
                 environment: environment, fault: configuration.sealingKeyFault)
+            diagnostics += configuration.checkRefreshTokens(environment: environment)
             diagnostics += configuration.checkStore()
             diagnostics += configuration.checkStart(environment: environment)
             diagnostics += configuration.checkClientKeys(environment: environment)

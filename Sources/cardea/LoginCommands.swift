@@ -140,7 +140,8 @@ private func tell(_ told: LoginDocument, _ common: GatewayOptions, done: String)
     }
     guard !told.isDone else { return }
     switch told.reason {
-    case "configuration", "secret_unreadable", "secret_unusable": throw ExitCode(ExitStatus.configuration)
+    case "configuration", "secret_unreadable", "secret_unusable", "store_unusable":
+        throw ExitCode(ExitStatus.configuration)
     case "internal": throw ExitCode(ExitStatus.internalFault)
     default: throw ExitCode(ExitStatus.unavailable)
     }

@@ -231,6 +231,7 @@ extension GrantFailure {
         case .timedOut: "timedOut"
         case .challengeNeeded: "challengeNeeded"
         case .secretUnreadable, .secretUnusable: "secret"
+        case .storeUnusable: "store"
         case .internal: "internal"
         }
     }

@@ -1,9 +1,11 @@
 """Promise: a refresh token that its use replaces is used once, whatever happens; its successor is on disk before the access token
 that came with it is used."""
 
+import json
+import signal
 import time
 
-from harness import call, together
+from harness import call, eventually, together
 
 ANNA = "pa ss+wörd&1"
 
@@ -132,3 +134,103 @@ def test_a_wrong_password_is_sent_once(gateway, provider):
     gateway.start()
     assert call(gateway.listens["api"]).status == 503
     assert len(provider.steps("password")) == 1
+
+
+def begun(gateway, provider, **more):
+    """A gateway that has used the first refresh token, which is one of the configuration."""
+    token = gateway.secret("refresh", first_refresh_token(provider))
+    gateway.provider(provider, api=identity(gateway, provider, "refresh_token", refresh_token=token, **more)).start()
+    assert call(gateway.listens["api"]).status == 200, gateway.text()
+
+
+def reload(gateway):
+    def edition():
+        return gateway.ask("/readyz").json["configuration"]["edition"]
+
+    before = edition()
+    gateway.file.write_text(json.dumps(gateway.config))
+    gateway.process.send_signal(signal.SIGHUP)
+    eventually(lambda: edition() > before, what="the next edition")
+
+
+def test_a_purge_ends_no_login(gateway, provider):
+    begun(gateway, provider)
+    for words in (["--all"], ["api"], ["--all"]):
+        assert gateway.command("tokens", "purge", *words)[0] == 0
+        assert call(gateway.listens["api"]).status == 200, gateway.text()
+    assert provider.steps("refresh_reused") == []
+
+
+def test_a_reload_ends_no_login(gateway, provider):
+    begun(gateway, provider)
+    block = gateway.config["identities"]["api"]["oauth2"]
+    for change in ({"extra": {"tenant": "a"}}, {"headers": {"X-Tenant": "a"}}):
+        block.update(change)
+        reload(gateway)
+        assert call(gateway.listens["api"]).status == 200, gateway.text()
+        for name in change:
+            del block[name]
+        reload(gateway)
+        assert call(gateway.listens["api"]).status == 200, gateway.text()
+    # Out and back.
+    whole = json.loads(json.dumps(gateway.config))
+    gateway.config["identities"] = {"other": {"static": {"value": gateway.secret("other", "another-secret-1")}}}
+    gateway.config["routes"][0]["use"] = "other"
+    reload(gateway)
+    gateway.config = whole
+    reload(gateway)
+    assert call(gateway.listens["api"]).status == 200, gateway.text()
+    revoke(gateway, provider)
+    assert call(gateway.listens["api"]).status == 200, gateway.text()
+    assert provider.steps("refresh_reused") == []
+
+
+def test_a_store_that_cannot_be_read_costs_no_login(gateway, provider):
+    begun(gateway, provider)
+    key = gateway.folder / "store-key"
+    whole = key.read_bytes()
+    gateway.stop()
+    key.write_text("YW5vdGhlci1rZXktb2YtMzItb2N0ZXRzLWhlcmUhISE=")
+    gateway.start()
+    uses = len(provider.steps("token"))
+    answer = call(gateway.listens["api"])
+    assert (answer.status, answer.problem["type"]) == (503, "urn:cardea:problems/store-unusable"), answer
+    assert len(provider.steps("token")) == uses
+    gateway.stop()
+    key.write_bytes(whole)
+    gateway.start()
+    revoke(gateway, provider)
+    assert call(gateway.listens["api"]).status == 200, gateway.text()
+    assert provider.steps("refresh_reused") == []
+
+
+def test_a_live_check_spends_none(gateway, provider, tmp_path):
+    begun(gateway, provider)
+    uses = len(provider.steps("token"))
+    copy = json.loads(gateway.file.read_text())
+    copy["store"] = {"path": str(tmp_path / "copy.db")}
+    file = tmp_path / "copy.json"
+    file.write_text(json.dumps(copy))
+    status, out, errors = gateway.command("check", "--live", str(file), config=False)
+    assert status == 0, (out, errors)
+    skipped = next(line for line in out.splitlines() if line.startswith("skip  identity api"))
+    assert skipped.endswith("not tried: it would spend the refresh token; ask the running gateway"), out
+    gateway.stop()
+    assert "not tried: it would spend the refresh token" in gateway.command("check", "--live")[1]
+    assert len(provider.steps("token")) == uses
+    gateway.start()
+    revoke(gateway, provider)
+    assert call(gateway.listens["api"]).status == 200, gateway.text()
+    assert provider.steps("refresh_reused") == []
+
+
+def test_two_identities_with_one_first_token_are_named(gateway, provider):
+    begun(gateway, provider)
+    identities = gateway.config["identities"]
+    identities["reports"] = json.loads(json.dumps(identities["api"]))
+    identities["reports"]["oauth2"]["extra"] = {"tenant": "a"}
+    place = gateway.secret("copy-of-refresh", (gateway.folder / "refresh").read_text())
+    identities["reports"]["oauth2"]["refresh_token"] = place
+    gateway.file.write_text(json.dumps(gateway.config))
+    status, out, _ = gateway.command("check")
+    assert status == 0 and "'refresh_token' of the identities 'api', 'reports' is one and the same token" in out, out

@@ -1,0 +1,259 @@
+import ScriptedKernel
+import Testing
+
+@testable import Gateway
+@testable import Handshakes
+@testable import TokenStore
+@testable import Tokens
+
+/// A refresh token that the configuration names is sent once, whatever becomes of the identity that names it.
+@Suite struct FirstRefreshTokenTests {
+    /// Replaces the refresh token at each use, and ends the login when a spent one comes.
+    private final class RotatingIssuer {
+        var current = "r0"
+        var uses = 0
+        var reuses = 0
+        /// Of the last answer: what goes with it.
+        var expiresIn = "100"
+
+        func answer(_ request: Request) -> String? {
+            guard let sent = request.member("refresh_token") else { return Wire.ok("") }
+            if request.member("scope") == "bad" { return Wire.json(#"{"error":"invalid_scope"}"#, status: 400) }
+            guard sent == current else {
+                if sent.hasPrefix("r"), current.hasPrefix("r") {
+                    reuses += 1
+                    current = "ended"
+                }
+                return Wire.json(#"{"error":"invalid_grant"}"#, status: 400)
+            }
+            uses += 1
+            current = "r\(uses)"
+            return Wire.bearer("t\(uses)", expiresIn: expiresIn, #","refresh_token":"\#(current)""#)
+        }
+    }
+
+    private static func plan(
+        _ identities: [String] = [""], token: String = "", routes: [(identity: Int, scope: String)] = [(0, "a")]
+    ) -> String {
+        var text = "identities:\n"
+        for (index, more) in identities.enumerated() {
+            text += """
+                  i\(index):
+                    oauth2:
+                      {token_url: "http://127.0.0.1:9100/token", grant: refresh_token, client_id: c, client_secret: env:S,
+                       refresh_token: env:R\(more.isEmpty ? "" : ", " + more)}
+                    token: {\(token)}
+
+                """
+        }
+        text += "routes:\n"
+        for route in routes {
+            text += """
+                  - {listen: "127.0.0.1:8080", to: "http://127.0.0.1:9000", use: i\(route.identity), \
+                match: {path: "/\(route.scope)/"}, name: \(route.scope), scopes: [\(route.scope)]}
+
+                """
+        }
+        return text
+    }
+
+    private let secrets = Secrets(["R": "r0"])
+
+    private func scene(
+        _ yaml: String, _ issuer: RotatingIssuer, store: MemoryStore? = nil, state: Keeper.StoreState? = nil
+    ) throws -> KeeperScene {
+        let scene = try KeeperScene(yaml, store: store, state: state, secrets: secrets)
+        scene.issuer = issuer.answer
+        return scene
+    }
+
+    @Test(arguments: ["store", "memory", "persist: false"]) func aPurgeGoesOnWithItsSuccessor(where place: String)
+        throws
+    {
+        let issuer = RotatingIssuer()
+        let store = place == "memory" ? nil : MemoryStore()
+        let scene = try scene(Self.plan(token: place.hasPrefix("persist") ? place : ""), issuer, store: store)
+        for uses in 1...3 {
+            #expect(scene.status("/a/") == 200 && issuer.uses == uses)
+            _ = scene.inKeeper { $0.purge(uses == 1 ? .everything : .identity("i0")) }
+            scene.settle()
+        }
+        #expect(scene.status("/a/") == 200 && issuer.uses == 4 && issuer.reuses == 0)
+    }
+
+    @Test func itsSettingsMayChangeAndChangeBack() throws {
+        let issuer = RotatingIssuer()
+        let store = MemoryStore()
+        let changes = ["", "extra: {x: y}", "headers: {X-Tenant: t}", "", "extra: {x: y}"]
+        for (index, more) in changes.enumerated() {
+            let scene = try scene(Self.plan([more]), issuer, store: store)
+            // What was granted before serves, or a new one.
+            #expect(scene.status("/a/") == 200)
+            _ = scene.inKeeper { $0.purge(.everything) }
+            #expect(scene.status("/a/") == 200 && issuer.reuses == 0, "change \(index)")
+        }
+        #expect(issuer.reuses == 0 && issuer.current != "ended")
+    }
+
+    @Test func aScopeThatIsNotThereSpendsNothing() throws {
+        let issuer = RotatingIssuer()
+        let scene = try scene(Self.plan(routes: [(0, "a"), (0, "bad")]), issuer, store: MemoryStore())
+        #expect(scene.status("/a/") == 200)
+        #expect(scene.status("/bad/") == 503)
+        #expect(scene.issuerCalls.last?.member("refresh_token") == "r1")
+        #expect(scene.issuerCalls.count == 2 && issuer.reuses == 0)
+        scene.pass(seconds: 120, step: 10)
+        #expect(scene.status("/a/") == 200 && issuer.reuses == 0)
+    }
+
+    @Test(arguments: [true, false]) func twoIdentitiesGoOnTogether(stored: Bool) throws {
+        let issuer = RotatingIssuer()
+        let store = stored ? MemoryStore() : nil
+        let yaml = Self.plan(["", "extra: {x: y}"], routes: [(0, "a"), (1, "b")])
+        let scene = try scene(yaml, issuer, store: store)
+        for path in ["/a/", "/b/", "/a/", "/b/"] {
+            #expect(scene.status(path) == 200)
+            scene.pass(seconds: 100, step: 10)
+        }
+        #expect(issuer.uses == 4 && issuer.reuses == 0)
+        guard let store else { return }
+        let again = try self.scene(yaml, issuer, store: store)
+        for path in ["/b/", "/a/", "/b/"] {
+            #expect(again.status(path) == 200)
+            again.pass(seconds: 100, step: 10)
+        }
+        #expect(issuer.uses > 4 && issuer.reuses == 0)
+    }
+
+    @Test(arguments: [Keeper.StoreState.refused("another key"), .degraded("the disk does not answer")])
+    func nothingIsSpentWhileTheStoreCannotBeRead(_ state: Keeper.StoreState) throws {
+        let issuer = RotatingIssuer()
+        let store = MemoryStore()
+        #expect(try scene(Self.plan(), issuer, store: store).status("/a/") == 200)
+        let rows = MemoryStore()
+        rows.disk = .failing
+        let blind = try scene(Self.plan(), issuer, store: rows, state: state)
+        let caller = blind.call(Wire.get("/a/"))
+        #expect(caller.status == 503 && caller.receivedText.contains("problems/store-unusable"))
+        #expect(blind.issuerCalls.isEmpty)
+        let back = try scene(Self.plan(), issuer, store: store)
+        _ = back.inKeeper { $0.purge(.everything) }
+        #expect(back.status("/a/") == 200 && issuer.reuses == 0)
+    }
+
+    @Test func aFullDiskIsReadable() throws {
+        let issuer = RotatingIssuer()
+        let store = MemoryStore()
+        let scene = try scene(Self.plan(), issuer, store: store)
+        #expect(scene.status("/a/") == 200)
+        store.disk = .failing
+        for uses in 2...3 {
+            scene.pass(seconds: 100, step: 10)
+            #expect(scene.status("/a/") == 200 && issuer.uses == uses)
+        }
+        #expect(issuer.reuses == 0)
+    }
+
+    @Test func oneThatIsSpentStaysAtHomeWhenNothingIsLeftOfIt() throws {
+        let issuer = RotatingIssuer()
+        let store = MemoryStore()
+        #expect(try scene(Self.plan(), issuer, store: store).status("/a/") == 200)
+        issuer.current = "revoked by somebody"
+        let scene = try scene(Self.plan(["extra: {x: y}"]), issuer, store: store)
+        #expect(scene.status("/a/") == 503)
+        #expect(scene.issuerCalls.map { $0.member("refresh_token") } == ["r1"])
+        _ = scene.inKeeper { $0.reset(identity: "i0") }
+        #expect(scene.status("/a/") == 503 && scene.issuerCalls.count == 1)
+        // The operator brings another one.
+        issuer.current = "n0"
+        secrets["R"] = "n0"
+        scene.pass(seconds: 2)
+        #expect(scene.status("/a/") == 200)
+        #expect(scene.issuerCalls.map { $0.member("refresh_token") } == ["r1", "n0"])
+    }
+
+    @Test func aLogoutLeavesItSpent() throws {
+        let issuer = RotatingIssuer()
+        let scene = try scene(Self.plan(), issuer, store: MemoryStore())
+        #expect(scene.status("/a/") == 200)
+        _ = scene.inKeeper { $0.beginLogout("i0") }
+        scene.settle()
+        #expect(scene.status("/a/") == 503)
+        #expect(scene.issuerCalls.map { $0.member("refresh_token") } == ["r0"] && issuer.reuses == 0)
+    }
+
+    /// A store of before the marks, or another gateway of a fleet: nobody knows what the session began with.
+    @Test func whatASessionOfUnknownBeginningBeganWithIsNotSent() throws {
+        let issuer = RotatingIssuer()
+        let store = MemoryStore()
+        #expect(try scene(Self.plan(), issuer, store: store).status("/a/") == 200)
+        for row in store.rows(Keeper.RowKind.family) {
+            store.commit([.delete(kind: row.kind, key: row.key)]) { _ in }
+        }
+        let scene = try scene(Self.plan(routes: [(0, "bad"), (0, "a")]), issuer, store: store)
+        #expect(scene.status("/bad/") == 503)
+        issuer.current = "revoked by somebody"
+        _ = scene.inKeeper { $0.purge(.everything) }
+        #expect(scene.status("/a/") == 503)
+        #expect(scene.issuerCalls.map { $0.member("refresh_token") } == ["r1", "r1"])
+    }
+
+    /// The session goes on until it is refused; then the new one is sent.
+    @Test func anotherOneIsSentWhenTheSessionOfTheFirstIsOver() throws {
+        let issuer = RotatingIssuer()
+        let scene = try scene(Self.plan(), issuer, store: MemoryStore())
+        #expect(scene.status("/a/") == 200)
+        secrets["R"] = "n0"
+        issuer.current = "n0"
+        scene.pass(seconds: 100, step: 10)
+        #expect(scene.status("/a/") == 200)
+        #expect(scene.issuerCalls.map { $0.member("refresh_token") } == ["r0", "r1", "n0"])
+    }
+
+    /// A server that does not rotate has one refresh token for ever.
+    @Test func oneThatIsNotReplacedIsSentAgain() throws {
+        let scene = try KeeperScene(Self.plan(), store: MemoryStore(), secrets: secrets)
+        var granted = 0
+        scene.issuer = { _ in
+            granted += 1
+            return Wire.bearer("t\(granted)")
+        }
+        for _ in 0..<3 {
+            #expect(scene.status("/a/") == 200)
+            scene.pass(seconds: 100, step: 10)
+        }
+        #expect(scene.issuerCalls.map { $0.member("refresh_token") } == ["r0", "r0", "r0"])
+        #expect(scene.store?.rows(Keeper.RowKind.family).isEmpty == true)
+    }
+
+    @Test func aCheckSparesIt() throws {
+        let issuer = RotatingIssuer()
+        let scene = try scene(Self.plan(), issuer, store: MemoryStore())
+        scene.inKeeper { $0.sparesRefreshTokens = true }
+        #expect(scene.status("/a/") == 503 && scene.issuerCalls.isEmpty)
+    }
+
+    @Test func aFamilyIsWrittenAndReadBack() {
+        let lane = SessionLane(
+            issuer: Tokens.Origin(scheme: "https", host: "idp.example", port: 443), subject: "client")
+        for current in [Secret("r1"), nil] {
+            for lane in [lane, SessionLane(issuer: lane.issuer, subject: nil)] {
+                let row = FamilyRow(lane: lane, current: current)
+                let read = FamilyRow(encoded: row.encoded())
+                #expect(read?.lane == lane && read?.current == current)
+                #expect(FamilyRow(encoded: Array(row.encoded().dropLast())) == nil)
+                #expect(FamilyRow(encoded: row.encoded() + [0]) == nil)
+            }
+        }
+    }
+}
+
+extension Request {
+    /// Of a form.
+    fileprivate func member(_ name: String) -> String? {
+        for pair in body.split(separator: "&") where pair.hasPrefix(name + "=") {
+            return String(pair.dropFirst(name.utf8.count + 1))
+        }
+        return nil
+    }
+}
