@@ -178,8 +178,17 @@ extension Keys {
             KeySpec("connect", .duration(atLeast: .milliseconds(1)), "Until a connection stands.", default: "5s"),
             KeySpec("response", .duration(atLeast: .milliseconds(1)), "Until the answer's head.", default: "60s"),
             KeySpec(
-                "idle", .duration(atLeast: .milliseconds(1)), "Between two bytes, and for kept connections.",
+                "idle", .duration(atLeast: .milliseconds(1)),
+                "Between two bytes, and for a connection that its caller authenticated (NTLM, Negotiate) without a request.",
                 default: "60s"),
+            KeySpec(
+                "keep_alive", .duration(atLeast: .milliseconds(1)),
+                "How long a connection to the upstream is kept without a request; as idle where it is not given. Less where the upstream announces less (Keep-Alive: timeout=N)."
+            ),
+            KeySpec(
+                "reuse", .duration(atLeast: .zero),
+                "How long after its last answer a kept connection takes a request that cannot be sent again, as a POST; later a new one is made, since the upstream may be closing the kept one.",
+                default: "1s"),
         ])
 
     static let health = Block(

@@ -75,7 +75,12 @@ public struct Route: Sendable, Equatable {
         public var connect: Duration
         /// From the end of the request to the response's head.
         public var response: Duration
+        /// Between two bytes.
         public var idle: Duration
+        /// Of a connection to the upstream without a request.
+        public var keepAlive: Duration
+        /// After its last answer a kept connection takes requests that cannot be sent again for this long.
+        public var reuse: Duration
     }
 
     /// Unique.

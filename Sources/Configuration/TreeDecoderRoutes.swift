@@ -376,7 +376,9 @@ extension TreeDecoder {
     private func timeouts(_ route: BlockReader) -> Route.Timeouts {
         let reader = route.inside("timeouts", Keys.timeouts)
         return .init(
-            connect: reader.duration("connect"), response: reader.duration("response"), idle: reader.duration("idle"))
+            connect: reader.duration("connect"), response: reader.duration("response"), idle: reader.duration("idle"),
+            keepAlive: reader.duration(reader.has("keep_alive") ? "keep_alive" : "idle"),
+            reuse: reader.duration("reuse"))
     }
 
     private mutating func health(_ route: BlockReader, place: String) -> Route.Health? {

@@ -74,7 +74,7 @@ extension CallerConnection {
         }
         exchange.answerStatus = opensTunnel ? 101 : status
         exchange.usedHTTP2 = upstream.lane != nil
-        upstream.noteAnswer()
+        upstream.noteAnswer(data.responseHead, in: upstream.input.octets)
         exchange.record.firstByteAt = loop.now
         let framing = data.responseHead.framing(
             forMethodHEAD: exchange.method == .head || exchange.caution.isProbe, connect: false)

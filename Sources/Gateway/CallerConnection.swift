@@ -293,7 +293,8 @@ final class CallerConnection: Stream, HTTP2StreamUser {
         let group: UpstreamGroup = if let wanders = exchange.wanders { wanders } else { data.group(route.upstream) }
         let connection = group.take(
             for: self, fresh: fresh || exchange.opensTunnel, upgrades: exchange.upgrades, avoiding: exchange.lostAt,
-            owner: route.bindsConnections ? upstreamOwner : nil, binds: exchange.bindsConnection)
+            once: !exchange.canBeRepeated, owner: route.bindsConnections ? upstreamOwner : nil,
+            binds: exchange.bindsConnection)
         exchange.upstream = connection
         exchange.upstreamAddress = connection.place?.logAddress
         expectNothing()

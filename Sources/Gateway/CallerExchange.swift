@@ -94,6 +94,9 @@ struct CallerExchange: ~Copyable {
 
     @inline(__always) init() {}
 
+    /// A loss of its connection before an answer could be made good by sending the request again.
+    var canBeRepeated: Bool { machine.idempotent && (requestFraming == .none || retainsBody) }
+
     /// Ready for another request.
     mutating func reset() {
         // In place: assigned, it would be made elsewhere and moved here.

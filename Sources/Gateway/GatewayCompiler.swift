@@ -265,7 +265,9 @@ struct GatewayCompiler {
             minimumVersion: route.tls.minVersion == .tls13 ? .v1_3 : .v1_2, legacyTLS: route.tls.legacy,
             clientKeys: clientKeys(of: route),
             connectTimeout: UInt64(clamping: route.timeouts.connect.wholeNanoseconds),
-            idleTimeout: UInt64(clamping: route.timeouts.idle.wholeNanoseconds), health: health(of: route, to),
+            idleTimeout: UInt64(clamping: route.timeouts.idle.wholeNanoseconds),
+            keepTimeout: UInt64(clamping: route.timeouts.keepAlive.wholeNanoseconds),
+            reuseTimeout: UInt64(clamping: route.timeouts.reuse.wholeNanoseconds), health: health(of: route, to),
             connectionLimit: route.limits.connections.map { max(1, $0 / loops) } ?? .max,
             waiterLimit: route.limits.waiters / loops)
         let reach = UpstreamReach(of: plan)

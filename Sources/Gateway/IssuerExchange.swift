@@ -40,7 +40,7 @@ final class IssuerExchange: UpstreamUser {
     func start() {
         itself = self
         // A step that spends an attempt gets a connection of its own: a loss on a pooled one would leave open whether the issuer has counted it.
-        let connection = group.take(for: self, fresh: call.carriesPassword || retried)
+        let connection = group.take(for: self, fresh: call.carriesPassword || retried, once: call.method != "GET")
         self.connection = connection
         if connection.state == .busy { upstreamConnected(connection) }
     }
@@ -134,7 +134,7 @@ final class IssuerExchange: UpstreamUser {
             connection.start += length
             return true
         }
-        connection.noteAnswer()
+        connection.noteAnswer(head, in: bytes.octets)
         let framing = head.framing(forMethodHEAD: call.method == "HEAD", connect: false)
         reader = BodyReader(framing)
         persistent = head.keepAlive && framing != .untilClose

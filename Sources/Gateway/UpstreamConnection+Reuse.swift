@@ -13,12 +13,28 @@ extension UpstreamConnection {
         guard start == end else { return false }
         guard !hasPending, !outputLost else { return false }
         guard !inputEnded, !inputEndSeen else { return false }
-        guard requests < group.plan.requestsPerConnection else { return false }
+        guard requests < group.plan.requestsPerConnection, keepLimit > 0 else { return false }
         // The upstream's name leads elsewhere by now.
         guard place?.isListed == true else { return false }
         // Our certificate is another one by now, or the server's may not be trusted any more.
         guard tlsEdition == group.tlsEdition else { return false }
         return isDrained()
+    }
+
+    /// Nanoseconds that it may be without a request by its server's word. Less than was announced: the server's clock began before ours, and
+    /// our next request needs a while to arrive.
+    var keepLimit: UInt64 {
+        guard let announcedTimeout else { return .max }
+        let time = UInt64(announcedTimeout) * 1_000_000_000
+        return time - min(1_000_000_000, time / 2)
+    }
+
+    /// Whether it may still be open: by what was announced or configured, and for a request that cannot be sent again by how recently it was
+    /// used.
+    /// - Precondition: it is idle.
+    func isFresh(forRequestOnce: Bool) -> Bool {
+        let idle = loop.now - min(loop.now, idleSince)
+        return idle < min(group.plan.keepTimeout, keepLimit) && (!forRequestOnce || idle <= group.plan.reuseTimeout)
     }
 
     /// Nothing has been sent on it, so whoever takes it next is its first user.

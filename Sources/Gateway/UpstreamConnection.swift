@@ -25,6 +25,10 @@ final class UpstreamConnection: Stream, HTTP2StreamUser, Waiter {
     var owner: UpstreamOwner?
     /// When it became idle last.
     private(set) var idleSince: UInt64 = 0
+    /// Seconds that its server has announced to keep it without a request, at most a day.
+    private(set) var announcedTimeout: Int?
+    /// Its request cannot be sent again, so it must not go out on a connection that may be stale.
+    var insistsOnRecent = false
     /// An answer's head has come on it.
     private var hasAnswered = false
     /// It will leave HTTP, which only HTTP/1.1 can do on a connection of its own.
@@ -73,6 +77,8 @@ final class UpstreamConnection: Stream, HTTP2StreamUser, Waiter {
         place = nil
         owner = nil
         idleSince = 0
+        announcedTimeout = nil
+        insistsOnRecent = false
         hasAnswered = false
         insistsOnHTTP1 = false
         leavesHTTP = false
@@ -378,9 +384,11 @@ final class UpstreamConnection: Stream, HTTP2StreamUser, Waiter {
     }
 
     /// The head of a final answer has come.
-    func noteAnswer() {
+    /// - Parameter bytes: what it was parsed from.
+    func noteAnswer(_ head: borrowing ResponseHead, in bytes: Span<UInt8>) {
         hasAnswered = true
         place?.answered()
+        if let seconds = head.keepAliveTimeout(in: bytes) { announcedTimeout = Int(min(seconds, 86_400)) }
     }
 
     /// Ends the connection and tells its user.
@@ -429,6 +437,7 @@ final class UpstreamConnection: Stream, HTTP2StreamUser, Waiter {
         tlsEdition = other.tlsEdition
         requests = other.requests
         hasAnswered = other.hasAnswered
+        announcedTimeout = other.announcedTimeout
         holdsSocket = true
         other.holdsSocket = false
         let isOurs = loop.handOver(other, to: self)

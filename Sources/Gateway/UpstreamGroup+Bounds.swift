@@ -53,7 +53,7 @@ extension UpstreamGroup {
             if let session = sharedSession(for: first) {
                 stopWaiting(first)
                 take(session, for: first)
-            } else if !first.insistsOnNew, let free = idle.last {
+            } else if !first.insistsOnNew, let free = idle.last, free.isFresh(forRequestOnce: first.insistsOnRecent) {
                 stopWaiting(first)
                 handOver(free, to: first)
             } else if !isFull || !idle.isEmpty || !owned.isEmpty {

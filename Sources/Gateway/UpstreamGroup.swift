@@ -90,11 +90,12 @@ final class UpstreamGroup {
     /// - Parameters:
     ///   - upgrades: the request wants to leave HTTP: over HTTP/2 only by extended CONNECT (RFC 8441), otherwise over HTTP/1.1.
     ///   - avoided: where the request has just been lost.
+    ///   - once: the request cannot be sent again when its connection turns out to be stale.
     ///   - owner: whose connection may be used, if there is one.
     ///   - binds: the request authenticates its connection, which is therefore to be nobody else's: over HTTP/1.1.
     func take(
         for user: any UpstreamUser, fresh: Bool, upgrades: Bool = false, avoiding avoided: UpstreamAddress? = nil,
-        owner: UpstreamOwner? = nil, binds: Bool = false
+        once: Bool = false, owner: UpstreamOwner? = nil, binds: Bool = false
     ) -> UpstreamConnection {
         // Here and not only where a connection is made: a pool that is always warm must notice that its name has moved.
         if loop.now >= schedule.nextDue { askForNames() }
@@ -111,13 +112,14 @@ final class UpstreamGroup {
             proxyVersion = credential.version
             proxyLine = credential.current.line ?? []
         }
-        if !fresh, let connection = takeIdle(of: owner) {
+        if !fresh, let connection = takeIdle(once: once, of: owner) {
             connection.takeUp(user)
             return connection
         }
         let connection = makeConnection(for: user)
         connection.avoided = avoided
         connection.insistsOnNew = fresh
+        connection.insistsOnRecent = once
         open += 1
         connection.leavesHTTP = upgrades
         connection.insistsOnHTTP1 = binds && plan.protocols == .either
@@ -199,11 +201,15 @@ final class UpstreamGroup {
         place != nil && book.addresses.contains { $0 !== place }
     }
 
-    private func takeIdle(of owner: UpstreamOwner?) -> UpstreamConnection? {
+    private func takeIdle(once: Bool, of owner: UpstreamOwner?) -> UpstreamConnection? {
+        // However long ago it was used: on another connection the owner would have to authenticate again.
         if let owner, let connection = owned.take(owner) { return connection }
-        guard book.addresses.count > 1 else { return idle.popLast() }
-        guard !idle.isEmpty, let best = book.choose(at: loop.now),
-            let position = idle.lastIndex(where: { $0.place === best })
+        guard let last = idle.last else { return nil }
+        guard book.addresses.count > 1 else {
+            return last.isFresh(forRequestOnce: once) ? idle.popLast() : nil
+        }
+        guard let best = book.choose(at: loop.now), let position = idle.lastIndex(where: { $0.place === best }),
+            idle[position].isFresh(forRequestOnce: once)
         else { return nil }
         book.chosen(best)
         return idle.remove(at: position)
@@ -222,7 +228,7 @@ final class UpstreamGroup {
         if let owner = connection.owner { return keepOwned(connection, for: owner) }
         // The oldest goes: it is the one that its server is about to close.
         if idle.count >= plan.idleConnections { idle.removeFirst().close() }
-        connection.becomeIdle(until: loop.now + plan.idleTimeout)
+        connection.becomeIdle(until: loop.now + min(plan.keepTimeout, connection.keepLimit))
         idle.append(connection)
         serveWaitingSoon()
         recount()

@@ -40,7 +40,6 @@ extension UpstreamGroup {
     /// Keeps a connection for its owner's next request.
     func keepOwned(_ connection: UpstreamConnection, for owner: UpstreamOwner) {
         if owned.count >= OwnedConnections.limit { closeIdlestOwned() }
-        // Without the limits of the pool: another connection would not be authenticated.
         connection.becomeIdle(until: loop.now + plan.idleTimeout)
         owned.put(connection, of: owner)?.close()
         serveWaitingSoon()

@@ -27,6 +27,10 @@ final class UpstreamPlan: Sendable {
     /// Nanoseconds. The first bounds everything from the name's resolution to the end of the TLS handshake.
     let connectTimeout: UInt64
     let idleTimeout: UInt64
+    /// For connections without a request.
+    let keepTimeout: UInt64
+    /// How long after its last answer a kept connection takes a request that cannot be sent again: its server may be about to close it.
+    let reuseTimeout: UInt64
     /// Active checks of its addresses; nil: none.
     let health: HealthPlan?
     /// Connections that one loop may have, idle ones too, and requests that may wait there for one.
@@ -35,6 +39,8 @@ final class UpstreamPlan: Sendable {
     /// Answers that one connection carries before it is replaced: it bounds what a leak in a peer can grow to.
     let requestsPerConnection = 100_000
     let idleConnections = 256
+    /// Where nothing else is configured.
+    static let reuseTimeout: UInt64 = 1_000_000_000
 
     /// The host with its port, as CONNECT names it.
     var authority: String { "\(host.contains(":") ? "[\(host)]" : host):\(port)" }
@@ -49,13 +55,15 @@ final class UpstreamPlan: Sendable {
 
     /// - Parameters:
     ///   - endpoints: empty: the origin's own host and port.
+    ///   - keepTimeout: nil: as `idleTimeout`.
     ///   - place: the one address to connect to, whatever else is said.
     init(
         index: Int, origin: String, host: String, port: UInt16, usesTLS: Bool, protocols: Protocols = .http1,
         isOpenOnly: Bool = false, serverName: String, proxy: ProxyPlan? = nil,
         endpoints: [UpstreamEndpoint],
         trust: TrustAnchors?, minimumVersion: TLSVersion, legacyTLS: Bool,
-        clientKeys: ClientKeys?, connectTimeout: UInt64, idleTimeout: UInt64, health: HealthPlan? = nil,
+        clientKeys: ClientKeys?, connectTimeout: UInt64, idleTimeout: UInt64, keepTimeout: UInt64? = nil,
+        reuseTimeout: UInt64 = UpstreamPlan.reuseTimeout, health: HealthPlan? = nil,
         connectionLimit: Int = .max, waiterLimit: Int = 0, at place: SocketAddress? = nil
     ) {
         self.index = index
@@ -81,6 +89,8 @@ final class UpstreamPlan: Sendable {
         self.clientKeys = clientKeys
         self.connectTimeout = connectTimeout
         self.idleTimeout = idleTimeout
+        self.keepTimeout = keepTimeout ?? idleTimeout
+        self.reuseTimeout = reuseTimeout
         self.health = health
         self.connectionLimit = connectionLimit
         self.waiterLimit = waiterLimit
@@ -121,6 +131,8 @@ struct UpstreamReach: Hashable {
     private let clientKeys: ObjectIdentifier?
     private let connectTimeout: UInt64
     private let idleTimeout: UInt64
+    private let keepTimeout: UInt64
+    private let reuseTimeout: UInt64
     private let health: HealthPlan?
     private let connectionLimit: Int
     private let waiterLimit: Int
@@ -138,6 +150,8 @@ struct UpstreamReach: Hashable {
         clientKeys = plan.clientKeys.map { ObjectIdentifier($0) }
         connectTimeout = plan.connectTimeout
         idleTimeout = plan.idleTimeout
+        keepTimeout = plan.keepTimeout
+        reuseTimeout = plan.reuseTimeout
         health = plan.health
         connectionLimit = plan.connectionLimit
         waiterLimit = plan.waiterLimit

@@ -87,7 +87,7 @@ final class UpstreamSession: HTTP2Socket {
     private func watchTime() {
         guard !isOver else { return }
         if session.openStreams == 0 {
-            expect(by: loop.now + group.plan.idleTimeout, kind: Deadline.idle)
+            expect(by: loop.now + group.plan.keepTimeout, kind: Deadline.idle)
         } else {
             bytesAtCheck = bytesIn
             expect(by: loop.now + Self.quietTime, kind: Deadline.quiet)

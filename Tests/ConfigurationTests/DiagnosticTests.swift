@@ -71,7 +71,7 @@ import Testing
                     "20:5 error 'to' must not have a user or password in the URL; credentials go into an identity",
                     "21:5 error route 'one' uses identity 'h', which is not defined; defined: hr, billing; did you mean 'hr'?",
                     "23:5 error route 'old' listens on 0.0.0.0:8081 and admits nobody in particular; say callers.allow, or callers: {unsafe_open: true}",
-                    "26:5 error 'timeouts' must be a map (connect, response, idle), not a list (in route 'old')",
+                    "26:5 error 'timeouts' must be a map (connect, response, idle, keep_alive, …), not a list (in route 'old')",
                     "27:5 error route 'route' needs 'use': an identity, or none",
                     "27:13 error 'listen' names listener 'nowhere', which is not defined; defined: 127.0.0.1:8080, 0.0.0.0:8081",
                 ].map { "CARDEA_CONFIG_YAML:" + $0 })

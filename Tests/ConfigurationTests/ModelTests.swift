@@ -65,7 +65,11 @@ import Testing
             route.onRejected
                 == OnRejected(
                     statuses: nil, methods: nil, replay: .once, maxBody: 1 << 20, largeBody: .pass, final: .problem))
-        #expect(route.timeouts == .init(connect: .seconds(5), response: .seconds(60), idle: .seconds(60)))
+        #expect(
+            route.timeouts
+                == .init(
+                    connect: .seconds(5), response: .seconds(60), idle: .seconds(60), keepAlive: .seconds(60),
+                    reuse: .seconds(1)))
         #expect(route.tls == tls)
         #expect(route.http == .auto)
         #expect(!route.allowCleartext)
@@ -164,7 +168,11 @@ import Testing
         let (r, s) = (configuration.routes[0], configuration.routes[1])
         #expect(r.scopes == ["z"])
         #expect(s.scopes == ["x", "y"])
-        #expect(r.timeouts == .init(connect: .seconds(1), response: .seconds(60), idle: .seconds(9)))
+        #expect(
+            r.timeouts
+                == .init(
+                    connect: .seconds(1), response: .seconds(60), idle: .seconds(9), keepAlive: .seconds(9),
+                    reuse: .seconds(1)))
         #expect(Set(r.headers.set.map(\.name)) == ["A", "B"])
         #expect(configuration.listeners.count == 1)
     }

@@ -55,7 +55,8 @@ def test_without_one_a_safe_request_is_sent_again_once(gateway):
 @pytest.mark.parametrize("sign", [b"", *SIGNS.values()], ids=["nothing", *SIGNS.keys()])
 def test_a_post_never(gateway, sign):
     with Scripted(closing(sign)) as upstream:
-        plain(gateway, upstream).start()
+        # However long the two requests are apart on a busy machine.
+        plain(gateway, upstream, {"timeouts": {"reuse": "60s"}}).start()
         assert gateway.get("/first").status == 200
         with gateway.raw() as raw:
             raw.send(get(gateway, "/second", "Content-Length: 4", method="POST") + b"once")
