@@ -49,7 +49,7 @@ extension Keys {
                 default: "off"),
             KeySpec(
                 "paths", .words(Route.Paths.self),
-                "Whether ambiguous paths are refused or passed, also one that servers without case, or that take ;… off or add a slash, read as another route's."
+                "Whether ambiguous paths are refused or passed, also one that reads as another route's to servers that have no case, take ;… off, add a slash, or resolve dots and doubled or encoded slashes."
             ),
             KeySpec("on_rejected", .block(onRejected), "What a refused credential leads to."),
             KeySpec("timeouts", .block(timeouts), "Toward the upstream."),

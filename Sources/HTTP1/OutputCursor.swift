@@ -90,6 +90,12 @@ extension OutputCursor {
         append("\r\n")
     }
 
+    /// An octet that was written.
+    subscript(index: Int) -> UInt8 {
+        precondition(index < count)
+        return memory[index]
+    }
+
     /// Takes back what was written since `count` was `mark`. An overflow stays one.
     mutating func rewind(to mark: Int) {
         precondition(mark <= count)

@@ -36,13 +36,20 @@ import Testing
         ("/admin;a=b/x", true), ("/;x/admin/x", true), ("/;x/;y/admin/x", true), ("/admin%3b/x", true),
         ("/admin%3Ba/x", true), ("/ADMIN/x", true), ("/Admin/", true), ("/%41dmin/x", true), ("/admin", true),
         ("/admin?x=/", true), ("/ADMIN", true), ("/admin;", true), ("/admin;x?y", true), ("/;/admin", true),
+        // Segments that are none, and separators that are not written as such.
+        ("//admin/x", true), ("/./admin/x", true), ("/shop/../admin/x", true), ("/shop/..;a/admin/x", true),
+        ("/shop/%2e%2E/admin", true), ("/a/b/../../admin/x", true), ("/../../admin/x", true),
+        ("/shop/..%2fadmin/", true),
+        ("/admin%2fx", true), ("/\\admin\\x", true), ("/%5cadmin/x", true), ("/shop//..//.//admin/.", true),
         // The route's own, whatever stands in it.
         ("/admin/x", false), ("/admin/", false), ("/admin/X;jsessionid=1", false), ("/admin/x;a/../", false),
         // The other's.
         ("/", false), ("/;jsessionid=2", false), ("/shop;jsessionid=2", false), ("/Shop/Cart", false),
         ("/administrator", false), ("/admin2/", false), ("/x/admin", false), ("/x/admin;y", false),
-        ("//admin/x", false),
-        ("/admin%2fx", false), ("/other?/ADMIN/", false), ("/other?;/admin", false), ("/six66", false),
+        ("/shop/./x", false), ("//shop//x/", false), ("/x/.admin/", false), ("/.../admin/x", false),
+        ("/..admin/x", false),
+        ("/x/admin/..", false), ("/admin%2gx", false), ("/shop%2fadmin/", false), ("/other?/ADMIN/", false),
+        ("/other?;/admin", false), ("/six66", false),
     ]
 
     @Test(arguments: paths)
