@@ -98,6 +98,10 @@ extension Keys {
         keys: [
             KeySpec("host", .text(.hostPattern), "Exact, or *.x for one label."),
             KeySpec("path", .text(.pathPattern), "A prefix that ends in '/', or exact."),
+            KeySpec(
+                "port", .oneOrMore(.integer(1...65535)),
+                "In proxy modes: of the host that the caller names; 80, 443 and that of 'to' where it is not given. Another port of the host is unmatched."
+            ),
             KeySpec("methods", .oneOrMore(.text(.method)), "Case-sensitive; all where it is not given."),
             KeySpec("headers", .named(.headerName, .text(.headerValue)), "Exact values."),
         ])

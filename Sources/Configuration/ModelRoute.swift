@@ -166,13 +166,15 @@ public struct Match: Sendable, Equatable {
 
     public var host: Host?
     public var path: Path?
+    /// Of the place that a proxy's caller names; empty: 80, 443 and that of `to`.
+    public var ports: [UInt16]
     /// Case-sensitive; empty: all.
     public var methods: [String]
     /// Names in lower case, values exact.
     public var headers: [NamedValue]
 
     /// Whether no condition is written.
-    public var isEverything: Bool { host == nil && path == nil && methods.isEmpty && headers.isEmpty }
+    public var isEverything: Bool { host == nil && path == nil && ports.isEmpty && methods.isEmpty && headers.isEmpty }
 }
 
 /// `inject`: where the credential goes.
@@ -256,6 +258,14 @@ public struct Callers: Sendable, Hashable {
 }
 
 extension Route {
+    /// The ports of its host for which a route stands where callers take us for a proxy, or do not know of us.
+    public var proxyPorts: [UInt16] {
+        if !match.ports.isEmpty { return match.ports }
+        let standard: [UInt16] = [80, 443]
+        guard let port = to?.origin.port, !standard.contains(port) else { return standard }
+        return standard + [port]
+    }
+
     /// Whether whoever can connect from an admitted place is served: a web page that had its own name lead here would be, too.
     public var restsOnPlace: Bool {
         switch subject {

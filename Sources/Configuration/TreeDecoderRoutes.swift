@@ -237,7 +237,9 @@ extension TreeDecoder {
         if !reader.has("to") {
             if isForward, case .exact(let host)? = match.host {
                 upstream = Upstream(
-                    origin: Origin(scheme: .https, host: host, port: 443), pathPrefix: "", addresses: [])
+                    origin: Origin(
+                        scheme: .https, host: host, port: match.ports.count == 1 ? match.ports[0] : 443),
+                    pathPrefix: "", addresses: [])
             } else if reader.lacks("to") {
                 error("\(place) needs 'to'", reader.mark)
             }
@@ -254,6 +256,8 @@ extension TreeDecoder {
         return Match(
             host: reader.parsed("host", AddressParser.hostPattern),
             path: reader.parsed("path", AddressParser.pathPattern),
+            ports: (reader.list("port") { text throws(TextFault) in try Units.integer(text, in: 1...65535) } ?? [])
+                .compactMap { UInt16(exactly: $0) },
             methods: reader.texts("methods") ?? [],
             headers: reader.pairs("headers").map { NamedValue(name: $0.name.lowercased(), value: $0.value) })
     }

@@ -1,6 +1,7 @@
 /// What one key cannot know: rules between routes, identities, listeners and the store (design §5).
 extension TreeDecoder {
     mutating func checkRoute(_ route: Route, _ reader: BlockReader, place: String) {
+        checkPorts(route, reader, place: place)
         guard route.tokenStub == nil else {
             checkCallers(route, reader, place: place)
             return
@@ -13,6 +14,19 @@ extension TreeDecoder {
         }
         checkSubject(route, reader, place: place)
         if let upstream = route.to { checkLoop(upstream, route, reader, place: place) }
+    }
+
+    /// Callers that take us for the origin name our port, or that of whoever forwards to us.
+    private mutating func checkPorts(_ route: Route, _ reader: BlockReader, place: String) {
+        let match = reader.inside("match", Keys.match)
+        if match.items("port")?.isEmpty == true {
+            error("'port' in 'match' of \(place) is an empty list, so no request would match", match.mark("port"))
+        }
+        let bound = route.listen.compactMap { listeners[$0] }
+        guard !route.match.ports.isEmpty, !bound.isEmpty, bound.allSatisfy({ $0.mode == .gateway }) else { return }
+        error(
+            "'port' in 'match' of \(place) is used only in forward_proxy and transparent mode; a listener's own port is in 'listen'",
+            match.mark("port"))
     }
 
     private mutating func checkCredential(_ route: Route, _ reader: BlockReader, place: String) {
@@ -199,7 +213,10 @@ extension TreeDecoder {
         // Every listener of the route must be covered; one earlier route may cover each.
         var covering: Int?
         var isReached = false
-        for name in route.listen {
+        for listener in route.listen {
+            // What stands for other ports of a proxy is not the same.
+            let isGateway = listeners[listener]?.mode == .gateway
+            let name = isGateway ? listener : "\(listener) \(route.proxyPorts.sorted())"
             if let earlier = cover.first(covering: route.match, on: name) {
                 covering = earlier
             } else {

@@ -210,7 +210,7 @@ final class Arrival: Stream {
         // An address is no server name (RFC 6066 §3): whoever means one by its number sends none.
         let named = hello?.serverName.map { Destination(authority: $0.utf8, defaultPort: peer.destination?.port) }
         if let destination = named ?? peer.destination.map({ Destination($0) }), let interception = plan.interception,
-            interception.covers(destination.host), let route = data.route(forHost: destination.host, of: listener)
+            interception.covers(destination.host), let route = data.route(for: destination, of: listener)
         {
             intercepted = (destination, route)
             return prove(destination, route)
@@ -303,7 +303,10 @@ final class Arrival: Stream {
             if let listenerTLS = listener.tls, let identity {
                 peer.tls = CallerTLS(tls, identity: identity, of: listenerTLS, serverName: hello?.serverName)
             }
-            if let intercepted { peer.authority = Array(intercepted.destination.host.utf8) }
+            if let intercepted {
+                peer.authority = Array(intercepted.destination.host.utf8)
+                peer.authorityPort = intercepted.destination.port
+            }
             // What came behind the handshake may lie inside OpenSSL already, and no edge will tell of it.
             canRead = true
             if tls.negotiatedProtocol == "h2" { return serve(.http2) }

@@ -38,7 +38,7 @@ extension CallerConnection {
             guard exchange.requestFraming == .none else { return answer(Fault(.malformedRequest)) }
         }
         if let interception = listener.forward.interception, interception.covers(destination.host),
-            let route = data.route(forHost: destination.host, of: listener)
+            let route = data.route(for: destination, of: listener)
         {
             if let fault = admit(to: route) { return answer(fault) }
             return intercept(destination, for: route)

@@ -19,6 +19,8 @@ struct CallerPeer: Sendable {
     var tls: CallerTLS?
     /// Host, in lower case, of an intercepted connection: every request in it is for that host.
     var authority: [UInt8]?
+    /// The port to which that connection was going.
+    var authorityPort: UInt16 = 0
     /// Where it holds a place, if its listener's are counted.
     var places: ListenerPlaces?
 

@@ -111,9 +111,12 @@ extension DataLoop {
         caller.begin(tunnelTo: destination)
     }
 
-    func route(forHost host: String, of listener: ListenerPlan) -> RoutePlan? {
-        let bytes = Array(host.utf8)
-        return bytes.withUnsafeBytes { name in listener.routes.first { names(name, $0.matches.host) } }
+    /// The first route that stands for this host at this port.
+    func route(for destination: Destination, of listener: ListenerPlan) -> RoutePlan? {
+        let bytes = Array(destination.host.utf8)
+        return bytes.withUnsafeBytes { name in
+            listener.routes.first { names(name, $0.matches.host) && $0.matches.ports.contains(destination.port) }
+        }
     }
 
     private func beginSession(from stage: Stream, listener: ListenerPlan, peer: CallerPeer) {

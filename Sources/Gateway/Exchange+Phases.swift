@@ -81,7 +81,20 @@ extension CallerConnection {
     /// The first route that matches wins.
     private func findRoute() -> RoutePlan? {
         // The listener holds it, and is another one only from the next request on.
-        Unmanaged.passUnretained(listener.table)._withUnsafeGuaranteedRef { $0.first(for: data.requestHead, in: input) }
+        Unmanaged.passUnretained(listener.table)._withUnsafeGuaranteedRef {
+            $0.first(for: data.requestHead, in: input, port: namedPort)
+        }
+    }
+
+    /// The port of the place that the request is for, where callers take us for a proxy or do not know of us; nil where they name us. 0 is
+    /// nobody's.
+    private var namedPort: UInt16? {
+        switch listener.forward.mode {
+        case .gateway: nil
+        case .transparent: peer.destination?.port ?? 0
+        case .forward where peer.authority != nil: peer.authorityPort
+        case .forward: data.requestHead.namedPort(input.octets) ?? 0
+        }
     }
 
     /// The host that was asked for, without its port: the target's authority in absolute form, the Host field otherwise.
@@ -148,7 +161,8 @@ extension CallerConnection {
             if data.requestHead.viaNames(mark.span, in: input.octets) { return Fault(.loopDetected) }
         }
         if let lenient = listener.table.lenient,
-            lenient.other(than: route, for: data.requestHead, in: input, scratch: buffers.scratch) != nil
+            lenient.other(than: route, for: data.requestHead, in: input, port: namedPort, scratch: buffers.scratch)
+                != nil
         {
             return Fault(.unsafePath, detail: "other servers read this path as another route's")
         }

@@ -73,7 +73,7 @@ extension Explanation {
         candidates = []
         if listener == nil { notes.append("no listener has the address \(url.authority); all routes are looked at") }
         let found = try find(
-            in: listener?.routes ?? plan.routes, at: listener, method: method, url: url, headers: headers)
+            in: listener?.routes ?? plan.routes, of: plan, at: listener, method: method, url: url, headers: headers)
         guard let found else {
             notes.append("no route matches: the caller would get 404")
             return
@@ -89,7 +89,7 @@ extension Explanation {
 
     /// The first route that matches, asked with a head as a caller would send it.
     private mutating func find(
-        in routes: [RoutePlan], at listener: ListenerPlan?, method: String, url: IssuerURL,
+        in routes: [RoutePlan], of plan: GatewayPlan, at listener: ListenerPlan?, method: String, url: IssuerURL,
         headers: [(name: String, value: String)]
     ) throws(GatewayFault) -> RoutePlan? {
         var text = "\(method) \(url.path) HTTP/1.1\r\n"
@@ -105,14 +105,20 @@ extension Explanation {
                 guard try head.parse(bytes.octets, limits: HeadLimits()) == bytes.count else { return nil }
             } catch { return error }
             for route in routes {
-                let mismatch = route.matches.mismatch(head, in: bytes)
+                // A proxy's callers name another place than us.
+                let isProxied = plan.listeners.allSatisfy { other in
+                    other.forward.mode != .gateway
+                        || listener.map { $0 !== other } ?? !other.routes.contains { $0 === route }
+                }
+                let port = isProxied ? head.namedPort(bytes.octets) ?? 0 : nil
+                let mismatch = route.matches.mismatch(head, in: bytes, port: port)
                 candidates.append(Candidate(route: route.name, mismatch: mismatch.map { route.matches.words(for: $0) }))
                 guard mismatch == nil else { continue }
                 if route.strictPaths, route.identity != nil, validateStrictPath(bytes[head.path].octets) != .clean {
                     notes.append("the path can be read in two ways: the caller would get 400, unless 'paths: raw'")
                 }
                 if let other = listener?.table.lenient?.other(
-                    than: route, for: head, in: bytes, scratch: UnsafeMutableRawBufferPointer(scratch))
+                    than: route, for: head, in: bytes, port: port, scratch: UnsafeMutableRawBufferPointer(scratch))
                 {
                     notes.append(
                         "other servers read the path as one of route \(other.name): the caller would get 400, unless 'paths: raw'"
@@ -203,6 +209,7 @@ extension RouteMatch {
             case .oneLabel(let suffix): "the host is not one label before \(String(decoding: suffix, as: UTF8.self))"
             case .any: "the host"
             }
+        case .port: "the port is none of \(ports.map { "\($0)" }.joined(separator: ", "))"
         case .path:
             switch path {
             case .exact(let path): "the path is not \(String(decoding: path, as: UTF8.self))"

@@ -333,6 +333,7 @@ struct GatewayCompiler {
         case .exact(let path)?: match.path = .exact(Array(path.utf8))
         case .prefix(let path)?: match.path = .prefix(Array(path.utf8))
         }
+        match.ports = route.proxyPorts
         match.methods = route.match.methods.map { Array($0.utf8) }
         match.headers = route.match.headers.map { (Array($0.name.lowercased().utf8), Array($0.value.utf8)) }
         return match

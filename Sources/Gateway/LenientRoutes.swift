@@ -53,10 +53,11 @@ final class LenientRoutes: Sendable {
     /// - Parameters:
     ///   - taken: the route that takes the request as received.
     ///   - bytes: what `head` was parsed from.
+    ///   - port: as in the first reading.
     ///   - scratch: of no use afterwards; larger than any path.
     func other(
         than taken: RoutePlan, for head: borrowing RequestHead, in bytes: UnsafeRawBufferPointer,
-        scratch: UnsafeMutableRawBufferPointer
+        port: UInt16? = nil, scratch: UnsafeMutableRawBufferPointer
     ) -> RoutePlan? {
         // A path that is written out in full is meant as it is.
         guard taken.readsPathsTwice else { return nil }
@@ -65,7 +66,7 @@ final class LenientRoutes: Sendable {
         var cursor = OutputCursor(scratch)
         let addedSlash = writeLenientPath(target, into: &cursor)
         let path = cursor.written(in: scratch)
-        guard let found = first(for: head, in: bytes, path: path, addedSlash: addedSlash),
+        guard let found = first(for: head, in: bytes, port: port, path: path, addedSlash: addedSlash),
             routes[found].standing != taken.standing
         else { return nil }
         // Told apart on purpose, by case alone.
@@ -76,28 +77,30 @@ final class LenientRoutes: Sendable {
     }
 
     private func first(
-        for head: borrowing RequestHead, in bytes: UnsafeRawBufferPointer, path: UnsafeRawBufferPointer,
-        addedSlash: Bool
+        for head: borrowing RequestHead, in bytes: UnsafeRawBufferPointer, port: UInt16?,
+        path: UnsafeRawBufferPointer, addedSlash: Bool
     ) -> Int? {
         guard !index.members.isEmpty else {
-            for position in matches.indices where isMatch(position, head, bytes, path, addedSlash) { return position }
+            for position in matches.indices where isMatch(position, head, bytes, port, path, addedSlash) {
+                return position
+            }
             return nil
         }
         var candidates = index.candidates(host: hostName(of: head, in: bytes), path: path.octets)
         while let next = candidates.next(in: index.members) {
-            if isMatch(next, head, bytes, path, addedSlash) { return next }
+            if isMatch(next, head, bytes, port, path, addedSlash) { return next }
         }
         return nil
     }
 
     private func isMatch(
-        _ position: Int, _ head: borrowing RequestHead, _ bytes: UnsafeRawBufferPointer,
+        _ position: Int, _ head: borrowing RequestHead, _ bytes: UnsafeRawBufferPointer, _ port: UInt16?,
         _ path: UnsafeRawBufferPointer, _ addedSlash: Bool
     ) -> Bool {
-        if matches[position].mismatch(head, in: bytes, path: path) == nil { return true }
+        if matches[position].mismatch(head, in: bytes, port: port, path: path) == nil { return true }
         guard addedSlash, case .exact = matches[position].path else { return false }
         // Without the slash that nobody has sent.
-        return matches[position].mismatch(head, in: bytes, path: .init(rebasing: path.dropLast())) == nil
+        return matches[position].mismatch(head, in: bytes, port: port, path: .init(rebasing: path.dropLast())) == nil
     }
 }
 

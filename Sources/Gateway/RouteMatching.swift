@@ -2,24 +2,30 @@ internal import HTTP1
 
 /// Which part of a route's `match` a request does not meet.
 enum RouteMismatch: Sendable, Equatable {
-    case host, path, method
+    case host, port, path, method
     /// The index of the header.
     case header(Int)
 }
 
 extension RouteMatch {
     /// Nil where the request is the route's. The data path and `explain` both ask here, so that they cannot disagree. Allocates nothing.
-    /// - Parameter bytes: what `head` was parsed from.
+    /// - Parameters:
+    ///   - bytes: what `head` was parsed from.
+    ///   - port: of the place that a proxy's caller names; nil where callers name us.
     @inline(__always)
-    func mismatch(_ head: borrowing RequestHead, in bytes: UnsafeRawBufferPointer) -> RouteMismatch? {
-        mismatch(head, in: bytes, path: bytes[head.path])
+    func mismatch(_ head: borrowing RequestHead, in bytes: UnsafeRawBufferPointer, port: UInt16? = nil)
+        -> RouteMismatch?
+    {
+        mismatch(head, in: bytes, port: port, path: bytes[head.path])
     }
 
     /// - Parameter target: what stands for the path of `head`.
     func mismatch(
-        _ head: borrowing RequestHead, in bytes: UnsafeRawBufferPointer, path target: UnsafeRawBufferPointer
+        _ head: borrowing RequestHead, in bytes: UnsafeRawBufferPointer, port: UInt16?,
+        path target: UnsafeRawBufferPointer
     ) -> RouteMismatch? {
         guard names(hostName(of: head, in: bytes), host) else { return .host }
+        if let port, !ports.contains(port) { return .port }
         switch path {
         case .any: break
         case .exact(let path): guard pathMatches(target.octets, exact: path.span) else { return .path }

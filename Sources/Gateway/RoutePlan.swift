@@ -204,6 +204,8 @@ final class IdentityPlan: Sendable {
 struct RouteMatch: Sendable {
     var host: Host = .any
     var path: Path = .any
+    /// Of the place that a proxy's caller names.
+    var ports: [UInt16] = []
     /// As written on the wire; empty: all.
     var methods: [[UInt8]] = []
     var headers: [(name: [UInt8], value: [UInt8])] = []

@@ -16,16 +16,18 @@ final class RouteTable: Sendable {
     }
 
     /// The first route that takes the request. Allocates nothing.
-    /// - Parameter bytes: what `head` was parsed from.
-    func first(for head: borrowing RequestHead, in bytes: UnsafeRawBufferPointer) -> RoutePlan? {
+    /// - Parameters:
+    ///   - bytes: what `head` was parsed from.
+    ///   - port: of the place that a proxy's caller names; nil where callers name us.
+    func first(for head: borrowing RequestHead, in bytes: UnsafeRawBufferPointer, port: UInt16? = nil) -> RoutePlan? {
         guard !index.members.isEmpty else {
-            for route in routes where route.matches.mismatch(head, in: bytes) == nil { return route }
+            for route in routes where route.matches.mismatch(head, in: bytes, port: port) == nil { return route }
             return nil
         }
         var candidates = index.candidates(host: hostName(of: head, in: bytes), path: bytes[head.path].octets)
         while let next = candidates.next(in: index.members) {
             let route = routes[next]
-            if route.matches.mismatch(head, in: bytes) == nil { return route }
+            if route.matches.mismatch(head, in: bytes, port: port) == nil { return route }
         }
         return nil
     }

@@ -321,6 +321,19 @@ func authorityPort(_ range: ByteRange, in bytes: Span<UInt8>) -> ByteRange? {
     return port
 }
 
+extension RequestHead {
+    /// The port of the place that the request is for: as written, else that of the target's scheme, `http` where it has none; nil where the
+    /// request names no place.
+    public func namedPort(_ bytes: Span<UInt8>) -> UInt16? {
+        guard let place = authority ?? host, let port = authorityPort(place, in: bytes) else { return nil }
+        guard port.isEmpty else { return bytes.decimal(at: port).flatMap { UInt16(exactly: $0) } }
+        let isSecure =
+            targetForm == .absolute && target.count > 6
+            && bytes.spells("https:", at: ByteRange(start: target.start, count: 6))
+        return isSecure ? 443 : 80
+    }
+}
+
 extension KnownMethod {
     init(_ range: ByteRange, in bytes: Span<UInt8>) {
         self = .other

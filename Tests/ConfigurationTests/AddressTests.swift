@@ -37,7 +37,7 @@ import Testing
         let match = { (host: String?, path: String?) in
             Match(
                 host: try host.map(AddressParser.hostPattern), path: try path.map(AddressParser.pathPattern),
-                methods: [],
+                ports: [], methods: [],
                 headers: [])
         }
         #expect(try match(nil, nil).covers(match("h", "/x")))

@@ -21,7 +21,8 @@ import Testing
         host: Match.Host? = nil, path: Match.Path? = nil, methods: [String] = [], headers: [(String, String)] = []
     ) -> Match {
         Match(
-            host: host, path: path, methods: methods, headers: headers.map { NamedValue(name: $0.0, value: $0.1) })
+            host: host, path: path, ports: [], methods: methods,
+            headers: headers.map { NamedValue(name: $0.0, value: $0.1) })
     }
 
     @Test func itFindsWhatAListFinds() {

@@ -37,6 +37,30 @@ def test_only_configured_hosts_get_the_credential(place):
     assert "https api.test /c auth=[Bearer" in found.body.decode(), found
 
 
+def test_a_route_stands_for_its_host_on_the_ports_that_it_has(place):
+    place.start(intercept=["api.test"])
+    for target in ("http://api.test/", "http://api.test:80/", "http://api.test:443/", "https://api.test/"):
+        assert TOKEN in place.ask(target, host="api.test").body.decode(), target
+    for target in ("http://api.test:9/x", "http://api.test:8443/", "https://api.test:444/"):
+        answer = place.ask(target, host="api.test")
+        assert answer.status == 404 and answer.problem["type"].endswith("no-route"), (target, answer)
+    assert place.connect("api.test:8443") == 404
+    connection = place.opened("api.test:443")
+    assert TOKEN in through(connection, request("api.test"))
+    asked = [place.gateway.binary, "explain", "--config", str(place.gateway.file), "GET", "http://api.test:9/x"]
+    said = subprocess.run(asked, capture_output=True, text=True).stdout
+    assert "the port is none of 80, 443" in said and "no route matches" in said, said
+
+
+def test_a_port_of_its_own_stands_in_the_match(place):
+    place.start(unmatched="tunnel", route={"match": {"port": [8081, 8082]}, "to": "https://api.test"})
+    for target in ("http://api.test:8081/", "http://whatever.test:8082/"):
+        assert TOKEN in place.ask(target).body.decode(), target
+    # Another port goes where the caller wants it to, and has nothing of ours.
+    for target in ("http://api.test/a", "http://plain.test/b"):
+        assert "auth=[] " in place.ask(target).body.decode(), target
+
+
 def test_what_is_no_proxy_request_is_refused(place):
     place.start(unmatched="tunnel")
     for method, target in (("GET", "/a"), ("OPTIONS", "*")):
