@@ -45,32 +45,33 @@ let package = Package(
         .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
         .systemLibrary(name: "CYAML", pkgConfig: "yaml-0.1", providers: [.apt(["libyaml-dev"])]),
 
-        // Pure.
+        // Pure. Numbers depends on nothing, because whoever reads what others write needs it.
+        module("Numbers"),
         module("HTTP1"),
         module("HotCache"),
         module("Tokens", ["HotCache"]),
-        module("Configuration", ["CYAML"]),
+        module("Configuration", ["CYAML", "Numbers"]),
         module("Telemetry"),
 
         // I/O and what stands on it.
-        module("Reactor", ["CLinux", "Telemetry"]),
+        module("Reactor", ["CLinux", "Numbers", "Telemetry"]),
         module("TLS", ["COpenSSL"]),
         module("HTTP2", ["CNghttp2", "HTTP1"]),
         module("TokenStore", ["CSQLite", "TLS", "Tokens"]),
-        module("Fleet", ["TLS", "Telemetry"]),
-        module("Handshakes", ["CZlib", "Tokens", "HTTP1", "Configuration", "TLS"]),
+        module("Fleet", ["Numbers", "TLS", "Telemetry"]),
+        module("Handshakes", ["CZlib", "Numbers", "Tokens", "HTTP1", "Configuration", "TLS"]),
         module(
             "Gateway",
             [
-                "HTTP1", "HTTP2", "HotCache", "Tokens", "Configuration", "Telemetry", "Reactor", "TLS", "TokenStore",
-                "Handshakes", "Fleet",
+                "HTTP1", "HTTP2", "HotCache", "Numbers", "Tokens", "Configuration", "Telemetry", "Reactor", "TLS",
+                "TokenStore", "Handshakes", "Fleet",
             ]),
-        module("Admin", ["Gateway", "Tokens", "Telemetry", "Configuration"]),
+        module("Admin", ["Gateway", "Numbers", "Tokens", "Telemetry", "Configuration"]),
 
         .executableTarget(
             name: "cardea",
             dependencies: [
-                "HTTP1", "HotCache", "Tokens", "Configuration", "Telemetry", "Reactor", "TLS", "TokenStore",
+                "HTTP1", "HotCache", "Numbers", "Tokens", "Configuration", "Telemetry", "Reactor", "TLS", "TokenStore",
                 "Handshakes",
                 "Gateway", "Admin", .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ], swiftSettings: settings,
@@ -80,6 +81,7 @@ let package = Package(
 
         // Reads the sources and their imports; it depends on nothing.
         .testTarget(name: "HouseTests", swiftSettings: settings),
+        tests("Numbers"),
         tests("HTTP1"),
         tests("HotCache", ["CThreadSanitizer"]),
         tests("Tokens", ["HotCache"]),
@@ -89,7 +91,7 @@ let package = Package(
         tests("TLS", ["TemporaryFolder"]),
         tests("HTTP2", ["CNghttp2", "HTTP1"]),
         tests("TokenStore", ["TLS", "TemporaryFolder"]),
-        tests("Fleet", ["TLS", "TLSTests", "TemporaryFolder"]),
+        tests("Fleet", ["Numbers", "TLS", "TLSTests", "TemporaryFolder"]),
         tests("Handshakes", ["Configuration"]),
         tests(
             "Gateway",

@@ -1,4 +1,5 @@
 internal import Gateway
+internal import Numbers
 
 /// Logins and logouts, for the command line alone: what is told here leads a person to the issuer.
 ///
@@ -15,7 +16,8 @@ extension AdminSite {
             guard let identity = value("identity") else { return Self.said(400, "say which identity") }
             let start =
                 request.path == "/login"
-                ? source.logins.login(identity, value("port").flatMap { UInt16($0) }) : source.logins.logout(identity)
+                ? source.logins.login(identity, value("port").flatMap { ReceivedNumber($0)?.within(0...UInt16.max) })
+                : source.logins.logout(identity)
             switch start {
             case .started(let report): return told(202, report)
             case .unknown: return Self.said(404, "the running gateway has no identity of that name")

@@ -1,4 +1,5 @@
 internal import Glibc
+internal import Numbers
 
 /// What the kernel tells of this process. What cannot be read, as in a sandbox without /proc, is nil and left out.
 struct ProcessFacts: Sendable, Equatable {
@@ -27,14 +28,17 @@ extension ProcessFacts {
         if ticks > 0, let end = stat.lastIndex(of: ")") {
             let fields = stat[stat.index(after: end)...].split { $0 == " " || $0 == "\n" }
             // Numbered from 1 in the manual; here the third is the first.
-            func field(_ number: Int) -> UInt64? { number - 3 < fields.count ? UInt64(fields[number - 3]) : nil }
+            func field(_ number: Int) -> UInt64? {
+                number - 3 < fields.count ? ReceivedNumber(fields[number - 3])?.within(0...UInt64.max) : nil
+            }
             if let user = field(14), let system = field(15) { cpuSeconds = Double(user &+ system) / Double(ticks) }
             threads = field(20).flatMap { Int(exactly: $0) }
             if let started = field(22), let bootTime { startTime = Double(bootTime) + Double(started) / Double(ticks) }
         }
         for line in status.split(separator: "\n") {
             let words = line.split { $0 == " " || $0 == "\t" || $0 == ":" }
-            guard words.count == 3, words[2] == "kB", let value = UInt64(words[1]), value <= .max >> 10 else {
+            guard words.count == 3, words[2] == "kB", let value = ReceivedNumber(words[1])?.within(0...UInt64.max >> 10)
+            else {
                 continue
             }
             switch words[0] {
@@ -48,7 +52,9 @@ extension ProcessFacts {
 
     /// `btime` of /proc/stat.
     static func bootTime(in stat: String) -> UInt64? {
-        for line in stat.split(separator: "\n") where line.hasPrefix("btime ") { return UInt64(line.dropFirst(6)) }
+        for line in stat.split(separator: "\n") where line.hasPrefix("btime ") {
+            return ReceivedNumber(line.dropFirst(6))?.within(0...UInt64.max)
+        }
         return nil
     }
 }

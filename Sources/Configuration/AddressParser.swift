@@ -1,3 +1,5 @@
+internal import Numbers
+
 /// Reads the addresses and patterns of the file. No message repeats the text: it may hold a password.
 enum AddressParser {
     // MARK: - Origins and URLs
@@ -61,7 +63,7 @@ enum AddressParser {
             guard let defaultPort else { throw TextFault("needs a port: host:8080") }
             return defaultPort
         }
-        guard digits.utf8.allSatisfy({ (0x30...0x39).contains($0) }), let port = UInt16(digits), port > 0 else {
+        guard let port = ReceivedNumber(digits)?.within(1...UInt16.max) else {
             throw TextFault("must have a port from 1 to 65535")
         }
         return port
@@ -105,7 +107,7 @@ enum AddressParser {
 
     /// A port alone, of which nobody knows on which address.
     static func isPort(_ text: String) -> Bool {
-        text.utf8.allSatisfy { (0x30...0x39).contains($0) } && UInt16(text) != nil
+        ReceivedNumber(text)?.within(0...UInt16.max) != nil
     }
 
     static func listenAddress(_ text: String) throws(TextFault) -> ListenAddress {

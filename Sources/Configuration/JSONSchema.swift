@@ -1,3 +1,5 @@
+internal import Numbers
+
 extension Configuration {
     /// The JSON Schema (draft 2020-12) of the file, made from the tables that the decoder uses.
     public static func jsonSchema() -> String {
@@ -42,7 +44,7 @@ private enum SchemaText {
     private static func value(_ text: String, _ type: ValueType) -> JSONText {
         switch type {
         case .boolean: .boolean(text == "true")
-        case .integer: Int(text).map { .number($0) } ?? .string(text)
+        case .integer: ReceivedNumber(text)?.within(Int.min...Int.max).map { .number($0) } ?? .string(text)
         default: .string(text)
         }
     }

@@ -1,3 +1,5 @@
+internal import Numbers
+
 /// `store.shared`: the Redis or Valkey of a fleet.
 public struct SharedStore: Sendable, Equatable {
     public enum Place: Sendable, Equatable {
@@ -37,8 +39,7 @@ extension AddressParser {
         }
         let url = try url(text, schemes: [.rediss, .redis])
         let number = url.path.dropFirst()
-        guard url.query == nil, number.isEmpty || number.utf8.allSatisfy({ (0x30...0x39).contains($0) }),
-            let database = number.isEmpty ? 0 : Int(number), database < 65536
+        guard url.query == nil, let database = number.isEmpty ? 0 : ReceivedNumber(number)?.within(0...65_535)
         else { throw TextFault("must have nothing but a database's number behind the host") }
         return (.server(url.origin), database)
     }

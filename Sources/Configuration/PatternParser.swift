@@ -1,3 +1,5 @@
+internal import Numbers
+
 /// A pattern as a tree.
 indirect enum PatternTree: Sendable {
     case empty
@@ -156,8 +158,7 @@ struct PatternParser {
         case UInt8(ascii: "r"): return 0x0D
         case UInt8(ascii: "x"):
             guard at + 2 <= text.count,
-                let value = UInt8(String(decoding: text[at..<(at + 2)], as: UTF8.self), radix: 16),
-                text[at] != UInt8(ascii: "+")
+                let value = ReceivedNumber(hexadecimalOctet: text[at..<(at + 2)])?.within(0...UInt8.max)
             else { throw fault("has '\\x' without two hexadecimal digits", at: begin) }
             at += 2
             return value

@@ -1,3 +1,5 @@
+internal import Numbers
+
 /// Makes a recipe from a block that `Checker` has seen, and checks what one key cannot know: which name may stand where, and where each
 /// secret may go.
 struct RecipeDecoder {
@@ -239,9 +241,8 @@ public enum RecipeLifetime {
     /// Seconds of a number, or of a duration with its unit; nil where it is neither or not positive. At most a year.
     public static func seconds(_ text: String) -> Double? {
         let year = 365.0 * 86_400
-        if (1...24).contains(text.utf8.count), text.utf8.allSatisfy({ (0x30...0x39).contains($0) || $0 == 0x2E }) {
-            guard let number = Double(text), number > 0 else { return nil }
-            return min(number, year)
+        if let span = TimeSpan(decimalSeconds: text) {
+            return span > .zero ? min(Double(span.nanoseconds) / 1e9, year) : nil
         }
         guard let duration = try? Units.duration(text), duration > .zero else { return nil }
         return min(Double(duration.wholeNanoseconds) / 1e9, year)

@@ -1,3 +1,5 @@
+internal import Numbers
+
 /// What a request wants to be authorized for: a text with `{path.N}`, the N-th segment of its path (from 1), and `{query.NAME}` in it.
 ///
 /// What comes out of a request is decoded, bounded, and without control characters; inside of XML it is escaped.
@@ -49,7 +51,7 @@ extension ResourceTemplate {
         guard words.count == 2 else { throw fault }
         switch words[0] {
         case "path":
-            guard let number = Int(words[1]), (1...16).contains(number), "\(number)" == words[1] else { throw fault }
+            guard let number = ReceivedNumber(words[1])?.within(1...16), "\(number)" == words[1] else { throw fault }
             return .segment(number)
         case "query":
             let isName =
@@ -127,7 +129,7 @@ extension ResourceTemplate {
                 continue
             }
             guard let high = iterator.next(), let low = iterator.next(),
-                let value = UInt8(String(decoding: [high, low], as: UTF8.self), radix: 16), high != UInt8(ascii: "+")
+                let value = ReceivedNumber(hexadecimalOctet: [high, low])?.within(0...UInt8.max)
             else { return nil }
             result.append(value)
         }

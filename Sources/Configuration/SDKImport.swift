@@ -1,3 +1,5 @@
+internal import Numbers
+
 /// A configuration that comes nearest to properties of the IDM Mobile SDK.
 public struct SDKImport: Sendable {
     /// Checked: it loads without an error.
@@ -61,7 +63,7 @@ extension SDKImport {
         }
         note(.serverType, handshake)
         if let attempts = value(.loginAttempts) {
-            guard let number = Int(attempts), (1...10).contains(number) else {
+            guard let number = ReceivedNumber(attempts)?.within(1...10) else {
                 throw .init("MaxLoginAttempts is no number from 1 to 10")
             }
             token.append(Line(key: "login_attempts", value: "\(number)"))

@@ -1,3 +1,5 @@
+internal import Numbers
+
 /// Initialization properties of Oracle's IDM Mobile SDK, as a configuration URL or a list of them holds them.
 public struct SDKProperties: Sendable, Equatable {
     /// In the order in which they were found; each name stands once.
@@ -99,8 +101,7 @@ extension SDKProperties {
                 bytes.append(byte)
                 continue
             }
-            let digits = String(decoding: rest.prefix(2), as: UTF8.self)
-            guard digits.utf8.count == 2, digits.allSatisfy(\.isHexDigit), let value = UInt8(digits, radix: 16) else {
+            guard let value = ReceivedNumber(hexadecimalOctet: rest.prefix(2))?.within(0...UInt8.max) else {
                 throw Fault("a percent sign in the URL without two hexadecimal digits behind it")
             }
             bytes.append(value)

@@ -1,3 +1,5 @@
+internal import Numbers
+
 /// Durations, sizes and percentages. A number never goes without its unit.
 enum Units {
     /// No setting is longer.
@@ -56,7 +58,7 @@ enum Units {
     static func integer(_ text: String, in range: ClosedRange<Int>) throws(TextFault) -> Int {
         let digits = text.utf8
         let isPlain = !digits.isEmpty && digits.count <= 18 && digits.allSatisfy { (0x30...0x39).contains($0) }
-        guard isPlain, let value = Int(text), digits.count == 1 || digits.first != 0x30, range.contains(value) else {
+        guard isPlain, digits.count == 1 || digits.first != 0x30, let value = ReceivedNumber(text)?.within(range) else {
             throw TextFault("must be \(ValueType.integer(range).expectation)")
         }
         return value
@@ -72,7 +74,7 @@ enum Units {
 
     private static func split(_ text: String) throws(TextFault) -> (Int64, String) {
         let digits = text.prefix { $0.isASCII && $0.isNumber }
-        guard let number = Int64(digits) else {
+        guard let number = ReceivedNumber(digits)?.within(0...Int64.max) else {
             throw TextFault("must start with a whole number and end with its unit")
         }
         return (number, String(text.dropFirst(digits.count)))

@@ -1,7 +1,9 @@
+public import Numbers
+
 /// A reply of a Redis server in RESP3 (https://redis.io/docs/reference/protocol-spec), as far as scripts and subscriptions need one.
 public enum RESPValue: Sendable, Equatable {
     case text([UInt8])
-    case number(Int64)
+    case number(ReceivedNumber)
     case list([RESPValue])
     case null
     /// The server's own words: its first word names the kind, as `READONLY`.
@@ -10,7 +12,7 @@ public enum RESPValue: Sendable, Equatable {
     case push([RESPValue])
 
     public var bytes: [UInt8]? { if case .text(let bytes) = self { bytes } else { nil } }
-    public var integer: Int64? { if case .number(let number) = self { number } else { nil } }
+    public var integer: ReceivedNumber? { if case .number(let number) = self { number } else { nil } }
     public var items: [RESPValue]? { if case .list(let items) = self { items } else { nil } }
 }
 
@@ -58,14 +60,11 @@ public struct RESPReader: Sendable {
         case UInt8(ascii: "+"), UInt8(ascii: ","), UInt8(ascii: "("): return .text(Array(rest))
         case UInt8(ascii: "-"): return .error(Self.words(rest))
         case UInt8(ascii: ":"): return .number(try Self.number(rest))
-        case UInt8(ascii: "#"): return .number(rest.elementsEqual("t".utf8) ? 1 : 0)
+        case UInt8(ascii: "#"): return .number(ReceivedNumber(rest.elementsEqual("t".utf8) ? 1 : 0))
         case UInt8(ascii: "_"): return .null
         case UInt8(ascii: "$"), UInt8(ascii: "="), UInt8(ascii: "!"):
-            let count = try Self.number(rest)
-            if count == -1 { return .null }
-            guard count >= 0 else { throw .malformed }
-            guard count <= Int64(Self.longestString) else { throw .tooLarge }
-            let end = position + Int(count)
+            guard let count = try Self.count(rest, most: Self.longestString) else { return .null }
+            let end = position + count
             guard bytes.count >= end + 2 else { return nil }
             guard bytes[end] == 13, bytes[end + 1] == 10 else { throw .malformed }
             defer { position = end + 2 }
@@ -81,12 +80,9 @@ public struct RESPReader: Sendable {
     private mutating func list(
         _ count: ArraySlice<UInt8>, in bytes: [UInt8], _ depth: Int, times: Int
     ) throws(RESPFault) -> [RESPValue]? {
-        let count = try Self.number(count)
-        if count == -1 { return [] }
-        guard count >= 0 else { throw .malformed }
-        guard count <= Int64(Self.mostItems) else { throw .tooLarge }
+        guard let count = try Self.count(count, most: Self.mostItems) else { return [] }
         var items: [RESPValue] = []
-        for _ in 0..<Int(count) * times {
+        for _ in 0..<count * times {
             guard let item = try value(in: bytes, depth: depth + 1) else { return nil }
             items.append(item)
         }
@@ -105,9 +101,20 @@ public struct RESPReader: Sendable {
         return bytes[position..<end]
     }
 
-    private static func number(_ digits: ArraySlice<UInt8>) throws(RESPFault) -> Int64 {
-        guard digits.count <= 20, let number = Int64(String(decoding: digits, as: UTF8.self)) else { throw .malformed }
+    private static func number(_ digits: ArraySlice<UInt8>) throws(RESPFault) -> ReceivedNumber {
+        guard let number = ReceivedNumber(decimal: digits), number.within(Int64.min...Int64.max) != nil else {
+            throw .malformed
+        }
         return number
+    }
+
+    /// Nil for -1, which stands for nothing.
+    private static func count(_ digits: ArraySlice<UInt8>, most: Int) throws(RESPFault) -> Int? {
+        let number = try number(digits)
+        if number == ReceivedNumber(-1) { return nil }
+        guard number.clamped(to: -1...0) == 0 else { throw .malformed }
+        guard let count = number.within(0...most) else { throw .tooLarge }
+        return count
     }
 
     /// Safe to log: visible ASCII, short.

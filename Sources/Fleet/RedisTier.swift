@@ -1,3 +1,4 @@
+public import Numbers
 internal import Synchronization
 internal import TLS
 
@@ -6,7 +7,7 @@ public final class RedisTier: SharedTier {
     /// Milliseconds in which gateways bring back what a server may have lost; more than any of them takes to connect again.
     static let settling = RedisClient.longestPause * 3
     /// Milliseconds for which a value without an end of its own is kept: what a fleet no longer asks for must go some time.
-    static let longest: Int64 = 90 * 86_400_000
+    static let longest = TimeSpan(90 * 86_400, .seconds)
 
     private let keys: FleetKeys
     private let client: RedisClient
@@ -50,11 +51,11 @@ public final class RedisTier: SharedTier {
 
     // MARK: - Commands
 
-    private enum Part: String {
+    enum Part: String {
         case value = "v:", lease = "l:", generation = "g:", session = "s:", spending = "u:", attempts = "a:"
     }
 
-    private func key(_ part: Part, _ name: SharedName) -> String { keys.prefix + part.rawValue + name.text }
+    func key(_ part: Part, _ name: SharedName) -> String { keys.prefix + part.rawValue + name.text }
     private var settlingKey: String { keys.prefix + "settling" }
     private var epochKey: String { keys.prefix + "epoch" }
     /// What `settled` asks for.
@@ -86,7 +87,7 @@ public final class RedisTier: SharedTier {
 
     private static func flag(_ value: RESPValue) throws(RedisFault) -> Bool {
         guard let number = value.integer else { throw invalid }
-        return number != 0
+        return number != ReceivedNumber(0)
     }
 
     private static var invalid: RedisFault { RedisFault(.invalid, "the server's answer is not what was asked for") }
@@ -104,7 +105,23 @@ public final class RedisTier: SharedTier {
         }
     }
 
-    private static func milliseconds(_ lasts: Int64?) -> String { "\(max(1, min(lasts ?? longest, longest)))" }
+    private static func milliseconds(_ lasts: TimeSpan?) -> String {
+        "\(max(1, min(lasts ?? longest, longest).milliseconds))"
+    }
+
+    /// What a script begins its answer with.
+    private static func outcome(_ items: [RESPValue]) -> Int? { items.first?.integer?.within(0...9) }
+
+    /// What the server says to PTTL; nil for what has no end.
+    private static func left(_ value: RESPValue) throws(RedisFault) -> TimeSpan? {
+        guard let number = value.integer else { throw invalid }
+        return number.clamped(to: -1...0) < 0 ? nil : TimeSpan(number, .milliseconds)
+    }
+
+    private static func generation(_ value: RESPValue) throws(RedisFault) -> Int64 {
+        guard let number = value.integer?.within(1...Int64.max) else { throw invalid }
+        return number
+    }
 }
 
 // MARK: - Values
@@ -120,15 +137,16 @@ extension RedisTier {
             completion
         ) { [self] answer throws(RedisFault) in
             let items = answer.items ?? []
-            switch (items.first?.integer, items.count) {
+            switch (Self.outcome(items), items.count) {
             case (0, 2):
-                guard let generation = items[1].integer else { throw Self.invalid }
-                return .lease(SharedLease(name: name, owner: owner, generation: generation, spends: false))
+                return .lease(
+                    SharedLease(
+                        name: name, owner: owner, generation: try Self.generation(items[1]), spends: false))
             case (1, 4):
-                guard let id = items[1].bytes, let left = items[3].integer else { throw Self.invalid }
+                guard let id = items[1].bytes else { throw Self.invalid }
                 return .value(
                     try open(items[2], name), identity: String(decoding: id.prefix(64), as: UTF8.self),
-                    left: left < 0 ? nil : left)
+                    left: try Self.left(items[3]))
             case (2, _): return .busy
             default: throw Self.invalid
             }
@@ -137,14 +155,14 @@ extension RedisTier {
 
     public func value(_ name: SharedName, completion: @escaping Answer<SharedSession?>) {
         run(FleetScripts.peek, [key(.value, name)], [], completion) { [self] answer throws(RedisFault) in
-            guard let items = answer.items, items.count == 2, let left = items[1].integer else { throw Self.invalid }
+            guard let items = answer.items, items.count == 2 else { throw Self.invalid }
             guard items[0].bytes != nil else { return nil }
-            return SharedSession(version: 0, value: try open(items[0], name), lasts: left < 0 ? nil : left)
+            return SharedSession(version: .none, value: try open(items[0], name), lasts: try Self.left(items[1]))
         }
     }
 
     public func publish(
-        _ value: [UInt8], as identity: String, under lease: SharedLease, for milliseconds: Int64?,
+        _ value: [UInt8], as identity: String, under lease: SharedLease, for life: TimeSpan?,
         completion: @escaping Answer<Bool>
     ) {
         let sealed: [UInt8]
@@ -152,7 +170,7 @@ extension RedisTier {
         run(
             FleetScripts.publish, [key(.value, lease.name), key(.lease, lease.name), key(.generation, lease.name)],
             Self.words(lease.owner, "\(lease.generation)", identity) + [sealed]
-                + Self.words(Self.milliseconds(milliseconds), lease.name.text, channel),
+                + Self.words(Self.milliseconds(life), lease.name.text, channel),
             completion, Self.flag)
     }
 
@@ -178,10 +196,10 @@ extension RedisTier {
             completion
         ) { [self] answer throws(RedisFault) in
             let items = answer.items ?? []
-            switch (items.first?.integer, items.count) {
+            switch (Self.outcome(items), items.count) {
             case (0, 5):
-                guard let generation = items[1].integer else { throw Self.invalid }
-                let lease = SharedLease(name: lane, owner: owner, generation: generation, spends: spends)
+                let lease = SharedLease(
+                    name: lane, owner: owner, generation: try Self.generation(items[1]), spends: spends)
                 // One that cannot be read counts as none: what comes next replaces it, and the turn must not be lost.
                 return .lease(lease, try? known(items[2...], session))
             case (2, _): return .busy
@@ -202,11 +220,10 @@ extension RedisTier {
     private func known(_ items: ArraySlice<RESPValue>, _ name: SharedName) throws(RedisFault) -> SharedSession? {
         let items = Array(items)
         guard let text = items[0].bytes else { return nil }
-        guard let number = Int64(String(decoding: text.prefix(20), as: UTF8.self)), number >= 0,
-            let left = items[2].integer
-        else { throw Self.invalid }
-        guard items[1].bytes != nil else { return SharedSession(version: number, value: [], lasts: nil) }
-        return SharedSession(version: number, value: try open(items[1], name), lasts: left < 0 ? nil : left)
+        guard let version = ReceivedNumber(decimal: text).flatMap({ SessionVersion($0) }) else { throw Self.invalid }
+        let left = try Self.left(items[2])
+        guard items[1].bytes != nil else { return SharedSession(version: version, value: [], lasts: nil) }
+        return SharedSession(version: version, value: try open(items[1], name), lasts: left)
     }
 
     public func commit(
@@ -233,8 +250,10 @@ extension RedisTier {
             completion, Self.flag)
     }
 
-    public func endSession(_ name: SharedName, version: Int64) {
-        tell(FleetScripts.end, [key(.session, name)], Self.words("\(version)", name.text, channel, "\(Self.longest)"))
+    public func endSession(_ name: SharedName, version: SessionVersion) {
+        tell(
+            FleetScripts.end, [key(.session, name)],
+            Self.words("\(version)", name.text, channel, Self.milliseconds(nil)))
     }
 }
 
@@ -259,7 +278,7 @@ extension RedisTier {
             FleetScripts.spend, [key(.attempts, attempt.account), settlingKey, epochKey],
             Self.words(attempt.secret, attempt.number, "\(max(limit, 1))") + settling, completion
         ) { answer throws(RedisFault) in
-            switch answer.integer {
+            switch answer.integer?.within(0...2) {
             case 0: return .spent
             case 1: return .allowed
             case 2: return .settling
@@ -273,8 +292,8 @@ extension RedisTier {
             FleetScripts.spent, [key(.attempts, attempt.account), settlingKey, epochKey],
             Self.words(attempt.secret) + settling, completion
         ) { answer throws(RedisFault) in
-            guard let count = answer.integer, count >= -1 else { throw Self.invalid }
-            return count < 0 ? nil : UInt32(clamping: count)
+            guard let count = answer.integer else { throw Self.invalid }
+            return count == ReceivedNumber(-1) ? nil : count.clamped(to: 0...UInt32.max)
         }
     }
 

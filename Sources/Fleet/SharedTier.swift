@@ -1,3 +1,5 @@
+public import Numbers
+
 /// What a fleet of gateways agrees on through a shared server. Completions come on another thread, once, within a bounded time; none of
 /// the calls blocks.
 ///
@@ -17,13 +19,13 @@ public protocol SharedTier: Sendable {
     ///   - isDead: it is of no use to anybody: it is deleted, if it still stands, and the others are told.
     func claim(_ name: SharedName, unless refused: String?, isDead: Bool, completion: @escaping Answer<SharedClaim>)
 
-    /// The value, if there is one, and what is left of it in milliseconds; takes no lease.
+    /// The value, if there is one, and what is left of it; takes no lease.
     func value(_ name: SharedName, completion: @escaping Answer<SharedSession?>)
 
     /// Puts the value there and gives up the lease. False: the lease had passed to another, whose value counts.
-    /// - Parameter milliseconds: after which it is of no use; nil: kept for as long as anything is.
+    /// - Parameter life: after which it is of no use; nil: kept for as long as anything is.
     func publish(
-        _ value: [UInt8], as identity: String, under lease: SharedLease, for milliseconds: Int64?,
+        _ value: [UInt8], as identity: String, under lease: SharedLease, for life: TimeSpan?,
         completion: @escaping Answer<Bool>)
 
     /// Deletes the value, if it is still this one, and tells the others.
@@ -51,7 +53,7 @@ public protocol SharedTier: Sendable {
 
     /// The session is dead, unless there is a newer one: its value goes, its version stays, the others are told. One that is looked up
     /// afterwards is empty.
-    func endSession(_ name: SharedName, version: Int64)
+    func endSession(_ name: SharedName, version: SessionVersion)
 
     // MARK: Leases
 
@@ -75,8 +77,8 @@ public protocol SharedTier: Sendable {
 }
 
 public enum SharedClaim: Sendable {
-    /// What another gateway has put there, and how many milliseconds are left of it by the server's clock; nil: no end.
-    case value([UInt8], identity: String, left: Int64?)
+    /// What another gateway has put there, and what is left of it; nil: no end.
+    case value([UInt8], identity: String, left: TimeSpan?)
     case lease(SharedLease)
     /// Another gateway is at it.
     case busy
@@ -109,12 +111,12 @@ public struct SharedLease: Sendable, Equatable {
 }
 
 public struct SharedSession: Sendable, Equatable {
-    public var version: Int64
+    public var version: SessionVersion
     public var value: [UInt8]
-    /// Milliseconds after which it is of no use; nil: kept for as long as anything is.
-    public var lasts: Int64?
+    /// After which it is of no use; nil: kept for as long as anything is.
+    public var lasts: TimeSpan?
 
-    public init(version: Int64, value: [UInt8], lasts: Int64? = nil) {
+    public init(version: SessionVersion, value: [UInt8], lasts: TimeSpan? = nil) {
         self.version = version
         self.value = value
         self.lasts = lasts

@@ -1,3 +1,4 @@
+internal import Numbers
 internal import Reactor
 
 /// What a listener is to those who connect to it.
@@ -36,11 +37,15 @@ struct Destination: Hashable, Sendable {
             guard let end = text.firstIndex(of: "]") else { return nil }
             host = text[text.index(after: text.startIndex)..<end]
             let rest = text[text.index(after: end)...]
-            if rest.hasPrefix(":") { port = UInt16(rest.dropFirst()) } else if !rest.isEmpty { return nil }
+            if rest.hasPrefix(":") {
+                port = ReceivedNumber(rest.dropFirst())?.within(0...UInt16.max)
+            } else if !rest.isEmpty {
+                return nil
+            }
             guard SocketAddress(host: String(host), port: 1)?.family == .ipv6 else { return nil }
         } else if let colon = text.lastIndex(of: ":") {
             host = text[..<colon]
-            port = UInt16(text[text.index(after: colon)...])
+            port = ReceivedNumber(text[text.index(after: colon)...])?.within(0...UInt16.max)
         }
         guard let port, port != 0, !host.isEmpty, host.utf8.count <= 253, !host.contains(":") || text.hasPrefix("["),
             host.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7f && $0 != UInt8(ascii: "/") && $0 != UInt8(ascii: "@") })

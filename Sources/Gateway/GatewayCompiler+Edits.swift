@@ -1,6 +1,7 @@
 internal import Configuration
 internal import HTTP1
 internal import Handshakes
+internal import Numbers
 
 /// What a route changes in requests and answers.
 extension GatewayCompiler {
@@ -168,7 +169,7 @@ extension GatewayCompiler {
 
     private func split(authority: String) -> (host: String, port: UInt16?) {
         guard let colon = authority.lastIndex(of: ":"), authority.last != "]",
-            let port = UInt16(authority[authority.index(after: colon)...])
+            let port = ReceivedNumber(authority[authority.index(after: colon)...])?.within(0...UInt16.max)
         else { return (authority, nil) }
         return (String(authority[..<colon]), port)
     }

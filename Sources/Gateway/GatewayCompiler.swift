@@ -3,6 +3,7 @@ internal import Glibc
 internal import HTTP1
 internal import Handshakes
 internal import HotCache
+internal import Numbers
 internal import Reactor
 internal import TLS
 internal import Telemetry
@@ -349,7 +350,7 @@ struct GatewayCompiler {
                 networks.compactMap { AddressRange($0) })
         }
         for user in route.callers.unixUsers {
-            guard let id = UInt32(user) ?? Self.userID(of: user) else {
+            guard let id = ReceivedNumber(user)?.within(0...UInt32.max) ?? Self.userID(of: user) else {
                 throw GatewayFault("route \(route.name): callers.unix_users: no user \(user) on this machine")
             }
             admission.unixUsers.append(id)

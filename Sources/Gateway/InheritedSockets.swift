@@ -1,5 +1,6 @@
 internal import CLinux
 internal import Glibc
+internal import Numbers
 internal import Reactor
 internal import Synchronization
 
@@ -16,8 +17,8 @@ public final class InheritedSockets: Sendable {
     /// Takes what `LISTEN_FDS` counts, if `LISTEN_PID` means us. What is no listening stream socket is left alone and not used.
     public init(environment: (String) -> String?) {
         var found: [(address: SocketAddress, descriptor: Int32, isSpare: Bool)] = []
-        if environment("LISTEN_PID").flatMap({ Int32($0) }) == getpid(),
-            let count = environment("LISTEN_FDS").flatMap({ Int32($0) })
+        if environment("LISTEN_PID").flatMap({ ReceivedNumber($0) }) == ReceivedNumber(getpid()),
+            let count = environment("LISTEN_FDS").flatMap({ ReceivedNumber($0)?.within(0...Int32.max) })
         {
             for descriptor in Self.first..<(Self.first + max(0, min(count, Self.most))) {
                 _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)

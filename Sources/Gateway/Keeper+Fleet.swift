@@ -1,5 +1,6 @@
 internal import Fleet
 internal import Handshakes
+internal import Numbers
 internal import Reactor
 internal import Telemetry
 internal import Tokens
@@ -75,13 +76,13 @@ extension Keeper {
 
     /// False when it is of no use for what this flight was started for.
     private func landShared(
-        _ bytes: [UInt8], _ identity: String, _ left: Int64?, _ flight: Flight, _ token: KeptToken,
+        _ bytes: [UInt8], _ identity: String, _ left: TimeSpan?, _ flight: Flight, _ token: KeptToken,
         _ challenge: Handshakes.Challenge?
     ) -> Bool {
         // What is left is the server's word; the clocks of two gateways have nothing to do with each other.
         guard let fleet, let left, let row = AccessRow(encoded: bytes),
             let lifetime = token.identity.policy.lifetime.restored(
-                wallExpiry: wall.addingReportingOverflow(left).partialValue, original: row.original, wallNow: wall,
+                wallExpiry: (WallTime(milliseconds: wall) + left).milliseconds, original: row.original, wallNow: wall,
                 now: now, jitter: UInt32.random(in: 0 ... .max)), now < lifetime.stopServingAt
         else { return false }
         if token.machine.servedGeneration(at: now) != nil, lifetime.refreshAt <= now { return false }
@@ -120,7 +121,7 @@ extension Keeper {
         let row = AccessRow(
             line: landed.bytes, wallExpiry: 0, original: grant.lifetime.original, level: grant.level,
             granted: grant.granted)
-        let left = Int64(clamping: (grant.lifetime.expiresAt - min(now, grant.lifetime.expiresAt)) / 1_000_000)
+        let left = TimeSpan(nanoseconds: grant.lifetime.expiresAt - min(now, grant.lifetime.expiresAt))
         let loop = self.loop
         fleet.tier.publish(row.encoded(), as: identity, under: hold.lease, for: left) { result in
             _ = loop.post {

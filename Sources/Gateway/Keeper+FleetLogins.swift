@@ -1,5 +1,6 @@
 internal import Fleet
 internal import Handshakes
+internal import Numbers
 internal import TokenStore
 internal import Tokens
 
@@ -7,9 +8,6 @@ internal import Tokens
 extension Keeper {
     /// Rounds in which another gateway may have come in between, each with a step of its own.
     private static let offers = 3
-    /// More steps than the others can have taken while the server could not be asked: a login that was made meanwhile is the newest when
-    /// the server is there again, also after a restart of this gateway.
-    private static let unseen: Int64 = 1 << 20
 
     /// Makes what a login brought the newest of the fleet, whatever the others have; it is on disk already, and not in use here yet.
     /// - Returns: false when the fleet could not be told; it is when the server is there again.
@@ -21,13 +19,13 @@ extension Keeper {
         for _ in 0..<Self.offers where !isTold {
             // What the others have may be many steps ahead of what this gateway has seen.
             let found: Result<SharedSession?, RedisFault> = await ask { fleet.tier.session(name, completion: $0) }
-            var step: Int64 = 1
+            let known = max((try? found.get())?.version ?? .none, fleet.versions[key] ?? .none)
+            fleet.versions[key] = known.next
             if case .failure(let fault) = found {
                 noteFleet(fault)
-                step = Self.unseen
+                // A login that was made meanwhile is the newest when the server is there again, also after a restart of this gateway.
+                fleet.versions[key] = known.beyondTheUnseen
             }
-            let known = (try? found.get())?.version ?? 0
-            fleet.versions[key] = max(known, fleet.versions[key] ?? 0) + step
             guard let isNewest = await offer(material, key, fleet) else { break }
             isTold = isNewest
         }

@@ -1,5 +1,6 @@
 internal import Fleet
 internal import Handshakes
+internal import Numbers
 internal import Reactor
 internal import TLS
 internal import Telemetry
@@ -25,7 +26,7 @@ extension Keeper {
         let name = fleet.tier.name(.session, KeyCodec.encode(key))
         guard case .success(let found?) = await ask({ fleet.tier.session(name, completion: $0) }) else { return }
         // The news of it was missed. One of the same version has been told of.
-        if found.value.isEmpty, found.version > fleet.versions[key] ?? 0 { return sessionEnded(name, fleet) }
+        if found.value.isEmpty, found.version > fleet.versions[key] ?? .none { return sessionEnded(name, fleet) }
         take(found, key, identity, fleet)
     }
 
@@ -34,7 +35,9 @@ extension Keeper {
     private func take(
         _ found: SharedSession, _ key: SessionKey, _ identity: KeptIdentity, _ fleet: KeptFleet
     ) -> LayerMaterial? {
-        guard found.version > fleet.versions[key] ?? -1, let material = material(of: found) else { return nil }
+        guard fleet.versions[key].map({ found.version > $0 }) ?? true, let material = material(of: found) else {
+            return nil
+        }
         fleet.versions[key] = found.version
         fleet.uncommitted[key] = nil
         let besides = noteSpentElsewhere(sessions[key]?.material.refreshToken, for: material, key, identity)
@@ -50,7 +53,7 @@ extension Keeper {
         var lifetime: UInt64?
         if let original = row.original {
             // The server counts what is left of a session; beside a refresh token, which has no end, nobody does.
-            let left = found.lasts.map { UInt64(clamping: $0) * 1_000_000 } ?? original
+            let left = found.lasts?.nanoseconds ?? original
             lifetime = row.refreshToken == nil ? min(left, original) : 0
         }
         return LayerMaterial(
@@ -58,14 +61,13 @@ extension Keeper {
             isHuman: row.isHuman)
     }
 
-    private func shared(_ material: LayerMaterial, version: Int64) -> SharedSession {
+    private func shared(_ material: LayerMaterial, version: SessionVersion) -> SharedSession {
         let row = LayerRow(
             material: material.bytes, refreshToken: material.refreshToken, isHuman: material.isHuman,
             wallExpiry: nil, original: material.lifetime)
-        var left: Int64?
+        var left: TimeSpan?
         if material.refreshToken == nil, let life = material.lifetime {
-            let age = now - min(now, material.obtainedAt)
-            left = Int64(clamping: (life - min(life, age)) / 1_000_000)
+            left = TimeSpan(nanoseconds: life) - TimeSpan(nanoseconds: now - min(now, material.obtainedAt))
         }
         return SharedSession(version: version, value: row.encoded(), lasts: left)
     }
@@ -110,7 +112,7 @@ extension Keeper {
         _ step: SessionMachine.Step, _ claim: SessionClaim, _ standing: LayerMaterial?, _ found: SharedSession?,
         _ place: FleetPlace, _ identity: KeptIdentity, _ fleet: KeptFleet
     ) -> FleetTurn {
-        let known = max(found?.version ?? 0, fleet.versions[step.key] ?? 0)
+        let known = max(found?.version ?? .none, fleet.versions[step.key] ?? .none)
         let newer = found.flatMap { take($0, step.key, identity, fleet) }
         let local: SessionRung = step.rung == .refreshToken ? .refreshToken : .fullGrant
         var ready: LayerMaterial?
@@ -124,7 +126,7 @@ extension Keeper {
     /// Commits what a step brought before it is used; where the server is away, it is kept here and brought back.
     func commit(_ material: LayerMaterial, in turn: FleetTurn) async {
         guard let fleet else { return }
-        let version = turn.version + 1
+        let version = turn.version.next
         fleet.versions[turn.key] = version
         let session = shared(material, version: version)
         let result: Result<Bool, RedisFault> = await ask {
@@ -147,7 +149,7 @@ extension Keeper {
     /// - Returns: nil where it could not be told, false where the fleet has a newer one.
     @discardableResult
     func offer(_ material: LayerMaterial, _ key: SessionKey, _ fleet: KeptFleet) async -> Bool? {
-        let version = fleet.versions[key] ?? 0
+        let version = fleet.versions[key] ?? .none
         let lease = fleet.uncommitted[key]
         let name = fleet.tier.name(.session, KeyCodec.encode(key))
         let session = shared(material, version: version)
@@ -162,7 +164,7 @@ extension Keeper {
     /// It is dead to its issuer, or was purged: nobody is to use it.
     func endInFleet(_ key: SessionKey) {
         guard let fleet else { return }
-        fleet.tier.endSession(fleet.tier.name(.session, KeyCodec.encode(key)), version: fleet.versions[key] ?? 0)
+        fleet.tier.endSession(fleet.tier.name(.session, KeyCodec.encode(key)), version: fleet.versions[key] ?? .none)
     }
 
     func sessionEnded(_ name: SharedName, _ fleet: KeptFleet) {
@@ -179,19 +181,17 @@ extension Keeper {
     /// A session goes to disk with its version: after a restart, beside a server that has forgotten, the newest is to win.
     func versionRows(of key: SessionKey) -> [StoreChange] {
         guard let version = fleet?.versions[key] else { return [] }
-        let bytes = (0..<8).map { UInt8(truncatingIfNeeded: version >> (56 - 8 * Int64($0))) }
         let expiry = wall + Orphans.keptForMilliseconds
         return [
             .put(
-                StoredRow(kind: RowKind.version, key: KeyCodec.encode(key), value: bytes, expiresWall: expiry))
+                StoredRow(kind: RowKind.version, key: KeyCodec.encode(key), value: version.octets, expiresWall: expiry))
         ]
     }
 
     func restoreVersion(_ row: StoredRow) {
-        guard let fleet, let key = try? KeyCodec.sessionKey(row.key), sessions[key] != nil, row.value.count == 8 else {
-            return
-        }
-        fleet.versions[key] = row.value.reduce(0) { $0 << 8 | Int64($1) }
+        guard let fleet, let key = try? KeyCodec.sessionKey(row.key), sessions[key] != nil else { return }
+        // One that no gateway counts to came from a server that others could write to; it counts as none.
+        fleet.versions[key] = SessionVersion(octets: row.value)
     }
 
     // MARK: - Registrations
@@ -222,7 +222,7 @@ extension Keeper {
                 throw withheld(fleet, "\(fault)")
             case .success(.lease(let lease)): return .make(hold(lease, fleet))
             case .success(.value(let bytes, _, let left)):
-                guard let found = material(of: SharedSession(version: 0, value: bytes, lasts: left)) else {
+                guard let found = material(of: SharedSession(version: .none, value: bytes, lasts: left)) else {
                     throw withheld(fleet, "a registration in it cannot be read")
                 }
                 return .made(found)
@@ -266,7 +266,7 @@ extension Keeper {
 
     func publish(_ material: LayerMaterial, under hold: FleetHold?) async {
         guard let fleet, let hold else { return }
-        let session = shared(material, version: 0)
+        let session = shared(material, version: .none)
         let identity = material.bytes.withBytes { fleet.tier.identity(of: Array($0)) }
         let result: Result<Bool, RedisFault> = await ask {
             fleet.tier.publish(session.value, as: identity, under: hold.lease, for: session.lasts, completion: $0)

@@ -1,5 +1,6 @@
 internal import Handshakes
 internal import HotCache
+internal import Numbers
 internal import Reactor
 internal import TLS
 internal import Telemetry
@@ -144,8 +145,9 @@ extension Keeper {
     }
 
     func row(_ kind: UInt8, _ key: [UInt8], _ material: LayerMaterial) -> StoredRow {
-        let left = material.lifetime.map {
-            Int64(clamping: (material.obtainedAt &+ $0 - min(now, material.obtainedAt &+ $0)) / 1_000_000)
+        let left = material.lifetime.map { life in
+            let passed = TimeSpan(nanoseconds: now - min(now, material.obtainedAt))
+            return (TimeSpan(nanoseconds: life) - passed).milliseconds
         }
         let refreshEnd = material.refreshLife.map { life in
             let passed = now - min(now, material.obtainedAt)
@@ -257,13 +259,12 @@ extension Keeper {
         var lifetime: UInt64?
         if let expiry = stored.wallExpiry {
             guard expiry > wall || stored.refreshToken != nil else { return nil }
-            let (left, overflow) = max(0, expiry.subtractingReportingOverflow(wall).partialValue)
-                .multipliedReportingOverflow(by: 1_000_000)
-            lifetime = min(overflow ? .max : UInt64(left), stored.original ?? .max)
+            let left = WallTime(milliseconds: expiry).left(at: WallTime(milliseconds: wall))
+            lifetime = min(left.nanoseconds, stored.original ?? .max)
         }
         let refreshLife = stored.refreshEnd.map { end in
-            let left = UInt64(clamping: end.wall.subtractingReportingOverflow(wall).partialValue)
-            return RefreshLife(left: min(left.multipliedSaturating(by: 1_000_000), end.whole), whole: end.whole)
+            let left = WallTime(milliseconds: end.wall).left(at: WallTime(milliseconds: wall))
+            return RefreshLife(left: min(left.nanoseconds, end.whole), whole: end.whole)
         }
         return LayerMaterial(
             bytes: stored.material, obtainedAt: now, lifetime: lifetime, refreshToken: stored.refreshToken,
@@ -294,12 +295,5 @@ extension Keeper {
         noteIdentity(of: token, stored.line)
         lighten(token)
         return true
-    }
-}
-
-extension UInt64 {
-    fileprivate func multipliedSaturating(by factor: UInt64) -> UInt64 {
-        let (product, overflow) = multipliedReportingOverflow(by: factor)
-        return overflow ? .max : product
     }
 }

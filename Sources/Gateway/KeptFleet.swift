@@ -1,5 +1,6 @@
 internal import Fleet
 internal import Handshakes
+internal import Numbers
 internal import Reactor
 internal import Tokens
 
@@ -22,7 +23,7 @@ final class KeptFleet: @unchecked Sendable {
     /// Who waits for the first connection.
     var arrivals: [NewsWait] = []
     /// The version of each session, as the fleet counts them.
-    var versions: [SessionKey: Int64] = [:]
+    var versions: [SessionKey: SessionVersion] = [:]
     /// Turns whose outcome could not be committed: what they spent is known to this gateway alone.
     var uncommitted: [SessionKey: SharedLease] = [:]
     /// Turns that are held, to be renewed at once when the server is there again.
@@ -89,11 +90,11 @@ final class FleetTurn: @unchecked Sendable {
     /// Another gateway has brought what was wanted.
     let ready: LayerMaterial?
     /// As the fleet has it, or had it.
-    let version: Int64
+    let version: SessionVersion
 
     init(
         hold: FleetHold, key: SessionKey, name: SharedName, rung: SessionRung, standing: LayerMaterial?,
-        ready: LayerMaterial?, version: Int64
+        ready: LayerMaterial?, version: SessionVersion
     ) {
         self.hold = hold
         self.key = key

@@ -1,5 +1,6 @@
 internal import CLinux
 internal import Glibc
+internal import Numbers
 internal import Reactor
 
 /// The header by which a proxy tells for whom it connects (HAProxy's proxy-protocol.txt, versions 1 and 2). Bytes of the network until
@@ -61,8 +62,8 @@ struct ProxyHeader: Equatable {
     }
 
     private static func address(_ text: Substring, port digits: Substring) -> SocketAddress? {
-        guard (1...5).contains(digits.utf8.count), digits.utf8.allSatisfy({ (0x30...0x39).contains($0) }),
-            let port = UInt16(digits), !text.contains("["), !text.contains("%")
+        guard (1...5).contains(digits.utf8.count), let port = ReceivedNumber(digits)?.within(0...UInt16.max),
+            !text.contains("["), !text.contains("%")
         else { return nil }
         return SocketAddress(host: String(text), port: port)
     }

@@ -1,4 +1,5 @@
 internal import Handshakes
+internal import Numbers
 internal import TLS
 internal import Tokens
 
@@ -59,8 +60,7 @@ extension FamilyRow {
 
     init?(encoded bytes: [UInt8]) {
         guard var reader = RowReader(bytes), let scheme = reader.string(), let host = reader.string(),
-            let port = reader.number().flatMap({ UInt16(exactly: $0) }), let marks = reader.number(),
-            (0...3).contains(marks)
+            let port = reader.number()?.within(0...UInt16.max), let marks = reader.number()?.within(0...3)
         else { return nil }
         var subject: ByteString?
         if marks & 1 != 0 {
@@ -93,8 +93,9 @@ extension AccessRow {
             let level = reader.number(), let granted = reader.string(), let line = reader.string(), reader.isAtEnd
         else { return nil }
         self.init(
-            line: Secret(line), wallExpiry: wallExpiry, original: UInt64(bitPattern: original),
-            level: level < 0 ? nil : Int(level), granted: ScopeSet(spaceSeparated: granted))
+            line: Secret(line), wallExpiry: WallTime(milliseconds: wallExpiry).milliseconds,
+            original: TimeSpan(original, .nanoseconds).nanoseconds, level: level.within(0...Int.max),
+            granted: ScopeSet(spaceSeparated: granted))
     }
 }
 
@@ -115,7 +116,7 @@ extension LayerRow {
 
     init?(encoded bytes: [UInt8]) {
         guard var reader = RowReader(bytes), let wallExpiry = reader.number(), let original = reader.number(),
-            let material = reader.string(), let marks = reader.number(), (0...7).contains(marks)
+            let material = reader.string(), let marks = reader.number()?.within(0...7)
         else { return nil }
         var refreshToken: Secret?
         if marks & 1 != 0 {
@@ -125,13 +126,14 @@ extension LayerRow {
         var refreshEnd: (Int64, UInt64)?
         if marks & 4 != 0 {
             guard let wall = reader.number(), let whole = reader.number() else { return nil }
-            refreshEnd = (wall, UInt64(bitPattern: whole))
+            refreshEnd = (WallTime(milliseconds: wall).milliseconds, TimeSpan(whole, .nanoseconds).nanoseconds)
         }
         guard reader.isAtEnd else { return nil }
         self.init(
             material: Secret(material), refreshToken: refreshToken, isHuman: marks & 2 != 0,
-            wallExpiry: wallExpiry < 0 ? nil : wallExpiry,
-            original: UInt64(bitPattern: original) == .max ? nil : UInt64(bitPattern: original), refreshEnd: refreshEnd)
+            wallExpiry: wallExpiry.within(0...Int64.max).map { WallTime(milliseconds: $0).milliseconds },
+            original: original.within(0...Int64.max).map { TimeSpan($0, .nanoseconds).nanoseconds },
+            refreshEnd: refreshEnd)
     }
 }
 
@@ -161,16 +163,16 @@ private struct RowReader {
 
     var isAtEnd: Bool { rest.isEmpty }
 
-    mutating func number() -> Int64? {
+    mutating func number() -> ReceivedNumber? {
         guard rest.count >= 8 else { return nil }
         let number = rest.prefix(8).reduce(Int64(0)) { $0 << 8 | Int64($1) }
         rest = rest.dropFirst(8)
-        return number
+        return ReceivedNumber(number)
     }
 
     mutating func string() -> [UInt8]? {
-        guard let count = number(), count >= 0, count <= rest.count else { return nil }
-        defer { rest = rest.dropFirst(Int(count)) }
-        return Array(rest.prefix(Int(count)))
+        guard let number = number(), let count = number.within(0...rest.count) else { return nil }
+        defer { rest = rest.dropFirst(count) }
+        return Array(rest.prefix(count))
     }
 }

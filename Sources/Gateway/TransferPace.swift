@@ -40,7 +40,9 @@ struct TransferPace {
 
     /// Who moved less than `rate` bytes a second since the window was opened; nil: nobody who was waited for all the time.
     func slow(at now: UInt64, rate: Int, caller: Side, upstream: Side, expecting: Expected) -> Slow? {
-        let least = UInt64(rate) * ((now - startedAt) / 1_000_000) / 1000
+        // The rate is the operator's, and the window may have been open for days.
+        let (product, overflow) = UInt64(rate).multipliedReportingOverflow(by: (now - startedAt) / 1_000_000)
+        let least = overflow ? .max : product / 1000
         guard least > 0 else { return nil }
         // First those who do not read: nobody can send past them.
         if isStuck(self.caller, caller, least) { return .callerReads }

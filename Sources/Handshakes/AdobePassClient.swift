@@ -1,4 +1,5 @@
 internal import Configuration
+internal import Numbers
 internal import TLS
 
 // The client that this gateway is to Adobe: its device, its registration, its access token. The first two are kept for ever: another one
@@ -40,11 +41,12 @@ extension AdobePassRun {
         }
         guard token.isHeaderSafe else { throw .issuerAnswerInvalid(reason: "token: access_token cannot be sent") }
         // The page says 24 h, its example 6 h (§9): what counts is what the answer says.
-        guard let seconds = reply.tree?.milliseconds(["expires_in"]), seconds > 0 else {
+        guard let life = reply.tree?.number(["expires_in"]).map({ TimeSpan($0, .seconds) }), life > .zero else {
             throw .issuerAnswerInvalid(reason: "token: no expires_in")
         }
-        let life = UInt64(min(seconds, 365 * 86_400)) * 900_000_000
-        return LayerMaterial(bytes: Secret(token), obtainedAt: reply.sentAt, lifetime: life)
+        // Renewed when nine tenths of it have passed.
+        let used = min(life.nanoseconds, AccessGrant.longestLifetime) / 10 * 9
+        return LayerMaterial(bytes: Secret(token), obtainedAt: reply.sentAt, lifetime: used)
     }
 
     // MARK: - Registration (§4.1)

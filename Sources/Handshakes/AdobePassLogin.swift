@@ -1,4 +1,5 @@
 internal import Configuration
+internal import Numbers
 
 // The person's login at the provider, once for the life of a profile (§4.4 to §4.7, §7.2). We never see the provider's pages.
 extension AdobePassRun {
@@ -78,13 +79,11 @@ extension AdobePassRun {
             throw .issuerAnswerInvalid(reason: "\(step): a code that cannot be shown")
         }
         let missing = tree.items(["missingParameters"])?.prefix(8).compactMap { $0.text([])?.asErrorCode } ?? []
-        let end = tree.milliseconds(["notAfter"]) ?? 0
-        let left = end - min(end, wallMilliseconds())
-        let life = left > 0 ? UInt64(left) * 1_000_000 : 1_800_000_000_000
+        let life = tree.moment(["notAfter"])?.left(at: wall) ?? .zero
         return LoginSession(
             action: action, code: code, url: tree.text(["url"]).flatMap(address),
             missing: missing.isEmpty ? "a parameter" : missing.joined(separator: ", "),
-            life: min(life, AdobePassSettings.longestLogin))
+            life: (life > .zero ? life : TimeSpan(1800, .seconds)).nanoseconds)
     }
 
     /// What may be shown to a person: a path of the server that was asked, or an address over TLS.
@@ -103,7 +102,7 @@ extension AdobePassRun {
         for code: String, at url: String, life: UInt64, _ dialogue: any LoginDialogue,
         _ look: nonisolated(nonsending) () async throws(GrantFailure) -> LoginGrant?
     ) async throws(GrantFailure) -> LoginGrant {
-        let deadline = await ledger.now() + life
+        let deadline = await ledger.now() + min(life, AdobePassSettings.longestLogin)
         await dialogue.show(LoginPrompt(url: url, completeURL: url, code: code, deadline: deadline))
         while true {
             let now = await ledger.now()
@@ -136,6 +135,11 @@ extension AdobePassRun {
 
     // MARK: - Profile (§4.7)
 
+    /// One that never ends is asked for again in ten years.
+    private static let longestProfile = TimeSpan(10 * 365 * 86_400, .seconds)
+    /// The wall clock.
+    var wall: WallTime { WallTime(milliseconds: wallMilliseconds()) }
+
     /// Nil while the map is empty. Of several the configured provider's counts, else the one that lasts.
     private func grant(in reply: AdobePassReply) throws(GrantFailure) -> LoginGrant? {
         guard let profiles = reply.tree?.members(["profiles"]) else {
@@ -148,23 +152,23 @@ extension AdobePassRun {
             }
             return nil
         }
-        guard let end = found.value.milliseconds(["notAfter"]) else {
+        guard let end = found.value.moment(["notAfter"]) else {
             throw .issuerAnswerInvalid(reason: "profiles: no notAfter")
         }
         // No longer than from its beginning to its end, whatever the clocks say.
-        let whole = found.value.milliseconds(["notBefore"]).map { max(0, end - min(end, $0)) }
-        let left = min(max(0, end - min(end, wallMilliseconds())), whole ?? .max, 10 * 365 * 86_400_000)
-        guard left > 0 else { return nil }
+        let whole = found.value.moment(["notBefore"]).map { end.left(at: $0) }
+        let left = min(end.left(at: wall), whole ?? .longest)
+        guard left > .zero else { return nil }
         let type = found.value.text(["type"])?.asErrorCode ?? "regular"
         let metadata = (found.value.members(["attributes"]) ?? []).prefix(64).compactMap { attribute in
             attribute.name.asErrorCode.map { ($0, attribute.value.text(["state"]) == "enc") }
         }
-        return grant(type: type, milliseconds: left, metadata: metadata, at: reply.sentAt)
+        return grant(type: type, left: left, metadata: metadata, at: reply.sentAt)
     }
 
     /// - Parameter metadata: names, and whether their values are encrypted. The values tell who somebody is and are not kept.
     func grant(
-        type: String, milliseconds left: Int64, metadata: [(name: String, isEncrypted: Bool)], at moment: UInt64
+        type: String, left: TimeSpan, metadata: [(name: String, isEncrypted: Bool)], at moment: UInt64
     ) -> LoginGrant {
         let words = metadata.map { ($0.name, Secret($0.isEncrypted ? "encrypted" : "plain")) }
         let values = [
@@ -173,8 +177,8 @@ extension AdobePassRun {
         ]
         return LoginGrant(
             material: LayerMaterial(
-                bytes: RecipeMaterial.encode(values), obtainedAt: moment, lifetime: UInt64(left) * 1_000_000,
-                isHuman: true),
+                bytes: RecipeMaterial.encode(values), obtainedAt: moment,
+                lifetime: min(left, Self.longestProfile).nanoseconds, isHuman: true),
             remark: type == "regular" ? nil : "this is no regular login but one of type \(type)")
     }
 }

@@ -1,4 +1,5 @@
 internal import Configuration
+internal import Numbers
 
 /// An answer of Adobe's, read without trust: its status, its tree, and the error that it may be or hold (§8).
 struct AdobePassReply {
@@ -66,11 +67,13 @@ extension JSONTree {
         return String(validating: bytes, as: UTF8.self)
     }
 
-    /// Milliseconds since 1970: a number, or the same in quotes (§4.4).
-    func milliseconds(_ pointer: [String]) -> Int64? {
-        guard let bytes = (try? value(at: pointer))?.scalar, bytes.count <= 16 else { return nil }
-        return Int64(String(decoding: bytes, as: UTF8.self))
+    /// A whole number, or the same in quotes (§4.4).
+    func number(_ pointer: [String]) -> ReceivedNumber? {
+        (try? value(at: pointer))?.scalar.flatMap { ReceivedNumber(decimal: $0) }
     }
+
+    /// Milliseconds since 1970. A login that never ends is told as one that ends in the year 9999, or later.
+    func moment(_ pointer: [String]) -> WallTime? { number(pointer).map { WallTime(milliseconds: $0) } }
 
     func flag(_ pointer: [String]) -> Bool? {
         guard case .bool(let flag)? = try? value(at: pointer) else { return nil }

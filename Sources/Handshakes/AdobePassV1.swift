@@ -1,4 +1,5 @@
 internal import Configuration
+internal import Numbers
 internal import TLS
 
 /// REST API V1 (§5), for service providers that Adobe has not moved on: the same client and the same person, other words on the wire. Who
@@ -26,11 +27,10 @@ struct AdobePassV1: AdobePassAPI {
             throw run.failure("regcode", reply)
         }
         guard code.isCode else { throw .issuerAnswerInvalid(reason: "regcode: a code that cannot be shown") }
-        let end = reply.tree?.milliseconds(["expires"]) ?? 0
-        let left = end - min(end, run.wallMilliseconds())
-        let life = left > 0 ? UInt64(left) * 1_000_000 : 1_800_000_000_000
+        let left = reply.tree?.moment(["expires"])?.left(at: run.wall) ?? .zero
+        let life = left > .zero ? left : TimeSpan(1800, .seconds)
         return try await run.wait(
-            for: code, at: try page(for: code), life: min(life, AdobePassSettings.longestLogin), dialogue
+            for: code, at: try page(for: code), life: life.nanoseconds, dialogue
         ) { () throws(GrantFailure) in try await self.lookUp(withMetadata: true) }
     }
 
@@ -60,16 +60,16 @@ struct AdobePassV1: AdobePassAPI {
         let reply = try await ask("authn", "/api/v1/tokens/authn")
         if [404, 410, 412].contains(reply.status) { return nil }
         guard reply.status == 200 else { throw failure("authn", reply) }
-        guard let end = reply.tree?.milliseconds(["expires"]) else {
+        guard let end = reply.tree?.moment(["expires"]) else {
             throw .issuerAnswerInvalid(reason: "authn: no expires")
         }
         guard reply.text("mvpd") == settings.mvpd else {
             throw .policyDenied(reason: "login: somebody logged in at another provider than mvpd says")
         }
-        let left = min(end - min(end, run.wallMilliseconds()), 10 * 365 * 86_400_000)
-        guard left > 0 else { return nil }
+        let left = end.left(at: run.wall)
+        guard left > .zero else { return nil }
         let metadata = withMetadata ? await metadata() : []
-        return run.grant(type: "regular", milliseconds: left, metadata: metadata, at: reply.sentAt)
+        return run.grant(type: "regular", left: left, metadata: metadata, at: reply.sentAt)
     }
 
     /// For operators; a login is one without it.

@@ -1,4 +1,5 @@
 internal import FoundationEssentials
+internal import Numbers
 
 /// The JSON object of an issuer's answer: bounded, flat, and read without trust.
 ///
@@ -7,7 +8,7 @@ struct AnswerObject {
     private let members: [String: Member]
 
     enum Member {
-        case string(String), integer(Int64), number(Double), bool(Bool), null
+        case string(String), integer(ReceivedNumber), number(Double), bool(Bool), null
         /// One level of nesting is enough for the error objects met in the field.
         case object([String: String])
         case other
@@ -104,7 +105,7 @@ extension AnswerObject {
 
         private static func member(_ name: Name, in container: KeyedDecodingContainer<Name>) -> Member {
             if let text = try? container.decode(String.self, forKey: name) { return .string(text) }
-            if let number = try? container.decode(Int64.self, forKey: name) { return .integer(number) }
+            if let number = try? container.decode(Int64.self, forKey: name) { return .integer(ReceivedNumber(number)) }
             if let number = try? container.decode(Double.self, forKey: name) { return .number(number) }
             if let flag = try? container.decode(Bool.self, forKey: name) { return .bool(flag) }
             if (try? container.decodeNil(forKey: name)) == true { return .null }

@@ -1,3 +1,5 @@
+internal import Numbers
+
 /// A JSON document of unknown shape (RFC 8259), read strictly and within bounds, for values that a pointer names.
 indirect enum JSONTree: Sendable {
     /// UTF-8, escapes undone.
@@ -45,7 +47,8 @@ indirect enum JSONTree: Sendable {
                 here = member.value
             case .list(let items):
                 let isIndex = (1...4).contains(token.utf8.count) && token.utf8.allSatisfy(\.isDigit)
-                guard isIndex, token == "0" || token.utf8.first != UInt8(ascii: "0"), let index = Int(token),
+                guard isIndex, token == "0" || token.utf8.first != UInt8(ascii: "0"),
+                    let index = ReceivedNumber(token)?.within(0...9999),
                     index < items.count
                 else { return nil }
                 here = items[index]

@@ -1,3 +1,4 @@
+internal import Numbers
 internal import TLS
 
 /// When a JWT says that it was issued and ends (RFC 7519 §4.1), in seconds since 1970. Read without its signature: the token is for
@@ -14,12 +15,15 @@ struct JWTTimes: Equatable {
         guard expires != nil else { return nil }
     }
 
+    /// At most what the milliseconds of the year 9999 are, as some issuers write them: sums and differences of two fit.
     private static func seconds(_ member: AnswerObject.Member?) -> Int64? {
-        switch member {
-        case .integer(let number)?: number
-        case .number(let number)?: Int64(exactly: number.rounded(.down))
-        default: nil
-        }
+        let number: ReceivedNumber? =
+            switch member {
+            case .integer(let number)?: number
+            case .number(let number)?: ReceivedNumber(wholePartOf: number)
+            default: nil
+            }
+        return number?.clamped(to: WallTime.range)
     }
 }
 

@@ -1,3 +1,5 @@
+internal import Numbers
+
 /// What the server said to a preauthorization (§3.2), reduced to what is decided by. Names of checks, counts and times; of
 /// messages only that there is one.
 struct MobileFirstAnswer {
@@ -50,9 +52,7 @@ extension MobileFirstAnswer {
         successes = parts[1].map { Self.text($0.name) }
         failures = parts[2].map { Self.text($0.name) }
         if case .number(let digits)? = try? tree?.value(at: ["successes", "clockSynchronization", "serverTimeStamp"]) {
-            serverTime = Double(String(decoding: digits, as: UTF8.self)).flatMap {
-                (0...1e14).contains($0) ? Int64($0) : nil
-            }
+            serverTime = ReceivedNumber(json: digits)?.within(0...100_000_000_000_000)
         }
         meaning = Self.meaning(
             answer, tree, reason, isChallenge: !challenges.isEmpty, isFailure: !failures.isEmpty)
@@ -106,7 +106,7 @@ extension MobileFirstAnswer.Challenge {
             case .null: break
             // A page of the documentation reads it as a text.
             case .number(let bytes), .string(let bytes):
-                attempts = Int(String(decoding: bytes.prefix(16), as: UTF8.self)).map { .left($0) } ?? .unreadable
+                attempts = ReceivedNumber(decimal: bytes)?.within(Int.min...Int.max).map { .left($0) } ?? .unreadable
             default: attempts = .unreadable
             }
         }

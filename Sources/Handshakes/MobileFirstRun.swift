@@ -1,3 +1,4 @@
+internal import Numbers
 internal import TLS
 
 /// One run of a registered client (§3): what one flight makes of it. The registration is the ledger's; what is asked, answered and
@@ -188,8 +189,8 @@ private struct MobileFirstRedirect {
                 bytes.append(byte)
                 continue
             }
-            guard let high = rest.popFirst(), let low = rest.popFirst(), high.isHexDigit, low.isHexDigit,
-                let value = UInt8(String(decoding: [high, low], as: UTF8.self), radix: 16)
+            guard let high = rest.popFirst(), let low = rest.popFirst(),
+                let value = ReceivedNumber(hexadecimalOctet: [high, low])?.within(0...UInt8.max)
             else { return nil }
             bytes.append(value)
         }

@@ -1,3 +1,5 @@
+internal import Numbers
+
 /// The assertion that the server has given this client to prove itself with.
 struct OAMIssuedClient {
     let assertion: Secret
@@ -37,7 +39,8 @@ extension OAMIssuedClient {
         self.init(
             assertion: assertion, type: text(type), refreshToken: values["refresh"], userAssertion: values["user"],
             tokenURL: values["token_url"].flatMap { IssuerURL(text($0)) },
-            usesDeviceStore: values["device_store"] != nil, life: values["life"].flatMap { UInt64(text($0)) },
+            usesDeviceStore: values["device_store"] != nil,
+            life: values["life"].flatMap { ReceivedNumber(text($0))?.clamped(to: 0...UInt64.max) },
             material: material)
     }
 

@@ -1,3 +1,5 @@
+internal import Numbers
+
 /// What a token endpoint said (RFC 6749 §5), told apart by what is to be done about it.
 struct OAuth2Answer {
     let result: Result<AccessGrant, GrantFailure>
@@ -139,24 +141,20 @@ extension OAuth2Answer {
 
     /// Nanoseconds, at most a year. Absent is unknown, never endless; zero or less contradicts the token beside it.
     static func lifetime(_ member: AnswerObject.Member?) throws(GrantFailure) -> UInt64? {
-        let seconds: Double
+        let span: TimeSpan
         switch member {
         case nil, .null?: return nil
-        case .integer(let number)?: seconds = Double(number)
-        case .number(let number)?: seconds = number
+        case .integer(let seconds)?: span = TimeSpan(seconds, .seconds)
+        case .number(let seconds)?: span = TimeSpan(seconds: seconds)
         case .string(let text)?:
-            let isNumber =
-                (1...32).contains(text.utf8.count)
-                && text.utf8.allSatisfy { $0.isDigit || $0 == UInt8(ascii: ".") || $0 == UInt8(ascii: "-") }
-            guard isNumber, let number = Double(text) else {
+            guard let seconds = TimeSpan(decimalSeconds: text) else {
                 throw .issuerAnswerInvalid(reason: "token: expires_in is no number")
             }
-            seconds = number
+            span = seconds
         default: throw .issuerAnswerInvalid(reason: "token: expires_in is no number")
         }
-        guard seconds > 0 else { throw .issuerAnswerInvalid(reason: "token: expires_in is not positive") }
-        let most = Double(AccessGrant.longestLifetime / 1_000_000_000)
-        return UInt64(min(seconds, most) * 1e9)
+        guard span > .zero else { throw .issuerAnswerInvalid(reason: "token: expires_in is not positive") }
+        return min(span.nanoseconds, AccessGrant.longestLifetime)
     }
 
     private static func refreshToken(_ object: AnswerObject) throws(GrantFailure) -> Secret? {
@@ -179,11 +177,11 @@ extension OAuth2Answer {
             if let life = try? lifetime(object[name]) { return RefreshLife(left: life, whole: life) }
         }
         for name in ["refresh_token_expires_at", "refresh_expires_at"] {
-            guard case .integer(let end)? = object[name], let now = answer.date, end > now, end - now < 1 << 32 else {
-                continue
-            }
-            let life = UInt64(end - now) * 1_000_000_000
-            return RefreshLife(left: life, whole: life)
+            guard case .integer(let end)? = object[name], let now = answer.date else { continue }
+            let life = WallTime(seconds: end).left(at: WallTime(seconds: ReceivedNumber(now)))
+            // In milliseconds, or never: neither says how long.
+            guard life > .zero, life < .longest else { continue }
+            return RefreshLife(left: life.nanoseconds, whole: life.nanoseconds)
         }
         return nil
     }

@@ -1,3 +1,5 @@
+internal import Numbers
+
 /// Where an issuer's endpoints are (RFC 8414 §2): written down, or read from metadata and checked.
 struct OAuth2Endpoints: Sendable, Equatable {
     var token: IssuerURL
@@ -101,7 +103,8 @@ extension IssuerURL {
     var isLoopback: Bool {
         if host == "localhost" || host == "::1" { return true }
         let parts = host.split(separator: ".", omittingEmptySubsequences: false)
-        return parts.count == 4 && parts[0] == "127" && parts.allSatisfy { UInt8($0) != nil }
+        return parts.count == 4 && parts[0] == "127"
+            && parts.allSatisfy { ReceivedNumber($0)?.within(0...UInt8.max) != nil }
     }
 
     /// Where metadata may stand, in the order of RFC 8414 §5: between host and path, then, as OpenID has it, behind the path.

@@ -1,3 +1,4 @@
+internal import Numbers
 internal import Synchronization
 internal import TLS
 
@@ -189,10 +190,14 @@ extension OAuth2Handshake {
                 TokenAlphabet.fieldValue.admits(secret)
             else { throw .issuerAnswerInvalid(reason: "registration: no client_secret, or one that cannot be sent") }
             client.secret = secret
-            if case .integer(let end)? = object["client_secret_expires_at"], end > 0 {
-                let left = end - (answer.date ?? wallSeconds())
-                guard left > 0 else { throw .issuerAnswerInvalid(reason: "registration: a secret that has expired") }
-                lifetime = UInt64(min(left, 1 << 32)) * 1_000_000_000
+            // 0 says that it does not end (RFC 7591 §3.2.1).
+            if case .integer(let end)? = object["client_secret_expires_at"], WallTime(seconds: end).milliseconds > 0 {
+                let left = WallTime(seconds: end).left(
+                    at: WallTime(seconds: ReceivedNumber(answer.date ?? wallSeconds())))
+                guard left > .zero else {
+                    throw .issuerAnswerInvalid(reason: "registration: a secret that has expired")
+                }
+                lifetime = left.nanoseconds
             }
         case .privateKeyJWT, .tls, .none: break
         }

@@ -1,4 +1,5 @@
 internal import Configuration
+internal import Numbers
 internal import TLS
 
 // Encodings of a recipe's places and pipes, on bytes.
@@ -61,7 +62,7 @@ extension Array<UInt8> {
             index += 1
             if byte == UInt8(ascii: "%"), index + 1 < text.endIndex, text[index].isHexDigit, text[index + 1].isHexDigit
             {
-                byte = UInt8(String(decoding: text[index...(index + 1)], as: UTF8.self), radix: 16) ?? 0
+                byte = ReceivedNumber(hexadecimalOctet: text[index...(index + 1)])?.within(0...UInt8.max) ?? 0
                 index += 2
             }
             result.appendPercentEncoded(byte)

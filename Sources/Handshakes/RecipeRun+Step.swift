@@ -1,4 +1,5 @@
 internal import Configuration
+internal import Numbers
 
 /// One request of a recipe: render, book, send, judge, take.
 extension RecipeRun {
@@ -206,8 +207,8 @@ struct RecipeVerdict {
     /// An issuer that says nothing is not asked; one that says what cannot be read is taken to say none.
     private static func rejection(_ place: RecipeAnswer, _ attempts: RecipeTake?) -> AttemptOutcome {
         guard let attempts, let said = try? place.value(of: attempts) else { return .rejected }
-        let left = said.withBytes { bytes in bytes.count <= 16 ? Int64(String(decoding: bytes, as: UTF8.self)) : nil }
-        return .rejectedLeaving(max(0, left ?? 0))
+        let left = said.withBytes { ReceivedNumber(decimal: $0)?.clamped(to: 0...Int64.max) }
+        return .rejectedLeaving(left ?? 0)
     }
 
     private init(_ meaning: Meaning, _ attempt: AttemptOutcome) {
@@ -238,6 +239,6 @@ struct RecipeVerdict {
         guard let value else { return nil }
         let text = value.withBytes { String(decoding: $0.prefix(64), as: UTF8.self) }
         guard let seconds = RecipeLifetime.seconds(text) else { throw .init("'lifetime' is no positive number") }
-        return UInt64(seconds * 1e9)
+        return TimeSpan(seconds: seconds).nanoseconds
     }
 }

@@ -1,3 +1,5 @@
+internal import Numbers
+
 extension IssuerAnswer {
     /// The longest pause that an issuer may impose, in seconds.
     static let longestPause = 300
@@ -11,7 +13,7 @@ extension IssuerAnswer {
         let bytes = text.utf8.drop(while: \.isBlank)
         let digits = bytes.prefix(while: \.isDigit)
         if !digits.isEmpty, bytes.dropFirst(digits.count).allSatisfy(\.isBlank) {
-            return digits.count > 9 ? Self.longestPause : Swift.min(Int(String(digits) ?? "") ?? 0, Self.longestPause)
+            return ReceivedNumber(decimal: digits)?.clamped(to: 0...Self.longestPause)
         }
         guard let until = HTTPDate.seconds(text), let date = header("date"), let sent = HTTPDate.seconds(date) else {
             return nil
@@ -68,8 +70,7 @@ enum HTTPDate {
     }
 
     private static func number(_ text: String) -> Int? {
-        guard (1...4).contains(text.utf8.count), text.utf8.allSatisfy(\.isDigit) else { return nil }
-        return Int(text)
+        (1...4).contains(text.utf8.count) ? ReceivedNumber(text)?.within(0...9999) : nil
     }
 
     private static func month(_ text: String) -> Int? {

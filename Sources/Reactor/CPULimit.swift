@@ -1,5 +1,6 @@
 internal import CLinux
 internal import Glibc
+internal import Numbers
 
 /// How many processors this process may use: the smallest of the affinity mask and the limits of its cgroup and those above.
 public enum CPULimit {
@@ -25,18 +26,24 @@ public enum CPULimit {
     /// - Returns: thousandths of a processor; nil for no limit or a text of another form.
     static func quota(v2 text: String) -> Int? {
         let words = text.split(whereSeparator: \.isWhitespace)
-        guard words.count == 2, let quota = Int(words[0]), let period = Int(words[1]) else { return nil }
+        guard words.count == 2, let quota = ReceivedNumber(words[0]), let period = ReceivedNumber(words[1]) else {
+            return nil
+        }
         return quota1000(quota, period)
     }
 
     /// The texts of `cpu.cfs_quota_us` and `cpu.cfs_period_us` (cgroup v1); a quota of −1 is no limit.
     static func quota(v1 quota: String, period: String) -> Int? {
-        guard let quota = Int(trimmed(quota)), let period = Int(trimmed(period)) else { return nil }
+        guard let quota = ReceivedNumber(trimmed(quota)), let period = ReceivedNumber(trimmed(period)) else {
+            return nil
+        }
         return quota1000(quota, period)
     }
 
-    private static func quota1000(_ quota: Int, _ period: Int) -> Int? {
-        guard quota > 0, period > 0, period <= 1_000_000_000, quota <= Int.max / 2000 else { return nil }
+    private static func quota1000(_ quota: ReceivedNumber, _ period: ReceivedNumber) -> Int? {
+        guard let quota = quota.within(1...Int.max / 2000), let period = period.within(1...1_000_000_000) else {
+            return nil
+        }
         // Rounded up here as well: a hair over one processor is two loops.
         return (quota * 1000 + period - 1) / period
     }

@@ -1,5 +1,6 @@
 internal import CLinux
 internal import Glibc
+internal import Numbers
 
 /// What two processes of an upgrade say to each other: short messages, some with descriptors, in order and whole.
 public final class HandOverChannel: Sendable {
@@ -43,7 +44,9 @@ public final class HandOverChannel: Sendable {
     public static func ofThisStart() -> HandOverChannel? {
         guard let text = getenv("CARDEA_HANDOVER").map({ String(cString: $0) }) else { return nil }
         unsetenv("CARDEA_HANDOVER")
-        guard let descriptor = Int32(text), descriptor > 2, cardea_is_channel(descriptor) != 0 else { return nil }
+        guard let descriptor = ReceivedNumber(text)?.within(3...Int32.max), cardea_is_channel(descriptor) != 0 else {
+            return nil
+        }
         _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
         return HandOverChannel(descriptor)
     }

@@ -1,5 +1,6 @@
 public import CLinux
 internal import Glibc
+internal import Numbers
 public import Telemetry
 
 /// An IPv4, IPv6 or unix address, as the kernel takes it.
@@ -45,7 +46,7 @@ public struct SocketAddress: Sendable {
         if let percent = text.firstIndex(of: "%") {
             let zone = text[text.index(after: percent)...]
             guard !zone.isEmpty else { return nil }
-            v6.sin6_scope_id = UInt32(zone) ?? if_nametoindex(String(zone))
+            v6.sin6_scope_id = ReceivedNumber(zone)?.within(0...UInt32.max) ?? if_nametoindex(String(zone))
             guard v6.sin6_scope_id != 0 else { return nil }
             text = text[..<percent]
         }
@@ -72,7 +73,7 @@ public struct SocketAddress: Sendable {
         guard let colon = text.lastIndex(of: ":") else { return nil }
         let host = text[..<colon]
         let digits = text[text.index(after: colon)...]
-        guard digits.utf8.count <= 5, digits.utf8.allSatisfy({ (0x30...0x39).contains($0) }), let port = UInt16(digits),
+        guard digits.utf8.count <= 5, let port = ReceivedNumber(digits)?.within(0...UInt16.max),
             // Without brackets nobody can tell a port from the last group.
             !host.contains(":") || host.hasPrefix("[")
         else { return nil }

@@ -1,5 +1,6 @@
 internal import CLinux
 internal import Glibc
+internal import Numbers
 
 /// Tells the service manager of systemd how the service fares (sd_notify(3)), without its library: a datagram of `NAME=value` lines to
 /// the socket that `NOTIFY_SOCKET` names.
@@ -15,9 +16,11 @@ public struct SystemdNotice: Sendable {
         // Neither a path nor an abstract address, for which `@` stands: a kind that we do not know.
         guard first == UInt8(ascii: "/") || first == UInt8(ascii: "@") else { return nil }
         path = Array(socket.utf8)
-        let isForUs = environment("WATCHDOG_PID").map { Int32($0) == getpid() } ?? true
-        let allowed = environment("WATCHDOG_USEC").flatMap { UInt64($0) } ?? 0
-        watchdogInterval = isForUs && allowed > 0 ? allowed.multipliedReportingOverflow(by: 500).partialValue : nil
+        let isForUs = environment("WATCHDOG_PID").map { ReceivedNumber($0) == ReceivedNumber(getpid()) } ?? true
+        let allowed =
+            environment("WATCHDOG_USEC").flatMap { ReceivedNumber($0) }
+            .map { TimeSpan($0, .microseconds).nanoseconds } ?? 0
+        watchdogInterval = isForUs && allowed > 0 ? allowed / 2 : nil
     }
 
     public static func forget() {

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Configuration
 import Glibc
+internal import Numbers
 
 struct Health: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -102,7 +103,7 @@ struct AdminClient {
 
     private func parse(_ text: String) -> Answer? {
         let words = text.split(separator: " ", maxSplits: 2)
-        guard words.count >= 2, let status = Int(words[1]) else { return nil }
+        guard words.count >= 2, let status = ReceivedNumber(words[1])?.within(100...999) else { return nil }
         var body = ""
         if let end = text.utf8.firstRange(of: "\r\n\r\n".utf8) { body = String(text[end.upperBound...]) }
         while body.last?.isNewline == true { body.removeLast() }

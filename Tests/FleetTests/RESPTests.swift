@@ -1,3 +1,4 @@
+import Numbers
 import Testing
 
 @testable import Fleet
@@ -8,15 +9,15 @@ import Testing
 
     @Test func everyKindOfReplyIsRead() throws {
         #expect(try read("+OK\r\n") == .text(Array("OK".utf8)))
-        #expect(try read(":-12\r\n") == .number(-12))
+        #expect(try read(":-12\r\n") == .number(ReceivedNumber(-12)))
         #expect(try read("$3\r\na\r\n\r\n") == .text([97, 13, 10]))
         #expect(try read("$-1\r\n") == .null)
         #expect(try read("_\r\n") == .null)
-        #expect(try read("#t\r\n") == .number(1))
+        #expect(try read("#t\r\n") == .number(ReceivedNumber(1)))
         #expect(try read("-READONLY no\r\n") == .error("READONLY no"))
         #expect(try read("!5\r\nERR x\r\n") == .error("ERR x"))
-        #expect(try read("*2\r\n:1\r\n$1\r\nx\r\n") == .list([.number(1), .text([120])]))
-        #expect(try read("%1\r\n+a\r\n:1\r\n") == .list([.text([97]), .number(1)]))
+        #expect(try read("*2\r\n:1\r\n$1\r\nx\r\n") == .list([.number(ReceivedNumber(1)), .text([120])]))
+        #expect(try read("%1\r\n+a\r\n:1\r\n") == .list([.text([97]), .number(ReceivedNumber(1))]))
         #expect(try read(">1\r\n+a\r\n") == .push([.text([97])]))
     }
 

@@ -1,5 +1,6 @@
 internal import Glibc
-internal import Synchronization
+internal import Numbers
+import Synchronization
 internal import TLS
 import Testing
 
@@ -39,7 +40,8 @@ import Testing
                         let renewed = Waiting<Bool>.of { tier.renew(lease, completion: $0) }
                         holders.subtract(1, ordering: .sequentiallyConsistent)
                         let published = Waiting<Bool>.of {
-                            tier.publish([UInt8(round)], as: wanted, under: lease, for: 60_000, completion: $0)
+                            tier.publish(
+                                [UInt8(round)], as: wanted, under: lease, for: TimeSpan(60, .seconds), completion: $0)
                         }
                         let isGood = others == 0 && (try? renewed.get()) == true && (try? published.get()) == true
                         if isGood { made.add(1, ordering: .relaxed) } else { wrong.add(1, ordering: .relaxed) }
@@ -85,6 +87,49 @@ import Testing
         #expect(try Waiting<UInt32?>.of { tier.spent(attempt, completion: $0) }.get() == nil)
         for _ in 0..<400 where told.load(ordering: .relaxed) == 0 { usleep(5000) }
         #expect(told.load(ordering: .relaxed) == 1)
+    }
+
+    /// Whoever may write to the server writes what no gateway of ours counts to.
+    @Test(arguments: ["9223372036854775807", "-1", "99999999999999999999999", "9007199254740993", "1e3", ""])
+    func aVersionThatNobodyCountsToIsNone(version: String) throws {
+        let server = try RedisServer()
+        let tier = try tier(server)
+        defer { tier.stop() }
+        let (lane, name) = (tier.name(.lane, [1]), tier.name(.session, [1]))
+        let session = SharedSession(version: .none.next, value: [7], lasts: TimeSpan(60, .seconds))
+        let offered = Waiting<Bool>.of { tier.offer(session, name, under: nil, completion: $0) }
+        #expect(try offered.get())
+        try server.command("HSET", tier.key(.session, name), "version", version)
+        #expect(throws: RedisFault.self) { try Waiting<SharedSession?>.of { tier.session(name, completion: $0) }.get() }
+        // The turn is not lost, and starts from what the gateway has itself.
+        for _ in 0..<200 {
+            let turn = try Waiting<SharedTurn>.of {
+                tier.turn(lane, session: name, spends: true, completion: $0)
+            }.get()
+            if case .settling = turn {
+                usleep(50_000)
+                continue
+            }
+            guard case .lease(_, nil) = turn else {
+                Issue.record("no turn, or with a session: \(turn)")
+                return
+            }
+            return
+        }
+        Issue.record("never settled")
+    }
+
+    @Test func aLifeOfCenturiesIsCut() throws {
+        let server = try RedisServer()
+        let tier = try tier(server)
+        defer { tier.stop() }
+        let name = tier.name(.session, [1])
+        let session = SharedSession(version: .none.next, value: [7], lasts: TimeSpan(60, .seconds))
+        let offered = Waiting<Bool>.of { tier.offer(session, name, under: nil, completion: $0) }
+        #expect(try offered.get())
+        try server.command("PEXPIRE", tier.key(.session, name), "100000000000000")
+        let found = try Waiting<SharedSession?>.of { tier.session(name, completion: $0) }.get()
+        #expect(found?.lasts == .longest)
     }
 
     private func tier(

@@ -44,6 +44,32 @@ import Testing
 
     // MARK: - Login
 
+    /// A login that never ends is told as one of the year 9999, or of no year at all.
+    @Test(arguments: ["253402300799999", "9223372036854775807", "99999999999999999999999999"])
+    func whatNeverEndsIsALogin(end: String) async throws {
+        let session =
+            #""actionName":"authenticate","url":"/api/v2/authenticate/NORTH1/ABC","code":"ABC","notAfter":\#(end)"#
+        let profile =
+            #"{"profiles":{"CableCo":{"notBefore":-9223372036854775808,"notAfter":\#(end),"type":"regular"}}}"#
+        let issuer = ScriptedIssuer([Self.registered, Self.token, Self.session(session), .ok(profile)])
+        let grant = try await handshake().login(
+            Wanted(upstreamOrigin: ""), dialogue: ScriptedPerson(), ledger: ledger(loggedIn: false), issuer: issuer)
+        #expect(issuer.isFinished && grant.material.lifetime == 10 * 365 * 86_400_000_000_000)
+    }
+
+    @Test(arguments: ["-1", "-9223372036854775808", "0"])
+    func whatHasEndedIsNone(end: String) async throws {
+        let profile = #"{"profiles":{"CableCo":{"notBefore":0,"notAfter":\#(end),"type":"regular"}}}"#
+        let issuer = ScriptedIssuer([
+            Self.registered, Self.token, Self.session(#""actionName":"authorize""#), .ok(profile),
+        ])
+        await #expect(throws: GrantFailure.self) {
+            _ = try await handshake().login(
+                Wanted(upstreamOrigin: ""), dialogue: ScriptedPerson(), ledger: ledger(loggedIn: false), issuer: issuer)
+        }
+        #expect(issuer.isFinished)
+    }
+
     @Test func aLoginFromNothing() async throws {
         let issuer = ScriptedIssuer([
             Self.registered, Self.token, Self.pending, .ok(#"{"profiles":{}}"#), .status(503, "busy"), Self.profile(),

@@ -66,6 +66,19 @@ import Testing
             ])
     }
 
+    /// A login that never ends is told as one of the year 9999, or of no year at all.
+    @Test(arguments: ["253402300799999", "9223372036854775807", "99999999999999999999999999"])
+    func whatNeverEndsIsALogin(end: String) async throws {
+        let issuer = ScriptedIssuer(
+            Self.client + [
+                .status(404, "{}"), .answer(201, #"{"code":"ABC12","expires":\#(end)}"#, []),
+                .ok(#"{"requestor":"NORTH1","mvpd":"Cable Co","userId":"u","expires":"\#(end)"}"#), .ok("{}"),
+            ])
+        let grant = try await handshake().login(
+            Wanted(upstreamOrigin: ""), dialogue: ScriptedPerson(), ledger: ledger(loggedIn: false), issuer: issuer)
+        #expect(issuer.isFinished && grant.material.lifetime == 10 * 365 * 86_400_000_000_000)
+    }
+
     @Test func aMediaTokenTakesTwoCalls() async throws {
         let issuer = ScriptedIssuer(
             Self.client + [

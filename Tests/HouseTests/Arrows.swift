@@ -1,25 +1,27 @@
 /// Which module may import which: the arrows of the design, in one place.
 enum Arrows {
     static let allowed: [String: Set<String>] = [
+        // Whoever reads what others write needs it, so it stands below all of them.
+        "Numbers": [],
         "HTTP1": [],
         "HotCache": [],
         "Telemetry": [],
         "Tokens": ["HotCache"],
-        "Configuration": ["CYAML"],
-        "Reactor": ["CLinux", "Telemetry"],
+        "Configuration": ["CYAML", "Numbers"],
+        "Reactor": ["CLinux", "Numbers", "Telemetry"],
         "TLS": ["COpenSSL"],
         "HTTP2": ["CNghttp2", "HTTP1"],
         "TokenStore": ["CSQLite", "TLS", "Tokens"],
-        "Fleet": ["TLS", "Telemetry"],
-        "Handshakes": ["CZlib", "Tokens", "HTTP1", "Configuration", "TLS", "FoundationEssentials"],
+        "Fleet": ["Numbers", "TLS", "Telemetry"],
+        "Handshakes": ["CZlib", "Numbers", "Tokens", "HTTP1", "Configuration", "TLS", "FoundationEssentials"],
         "Gateway": [
-            "HTTP1", "HTTP2", "HotCache", "Tokens", "Configuration", "Telemetry", "Reactor", "TLS", "TokenStore",
-            "Handshakes", "Fleet",
+            "HTTP1", "HTTP2", "HotCache", "Numbers", "Tokens", "Configuration", "Telemetry", "Reactor", "TLS",
+            "TokenStore", "Handshakes", "Fleet",
         ],
-        "Admin": ["Gateway", "Tokens", "Telemetry", "Configuration", "FoundationEssentials"],
+        "Admin": ["Gateway", "Numbers", "Tokens", "Telemetry", "Configuration", "FoundationEssentials"],
         "cardea": [
-            "HTTP1", "HTTP2", "HotCache", "Tokens", "Configuration", "Telemetry", "Reactor", "TLS", "TokenStore",
-            "Handshakes", "Gateway", "Admin", "ArgumentParser", "FoundationEssentials",
+            "HTTP1", "HTTP2", "HotCache", "Numbers", "Tokens", "Configuration", "Telemetry", "Reactor", "TLS",
+            "TokenStore", "Handshakes", "Gateway", "Admin", "ArgumentParser", "FoundationEssentials",
         ],
         // Shares nothing with the gateway that could hide a bug on both sides.
         "cardea-lab": ["TLS", "FoundationEssentials"],

@@ -1,0 +1,39 @@
+public import Numbers
+
+/// How many steps a session has taken, as the fleet counts them: 0 to 2^53, where it stops. Scripts of the server count in doubles, which
+/// tell no neighbours apart beyond that.
+public struct SessionVersion: Sendable, Hashable, Comparable, CustomStringConvertible {
+    /// Nobody has made a step yet.
+    public static let none = SessionVersion(0)
+    private static let most: Int64 = 1 << 53
+    /// More steps than the others can have taken while the server could not be asked.
+    private static let unseen: Int64 = 1 << 20
+
+    private let number: Int64
+
+    private init(_ number: Int64) { self.number = min(number, Self.most) }
+
+    /// Nil for what no gateway of ours counts to.
+    public init?(_ received: ReceivedNumber) {
+        guard let number = received.within(0...Self.most) else { return nil }
+        self.number = number
+    }
+
+    public var next: SessionVersion { SessionVersion(number + 1) }
+    /// Beyond what the others may have come to meanwhile.
+    public var beyondTheUnseen: SessionVersion { SessionVersion(number + Self.unseen) }
+
+    public static func < (left: SessionVersion, right: SessionVersion) -> Bool { left.number < right.number }
+    public var description: String { String(number) }
+
+    // MARK: - In rows and envelopes
+
+    /// Eight, big-endian.
+    public var octets: [UInt8] { (0..<8).map { UInt8(truncatingIfNeeded: number >> (56 - 8 * Int64($0))) } }
+
+    /// Nil for anything but eight octets of a version.
+    public init?(octets: some Collection<UInt8>) {
+        guard octets.count == 8 else { return nil }
+        self.init(ReceivedNumber(octets.reduce(Int64(0)) { $0 << 8 | Int64($1) }))
+    }
+}
