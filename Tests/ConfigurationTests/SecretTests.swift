@@ -154,8 +154,8 @@ import Testing
         let found = configuration.checkSecrets { $0 == "K" ? "k" : nil }
         #expect(
             found.map(\.message) == [
-                "'token' of admin: env:T: the variable is not set",
                 "'client_secret' of identity 'a': env:S: the variable is not set",
+                "'token' of admin: env:T: the variable is not set",
             ])
         #expect(found.allSatisfy { $0.severity == .warning })
     }
