@@ -60,8 +60,10 @@ struct CallerExchange: ~Copyable {
     var waitingPlace: Int?
     /// Where the request says for whom it is, on routes with a token for each; of a caller's token, the token itself.
     var subjectAt = ByteRange(0..<0)
-    /// The token in use was granted because of this request's challenge.
-    var usesJustGranted = false
+    /// The generation that was granted because this request waited; 0 for none.
+    var justGranted: UInt64 = 0
+    /// Nothing has taken that one's place between the keeper's word and the request's way out.
+    var sendsJustGranted: Bool { justGranted != 0 && machine.credential.sent?.generation == justGranted }
     /// A credential that the keeper handed to this request alone.
     var carried: Secret?
 

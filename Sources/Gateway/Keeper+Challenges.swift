@@ -112,6 +112,7 @@ extension Keeper {
         }
         for token in shared.values {
             if !token.tickets.isEmpty { token.tickets.removeAll { $0 == ticket } }
+            if !token.postponed.isEmpty { token.postponed.removeAll { $0.ticket == ticket } }
             if token.probation != nil {
                 perform(token.probation?.left(.init(loop: ticket.loop, number: ticket.number)) ?? [], on: token)
             }
@@ -203,6 +204,14 @@ extension Keeper {
             refusedOnProbation(report, token)
             return
         }
+        decide(report, token, on: route)
+        endScout(report, on: route, joining: token)
+    }
+
+    /// - Parameter along: scopes that others who wait want beside it.
+    private func decide(
+        _ report: ChallengeOfRequest, _ token: KeptToken, on route: KeptRoute, along: [String] = []
+    ) {
         if let own = report.subject?.token { token.subject?.token = own }
         var sentGeneration: UInt64 = 0
         if let sent = report.sent, sent.slot == token.slot { sentGeneration = sent.generation }
@@ -210,7 +219,8 @@ extension Keeper {
             from: report.loop,
             ChallengeReport(
                 generation: sentGeneration, isReplay: report.isReplay, justGranted: report.justGranted,
-                demand: demand(of: report.challenge, to: token)), at: now)
+                demand: Demand(report.challenge), along: ScopeSet(along.map { ByteString($0) })), at: now)
+        if actions.contains(.postpone) { postpone(report, token) }
         // Kept only for the flight that it starts: a context is good once, and not for long.
         let startsFlight = actions.contains { if case .startFlight = $0 { true } else { false } }
         if startsFlight {
@@ -218,10 +228,39 @@ extension Keeper {
             token.challengedRoute = route
         }
         let outcome = apply(actions, to: token, direct: true)
-        if let ticket = report.ticket {
-            if let outcome { answer(ticket, tokenAnswer(outcome, of: token)) } else { token.tickets.append(ticket) }
+        guard let ticket = report.ticket, !actions.contains(.postpone) else { return }
+        if let outcome { answer(ticket, tokenAnswer(outcome, of: token)) } else { token.tickets.append(ticket) }
+    }
+
+    // MARK: - Challenges that wait for another flight
+
+    private func postpone(_ report: ChallengeOfRequest, _ token: KeptToken) {
+        // Nobody waits for it: one such is enough to have the grant made.
+        if report.ticket == nil, token.postponed.contains(where: { $0.ticket == nil }) { return }
+        token.postponed.append(report)
+    }
+
+    /// No flight is under way any more: those whose challenge it could not answer are looked at anew. Who asks for the highest level comes
+    /// first, and all scopes are asked for together, so that one flight more serves them all.
+    func reconsider(_ token: KeptToken) {
+        let reports = token.postponed.enumerated().sorted { one, other in
+            (other.element.challenge.level ?? -1, one.offset) < (one.element.challenge.level ?? -1, other.offset)
         }
-        endScout(report, on: route, joining: token)
+        token.postponed = []
+        let along = reports.flatMap(\.element.challenge.scopes)
+        for (_, report) in reports {
+            if let route = routesByNumber[report.route] {
+                decide(report, token, on: route, along: along)
+            } else if let ticket = report.ticket {
+                answer(ticket, tokenAnswer(.moved, of: token))
+            }
+        }
+    }
+
+    /// The token's key is gone.
+    func releasePostponed(of token: KeptToken) {
+        for ticket in token.postponed.compactMap(\.ticket) { answer(ticket, tokenAnswer(.moved, of: token)) }
+        token.postponed = []
     }
 
     /// The scout has brought its challenge: those behind it wait for the same token.
@@ -242,16 +281,6 @@ extension Keeper {
                 }
             }
         }
-    }
-
-    private func demand(of challenge: Handshakes.Challenge, to token: KeptToken) -> ChallengeReport.Demand {
-        if challenge.error == "insufficient_scope" {
-            let wasAskedFor = challenge.scopes.allSatisfy {
-                token.widened.contains($0) || token.wanted.scopes.contains($0)
-            }
-            return wasAskedFor ? .sameScope : .widerScope
-        }
-        return challenge.level.map { .level($0) } ?? .token
     }
 
     private func realm(of report: ChallengeOfRequest, on route: KeptRoute) -> Realm {
@@ -340,7 +369,7 @@ extension Keeper {
             case .publish(let tickets):
                 publishFixed(token)
                 for ticket in tickets {
-                    answer(Ticket(loop: ticket.loop, number: ticket.number), .use(slot: token.slot, justGranted: false))
+                    answer(Ticket(loop: ticket.loop, number: ticket.number), .use(slot: token.slot, granted: 0))
                 }
             case .refuse(let tickets, let failure):
                 let fault =
@@ -360,5 +389,13 @@ extension Keeper {
 
     func quarantineAdvice(_ identity: KeptIdentity) -> String {
         "identity \(identity.plan.name) is quarantined; change its secret, or run: cardea reset \(identity.plan.name)"
+    }
+}
+
+extension Demand {
+    init(_ challenge: Handshakes.Challenge) {
+        self.init(
+            level: challenge.level, scopes: ScopeSet(challenge.scopes.map { ByteString($0) }),
+            lacksScope: challenge.error == "insufficient_scope")
     }
 }

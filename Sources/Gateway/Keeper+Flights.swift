@@ -32,7 +32,8 @@ extension Keeper {
         var wanted = token.wanted
         wanted.challenge = challenge
         // A challenge that asked for more was answered once; a renewal that asked for less would only bring it back.
-        wanted.scopes += token.widened.filter { !wanted.scopes.contains($0) }
+        wanted.scopes += flight.scopes.scopes.map { String(decoding: $0.bytes, as: UTF8.self) }
+            .filter { !wanted.scopes.contains($0) }
         let ledger = KeeperLedger(
             keeper: self, identity: identity, standing: flight.token.standing, claimant: nextClaimant(),
             subject: token.key.subject)
@@ -85,11 +86,10 @@ extension Keeper {
         let line = (grant.material ?? grant.token).withBytes { bytes in
             Self.fieldLine(token.identity.plan.handshake.injection(for: Array(bytes)))
         }
-        let asked = token.key.scopes.union(ScopeSet((token.widened + (challenge?.scopes ?? [])).map { ByteString($0) }))
+        let asked = token.key.scopes.union(flight.scopes)
         let granted = grant.grantedScopes.map { ScopeSet($0.map { ByteString($0) }) } ?? asked
         noteGranted(granted, asked: asked, for: token)
         token.landing = (generation, Secret(line))
-        token.widened += (challenge?.scopes ?? []).filter { !token.widened.contains($0) }
         token.lastFailure = nil
         token.secretFault = nil
         token.grants += 1
@@ -100,7 +100,7 @@ extension Keeper {
                 flight.token,
                 Grant(
                     generation: generation, lifetime: lifetime, level: grant.level ?? challenge?.level,
-                    granted: granted),
+                    granted: granted, asked: asked),
                 at: now),
             to: token)
     }

@@ -201,6 +201,7 @@ extension Keeper {
 
     private func dropRetired() {
         for token in retiring.tokens.values {
+            releasePostponed(of: token)
             apply(token.machine.retired(at: now), to: token)
             token.alarm.map { loop.close($0) }
             token.alarm = nil

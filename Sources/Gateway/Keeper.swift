@@ -228,6 +228,7 @@ actor Keeper: KeeperInbox {
     ///   waiters.
     @discardableResult
     func apply(_ actions: [AccessTokenMachine.Action], to token: KeptToken, direct: Bool = false) -> Outcome? {
+        defer { if !token.postponed.isEmpty, !token.machine.isBusy { reconsider(token) } }
         var direct: (isAsked: Bool, outcome: Outcome?) = (direct, nil)
         for action in actions {
             switch action {
@@ -240,6 +241,8 @@ actor Keeper: KeeperInbox {
             case .unpublish: cache.clear(slot: token.slot)
             case .answer(let loops, let outcome):
                 if direct.isAsked { direct.outcome = outcome } else { deliver(outcome, of: token, to: loops) }
+            // Kept by whoever reported the challenge.
+            case .postpone: break
             case .scout(let loops):
                 for loop in loops.indices { order(.settled(slot: token.slot, .scout), to: loop) }
             case .schedule(let time): alarm(of: token).set(at: time)
@@ -280,7 +283,7 @@ actor Keeper: KeeperInbox {
 
     func tokenAnswer(_ outcome: Outcome, of token: KeptToken) -> TokenAnswer {
         switch outcome {
-        case .ready(_, let justGranted): .use(slot: token.slot, justGranted: justGranted)
+        case .ready(let generation, let justGranted): .use(slot: token.slot, granted: justGranted ? generation : 0)
         case .failed(let failure, let wait): .fault(fault(failure, retryAfter: wait, of: token))
         case .final: .final
         case .moved: .fault(Fault(.issuerUnavailable, retryAfter: 1))
@@ -329,6 +332,7 @@ actor Keeper: KeeperInbox {
             policy: identity.policy.access, standing: identity.standing,
             seed: seed ^ UInt64(slot.index) &* 0x9E37_79B9_7F4A_7C15)
         let token = KeptToken(key: key, slot: slot, identity: identity, machine: machine, wanted: wanted)
+        token.machine.scopes = ScopeSet(wanted.scopes.map { ByteString($0) })
         if !handOver.mayGrant { _ = token.machine.suspended(at: now) }
         if identity.policy.kind == .basic {
             token.probation = BasicProbation(pathLimit: identity.policy.refusalsUntilClosed)

@@ -53,6 +53,7 @@ struct ChallengeOfRequest: Sendable {
     /// The slot and generation that were sent; nil for none.
     let sent: (slot: Slot, generation: UInt64)?
     let isReplay: Bool
+    /// What was sent is what the request's wait was ended with, and not what has taken its place meanwhile.
     let justGranted: Bool
     let subject: RequestSubject?
 }
@@ -68,7 +69,8 @@ enum KeeperOrder: Sendable {
 
 enum TokenAnswer: Sendable {
     /// Load this slot (again).
-    case use(slot: Slot, justGranted: Bool)
+    /// - Parameter granted: the generation that was granted for this very wait; 0 where the token is older.
+    case use(slot: Slot, granted: UInt64)
     /// Send these bytes, which are not in the hot cache: the one try of a secret that has not succeeded yet.
     case carry(Secret, slot: Slot, generation: UInt64)
     /// Send these bytes, which are this request's alone and good once.

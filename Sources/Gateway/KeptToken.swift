@@ -33,8 +33,9 @@ final class KeptToken: @unchecked Sendable {
     weak var route: KeptRoute?
     /// Scopes, audience and resource as configured, for the request to the issuer.
     let wanted: Wanted
-    /// Scopes that challenges have asked for beyond these, as far as the identity allows them.
-    var widened: [String] = []
+    /// Challenges that ask for more than the flight under way brings, as they came; looked at again when it is over. Few: each is a request
+    /// that waits, but for one whose answer has gone to its caller.
+    var postponed: [ChallengeOfRequest] = []
 
     /// Requests that the keeper answers one by one; loops that wait with the slot stand in the machine.
     var tickets: [Ticket] = []

@@ -160,7 +160,7 @@ final class TokenDesk {
             ticket: ticket, scout: scout, loop: loopIndex, route: route.number, path: Array(caller.heldPath),
             method: Array(caller.heldMethod), challenge: challenge, sent: caller.exchange.machine.credential.sent,
             isReplay: caller.exchange.machine.replayed,
-            justGranted: caller.exchange.usesJustGranted, subject: caller.subject(on: route))
+            justGranted: caller.exchange.sendsJustGranted, subject: caller.subject(on: route))
         if !keeper.send(.challenged(report), from: loopIndex), parks {
             unpark(caller)
             caller.perform(caller.exchange.machine.on(.refused(Fault(.tooManyWaiters, retryAfter: 1))))
@@ -225,8 +225,8 @@ final class TokenDesk {
     private func deliver(_ answer: TokenAnswer, to caller: CallerConnection, ticket: UInt64) {
         let isParkedForVerdict = caller.exchange.machine.phase == .parked
         switch answer {
-        case .use(let slot, let justGranted):
-            caller.exchange.usesJustGranted = justGranted
+        case .use(let slot, let granted):
+            caller.exchange.justGranted = granted
             let credential = Exchange.Credential.token(slot: slot, generation: 0)
             caller.perform(
                 caller.exchange.machine.on(isParkedForVerdict ? .verdict(.replay(credential)) : .granted(credential)))

@@ -52,24 +52,24 @@ extension AccessTokenMachine {
         if report.isReplay { return refuse(loop) }
         if let held = servable(at: now) {
             // A token that replaced the one sent is younger than the exchange; one that was there all along is not.
-            if !asksForMore(report.demand, than: held) {
+            if held.grant.meets(report.demand) {
                 return [answer(loop, ready(held, justGranted: report.generation != 0))]
             }
-            return stepUp(from: loop, to: report.demand, at: now)
+            return stepUp(held, from: loop, report, at: now)
         }
-        if isBusy { return join(loop, at: now) }
+        if isBusy { return join(loop, for: report.demand, at: now) }
         if let refusal = refusal(at: now) { return [answer(loop, refusal)] }
         waiters = .loop(loop)
-        return start(.challenged, at: now)
+        return start(.challenged, for: report.demand, along: report.along, at: now)
     }
 
     private mutating func challengedCurrent(
         _ held: Held, from loop: Int, _ report: ChallengeReport, at now: Instant
     ) -> [Action] {
-        let asksForMore = asksForMore(report.demand, than: held)
+        let asksForMore = report.demand.lacksScope || !held.grant.meets(Demand(level: report.demand.level))
         if report.isReplay {
             if asksForMore {
-                if report.justGranted { noteFutile(report.demand, at: now) }
+                if report.justGranted { noteFutile(report.demand, of: held, at: now) }
                 return refuse(loop)
             }
             if report.justGranted {
@@ -79,37 +79,42 @@ extension AccessTokenMachine {
             }
             // This caller has had its replay, but the token it was sent was old: renew it for the others.
             guard window == nil, mayGrant(at: now) else { return refuse(loop) }
-            return refuse(loop) + invalidate() + start(.challenged, at: now)
+            return refuse(loop) + invalidate()
+                + start(.challenged, for: report.demand, along: report.along, at: now)
         }
-        if asksForMore { return stepUp(from: loop, to: report.demand, at: now) }
+        if asksForMore { return stepUp(held, from: loop, report, at: now) }
         if window != nil { return refuse(loop) }
-        if isBusy { return (held.isRefused ? [] : invalidate()) + join(loop, at: now) }
+        if isBusy { return (held.isRefused ? [] : invalidate()) + join(loop, for: report.demand, at: now) }
         if let refusal = refusal(at: now) { return [answer(loop, refusal)] }
         waiters = .loop(loop)
-        return invalidate() + start(.challenged, at: now)
+        return invalidate() + start(.challenged, for: report.demand, along: report.along, at: now)
     }
 
     /// A challenge that asks for more is no refusal: the served token stays, and the window lets it pass three times.
-    private mutating func stepUp(from loop: Int, to demand: ChallengeReport.Demand, at now: Instant) -> [Action] {
+    private mutating func stepUp(
+        _ held: Held, from loop: Int, _ report: ChallengeReport, at now: Instant
+    ) -> [Action] {
         if let futile, now < futile.until {
-            if demand == .sameScope || futile.stepUpsLeft == 0 { return refuse(loop) }
+            if report.demand.lacksScope && held.grant.meets(report.demand) || futile.stepUpsLeft == 0 {
+                return refuse(loop)
+            }
         }
-        if isBusy { return join(loop, at: now) }
+        if isBusy { return join(loop, for: report.demand, at: now) }
         if let refusal = refusal(at: now) { return [answer(loop, refusal)] }
         if let window {
             guard window.stepUpsLeft > 0 else { return refuse(loop) }
             self.window?.stepUpsLeft -= 1
         }
-        if case .level = demand { futile?.stepUpsLeft -= 1 }
+        if report.demand.level != nil { futile?.stepUpsLeft -= 1 }
         waiters = .loop(loop)
-        return start(.steppedUp, at: now)
+        return start(.steppedUp, for: report.demand, along: report.along, at: now)
     }
 
     /// What was granted for a demand does not meet it. An upstream that asks for more each time must not have a grant for each request.
     /// The window of rule 3 is another: it would keep a revoked token from being replaced for everybody. Scopes that are new each time
     /// have their end in what the operator allows.
-    private mutating func noteFutile(_ demand: ChallengeReport.Demand, at now: Instant) {
-        guard demand != .widerScope else { return }
+    private mutating func noteFutile(_ demand: Demand, of held: Held, at now: Instant) {
+        guard !demand.lacksScope || held.grant.meets(demand) else { return }
         if let futile, now < futile.until { return }
         futile = RegrantWindow(until: now.saturatingAdd(policy.negativeFor))
     }
@@ -133,6 +138,7 @@ extension AccessTokenMachine {
             return settle([discard(token)] + fail(.issuerAnswerInvalid, at: now), at: now)
         }
         self.flight = nil
+        scopes = scopes.union(flight.scopes)
         pause = nil
         blocked = nil
         followedSecret = false
@@ -155,7 +161,7 @@ extension AccessTokenMachine {
             // ever meet its own, and refused ones would follow each other without a pause.
             self.flight = nil
             followedSecret = true
-            return settle(restart(at: now), at: now)
+            return settle(restart(asking: flight.scopes, at: now), at: now)
         }
         followedSecret = false
         return settle(fail(failure, at: now), at: now)
@@ -234,6 +240,7 @@ extension AccessTokenMachine {
         standing.epoch = epoch
         var actions: [Action] = []
         let interrupted = flight != nil || landing != nil
+        let asked = flight?.scopes ?? landing?.grant.asked ?? []
         if let flight { actions.append(.abandonFlight(flight.token)) }
         flight = nil
         landing = nil
@@ -249,7 +256,7 @@ extension AccessTokenMachine {
                 logoutEpoch = epoch
                 actions += answerWaiters(.failed(.interactionRequired, retryAfter: nil))
             } else if !waiters.isEmpty {
-                actions += restart(at: now)
+                actions += restart(asking: asked, at: now)
             }
         case .reset, .reload:
             if cause == .reset {
@@ -258,7 +265,7 @@ extension AccessTokenMachine {
                 actions += clearRefusals(at: now)
             }
             // The loops ask once a generation, so a background renewal that was cut off is taken up again too.
-            if interrupted, flight == nil { actions += restart(at: now) }
+            if interrupted, flight == nil { actions += restart(asking: asked, at: now) }
         }
         return settle(actions, at: now)
     }

@@ -47,14 +47,6 @@ extension AccessTokenMachine {
 
     func mayRenew(at now: Instant) -> Bool { mayGrant(at: now) && !policy.needsChallenge && held?.isRefused == false }
 
-    func asksForMore(_ demand: ChallengeReport.Demand, than held: Held) -> Bool {
-        switch demand {
-        case .token: false
-        case .level(let level): held.grant.level.map { level > $0 } ?? false
-        case .widerScope, .sameScope: true
-        }
-    }
-
     /// When the keeper acts by itself.
     var nextAttempt: Instant? {
         guard !isBusy, !isSuspended, blocked == nil, policy.connectivity != .offline, policy.canRegrant,
@@ -69,11 +61,17 @@ extension AccessTokenMachine {
 
     // MARK: - Flights
 
-    mutating func start(_ reason: Flight.Reason, at now: Instant) -> [Action] {
+    /// - Parameters:
+    ///   - demand: of the challenge that it answers.
+    ///   - along: scopes to ask for beside it.
+    mutating func start(
+        _ reason: Flight.Reason, for demand: Demand = .token, along: ScopeSet = [], at now: Instant
+    ) -> [Action] {
         lastFlight += 1
         pause?.isWanted = false
         let flight = Flight(
-            token: FlightToken(id: lastFlight, standing: standing), reason: reason, startedAt: now,
+            token: FlightToken(id: lastFlight, standing: standing), reason: reason, level: demand.level,
+            scopes: scopes.union(demand.scopes).union(along), startedAt: now,
             waitersUntil: now.saturatingAdd(policy.acquireTimeout),
             abandonedAt: now.saturatingAdd(policy.acquireTimeout).saturatingAdd(policy.acquireTimeout)
                 .saturatingAdd(policy.acquireTimeout))
@@ -91,15 +89,23 @@ extension AccessTokenMachine {
         return []
     }
 
+    /// Who was challenged waits only for what can be the answer to that challenge: with less, its one replay would be in vain.
+    mutating func join(_ loop: Int, for demand: Demand, at now: Instant) -> [Action] {
+        let isMet = flight.map { $0.meets(demand) } ?? landing.map { $0.grant.meets(demand) } ?? true
+        let isOverdue = flight.map { $0.waitersUntil <= now } ?? false
+        return isMet || isOverdue ? join(loop, at: now) : [.postpone]
+    }
+
     /// Takes up for the waiters, or for nobody, what a new epoch or secret cut off.
-    mutating func restart(at now: Instant) -> [Action] {
+    /// - Parameter scopes: what that flight asked for; its waiters are owed them.
+    mutating func restart(asking scopes: ScopeSet, at now: Instant) -> [Action] {
         guard !policy.needsChallenge else {
             // The challenge went with the flight; the callers' next requests bring a new one.
             return restoreRefused(at: now)
                 + answerWaiters(.failed(.issuerUnavailable(retryAfter: .seconds(1)), retryAfter: .seconds(1)))
         }
         if let refusal = refusal(at: now) { return restoreRefused(at: now) + answerWaiters(refusal) }
-        return start(.restarted, at: now)
+        return start(.restarted, along: scopes, at: now)
     }
 
     /// The served token again, when its replacement is not to be had: one refusal by one URL does not prove it dead.

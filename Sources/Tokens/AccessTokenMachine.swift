@@ -10,6 +10,8 @@ public struct AccessTokenMachine: Sendable {
     /// The token that is, or may again be, served.
     var held: Held?
     var flight: Flight?
+    /// What every flight asks for: the configured scopes, and those that challenges asked for beyond them and that were granted.
+    public var scopes: ScopeSet = []
     /// The loops that wait for the flight or the landing.
     var waiters: LoopSet = []
     /// A grant that waits for its commit.
@@ -83,6 +85,8 @@ public struct AccessTokenMachine: Sendable {
         case publish(RecordFields)
         case unpublish
         case answer(LoopSet, Outcome)
+        /// The flight under way brings less than this challenge asks for: report it again when the machine is busy no more.
+        case postpone
         /// A cold key of a challenge-driven identity: the loop's parked requests go to the scout machine.
         case scout(LoopSet)
         /// Replaces the earlier time.
@@ -153,30 +157,25 @@ public enum Outcome: Equatable, Sendable {
 
 /// A loop's report that an upstream challenged.
 public struct ChallengeReport: Equatable, Sendable {
-    /// What the challenge asks for, compared with the token that was sent.
-    public enum Demand: Equatable, Sendable {
-        case token
-        /// An OAM authentication level.
-        case level(Int)
-        /// `insufficient_scope` and the like.
-        case widerScope
-        /// The same for scopes that the token was asked for with: the issuer gives no more, or the upstream is wrong.
-        case sameScope
-    }
-
     /// The generation that was sent, 0 for none.
     public var generation: UInt64
     /// The exchange has had its one replay.
     public var isReplay: Bool
-    /// From the outcome that set the replay off.
+    /// The replay went out with the very token that the outcome which set it off had named as just granted.
     public var justGranted: Bool
     public var demand: Demand
+    /// What others that wait want beside it: asked for along with it where a flight starts, so that one serves them all.
+    public var along: ScopeSet
 
-    public init(generation: UInt64, isReplay: Bool = false, justGranted: Bool = false, demand: Demand = .token) {
+    public init(
+        generation: UInt64, isReplay: Bool = false, justGranted: Bool = false, demand: Demand = .token,
+        along: ScopeSet = []
+    ) {
         self.generation = generation
         self.isReplay = isReplay
         self.justGranted = justGranted
         self.demand = demand
+        self.along = along
     }
 }
 

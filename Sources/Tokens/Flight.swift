@@ -46,16 +46,23 @@ public struct Flight: Equatable, Sendable {
 
     public let token: FlightToken
     public let reason: Reason
+    /// The level of the challenge that it answers; nil where there is none, or where it is not known yet.
+    public let level: Int?
+    /// All that it asks for.
+    public let scopes: ScopeSet
     public let startedAt: Instant
     /// Callers are told "timed out" then; the grant may go on to `abandonedAt`.
     public let waitersUntil: Instant
     public let abandonedAt: Instant
 
     public init(
-        token: FlightToken, reason: Reason, startedAt: Instant, waitersUntil: Instant, abandonedAt: Instant
+        token: FlightToken, reason: Reason, level: Int? = nil, scopes: ScopeSet = [], startedAt: Instant,
+        waitersUntil: Instant, abandonedAt: Instant
     ) {
         self.token = token
         self.reason = reason
+        self.level = level
+        self.scopes = scopes
         self.startedAt = startedAt
         self.waitersUntil = waitersUntil
         self.abandonedAt = abandonedAt
@@ -70,19 +77,22 @@ public struct Grant: Equatable, Sendable {
     /// The level of the challenge that produced it; nil where the scheme has none.
     public var level: Int?
     public var granted: ScopeSet
+    /// What the flight that brought it asked for; empty where another process asked.
+    public var asked: ScopeSet
     /// A refresh token was replaced with it: that must be committed before this is used.
     public var rotated: Bool
     /// Another gateway obtained it, some time ago: that an upstream refuses it says nothing of what the issuer gives now.
     public var isShared: Bool
 
     public init(
-        generation: UInt64, lifetime: Lifetime, level: Int? = nil, granted: ScopeSet = [], rotated: Bool = false,
-        isShared: Bool = false
+        generation: UInt64, lifetime: Lifetime, level: Int? = nil, granted: ScopeSet = [], asked: ScopeSet = [],
+        rotated: Bool = false, isShared: Bool = false
     ) {
         self.generation = generation
         self.lifetime = lifetime
         self.level = level
         self.granted = granted
+        self.asked = asked
         self.rotated = rotated
         self.isShared = isShared
     }

@@ -69,7 +69,7 @@ import Testing
         let report = try #require(play.scene.keeper.challenges.first)
         #expect(play.caller.receivedCount == 0)
         play.scene.publish("Bearer new", generation: 2, in: play.slot)
-        play.scene.answer(try #require(report.ticket), .use(slot: play.slot, justGranted: true))
+        play.scene.answer(try #require(report.ticket), .use(slot: play.slot, granted: 1))
         // Half a request was promised on the first connection.
         #expect(play.upstream.isClosed)
         let second = try #require(play.scene.upstreams.last)
@@ -121,7 +121,7 @@ import Testing
         play.scene.settle()
         let report = try #require(play.scene.keeper.challenges.first)
         play.scene.publish("Bearer new", generation: 2, in: play.slot)
-        play.scene.answer(try #require(report.ticket), .use(slot: play.slot, justGranted: true))
+        play.scene.answer(try #require(report.ticket), .use(slot: play.slot, granted: 1))
         #expect(play.scene.upstreams.count == 1)
         #expect(play.upstream.takeText() == Self.forwarded("Bearer new") + Self.body)
         play.upstream.send(Wire.ok("x"))

@@ -107,9 +107,9 @@ import Testing
         caller.reset()
         scene.settle()
         if phase == .parked {
-            scene.answer(try #require(scene.keeper.challenges[0].ticket), .use(slot: slot, justGranted: true))
+            scene.answer(try #require(scene.keeper.challenges[0].ticket), .use(slot: slot, granted: 1))
         } else {
-            scene.data.desk.open(.settled(slot: slot, .use(slot: slot, justGranted: false)))
+            scene.data.desk.open(.settled(slot: slot, .use(slot: slot, granted: 0)))
         }
         scene.settle()
         #expect(scene.upstreams.count == (phase == .parked ? 1 : 0))

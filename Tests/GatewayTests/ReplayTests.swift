@@ -35,7 +35,7 @@ import Testing
         let callers = (0..<5).map { _ in scene.call(Wire.get()) }
         #expect(scene.keeper.needed == 1 && scene.data.desk.waiters == 5 && scene.upstreams.isEmpty)
         let slot = try scene.publish("t1", generation: 1)
-        scene.data.desk.open(.settled(slot: slot, .use(slot: slot, justGranted: false)))
+        scene.data.desk.open(.settled(slot: slot, .use(slot: slot, granted: 0)))
         scene.settle()
         #expect(scene.upstreams.count == 5 && scene.data.desk.waiters == 0)
         for upstream in scene.upstreams {
@@ -72,7 +72,7 @@ import Testing
         scene.settle()
         #expect(scene.upstreams[0].receivedCount == 0 && scene.keeper.needed == 1)
         try scene.publish("t2", generation: 2)
-        scene.data.desk.open(.settled(slot: slot, .use(slot: slot, justGranted: false)))
+        scene.data.desk.open(.settled(slot: slot, .use(slot: slot, granted: 0)))
         scene.settle()
         #expect(scene.upstreams.last?.takeText() == Self.authorized("t2"))
         scene.upstreams.last?.send(Wire.ok())
@@ -159,7 +159,7 @@ import Testing
         let request = load.request
         let (scene, caller, slot, ticket) = try parked(request)
         try scene.publish("t2", generation: 2)
-        scene.answer(ticket, .use(slot: slot, justGranted: true))
+        scene.answer(ticket, .use(slot: slot, granted: 1))
         #expect(scene.upstreams.count == 1, "the held answer was read to its end, so its connection carries the replay")
         let again = scene.upstreams[0].takeText()
         if let sent = Wire.unchunked(again), request.contains("chunked") {
@@ -192,7 +192,7 @@ import Testing
         scene.settle()
         #expect(caller.unread > 0)
         try scene.publish("t2", generation: 2)
-        scene.answer(ticket, .use(slot: slot, justGranted: true))
+        scene.answer(ticket, .use(slot: slot, granted: 1))
         #expect(scene.upstreams.count == 2 && scene.upstreams[0].isClosed, "the first still waits for its body")
         #expect(
             scene.upstreams[1].takeText()
@@ -208,7 +208,7 @@ import Testing
     @Test func aSecondRefusalIsTheLast() throws {
         let (scene, caller, slot, ticket) = try parked()
         try scene.publish("t2", generation: 2)
-        scene.answer(ticket, .use(slot: slot, justGranted: true))
+        scene.answer(ticket, .use(slot: slot, granted: 2))
         scene.upstreams[0].send(Wire.challenge)
         scene.settle()
         #expect(caller.status == 502 && caller.receivedText.contains("received-status=401") && !caller.sawEnd)
@@ -250,7 +250,7 @@ import Testing
         let (scene, caller, slot, ticket) = try parked()
         scene.pass(seconds: 11.1)
         #expect(caller.status == 504 && scene.keeper.left == [ticket])
-        scene.answer(ticket, .use(slot: slot, justGranted: true))
+        scene.answer(ticket, .use(slot: slot, granted: 1))
         #expect(scene.upstreams.count == 1, "too late")
         scene.end()
     }
@@ -263,7 +263,7 @@ import Testing
         scene.settle()
         #expect(other.status == 200)
         try scene.publish("t2", generation: 2)
-        scene.answer(ticket, .use(slot: slot, justGranted: true))
+        scene.answer(ticket, .use(slot: slot, granted: 1))
         #expect(
             scene.upstreams.contains {
                 $0.receivedText

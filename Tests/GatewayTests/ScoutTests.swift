@@ -43,7 +43,7 @@ import Testing
         #expect(report.scout == parked.ticket && report.sent == nil && report.challenge.realm == "WG")
         let slot = try #require(scene.cache.allocateSlot())
         scene.publish("OAM-Auth t1", generation: 5, in: slot)
-        scene.answer(try #require(report.ticket), .use(slot: slot, justGranted: true))
+        scene.answer(try #require(report.ticket), .use(slot: slot, granted: 1))
         #expect(scene.upstreams.count == 1 && upstream.takeText().contains("Authorization: OAM-Auth t1\r\n"))
         upstream.send(Wire.ok("in"))
         scene.settle()

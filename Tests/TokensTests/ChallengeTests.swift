@@ -148,13 +148,13 @@ import Testing
 
     @Test func aWiderScopeIsAStepUp() {
         var bench = Bench.warm()
-        let report = ChallengeReport(generation: 1, demand: .widerScope)
+        let report = ChallengeReport(generation: 1, demand: .lacking(["b"]))
         #expect(bench.challenge(0, report, at: 5) == ["fly #1 steppedUp"])
     }
 
     @Test func scopesThatWereAskedForAreNotAskedForAgainInVain() {
         var bench = Bench.warm()
-        var report = ChallengeReport(generation: 1, demand: .sameScope)
+        var report = ChallengeReport(generation: 1, demand: .lacking(["a"]))
         #expect(bench.challenge(0, report, at: 5) == ["fly #1 steppedUp"])
         _ = bench.land(1, at: 6)
         report.generation = bench.machine.heldGrant?.generation ?? 0
@@ -163,7 +163,7 @@ import Testing
         #expect(bench.machine.window == nil, "a revoked token is replaced all the same")
         (report.isReplay, report.justGranted) = (false, false)
         #expect(bench.challenge(0, report, at: 8) == ["answer [0] final", "report challengeRefused"])
-        report.demand = .widerScope
+        report.demand = .lacking(["b"])
         #expect(bench.challenge(0, report, at: 9) == ["fly #2 steppedUp"], "others are")
     }
 

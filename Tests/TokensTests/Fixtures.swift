@@ -45,6 +45,7 @@ func lines(_ actions: [AccessTokenMachine.Action]) -> [String] {
         case .publish(let fields): "publish g\(fields.generation) until \(text(fields.servedUntil))"
         case .unpublish: "unpublish"
         case .answer(let loops, let outcome): "answer \(loops.indices) \(text(outcome))"
+        case .postpone: "postpone"
         case .scout(let loops): "scout \(loops.indices)"
         case .schedule, .cancelTimer: nil
         case .deleteRow: "delete row"
@@ -77,7 +78,9 @@ struct Bench {
     mutating func grant(at second: UInt64, level: Int? = nil, rotated: Bool = false) -> Grant {
         generation += 1
         let lifetime = LifetimePolicy().lifetime(sentAt: .seconds(second), expiresIn: 100, jitter: 0)
-        return Grant(generation: generation, lifetime: lifetime, level: level, rotated: rotated)
+        return Grant(
+            generation: generation, lifetime: lifetime, level: level, asked: machine.flight?.scopes ?? [],
+            rotated: rotated)
     }
 
     /// The token of flight `id`, as of the machine's present standing unless told otherwise.

@@ -58,7 +58,7 @@ import Testing
                 case .scout(let loops): waiting.subtract(loops)
                 case .schedule(let time): timer = time
                 case .cancelTimer: timer = nil
-                case .unpublish, .deleteRow, .discard, .report: break
+                case .unpublish, .deleteRow, .discard, .report, .postpone: break
                 }
             }
             if let held = machine.held, held.isRefused, !machine.isBusy {
@@ -84,11 +84,16 @@ import Testing
                 guard !waiting.contains(.loop(loop)) else { return }
                 waiting.insert(.loop(loop))
                 let sent = next(3) == 0 ? 0 : next(generation + 1)
-                let demand: ChallengeReport.Demand = next(3) == 0 ? .level(Int(next(4))) : .token
+                let demand: Demand = next(3) == 0 ? .level(Int(next(4))) : .token
                 let report = ChallengeReport(
                     generation: next(2) == 0 ? published : sent, isReplay: next(3) == 0, justGranted: next(2) == 0,
                     demand: demand)
-                apply(machine.challenged(from: loop, report, at: now))
+                let actions = machine.challenged(from: loop, report, at: now)
+                if actions.contains(.postpone) {
+                    if !machine.isBusy { faults.append("postponed for nothing") }
+                    waiting.subtract(.loop(loop))
+                }
+                apply(actions)
             case 7: apply(machine.refreshDue(generation: next(2) == 0 ? published : next(generation + 1), at: now))
             case 8...10:
                 let late = next(8) == 0 ? abandoned.last : nil
