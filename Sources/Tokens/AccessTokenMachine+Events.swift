@@ -34,7 +34,6 @@ extension AccessTokenMachine {
 
     /// An upstream answered with a challenge.
     public mutating func challenged(from loop: Int, _ report: ChallengeReport, at now: Instant) -> [Action] {
-        if let window, window.until <= now { self.window = nil }
         guard policy.canRegrant else { return settle(refuse(loop), at: now) }
         let actions =
             if let held, held.grant.generation == report.generation {
@@ -73,17 +72,17 @@ extension AccessTokenMachine {
                 return refuse(loop)
             }
             if report.justGranted {
-                // The only door into the window: what the issuer just gave is refused, so more grants would not help.
-                if window == nil { window = RegrantWindow(until: now.saturatingAdd(policy.negativeFor)) }
+                // The only door into a window: what the issuer just gave is refused, so more grants would not help.
+                windows.refused(report.generation, at: report.place, limit: policy.negativeFor, now: now)
                 return refuse(loop)
             }
             // This caller has had its replay, but the token it was sent was old: renew it for the others.
-            guard window == nil, mayGrant(at: now) else { return refuse(loop) }
+            guard !windows.holds(report.place, at: now), mayGrant(at: now) else { return refuse(loop) }
             return refuse(loop) + invalidate()
                 + start(.challenged, for: report.demand, along: report.along, at: now)
         }
         if asksForMore { return stepUp(held, from: loop, report, at: now) }
-        if window != nil { return refuse(loop) }
+        if windows.holds(report.place, at: now) { return refuse(loop) }
         if isBusy { return (held.isRefused ? [] : invalidate()) + join(loop, for: report.demand, at: now) }
         if let refusal = refusal(at: now) { return [answer(loop, refusal)] }
         waiters = .loop(loop)
@@ -101,22 +100,19 @@ extension AccessTokenMachine {
         }
         if isBusy { return join(loop, for: report.demand, at: now) }
         if let refusal = refusal(at: now) { return [answer(loop, refusal)] }
-        if let window {
-            guard window.stepUpsLeft > 0 else { return refuse(loop) }
-            self.window?.stepUpsLeft -= 1
-        }
+        guard windows.pass(at: report.place, now: now) else { return refuse(loop) }
         if report.demand.level != nil { futile?.stepUpsLeft -= 1 }
         waiters = .loop(loop)
         return start(.steppedUp, for: report.demand, along: report.along, at: now)
     }
 
     /// What was granted for a demand does not meet it. An upstream that asks for more each time must not have a grant for each request.
-    /// The window of rule 3 is another: it would keep a revoked token from being replaced for everybody. Scopes that are new each time
+    /// The windows of rule 3 are others: they would keep a revoked token from being replaced for everybody. Scopes that are new each time
     /// have their end in what the operator allows.
     private mutating func noteFutile(_ demand: Demand, of held: Held, at now: Instant) {
         guard !demand.lacksScope || held.grant.meets(demand) else { return }
         if let futile, now < futile.until { return }
-        futile = RegrantWindow(until: now.saturatingAdd(policy.negativeFor))
+        futile = Futility(until: now.saturatingAdd(policy.negativeFor))
     }
 
     private mutating func invalidate() -> [Action] {
@@ -247,7 +243,7 @@ extension AccessTokenMachine {
         switch cause {
         case .purge, .logout:
             held = nil
-            window = nil
+            windows = RegrantWindows()
             futile = nil
             pause = nil
             backoff.succeeded()
@@ -260,7 +256,7 @@ extension AccessTokenMachine {
             }
         case .reset, .reload:
             if cause == .reset {
-                window = nil
+                windows = RegrantWindows()
                 futile = nil
                 actions += clearRefusals(at: now)
             }

@@ -20,9 +20,9 @@ public struct AccessTokenMachine: Sendable {
     var blocked: GrantFailure?
     /// The last issuer failure and until when it is obeyed.
     var pause: Pause?
-    var window: RegrantWindow?
+    var windows = RegrantWindows()
     /// A token that was just granted for more was not enough: the same scopes are not asked for again, and few levels.
-    var futile: RegrantWindow?
+    var futile: Futility?
     var backoff: Backoff
     var lastFlight: UInt64 = 0
     var timer: Instant?
@@ -56,8 +56,7 @@ public struct AccessTokenMachine: Sendable {
         var isWanted: Bool
     }
 
-    /// Rule 3: while it is open a 401 to the served token gets the final answer without a grant.
-    struct RegrantWindow: Equatable, Sendable {
+    struct Futility: Equatable, Sendable {
         var until: Instant
         var stepUpsLeft = 3
     }
@@ -139,7 +138,7 @@ public struct AccessTokenMachine: Sendable {
     /// Nothing would be lost with this machine that the store does not have.
     public func isIdle(at now: Instant) -> Bool {
         flight == nil && landing == nil && blocked == nil && (pause.map { $0.until <= now } ?? true)
-            && (window.map { $0.until <= now } ?? true)
+            && windows.isOver(at: now)
     }
 }
 
@@ -164,17 +163,19 @@ public struct ChallengeReport: Equatable, Sendable {
     /// The replay went out with the very token that the outcome which set it off had named as just granted.
     public var justGranted: Bool
     public var demand: Demand
+    public var place: Place
     /// What others that wait want beside it: asked for along with it where a flight starts, so that one serves them all.
     public var along: ScopeSet
 
     public init(
         generation: UInt64, isReplay: Bool = false, justGranted: Bool = false, demand: Demand = .token,
-        along: ScopeSet = []
+        place: Place = Place(), along: ScopeSet = []
     ) {
         self.generation = generation
         self.isReplay = isReplay
         self.justGranted = justGranted
         self.demand = demand
+        self.place = place
         self.along = along
     }
 }

@@ -66,11 +66,61 @@ import Testing
             #expect(scene.status("/good/x") == 200)
             scene.pass(seconds: 1, step: 1)
         }
-        // At most two grants each time that the window of 30 s has closed.
-        #expect(scene.issuerCalls.count { $0.path == "/bad" } <= 22)
+        // One when the window has closed, which is open for 1, 2, 4, … 30 s.
+        #expect(scene.issuerCalls.count { $0.path == "/bad" } <= 16)
         #expect(scene.issuerCalls.count { $0.path == "/good" } == 1)
         // A request is two upstream calls at most.
         #expect(scene.upstreamCalls.count { $0.path == "/bad/x" } <= 600)
+    }
+
+    /// However its requests are made, and whatever the paths.
+    @Test(arguments: [1, 10, 1000])
+    func anUpstreamThatAlwaysRefusesCostsTwentyGrantsIn150Requests(_ paths: Int) throws {
+        let scene = try KeeperScene(Plans.client())
+        let issuer = NumberedIssuer()
+        issuer.expiresIn = "3600"
+        scene.issuer = issuer.answer
+        scene.upstream = { _ in Wire.challenge }
+        for number in 0..<150 {
+            #expect(scene.status("/\(number % paths)") == 502)
+            scene.pass(seconds: 0.1, step: 0.1)
+        }
+        #expect(issuer.granted <= 20, "\(issuer.granted)")
+    }
+
+    /// The token that was granted for a refused one is revoked too before it is used: who had it twice is told so, nobody else.
+    @Test func aTokenThatIsRevokedTwiceIsNoOutage() throws {
+        let scene = try KeeperScene(Plans.client())
+        let issuer = NumberedIssuer()
+        issuer.expiresIn = "3600"
+        scene.issuer = issuer.answer
+        #expect(scene.status() == 200)
+        for round in 0..<5 {
+            let revoked = ["Bearer t\(issuer.granted)", "Bearer t\(issuer.granted + 1)"]
+            scene.upstream = { revoked.contains($0.authorization ?? "") ? Wire.challenge : Wire.ok("in") }
+            #expect(scene.status("/unlucky/\(round)") == 502)
+            for number in 0..<20 { #expect(scene.status("/\(number)") == 200) }
+            #expect(scene.status("/unlucky/\(round)") == 200)
+            scene.pass(seconds: 60, step: 10)
+        }
+    }
+
+    @Test func aRevokedTokenIsReplacedBesideAPathThatAlwaysRefuses() throws {
+        let scene = try KeeperScene(Plans.client())
+        let issuer = NumberedIssuer()
+        issuer.expiresIn = "3600"
+        scene.issuer = issuer.answer
+        var revoked = ""
+        scene.upstream = {
+            $0.path == "/forbidden" || $0.authorization == revoked ? Wire.challenge : Wire.ok("in")
+        }
+        for second in 0..<100 {
+            #expect(scene.status("/forbidden") == 502)
+            if second % 10 == 9 { revoked = "Bearer t\(issuer.granted)" }
+            #expect(scene.status("/open") == 200)
+            scene.pass(seconds: 1, step: 1)
+        }
+        #expect(issuer.granted <= 30)
     }
 
     @Test func wrongPathsDoNotCutOffTheRightOnes() throws {

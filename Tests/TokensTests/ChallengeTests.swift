@@ -60,17 +60,94 @@ import Testing
 
     @Test func rule3_ARefusedReplayOpensTheWindowAndTheTokenStaysServed() {
         var bench = Self.inWindow()
-        #expect(bench.machine.servedGeneration(at: .seconds(8)) == 2)
+        #expect(bench.machine.servedGeneration(at: .seconds(7)) == 2)
         let final = ["answer [1] final", "report challengeRefused"]
-        #expect(bench.challenge(1, ChallengeReport(generation: 2), at: 8) == final)
-        #expect(bench.challenge(1, ChallengeReport(generation: 2), at: 36) == final)
+        #expect(bench.challenge(1, ChallengeReport(generation: 2), at: 7) == final)
         #expect(bench.machine.flight == nil)
+    }
+
+    @Test func rule3_OneUnluckyMomentHoldsItsPathForASecondAndNoOther() {
+        var bench = Self.inWindow()
+        let other = ChallengeReport(generation: 2, place: Place(path: 1))
+        #expect(bench.challenge(1, other, at: 7) == ["unpublish", "fly #2 challenged"])
+        _ = bench.land(2, at: 7)
+        #expect(bench.challenge(0, ChallengeReport(generation: 3), at: 7).first == "answer [0] final")
+        #expect(bench.challenge(0, ChallengeReport(generation: 3), at: 8) == ["unpublish", "fly #3 challenged"])
+    }
+
+    @Test func rule3_TheWindowDoublesAsLongAsItGoesOn() {
+        var bench = Self.inWindow()
+        var (opened, generation) = (UInt64(7), UInt64(2))
+        for (turn, span) in ([1, 2, 4, 8, 16, 30, 30] as [UInt64]).enumerated() {
+            #expect(bench.challenge(1, ChallengeReport(generation: generation), at: opened + span - 1).count == 2)
+            opened += span
+            let granted = bench.challenge(0, ChallengeReport(generation: generation), at: opened)
+            #expect(granted == ["unpublish", "fly #\(turn + 2) challenged"])
+            generation += 1
+            _ = bench.land(UInt64(turn) + 2, at: opened)
+            #expect(bench.challenge(0, Self.replayed(generation), at: opened).first == "answer [0] final")
+        }
+        // After as long again without another one, it is the first.
+        _ = bench.challenge(0, ChallengeReport(generation: generation), at: opened + 60)
+        _ = bench.land(9, at: opened + 60)
+        _ = bench.challenge(0, Self.replayed(generation + 1), at: opened + 60)
+        let granted = bench.challenge(0, ChallengeReport(generation: generation + 1), at: opened + 61)
+        #expect(granted == ["unpublish", "fly #10 challenged"])
+    }
+
+    /// Each request has a path of its own, and each grant's token is refused: the fourth path is held without a grant.
+    @Test func rule3_ARouteIsHeldAfterThreeOfItsPaths() {
+        var bench = Bench.warm()
+        var grants: UInt64 = 0
+        for path in 0..<8 {
+            let place = Place(route: 5, path: path)
+            let report = ChallengeReport(generation: bench.generation, place: place)
+            guard bench.challenge(0, report, at: 5).first == "unpublish" else { continue }
+            grants += 1
+            _ = bench.land(grants, at: 5)
+            let again = ChallengeReport(
+                generation: bench.generation, isReplay: true, justGranted: true, place: place)
+            #expect(bench.challenge(0, again, at: 5).first == "answer [0] final")
+        }
+        #expect(grants == 3)
+        let other = ChallengeReport(generation: bench.generation, place: Place(route: 6, path: 9))
+        #expect(bench.challenge(0, other, at: 5).first == "unpublish", "another route of the key is not")
+    }
+
+    /// A burst that was sent the same token twice revoked is one moment, whatever the number of its paths.
+    @Test func rule3_ABurstIsOneRefusal() {
+        var bench = Bench.warm()
+        _ = bench.challenge(0, Self.refused, at: 5)
+        _ = bench.land(1, at: 6)
+        for path in 0..<40 {
+            let report = ChallengeReport(generation: 2, isReplay: true, justGranted: true, place: Place(path: path))
+            _ = bench.challenge(0, report, at: 6)
+        }
+        let next = ChallengeReport(generation: 2, place: Place(path: 41))
+        #expect(bench.challenge(0, next, at: 6) == ["unpublish", "fly #2 challenged"])
+    }
+
+    @Test func rule3_OneUrlThatAlwaysRefusesNeverHoldsItsRoute() {
+        var bench = Bench.warm()
+        var grants: UInt64 = 0
+        for second in 5..<600 as Range<UInt64> {
+            let place = Place(path: 1)
+            let report = ChallengeReport(generation: bench.generation, place: place)
+            guard bench.challenge(0, report, at: second).first == "unpublish" else { continue }
+            grants += 1
+            _ = bench.land(grants, at: second)
+            let again = ChallengeReport(
+                generation: bench.generation, isReplay: true, justGranted: true, place: place)
+            _ = bench.challenge(0, again, at: second)
+            #expect(!bench.machine.windows.holds(Place(path: 2), at: .seconds(second)))
+        }
+        #expect((5...30).contains(grants))
     }
 
     @Test func rule3_TheWindowEndsAndIsNotProlongedByFurtherRefusals() {
         var bench = Self.inWindow()
-        _ = bench.challenge(1, Self.replayed(2), at: 36)
-        let granted = bench.challenge(1, ChallengeReport(generation: 2), at: 37)
+        for _ in 0..<9 { _ = bench.challenge(1, Self.replayed(2), at: 7) }
+        let granted = bench.challenge(1, ChallengeReport(generation: 2), at: 8)
         #expect(granted == ["unpublish", "fly #2 challenged"])
     }
 
@@ -78,7 +155,7 @@ import Testing
         var bench = Bench.warm()
         let answered = bench.challenge(0, Self.replayed(1, justGranted: false), at: 5)
         #expect(answered == ["answer [0] final", "report challengeRefused", "unpublish", "fly #1 challenged"])
-        #expect(bench.machine.window == nil)
+        #expect(bench.machine.windows == RegrantWindows())
         #expect(bench.land(1, at: 6) == ["publish g2 until 101", "report challengeAnswered"])
     }
 
@@ -87,17 +164,14 @@ import Testing
         _ = bench.challenge(0, Self.refused, at: 5)
         _ = bench.land(1, at: 6)
         #expect(bench.challenge(1, Self.replayed(1), at: 7) == ["answer [1] final", "report challengeRefused"])
-        #expect(bench.machine.window == nil && bench.machine.flight == nil)
+        #expect(bench.machine.windows == RegrantWindows() && bench.machine.flight == nil)
     }
 
     @Test func rule3_RenewalByTimeGoesOnInTheWindow() {
-        var bench = Bench.warm(AccessTokenPolicy(negativeFor: .seconds(500), persist: false))
-        _ = bench.challenge(0, Self.refused, at: 5)
-        _ = bench.land(1, at: 6)
-        _ = bench.challenge(0, Self.replayed(2), at: 7)
-        #expect(bench.due(2, at: 90) == ["fly #2 refreshAhead"])
-        _ = bench.land(2, at: 91)
-        #expect(bench.challenge(0, ChallengeReport(generation: 3), at: 92).first == "answer [0] final")
+        var bench = Self.inWindow()
+        #expect(bench.due(2, at: 7) == ["fly #2 refreshAhead"])
+        _ = bench.land(2, at: 7)
+        #expect(bench.challenge(0, ChallengeReport(generation: 3), at: 7).first == "answer [0] final")
     }
 
     // MARK: - Step-up
@@ -123,10 +197,10 @@ import Testing
         var bench = Self.inWindow(level: 1)
         for step in 0..<3 as Range<UInt64> {
             let report = Self.level(Int(step) + 2, generation: 2 + step)
-            #expect(bench.challenge(0, report, at: 8 + step) == ["fly #\(step + 2) steppedUp"])
-            _ = bench.land(step + 2, at: 8 + step, level: Int(step) + 2)
+            #expect(bench.challenge(0, report, at: 7) == ["fly #\(step + 2) steppedUp"])
+            _ = bench.land(step + 2, at: 7, level: Int(step) + 2)
         }
-        #expect(bench.challenge(0, Self.level(9, generation: 5), at: 12).first == "answer [0] final")
+        #expect(bench.challenge(0, Self.level(9, generation: 5), at: 7).first == "answer [0] final")
         #expect(bench.challenge(0, Self.level(9, generation: 5), at: 40) == ["fly #5 steppedUp"])
     }
 
@@ -143,7 +217,7 @@ import Testing
         report.isReplay = true
         report.justGranted = true
         #expect(bench.challenge(0, report, at: 5) == ["answer [0] final", "report challengeRefused"])
-        #expect(bench.machine.window == nil)
+        #expect(bench.machine.windows == RegrantWindows())
     }
 
     @Test func aWiderScopeIsAStepUp() {
@@ -160,7 +234,7 @@ import Testing
         report.generation = bench.machine.heldGrant?.generation ?? 0
         (report.isReplay, report.justGranted) = (true, true)
         #expect(bench.challenge(0, report, at: 7) == ["answer [0] final", "report challengeRefused"])
-        #expect(bench.machine.window == nil, "a revoked token is replaced all the same")
+        #expect(bench.machine.windows == RegrantWindows(), "a revoked token is replaced all the same")
         (report.isReplay, report.justGranted) = (false, false)
         #expect(bench.challenge(0, report, at: 8) == ["answer [0] final", "report challengeRefused"])
         report.demand = .lacking(["b"])
