@@ -263,9 +263,6 @@ final class CallerConnection: Stream, HTTP2StreamUser {
             data.desk.report(self, parks: true)
         case .pause(let conflict):
             expect(by: loop.now + ConflictPause.nanoseconds(after: conflict), kind: Deadline.pause)
-        case .reportAndRelay:
-            data.desk.report(self, parks: false)
-            relayAnswer()
         case .reportRefusal:
             data.desk.report(self, parks: false)
             refuseFinally()

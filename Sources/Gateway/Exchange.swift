@@ -20,6 +20,8 @@ struct Exchange: ~Copyable {
     /// The one retry at another address has been used, for this request and its replay together.
     private(set) var moved = false
     private var withdrawn = false
+    /// The request cannot be sent again: whatever the keeper says of its challenge, the caller gets the held answer.
+    private(set) var isFinal = false
     /// How often the upstream could not take it at that moment.
     private(set) var conflicts = 0
     /// The one request that only the server's nonce was missing from has been sent again.
@@ -129,8 +131,6 @@ struct Exchange: ~Copyable {
         case reportAndPark
         /// Hold the answer for a moment, then send the request again; which conflict it is, from 0.
         case pause(Int)
-        /// Tell the keeper, but the caller gets this answer: the request cannot be sent again.
-        case reportAndRelay
         /// Tell the keeper that the credential it just granted was refused, and refuse in turn.
         case reportRefusal
         /// The scout met no challenge: tell the keeper, relay.
@@ -152,6 +152,10 @@ struct Exchange: ~Copyable {
             self.credential = credential
             phase = .connecting
             return .connect(fresh: false)
+
+        case (.parked, .refused) where isFinal, (.parked, .verdict) where isFinal:
+            phase = .relaying
+            return .relay
 
         case (.waiting, .refused(let fault)), (.parked, .refused(let fault)):
             return end(with: fault)
@@ -236,6 +240,7 @@ struct Exchange: ~Copyable {
         retried = false
         moved = false
         withdrawn = false
+        isFinal = false
         conflicts = 0
         renonced = false
         replay = .never
@@ -311,10 +316,8 @@ struct Exchange: ~Copyable {
             phase = .relaying
             return .reportRefusal
         case .challenge:
-            guard replay == .once, body != .lost else {
-                phase = .relaying
-                return .reportAndRelay
-            }
+            // Also where the answer is the caller's anyway: his next request, sent at once, must not meet the token that was refused.
+            isFinal = replay != .once || body == .lost
             phase = .parked
             return .reportAndPark
         }

@@ -169,6 +169,14 @@ extension Keeper {
     // MARK: - Challenges
 
     func challenged(_ report: ChallengeOfRequest) {
+        guard report.isFinal, let ticket = report.ticket else { return learn(of: report) }
+        var unanswered = report
+        unanswered.ticket = nil
+        learn(of: unanswered)
+        answer(ticket, .pass)
+    }
+
+    private func learn(of report: ChallengeOfRequest) {
         guard let route = routesByNumber[report.route], let identity = route.identity else {
             if let ticket = report.ticket { answer(ticket, .pass) }
             return

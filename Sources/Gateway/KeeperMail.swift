@@ -42,7 +42,7 @@ struct ParkedRequest: Sendable {
 
 struct ChallengeOfRequest: Sendable {
     /// Nil where nobody waits: the answer went to the caller.
-    let ticket: Ticket?
+    var ticket: Ticket?
     /// The ticket under which this request was made the scout.
     let scout: Ticket?
     let loop: Int
@@ -53,6 +53,8 @@ struct ChallengeOfRequest: Sendable {
     /// The slot and generation that were sent; nil for none.
     let sent: (slot: Slot, generation: UInt64)?
     let isReplay: Bool
+    /// The request cannot be sent again. Its answer waits only until the token that was refused is served no more.
+    let isFinal: Bool
     /// What was sent is what the request's wait was ended with, and not what has taken its place meanwhile.
     let justGranted: Bool
     let subject: RequestSubject?

@@ -159,7 +159,7 @@ final class TokenDesk {
         let report = ChallengeOfRequest(
             ticket: ticket, scout: scout, loop: loopIndex, route: route.number, path: Array(caller.heldPath),
             method: Array(caller.heldMethod), challenge: challenge, sent: caller.exchange.machine.credential.sent,
-            isReplay: caller.exchange.machine.replayed,
+            isReplay: caller.exchange.machine.replayed, isFinal: caller.exchange.machine.isFinal,
             justGranted: caller.exchange.sendsJustGranted, subject: caller.subject(on: route))
         if !keeper.send(.challenged(report), from: loopIndex), parks {
             unpark(caller)

@@ -37,6 +37,8 @@ private struct Story: Sendable, CustomTestStringConvertible {
 
     static let replaying = parked.then(.verdict(.replay(token)))
     static let askingAgain = replaying.then(.connected)
+    /// A request that cannot be sent again, challenged.
+    static let final = asking.with(body: .lost).then(.answered(.challenge))
 
     /// The machine at the end of the story.
     func machine() -> Exchange {
@@ -99,19 +101,24 @@ private struct Row: Sendable, CustomTestStringConvertible {
         Row("misconfigured", .asking, .answered(.misconfigured(timeout)), .fault(timeout), .relaying),
         Row("challenge", .asking, .answered(.challenge), .reportAndPark, .parked),
         Row("challenge, body kept", .asking.with(body: .retained), .answered(.challenge), .reportAndPark, .parked),
-        Row("challenge, body lost", .asking.with(body: .lost), .answered(.challenge), .reportAndRelay, .relaying),
-        Row("challenge, never", .asking.with(replay: .never), .answered(.challenge), .reportAndRelay, .relaying),
+        Row("challenge, body lost", .asking.with(body: .lost), .answered(.challenge), .reportAndPark, .parked),
+        Row("challenge, never", .asking.with(replay: .never), .answered(.challenge), .reportAndPark, .parked),
         Row("a scout's answer", .scout, .answered(.answer), .reportOpenAndRelay, .relaying),
         Row("a scout's challenge", .scout, .answered(.challenge), .reportAndPark, .parked),
         Row(
-            "a scout's challenge, body lost", .scout.with(body: .lost), .answered(.challenge), .reportAndRelay,
-            .relaying),
+            "a scout's challenge, body lost", .scout.with(body: .lost), .answered(.challenge), .reportAndPark,
+            .parked),
         // Parked.
         Row("replay", .parked, .verdict(.replay(token)), .connect(fresh: false), .connecting),
         Row("final", .parked, .verdict(.final), .refuseFinally, .relaying),
         Row("pass", .parked, .verdict(.pass), .relay, .relaying),
         Row("no token", .parked, .verdict(.fault(timeout)), .fault(timeout), .relaying),
         Row("verdict late", .parked, .refused(timeout), .fault(timeout), .relaying),
+        // What cannot be sent again waits for the keeper too, but gets its own answer whatever the word is.
+        Row("not again: replay", .final, .verdict(.replay(token)), .relay, .relaying),
+        Row("not again: final", .final, .verdict(.final), .relay, .relaying),
+        Row("not again: no token", .final, .verdict(.fault(timeout)), .relay, .relaying),
+        Row("not again: verdict late", .final, .refused(timeout), .relay, .relaying),
         // A conflict is nobody's refusal: it costs neither the token nor the replay.
         Row("conflict", .asking, .answered(.conflict), .pause(0), .pausing),
         Row("conflict, body lost", .asking.with(body: .lost), .answered(.conflict), .relay, .relaying),

@@ -302,8 +302,29 @@ import Testing
         }
         scene.upstreams[0].send(Wire.challenge)
         scene.settle()
+        // Not before the keeper has the refused token out of service: the caller's next request would go out with it.
+        #expect(caller.receivedCount == 0 && scene.keeper.challenges.count == 1)
+        #expect(scene.keeper.challenges[0].isFinal)
+        scene.answer(try #require(scene.keeper.challenges[0].ticket), .pass)
         #expect(caller.takeText() == Wire.challenge && !caller.sawEnd)
-        #expect(scene.keeper.challenges.count == 1 && scene.keeper.challenges[0].ticket == nil)
+        scene.end()
+    }
+
+    @Test func aKeeperThatDoesNotHearHoldsBackNoAnswer() throws {
+        let scene = try Scene(Plans.fixed("on_rejected: {replay: never}"))
+        try scene.publish("t1", generation: 1)
+        let caller = scene.call(Wire.get())
+        scene.keeper.isFull = true
+        scene.upstreams[0].send(Wire.challenge)
+        scene.settle()
+        #expect(caller.takeText() == Wire.challenge && !caller.sawEnd)
+        scene.keeper.isFull = false
+        let other = scene.call(Wire.get())
+        scene.upstreams[0].send(Wire.challenge)
+        scene.settle()
+        #expect(other.receivedCount == 0)
+        scene.pass(seconds: 60)
+        #expect(other.takeText() == Wire.challenge && !other.sawEnd)
         scene.end()
     }
 
