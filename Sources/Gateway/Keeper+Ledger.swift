@@ -111,7 +111,8 @@ extension Keeper {
             alarm.action = { continuation.resume() }
             alarm.set(at: now + span)
         }
-        alarm.clear()
+        // Its place among those whose timers the loop knows is given back.
+        loop.close(alarm)
     }
 
     func warn(_ what: String, of identity: KeptIdentity) {

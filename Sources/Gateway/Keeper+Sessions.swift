@@ -12,9 +12,28 @@ extension Keeper {
 
     private func lane(of key: SessionKey) -> KeptLane {
         if let lane = lanes[key.lane] { return lane }
+        sweepLanes()
         let lane = KeptLane()
+        // What every other lane of the issuer was told when it happened.
+        for identity in identities where identity.issuer == key.issuer {
+            guard identity.logoutEpoch > 0 || identity.secretVersion > 1 else { continue }
+            lane.machine.returned(
+                identity.digest, logoutEpoch: identity.logoutEpoch, secretVersion: identity.secretVersion)
+        }
         lanes[key.lane] = lane
         return lane
+    }
+
+    /// Each end user has a lane of his own while something is under way for him. Those with nothing to remember are swept now and then
+    /// instead of one by one.
+    private func sweepLanes() {
+        guard lanes.count > 2 * lanesSwept + 1024 else { return }
+        for (key, lane) in lanes where lane.claims.isEmpty && lane.runner == nil && lane.machine.isEmpty {
+            lane.alarm.map { loop.close($0) }
+            lane.alarm = nil
+            lanes[key] = nil
+        }
+        lanesSwept = lanes.count
     }
 
     func nextClaimant() -> SessionMachine.Claimant {
@@ -310,9 +329,10 @@ extension Keeper {
     func raiseSessionEpoch(of identity: KeptIdentity, cause: EpochCause) {
         if cause == .purge || cause == .logout {
             for (key, session) in sessions where key.digest == identity.digest {
-                // A purge gets new tokens; it does not send a person to the login page.
-                if cause == .purge, session.material.isHuman, session.material.refreshToken != nil {
-                    endSession(key, identity)
+                // A purge gets new tokens; it does not send a person to the login page. Where nothing came to renew it with, the session is all
+                // that there is of the login, and stays as it is.
+                if cause == .purge, session.material.isHuman {
+                    if session.material.refreshToken != nil { endSession(key, identity) }
                     continue
                 }
                 sessions[key] = nil

@@ -34,11 +34,14 @@ actor Keeper: KeeperInbox {
     var shared: [AccessKey: KeptToken] = [:]
     var tokensBySlot: [Slot: KeptToken] = [:]
     var issuers: [IssuerKey: UpstreamGroup] = [:]
+    /// Those that are called now.
+    var issuerQueues: [IssuerKey: IssuerQueue] = [:]
     /// By origin, as URLs write it.
     var breakers: [String: Breaker] = [:]
     /// By host and port.
     var skews: [String: ClockSkew] = [:]
     var lanes: [SessionLane: KeptLane] = [:]
+    var lanesSwept = 0
     var sessions: [SessionKey: KeptSession] = [:]
     var durables: [DurableKey: LayerMaterial] = [:]
     /// Who waits for a durable part that is being made.

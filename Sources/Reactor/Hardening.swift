@@ -51,30 +51,10 @@ public enum Hardening {
 
     // MARK: - Secret memory
 
-    /// Keeps memory out of swap and out of core files, as far as the limits allow.
-    /// - Returns: whether it is locked. The range is widened to whole pages.
-    @discardableResult
-    public static func protect(_ memory: UnsafeRawBufferPointer) -> Bool {
-        guard let range = pages(memory) else { return true }
-        _ = cardea_exclude_from_dumps(range.start, range.length)
-        return mlock(range.start, range.length) == 0
-    }
-
-    /// Wipes memory that `protect` was given, and lets its pages go. The pages must hold nothing else that is protected: locks
-    /// do not add up.
+    /// Overwrites memory that held a secret, without a system call: loops call it for single requests.
     public static func wipe(_ memory: UnsafeMutableRawBufferPointer) {
         guard let start = memory.baseAddress else { return }
         explicit_bzero(start, memory.count)
-        guard let range = pages(UnsafeRawBufferPointer(memory)) else { return }
-        munlock(range.start, range.length)
-    }
-
-    private static func pages(_ memory: UnsafeRawBufferPointer) -> (start: UnsafeMutableRawPointer, length: Int)? {
-        guard let base = memory.baseAddress, memory.count > 0 else { return nil }
-        let page = max(Int(sysconf(Int32(_SC_PAGESIZE))), 4096)
-        let before = Int(bitPattern: base) % page
-        let length = (before + memory.count + page - 1) / page * page
-        return (UnsafeMutableRawPointer(mutating: base) - before, length)
     }
 
     private static func refusal(_ step: StaticString, _ status: Int32) -> Refusal? {

@@ -21,6 +21,8 @@ public final class Loop: @unchecked Sendable {
     private var watched = UnsafeMutableBufferPointer<Entry>.allocate(capacity: 64)
     /// Entries that have been used; the others are not initialized.
     private var entryCount = 0
+    /// Those that have a descriptor or a timer of this loop, or may arm one.
+    var owners: Int { watched[..<entryCount].count { $0.owner != nil } }
     private var firstFree = Loop.noEntry
     private let timers: TimerWheel
     private var putOff: [LateWork] = []

@@ -108,6 +108,9 @@ public struct SessionMachine: Sendable {
 
     public var isIdle: Bool { running == nil && queue.isEmpty }
 
+    /// Nothing is under way and nothing is known but what holds for every lane of the issuer.
+    public var isEmpty: Bool { isIdle && sessions.isEmpty && blocked.isEmpty && renewed.isEmpty && leaving == nil }
+
     public func session(_ key: SessionKey, at now: Instant) -> Session? {
         sessions[key].flatMap { now < $0.stopServingAt ? $0 : nil }
     }
@@ -304,8 +307,10 @@ public struct SessionMachine: Sendable {
         var actions: [Action] = []
         switch cause {
         case .purge:
-            sessions = sessions.filter { $0.key.digest != digest || $0.value.isHuman && $0.value.hasRefreshToken }
-            for key in sessions.keys where key.digest == digest { sessions[key]?.stopServingAt = 0 }
+            sessions = sessions.filter { $0.key.digest != digest || $0.value.isHuman }
+            for (key, session) in sessions where key.digest == digest && session.hasRefreshToken {
+                sessions[key]?.stopServingAt = 0
+            }
         case .logout:
             sessions = sessions.filter { $0.key.digest != digest }
             logoutEpochs[digest] = epoch

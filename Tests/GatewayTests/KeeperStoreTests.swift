@@ -225,6 +225,26 @@ internal import TokenStore
         #expect(kept == [Array("r".utf8)])
     }
 
+    /// Where the issuer gave a lasting access token and nothing to renew it with, that is the login.
+    @Test func aPurgeLeavesALoginThatCannotBeRenewed() throws {
+        let store = MemoryStore()
+        let scene = try KeeperScene(Self.yaml, store: store)
+        scene.settle()
+        scene.inKeeper { keeper in
+            let material = LayerMaterial(
+                bytes: Secret("lasting"), obtainedAt: keeper.now, lifetime: 3_600_000_000_000, isHuman: true)
+            let identity = keeper.identities[0]
+            keeper.start { await $0.keep(material, of: identity) }
+        }
+        #expect(scene.status() == 200)
+        for scope in [PurgeScope.everything, .identity("o")] {
+            #expect(scene.inKeeper { $0.purge(scope)?.tokens } == 1)
+            #expect(word(scene) == .good && scene.status() == 200)
+            #expect(scene.upstreamCalls.last?.authorization == "Bearer lasting")
+            #expect(store.rows(Keeper.RowKind.session).count == 1)
+        }
+    }
+
     @Test func aLogoutCountsWhileALoginIsBeingKept() throws {
         let store = MemoryStore()
         let scene = try KeeperScene(Self.yaml, store: store)

@@ -44,8 +44,9 @@ public final class FakeKernel: Kernel {
     /// Written to in this turn with the announcement that more would follow.
     private var holding: [FakeSocket] = []
 
-    private static let epoll: Int32 = 999
-    private static let first: Int32 = 1000
+    private static let epoll: Int32 = 99_999
+    /// Higher than what the process has open: loops ask the system for an eventfd.
+    private static let first: Int32 = 100_000
     /// Of pipes; the inlet's number is one more.
     private static let firstPipe: Int32 = 1_000_000
 

@@ -207,6 +207,18 @@ import Testing
         #expect(lane.claim(2, full: false) == ["run #2 refreshToken of 1"])
     }
 
+    @Test func aPurgeKeepsALoginThatCannotBeRenewed() {
+        var lane = Lane()
+        lane.machine.adopted(
+            Self.key,
+            SessionMachine.Session(
+                generation: 9, stopServingAt: .seconds(100), hasRefreshToken: false, isHuman: true))
+        _ = lane.machine.epochRose(of: digest(1), to: 2, cause: .purge)
+        #expect(lane.machine.session(Self.key, at: 0)?.generation == 9)
+        _ = lane.machine.epochRose(of: digest(1), to: 3, cause: .logout)
+        #expect(lane.machine.session(Self.key, at: 0) == nil)
+    }
+
     // MARK: - Rule 8
 
     @Test func rule8_WhatComesLateForAnIdentityThatLeftIsKept() {

@@ -156,9 +156,6 @@ static inline unsigned long cardea_descriptor_limit(void) {
     struct rlimit limit;
     return getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : 0;
 }
-static inline int cardea_exclude_from_dumps(void *start, size_t length) {
-    return madvise(start, length, MADV_DONTDUMP) == 0 ? 0 : -errno;
-}
 
 // landlock(7) by its numbers: Debian 12's headers end with the second version of the interface. Each returns -errno on failure.
 int cardea_landlock_version(void);
