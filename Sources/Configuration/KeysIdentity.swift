@@ -67,6 +67,9 @@ extension Keys {
             KeySpec("proxy", proxyValue, "An HTTP proxy on the way; off takes back the one under defaults."),
             KeySpec("timeout", .duration(atLeast: .milliseconds(1)), "For one whole call.", default: "10s"),
             KeySpec(
+                "connections", .integer(atLeastOne),
+                "Calls to the issuer at the same time; others wait their turn within acquire_timeout.", default: "64"),
+            KeySpec(
                 "allow_cleartext", .boolean, "Whether credentials may go over http: beyond this machine.",
                 default: "false"),
             KeySpec(

@@ -105,6 +105,8 @@ public struct Network: Sendable, Equatable {
     public var proxy: OutgoingProxy?
     /// For one whole call.
     public var timeout: Duration
+    /// Calls at the same time.
+    public var connections: Int
     public var allowCleartext: Bool
     /// Addresses to connect to instead of asking the resolver, by lower-case host name.
     public var resolve: [String: [IPAddress]]

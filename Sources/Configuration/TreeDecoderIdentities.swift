@@ -199,7 +199,8 @@ extension TreeDecoder {
         }
         return Network(
             tls: tls(reader), proxy: proxy(reader, place: "a network"), timeout: reader.duration("timeout"),
-            allowCleartext: reader.boolean("allow_cleartext"), resolve: resolve)
+            connections: reader.integer("connections") ?? 64, allowCleartext: reader.boolean("allow_cleartext"),
+            resolve: resolve)
     }
 
     /// The `tls` of a route or a network.

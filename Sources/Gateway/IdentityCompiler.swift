@@ -264,7 +264,8 @@ struct IdentityCompiler {
             minimumVersion: network.tls.minVersion == .tls13 ? .v1_3 : .v1_2, legacyTLS: network.tls.legacy,
             clientKeys: clientKeys(network.tls.identity.map { [$0] } ?? []), proxy: network.proxy.map { proxy($0) },
             serverName: network.tls.serverName, timeout: UInt64(clamping: network.timeout.wholeNanoseconds),
-            resolve: resolve)
+            connections: network.connections,
+            patience: UInt64(clamping: identity.token.acquireTimeout.wholeNanoseconds), resolve: resolve)
     }
 
     // MARK: - Keys

@@ -177,7 +177,8 @@ extension Keeper {
             trust: route.upstream.trust, minimumVersion: route.upstream.minimumVersion,
             legacyTLS: route.upstream.legacyTLS, clientKeys: route.upstream.clientKeys, proxy: route.upstream.proxy,
             serverName: route.upstream.serverName,
-            timeout: identity.policy.network.timeout, resolve: [:], pinned: route.upstream.endpoints)
+            timeout: identity.policy.network.timeout, connections: identity.policy.network.connections,
+            patience: identity.policy.network.patience, resolve: [:], pinned: route.upstream.endpoints)
         return try await self.call(call, network: network)
     }
 
@@ -248,6 +249,10 @@ extension Keeper {
 
     func call(_ call: IssuerCall, network: IssuerNetwork) async throws(IssuerFault) -> IssuerAnswer {
         let origin = call.url.origin
+        // Before the issuer's state is looked at: it may be another one when there is a place.
+        let key = IssuerKey(origin: origin, network: network)
+        try await enter(key, network)
+        defer { leave(key) }
         if breakers.count >= Self.issuerLimit, breakers[origin] == nil {
             // What discovery has named and nobody calls any more.
             breakers = breakers.filter { $0.value.state(at: now) == .open }
@@ -292,7 +297,6 @@ extension Keeper {
 
     private func send(_ call: IssuerCall, network: IssuerNetwork) async throws(IssuerFault) -> IssuerAnswer {
         let group = try issuerGroup(call.url, network)
-        guard group.open < 64 || !group.idle.isEmpty else { throw IssuerFault(.overloaded, provablyUnsent: true) }
         let result = await withCheckedContinuation { continuation in
             let exchange = IssuerExchange(
                 call, group: group, deadline: now + network.timeout, limits: .init()

@@ -252,6 +252,10 @@ struct IssuerNetwork: Sendable {
     var serverName: String?
     /// Nanoseconds for one call, connect included.
     var timeout: UInt64
+    /// Calls to the issuer at the same time.
+    var connections: Int
+    /// Nanoseconds that one more waits for its turn.
+    var patience: UInt64
     /// Addresses to use instead of resolving, by host.
     var resolve: [String: [SocketAddress]]
     /// Where to connect whatever the host, as a route's `to.addresses` says.

@@ -39,7 +39,7 @@ import Testing
         #expect(
             identity.network
                 == Network(
-                    tls: tls, proxy: nil, timeout: .seconds(10), allowCleartext: false, resolve: [:]))
+                    tls: tls, proxy: nil, timeout: .seconds(10), connections: 64, allowCleartext: false, resolve: [:]))
         guard case .oauth2(let oauth2) = identity.handshake else { throw Unexpected() }
         #expect(oauth2.grant == .clientCredentials)
         #expect(oauth2.clientAuth == .basic)

@@ -19,6 +19,59 @@ import Testing
         #expect(Set(scene.upstreamCalls.map(\.authorization)) == ["Bearer t1"])
     }
 
+    /// Identities of one issuer, each with a route.
+    private func many(_ count: Int, network: String = "", token: String = "") throws -> KeeperScene {
+        var text = "identities:\n"
+        var routes = "routes:\n"
+        for number in 0..<count {
+            text += "  i\(number): {oauth2: {token_url: \"http://127.0.0.1:9100/token\", client_id: c\(number), "
+            text += "client_secret: env:S}, token: {\(token)}, network: {\(network)}}\n"
+            routes += "  - {listen: \"127.0.0.1:8080\", to: \"http://127.0.0.1:9000\", use: i\(number), "
+            routes += "match: {path: \"/\(number)/\"}, name: r\(number)}\n"
+        }
+        return try KeeperScene(text + routes)
+    }
+
+    @Test(arguments: [("", 64), ("connections: 4", 4)])
+    func moreGrantsThanAnIssuerIsToTakeAtOnceWait(_ network: String, limit: Int) throws {
+        let scene = try many(150, network: network)
+        scene.issuer = { _ in nil }
+        let callers = (0..<150).map { scene.call(Wire.get("/\($0)/"), settles: $0 % 50 == 49) }
+        #expect(scene.issuerCalls.count == limit)
+        #expect(callers.allSatisfy { $0.status == nil })
+        // Those that hold a place are answered one by one, and each answer lets in the next.
+        scene.issuer = NumberedIssuer().answer
+        let first = scene.issuers.filter { !$0.isClosed }
+        for peer in first { peer.send(Wire.bearer("first")) }
+        scene.settle()
+        #expect(callers.map(\.status) == Array(repeating: 200, count: 150))
+        #expect(scene.issuerCalls.count == 150)
+        #expect(scene.inKeeper { $0.issuerQueues.isEmpty })
+    }
+
+    @Test func whoeverWaitsForATurnWaitsNoLongerThanForAToken() throws {
+        let scene = try many(10, network: "connections: 2, timeout: 60s", token: "acquire_timeout: 3s")
+        scene.issuer = { _ in nil }
+        let callers = (0..<10).map { scene.call(Wire.get("/\($0)/")) }
+        scene.pass(seconds: 2.5)
+        #expect(callers.allSatisfy { $0.status == nil } && scene.issuerCalls.count == 2)
+        scene.pass(seconds: 1.5)
+        #expect(callers.allSatisfy { [503, 504].contains($0.status) }, "\(callers.map(\.status))")
+        #expect(scene.inKeeper { $0.issuerQueues.values.allSatisfy { $0.waiting.isEmpty } })
+    }
+
+    /// Each pause takes a place among those whose timers the loop knows, and gives it back.
+    @Test func aPauseLeavesNothingBehind() throws {
+        let scene = try KeeperScene(Plans.client())
+        scene.settle()
+        let before = scene.keeperLoop.owners
+        for _ in 0..<20 {
+            scene.inKeeper { keeper in _ = keeper.start { await $0.pause(1_000_000) } }
+            scene.pass(seconds: 0.01)
+        }
+        #expect(scene.keeperLoop.owners == before)
+    }
+
     @Test func handshakesStayOnTheKeepersLoop() throws {
         let scene = try KeeperScene(Plans.gate())
         let gate = NumberedGate()
