@@ -281,11 +281,12 @@ final class CallerConnection: Stream, HTTP2StreamUser {
     }
 
     private func connect(on route: RoutePlan, fresh: Bool) {
+        // A secret on trial goes out once: a stale pooled connection would leave open whether it was judged.
+        var fresh = fresh
+        if exchange.upstream != nil, exchange.bodyBytes > 0, leavesCutBody() { fresh = true }
         releaseUpstream(reusable: canReuseHeldAnswer())
         exchange.record.tokenAt = loop.now
         exchange.record.replayed = exchange.machine.replayed
-        // A secret on trial goes out once: a stale pooled connection would leave open whether it was judged.
-        var fresh = fresh
         if case .carried = exchange.machine.credential { fresh = true }
         let group: UpstreamGroup = if let wanders = exchange.wanders { wanders } else { data.group(route.upstream) }
         let connection = group.take(
@@ -296,6 +297,15 @@ final class CallerConnection: Stream, HTTP2StreamUser {
         exchange.upstreamAddress = connection.place?.logAddress
         expectNothing()
         if connection.state == .busy { perform(exchange.machine.on(.connected), on: connection) }
+    }
+
+    /// Whether the body was cut short on the connection of now: its server may have stopped reading there, and others must not wait for that.
+    private func leavesCutBody() -> Bool {
+        guard let upstream = exchange.upstream, !exchange.caution.isProbe,
+            upstream.hasCut(requestComplete: exchange.requestComplete)
+        else { return false }
+        upstream.session?.retire()
+        return true
     }
 
     private func expectToken() {

@@ -107,7 +107,7 @@ class HTTP2Socket: Stream, HTTP2SessionHost {
         isScheduled = false
         guard !isOver else { return }
         while !hasPending {
-            let count = session.send(into: buffers.session)
+            let count = session.send(into: buffers.session, now: loop.now)
             guard count > 0 else { break }
             guard send(UnsafeRawBufferPointer(rebasing: buffers.session[..<count])) else { return end(.cancel) }
         }
@@ -119,7 +119,7 @@ class HTTP2Socket: Stream, HTTP2SessionHost {
     /// Says why, as far as the socket takes it, and ends.
     private func finish() {
         while !hasPending {
-            let count = session.send(into: buffers.session)
+            let count = session.send(into: buffers.session, now: loop.now)
             guard count > 0, send(UnsafeRawBufferPointer(rebasing: buffers.session[..<count])) else { break }
         }
         end(.cancel)

@@ -1,4 +1,5 @@
 internal import Glibc
+internal import HTTP2
 internal import Reactor
 internal import TLS
 
@@ -35,6 +36,12 @@ extension UpstreamConnection {
     func isFresh(forRequestOnce: Bool) -> Bool {
         let idle = loop.now - min(loop.now, idleSince)
         return idle < min(group.plan.keepTimeout, keepLimit) && (!forRequestOnce || idle <= group.plan.reuseTimeout)
+    }
+
+    /// Whether its request was given up before all of it had left.
+    func hasCut(requestComplete: Bool) -> Bool {
+        guard requestComplete, !hasPending, !outputLost else { return true }
+        return lane?.isSent == false
     }
 
     /// Nothing has been sent on it, so whoever takes it next is its first user.

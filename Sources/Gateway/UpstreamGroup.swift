@@ -304,8 +304,8 @@ final class UpstreamGroup {
         speaksHTTP2 = true
         if scout === connection { scout = nil }
         // Made because another address was wanted and could not be had: one session an address is enough while it has room.
-        for other in sessions where other !== session && other.place === session.place && other.isUsable {
-            other.retire()
+        for other in sessions where other !== session && other.place === session.place {
+            if other.isUsable || other.isStalled { other.retire() }
         }
         connection.share(session)
         // It carries the request that it was made for, and no other.

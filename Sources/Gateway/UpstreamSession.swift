@@ -9,12 +9,17 @@ final class UpstreamSession: HTTP2Socket {
     let place: UpstreamAddress?
     private(set) var requests = 0
     private var bytesAtCheck: UInt64 = 0
+    /// What the peer had taken when output began to wait, and since when it has taken nothing of that.
+    private var takenBefore: UInt64 = 0
+    private var waitsSince: UInt64?
 
     private enum Deadline { static let idle: UInt8 = 1, quiet: UInt8 = 2, pong: UInt8 = 3 }
 
     /// How long a connection with requests on it may be silent before it is asked whether it lives, and how long the answer may take.
     private static let quietTime: UInt64 = 20_000_000_000
     private static let pongTime: UInt64 = 10_000_000_000
+    /// A peer that takes nothing of what waits for it for as long as this gets no new requests.
+    private static let stallTime: UInt64 = 1_000_000_000
 
     /// - Returns: nil without memory.
     init?(group: UpstreamGroup, place: UpstreamAddress?) {
@@ -36,7 +41,28 @@ final class UpstreamSession: HTTP2Socket {
     /// Whether one more request may go out on it.
     var isUsable: Bool {
         !isOver && session.hasRoom && requests < group.plan.requestsPerConnection && place?.isListed != false
+            && !isStalled
     }
+
+    /// The peer takes nothing any more, of bodies or of anything: whoever is on this connection waits for it, and nobody else should.
+    var isStalled: Bool {
+        if hasPending { return waitsLong() }
+        // Without a body there is nothing to wait for, and a window that moves is looked at no further.
+        guard session.sentDataAt != 0, loop.now >= session.sentDataAt &+ Self.stallTime else { return false }
+        return session.isWindowShut
+    }
+
+    private func waitsLong() -> Bool {
+        let taken = bytesOut &- UInt64(pendingCount)
+        guard let since = waitsSince, taken == takenBefore else {
+            takenBefore = taken
+            waitsSince = loop.now
+            return false
+        }
+        return loop.now >= since &+ Self.stallTime
+    }
+
+    override func outputWaits() { _ = waitsLong() }
 
     /// A request that is passed on, as it stands in `buffers.outgoing`.
     func open(

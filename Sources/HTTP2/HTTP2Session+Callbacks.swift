@@ -278,6 +278,7 @@ extension HTTP2Session {
             guard stream.output.read(into: place) == count else { return Self.refused }
             outCount += count
             gauge.moved(count)
+            sentDataAt = now
             if stream.output.count == 0 { mark(stream) }
             return Self.accepted
         }

@@ -38,6 +38,8 @@ public final class HTTP2Session {
     /// Of a server's connection. A client's has all of its window from the start: see `dataCame`.
     var window: ReceiveWindow
     var now: UInt64 = 0
+    /// When the last octets of a body went out; zero: none have. By the clock of `receive` and `send`.
+    public internal(set) var sentDataAt: UInt64 = 0
     /// Of the DATA frame that is being read, what is no padding.
     var bytesOfFrame = 0
     /// Set by `send` for as long as it runs.
@@ -104,10 +106,13 @@ extension HTTP2Session {
     }
 
     /// Fills `buffer` with what is to be sent.
-    /// - Parameter buffer: of 32 KiB at least, so that every frame fits whole.
+    /// - Parameters:
+    ///   - buffer: of 32 KiB at least, so that every frame fits whole.
+    ///   - now: nanoseconds of the clock of `receive`; nil: as then.
     /// - Returns: bytes; 0 when there is nothing to send now.
-    public func send(into buffer: UnsafeMutableRawBufferPointer) -> Int {
+    public func send(into buffer: UnsafeMutableRawBufferPointer, now: UInt64? = nil) -> Int {
         precondition(buffer.count >= 32 * 1024)
+        if let now { self.now = now }
         isDirty = false
         guard let session, !isBroken else { return 0 }
         out = buffer
@@ -201,6 +206,12 @@ extension HTTP2Session {
         }
         let offered = nghttp2_session_get_remote_settings(session, NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS)
         return streams.count < min(Int(offered), limits.streams)
+    }
+
+    /// The peer has taken as much of bodies as it said it would, on the connection as a whole, and has not asked for more.
+    public var isWindowShut: Bool {
+        guard let session else { return false }
+        return nghttp2_session_get_remote_window_size(session) <= 0
     }
 
     /// The peer serves extended CONNECT (RFC 8441 §3).

@@ -170,6 +170,8 @@ extension HTTP2Stream {
     public var pendingCount: Int { output.count }
     /// Memory is short: nothing should be added to what waits already.
     public var isShort: Bool { withSession { $0.blocks.isShort } ?? false }
+    /// Our side has ended, and all of it has gone to the connection.
+    public var isSent: Bool { endSent }
     /// Everything written has gone to the connection, the end of the stream included.
     public var isFlushed: Bool { session == nil || output.count == 0 && (!outputEnded || endSent) }
 
