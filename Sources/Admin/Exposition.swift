@@ -172,13 +172,14 @@ struct Scrape {
     }
 
     private mutating func writeHealth(of upstreams: [UpstreamHealthStatus]) {
+        let upstreams = upstreams.filter { !$0.addresses.isEmpty }
         guard !upstreams.isEmpty else { return }
         // Two routes may have one upstream checked in different ways.
         func each(_ body: ([(String, String)], UpstreamHealthStatus.Address) -> Void) {
             for upstream in upstreams {
                 for address in upstream.addresses {
                     body(
-                        [("upstream", upstream.upstream), ("path", upstream.path), ("address", address.address)],
+                        [("upstream", upstream.upstream), ("path", upstream.path ?? ""), ("address", address.address)],
                         address)
                 }
             }

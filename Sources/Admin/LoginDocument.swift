@@ -76,6 +76,12 @@ public func refusal(in body: String) -> String? {
     return document?.error
 }
 
+/// Why the body of `/readyz` says that traffic should not come; nil for anything else.
+public func reasons(in body: String) -> String? {
+    let document: ReadinessDocument? = parsed(body)
+    return document.flatMap { $0.reasons.isEmpty ? nil : $0.reasons.joined(separator: "; ") }
+}
+
 private func parsed<Document: Decodable>(_ text: String) -> Document? {
     let decoder = JSONDecoder()
     decoder.keyDecodingStrategy = .convertFromSnakeCase

@@ -67,12 +67,18 @@ extension Page {
 
     /// Once: an identity's last failure is that of one of its tokens.
     private mutating func writeFailure(of identity: IdentityFacts, _ shown: [TokenStatus]) {
-        var reasons: [String] = []
-        for reason in [identity.status.lastFailure] + shown.map(\.lastFailure) {
-            if let reason, !reasons.contains(reason), reasons.count < 3 { reasons.append(reason) }
+        var reasons: [(reason: String, ago: UInt64?)] = []
+        let all =
+            [(identity.status.lastFailure, identity.status.lastFailureAgo)]
+            + shown.map { ($0.lastFailure, $0.lastFailureAgo) }
+        for (reason, ago) in all {
+            guard let reason, !reasons.contains(where: { $0.reason == reason }), reasons.count < 3 else { continue }
+            reasons.append((reason, ago))
         }
-        for reason in reasons {
-            out.markup("<p class=\"failure\"><strong>Last failure</strong> ")
+        for (reason, ago) in reasons {
+            out.markup("<p class=\"failure\"><strong>Last failure")
+            if let ago { out.text(", \(spelled(ago)) ago") }
+            out.markup("</strong> ")
             out.text(sentence(reason))
             out.markup("</p>\n")
         }

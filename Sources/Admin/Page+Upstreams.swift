@@ -1,6 +1,6 @@
 internal import Gateway
 
-/// Upstreams whose addresses are checked.
+/// Upstreams whose addresses are checked, and those that cannot be reached.
 extension Page {
     static let maximumAddresses = 100
 
@@ -15,18 +15,29 @@ extension Page {
         )
         var room = Self.maximumAddresses
         for upstream in facts.status.upstreams {
+            if let outage = upstream.outage, room > 0 { writeOutage(outage, of: upstream) }
             for address in upstream.addresses.prefix(max(room, 0)) { writeAddress(address, of: upstream) }
-            room -= upstream.addresses.count
+            room -= upstream.addresses.count + (upstream.outage == nil ? 0 : 1)
         }
         out.markup("</tbody>\n</table></div>\n")
         leftOut(-room, "addresses")
         out.markup("</section>\n")
     }
 
+    private mutating func writeOutage(_ outage: UpstreamHealthStatus.Outage, of upstream: UpstreamHealthStatus) {
+        out.markup("<tr><th scope=\"row\">")
+        out.element("b", shortened(Self.place(upstream.upstream), to: 120))
+        out.markup("</th><td data-name=\"Address\">–</td><td data-name=\"State\">")
+        out.element("span", class: "chip bad", "cannot be reached")
+        out.markup(" ")
+        out.element("span", class: "quiet", "for \(spelled(outage.ago)): " + sentence(outage.reason))
+        out.markup("</td><td class=\"n\" data-name=\"Checks\">–</td><td class=\"n\" data-name=\"Bad\">–</td></tr>\n")
+    }
+
     private mutating func writeAddress(_ address: UpstreamHealthStatus.Address, of upstream: UpstreamHealthStatus) {
         out.markup("<tr><th scope=\"row\">")
         out.element("b", shortened(Self.place(upstream.upstream), to: 120))
-        out.element("span", class: "quiet", "asked for " + shortened(upstream.path, to: 120))
+        out.element("span", class: "quiet", "asked for " + shortened(upstream.path ?? "", to: 120))
         out.markup("</th><td data-name=\"Address\">")
         out.element("span", shortened(address.address, to: 120))
         out.markup("</td><td data-name=\"State\">")

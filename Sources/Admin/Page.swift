@@ -74,7 +74,8 @@ struct Page {
         // To the page as such: what a button did is told once.
         if refreshes { out.markup("<meta http-equiv=\"refresh\" content=\"10;url=/\">\n") }
         // The tab tells the worst, so that it need not be looked at.
-        let troubled = identities.count { $0.state.tone == .bad }
+        let troubled =
+            identities.count { $0.state.tone == .bad } + facts.status.upstreams.count { $0.outage != nil }
         out.element(
             "title",
             troubled > 0 ? "\(troubled) in trouble · Cardea" : facts.isReady ? "Cardea" : "not ready · Cardea")
@@ -101,7 +102,8 @@ struct Page {
     }
 
     private mutating func writeTiles() {
-        let requests = facts.traffic.routes.reduce(0) { $0 &+ $1.total }
+        let unrouted = facts.traffic.unrouted.reduce(0) { $0 &+ $1.count }
+        let requests = facts.traffic.routes.reduce(unrouted) { $0 &+ $1.total }
         let rates = facts.trends.compactMap(\.perSecond)
         let hits = facts.traffic.lookups.first { $0.name == "hit" }?.count ?? 0
         // Requests that need no token say nothing about where tokens are found.

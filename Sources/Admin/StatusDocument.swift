@@ -22,7 +22,7 @@ public struct StatusDocument: Codable, Sendable, Equatable {
     public var tokensLeftOut: Int
     public var subjects: Subjects
     public var routes: [Route]
-    /// Those whose addresses are checked.
+    /// Those whose addresses are checked, and those to which no connection can be made now.
     public var upstreams: [Upstream]
     /// Requests that found no route, by status.
     public var unrouted: [String: UInt64]
@@ -63,6 +63,7 @@ public struct StatusDocument: Codable, Sendable, Equatable {
         public var grants: UInt64
         public var failures: UInt64
         public var lastFailure: String?
+        public var lastFailureSecondsAgo: Double?
         /// Also one that is over.
         public var lastIssue: Issue?
         /// Until what a person's login brought ends; nil where nobody logs in, or its issuer has not said.
@@ -109,6 +110,7 @@ public struct StatusDocument: Codable, Sendable, Equatable {
         public var subjects: Int?
         /// Until the next try after a failure; nil where nothing is waited for.
         public var retryInSeconds: Double?
+        public var lastFailureSecondsAgo: Double?
     }
 
     /// End users with tokens of their own; names never.
@@ -135,9 +137,16 @@ public struct StatusDocument: Codable, Sendable, Equatable {
 
     public struct Upstream: Codable, Sendable, Equatable {
         public var upstream: String
-        /// What the checks ask for.
-        public var path: String
+        /// What the checks ask for; nil where there are none.
+        public var path: String?
         public var addresses: [Address]
+        /// No connection can be made now.
+        public var outage: Outage?
+    }
+
+    public struct Outage: Codable, Sendable, Equatable {
+        public var reason: String
+        public var secondsAgo: Double
     }
 
     public struct Address: Codable, Sendable, Equatable {
@@ -221,6 +230,7 @@ extension StatusDocument.Identity {
         grants = facts.status.grants
         failures = facts.status.failures
         lastFailure = facts.status.lastFailure.map { shortened($0) }
+        lastFailureSecondsAgo = facts.status.lastFailureAgo.map(StatusDocument.seconds)
         lastIssue = facts.status.lastTrouble.map { trouble in
             .init(
                 reason: shortened(trouble.reason), failures: trouble.failures,
@@ -252,13 +262,17 @@ extension StatusDocument.Token {
         granted = status.granted.map { shortened($0) }
         subjects = status.subjects
         retryInSeconds = status.retryIn.map(StatusDocument.seconds)
+        lastFailureSecondsAgo = status.lastFailureAgo.map(StatusDocument.seconds)
     }
 }
 
 extension StatusDocument.Upstream {
     init(_ status: UpstreamHealthStatus) {
         upstream = shortened(status.upstream)
-        path = shortened(status.path)
+        path = status.path.map { shortened($0) }
+        outage = status.outage.map {
+            StatusDocument.Outage(reason: shortened($0.reason), secondsAgo: StatusDocument.seconds($0.ago))
+        }
         addresses = status.addresses.map {
             .init(
                 address: shortened($0.address), healthy: $0.isHealthy, checks: $0.checks, failures: $0.failures,

@@ -110,6 +110,24 @@ static inline int cardea_set_server_name(SSL *connection, const char *name) {
 static inline void cardea_set_owner(SSL *connection, void *owner) { SSL_set_app_data(connection, owner); }
 static inline void *cardea_owner(const SSL *connection) { return SSL_get_app_data(connection); }
 
+// After a handshake that failed by a date: 1 where an authority is out of its time and the server's own certificate is not, with the
+// common name of the last such authority of the chain in `name`, which is empty where it has none. The chain ends with one of ours.
+static inline int cardea_authority_out_of_time(SSL *connection, char *name, int size) {
+    STACK_OF(X509) *chain = SSL_get0_verified_chain(connection);
+    int found = -1;
+    for (int index = 0; index < sk_X509_num(chain); index++) {
+        X509 *certificate = sk_X509_value(chain, index);
+        if (X509_cmp_current_time(X509_get0_notAfter(certificate)) > 0
+            && X509_cmp_current_time(X509_get0_notBefore(certificate)) < 0) continue;
+        if (index == 0) return 0;
+        found = index;
+    }
+    if (found < 0) return 0;
+    X509_NAME *subject = X509_get_subject_name(sk_X509_value(chain, found));
+    if (X509_NAME_get_text_by_NID(subject, NID_commonName, name, size) < 0) name[0] = 0;
+    return 1;
+}
+
 // How many authorities the server named when it asked for a certificate.
 static inline int cardea_requested_authorities(const SSL *connection) {
     const STACK_OF(X509_NAME) *names = SSL_get0_peer_CA_list(connection);

@@ -28,6 +28,19 @@ extension Gateway {
             status.identities[index].waiting = max(0, Int(Int64(bitPattern: counts.value(cell))))
         }
         status.upstreams = healthWatch.value.status
+        let now = keeperLoop.kernel.now()
+        // Where a caller chooses to go is its own matter.
+        for upstream in plan.upstreams where !upstream.isOpenOnly {
+            guard let trouble = upstream.trouble.current else { continue }
+            let outage = UpstreamHealthStatus.Outage(
+                reason: trouble.reason, ago: now - min(now, trouble.since))
+            if let index = status.upstreams.firstIndex(where: { $0.upstream == upstream.origin }) {
+                status.upstreams[index].outage = outage
+            } else {
+                status.upstreams.append(
+                    UpstreamHealthStatus(upstream: upstream.origin, path: nil, addresses: [], outage: outage))
+            }
+        }
         status.certificates = plan.listeners.flatMap { listener in
             guard let tls = listener.tls else { return [CertificateStatus]() }
             return zip(tls.sources, tls.identities).map { source, identity in

@@ -9,7 +9,7 @@ public struct GatewayStatus: Sendable {
     public var restoredTokens: Int
     public var routes: [RouteStatus]
     public var certificates: [CertificateStatus] = []
-    /// Those whose addresses are checked.
+    /// Those whose addresses are checked, and those to which no connection can be made now.
     public var upstreams: [UpstreamHealthStatus] = []
     public var configuration = ConfigurationStatus()
     public var subjects = SubjectsStatus()
@@ -65,11 +65,20 @@ public struct CertificateStatus: Sendable {
     public var notAfter: Int64
 }
 
-/// What active checks say of an upstream's addresses.
+/// What active checks say of an upstream's addresses, and what the last connection met.
 public struct UpstreamHealthStatus: Sendable {
     public var upstream: String
-    public var path: String
+    /// What the checks ask for; nil where there are none.
+    public var path: String?
     public var addresses: [Address]
+    public var outage: Outage?
+
+    /// No connection can be made.
+    public struct Outage: Sendable {
+        public var reason: String
+        /// Since the first that failed, in nanoseconds.
+        public var ago: UInt64
+    }
 
     public struct Address: Sendable {
         public var address: String
@@ -88,10 +97,11 @@ public struct UpstreamHealthStatus: Sendable {
         }
     }
 
-    public init(upstream: String, path: String, addresses: [Address]) {
+    public init(upstream: String, path: String?, addresses: [Address], outage: Outage? = nil) {
         self.upstream = upstream
         self.path = path
         self.addresses = addresses
+        self.outage = outage
     }
 }
 
@@ -139,6 +149,8 @@ public struct IdentityStatus: Sendable {
     public var lastTrouble: TroubleStatus?
     /// Requests that wait for one of its tokens now, over all loops.
     public var waiting = 0
+    /// Since `lastFailure`, in nanoseconds.
+    public var lastFailureAgo: UInt64?
 }
 
 public struct TokenStatus: Sendable {
@@ -161,6 +173,8 @@ public struct TokenStatus: Sendable {
     public var subjects: Int?
     /// Nanoseconds until the keeper tries again by itself, or may be asked to, after a failure; nil where nothing is waited for.
     public var retryIn: UInt64?
+    /// Since `lastFailure`, in nanoseconds.
+    public var lastFailureAgo: UInt64?
 }
 
 public struct RouteStatus: Sendable {

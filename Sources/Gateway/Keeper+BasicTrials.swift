@@ -38,7 +38,7 @@ extension Keeper {
             markRejected(token.identity)
             perform(token.probation?.quarantined() ?? [], on: token)
         case .withheld(let reason) where isCurrent:
-            token.lastFailure = "not without the shared store: \(reason)"
+            token.failed("not without the shared store: \(reason)", asking: nil, at: now)
             perform(token.probation?.withheld() ?? [], on: token)
         case .refused, .withheld: break
         }

@@ -389,7 +389,7 @@ extension Keeper {
                 for ticket in tickets { answer(Ticket(loop: ticket.loop, number: ticket.number), .fault(fault)) }
             case .quarantine:
                 cache.clear(slot: token.slot)
-                token.identity.failed("the upstream refused the user name or password", at: now)
+                token.identity.noteRefusal(byUpstream: "the upstream refused the user name or password", at: now)
                 markRejected(token.identity)
                 log(.credentialQuarantined, token)
             }

@@ -74,7 +74,7 @@ extension Keeper {
                 // The callers hear of it after it is on disk, so that a crash cannot come between.
                 await identity.marking?.value
             }
-            fail(flight, token, error)
+            fail(flight, token, error, asking: client.trail.place)
         }
     }
 
@@ -128,10 +128,12 @@ extension Keeper {
         return min(left.addingReportingOverflow(waited).partialValue, life ?? .max)
     }
 
-    private func fail(_ flight: Flight, _ token: KeptToken, _ failure: Handshakes.GrantFailure) {
-        token.lastFailure = "\(failure)"
+    private func fail(
+        _ flight: Flight, _ token: KeptToken, _ failure: Handshakes.GrantFailure, asking place: String? = nil
+    ) {
+        token.failed("\(failure)", asking: place, at: now)
         token.secretFault = Fault.Kind(secret: failure)
-        token.identity.note(failure, ofUser: token.key.subject != nil, at: now)
+        token.identity.note(failure, ofUser: token.key.subject != nil, asking: place, at: now)
         apply(token.machine.failed(flight.token, Tokens.GrantFailure(failure), at: now), to: token)
     }
 
@@ -219,8 +221,8 @@ extension Keeper {
                 perform(actions, on: token)
             }
         } catch {
-            token.lastFailure = "\(error)"
-            token.identity.failed("\(error)", at: now)
+            token.failed("\(error)", asking: client.trail.place, at: now)
+            token.identity.note(error, asking: client.trail.place, at: now)
             token.secretFault = Fault.Kind(secret: error)
             events.error(
                 "secret cannot be read",
@@ -376,9 +378,11 @@ struct IssuerKey: Hashable {
 struct KeeperIssuerClient: IssuerClient {
     let keeper: Keeper
     let network: IssuerNetwork
+    let trail = IssuerTrail()
 
     nonisolated(nonsending) func send(_ call: IssuerCall) async throws(IssuerFault) -> IssuerAnswer {
-        try await keeper.call(call, network: network)
+        trail.asks(call.url)
+        return try await keeper.call(call, network: network)
     }
 }
 

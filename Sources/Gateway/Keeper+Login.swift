@@ -179,7 +179,9 @@ extension Keeper {
                 identity.logins[word, default: 0] += 1
             }
             login.end(
-                error == .loginExpired ? .expired : .failed, detail: "\(error)", reason: error.word.rawValue, at: now)
+                error == .loginExpired ? .expired : .failed,
+                detail: error == .loginExpired ? "\(error)" : IssuerTrail.words("\(error)", asking: client.trail.place),
+                reason: error.word.rawValue, at: now)
             events.warn(
                 "login ended",
                 [

@@ -69,7 +69,7 @@ extension Keeper {
                 markRejected(identity)
                 await identity.marking?.value
             }
-            if oneTime.tickets.contains(ticket) { identity.note(error, at: now) }
+            if oneTime.tickets.contains(ticket) { identity.note(error, asking: client.trail.place, at: now) }
             if case .interactionRequired = error { watchLogins() }
             var fault = Fault(Tokens.GrantFailure(error), retryAfter: nil, detail: "\(error)")
             if case .issuerUnavailable(let seconds, _) = error { fault.retryAfter = seconds ?? 1 }
@@ -170,8 +170,10 @@ struct KeptOneTime {
 struct QueuedIssuerClient: IssuerClient {
     let keeper: Keeper
     let network: IssuerNetwork
+    let trail = IssuerTrail()
 
     nonisolated(nonsending) func send(_ call: IssuerCall) async throws(IssuerFault) -> IssuerAnswer {
+        trail.asks(call.url)
         await keeper.enterCall()
         let result: Result<IssuerAnswer, IssuerFault>
         do throws(IssuerFault) { result = .success(try await keeper.call(call, network: network)) } catch {

@@ -146,7 +146,7 @@ extension Keeper {
                 }
             case .dropRefreshToken(let key): dropRefreshToken(of: key)
             case .discard(let token, let isRevoked): discardSession(of: token, isRevoked: isRevoked, on: lane)
-            case .report(.storeDegraded): events.warn("store degraded", [LogField("layer", .name("session"))])
+            case .report(.storeDegraded): noteSlowStore()
             // Each access token that meets it says so, with its upstream.
             case .report: break
             }

@@ -13,10 +13,10 @@ extension Keeper {
                 identity, LogField("upstream", .name(token.key.origin.description)),
                 LogField("realm", .name(token.key.realm.description)),
             ] + pseudonym(of: token)
-        let reason = LogField("reason", .name(token.lastFailure ?? "unknown"))
+        let reason = LogField("reason", .name(token.failureWords ?? "unknown"))
         switch event {
-        case .tokenAcquired: events.info("token acquired", place)
-        case .tokenRefreshed: events.info("token refreshed", place)
+        case .tokenAcquired: events.info("token acquired", place + granted(token))
+        case .tokenRefreshed: events.info("token refreshed", place + granted(token))
         case .renewalFailed: events.warn("renewal failed", place + [reason])
         case .acquisitionFailed: events.warn("token cannot be had", place + [reason])
         case .challengeAnswered: events.info("challenge answered", place)
@@ -29,8 +29,29 @@ extension Keeper {
                     LogField("advice", .name("change the secret, or run: cardea reset \(token.identity.plan.name)")),
                 ])
         case .loginNeeded: events.warn("login needed", [identity])
-        case .storeDegraded: events.warn("store degraded", [identity])
+        case .storeDegraded: noteSlowStore()
         }
+    }
+
+    /// A change that should have been on disk is not. Where the store has turned, `note` has said so; a disk that only hangs has not said
+    /// anything, and is told of once until it has taken something again: not with each grant.
+    func noteSlowStore() {
+        guard case .serving = storeState, !isSlowStoreTold else { return }
+        isSlowStoreTold = true
+        events.warn("store degraded", [LogField("reason", .name("it does not answer in time"))])
+    }
+
+    /// What was granted, and until when: as far as there is any of it.
+    private func granted(_ token: KeptToken) -> [LogField] {
+        guard let held = token.machine.heldGrant else { return [] }
+        var fields: [LogField] = []
+        if !held.granted.description.isEmpty { fields.append(LogField("scopes", .name(held.granted.description))) }
+        let expiresAt = held.lifetime.expiresAt
+        if expiresAt != .max {
+            fields.append(
+                LogField("expires_in_seconds", .count(Int64((expiresAt - min(now, expiresAt)) / 1_000_000_000))))
+        }
+        return fields
     }
 
     /// Identities that must have a token before the gateway is ready, and have none.
@@ -63,10 +84,11 @@ extension Keeper {
                     expiresIn: held.flatMap {
                         $0.lifetime.expiresAt == .max ? nil : $0.lifetime.expiresAt - min(now, $0.lifetime.expiresAt)
                     },
-                    grants: token.grants, lastFailure: token.lastFailure, waiting: token.tickets.count,
+                    grants: token.grants, lastFailure: token.failureWords, waiting: token.tickets.count,
                     granted: held.flatMap { $0.granted == token.key.scopes ? nil : $0.granted.description },
                     subjects: token.identity.isPerUser ? perUser[token.slot] ?? 0 : nil,
-                    retryIn: token.machine.pausedUntil.map { $0 - min(now, $0) }))
+                    retryIn: token.machine.pausedUntil.map { $0 - min(now, $0) },
+                    lastFailureAgo: token.failedAt.map { now - min(now, $0) }))
         }
         tokenList.sort {
             ($0.identity, $0.upstream, $0.realm, $0.scopes) < ($1.identity, $1.upstream, $1.realm, $1.scopes)
@@ -83,7 +105,8 @@ extension Keeper {
                 clockSkew: identity.issuer.map { _ in skew(of: identity).seconds }, login: loginNeed(of: identity),
                 logins: loginResults(of: identity),
                 facts: facts(of: identity).map { ($0.name, $0.value) }, lastFailure: identity.lastFailure,
-                lastTrouble: identity.lastTrouble.map { TroubleStatus($0, at: now) }
+                lastTrouble: identity.lastTrouble.map { TroubleStatus($0, at: now) },
+                lastFailureAgo: identity.lastFailure.map { _ in now - min(now, identity.lastFailureAt) }
             )
         }
         let storeWord =

@@ -75,7 +75,12 @@ extension Keeper {
     }
 
     func note(_ result: Result<Void, StoreFault>) {
-        if case .success = result { storeCommits.good += 1 } else { storeCommits.failed += 1 }
+        if case .success = result {
+            storeCommits.good += 1
+            isSlowStoreTold = false
+        } else {
+            storeCommits.failed += 1
+        }
         switch (result, storeState) {
         case (.success, .degraded):
             storeState = .serving

@@ -21,7 +21,7 @@ extension Keeper {
         do throws(Handshakes.GrantFailure) {
             return try await identity.plan.handshake.acquire(wanted, ledger: ledger, issuer: client).token
         } catch {
-            identity.note(error, at: now)
+            identity.note(error, asking: client.trail.place, at: now)
             if case .credentialRejected = error, !identity.policy.sendsPassword,
                 ledger.secretVersion == identity.secretVersion
             {

@@ -83,6 +83,8 @@ actor Keeper: KeeperInbox {
     var lastRecall: UInt64 = 0
     /// Changes that the store took, and that it could not.
     var storeCommits: (good: UInt64, failed: UInt64) = (0, 0)
+    /// Of a store that takes nothing and does not fail either, until it takes something again.
+    var isSlowStoreTold = false
     var storeLookups = StoreLookups()
     var storeSize = KeptStoreSize()
     /// Of the latest purge, and of whatever else lets rows go.

@@ -60,7 +60,11 @@ final class KeptToken: @unchecked Sendable {
     var isNarrower = false
     /// No configured route leads to it; it serves exchanges that began when one did, and is not stored.
     var isRetired = false
-    var lastFailure: String?
+    /// As callers may see it.
+    var lastFailure: String? { didSet { (failedAt, failurePlace) = (nil, nil) } }
+    private(set) var failedAt: UInt64?
+    /// The server that was asked last before it.
+    private(set) var failurePlace: String?
     /// Where the last failure was a secret of ours and not the issuer.
     var secretFault: Fault.Kind?
     /// When a fixed credential's secret was last read.
@@ -76,9 +80,20 @@ final class KeptToken: @unchecked Sendable {
         self.machine = machine
         self.wanted = wanted
     }
+
+    fileprivate func note(_ place: String?, at now: UInt64) { (failedAt, failurePlace) = (now, place) }
 }
 
 extension KeptToken {
+    /// - Parameter place: the server that was asked last, `host:port`; nil where none was.
+    func failed(_ reason: String, asking place: String?, at now: UInt64) {
+        lastFailure = reason
+        note(place, at: now)
+    }
+
+    /// For operators, who have to know which server is meant.
+    var failureWords: String? { lastFailure.map { IssuerTrail.words($0, asking: failurePlace) } }
+
     /// A request found no token: what has failed before may be its answer.
     func noteMiss(at now: UInt64) {
         switch machine.state(at: now) {
@@ -124,6 +139,7 @@ final class KeptIdentity: @unchecked Sendable {
     var lastRun: RunTrace?
     /// Nil when it has worked since.
     private(set) var lastFailure: String?
+    private(set) var lastFailureAt: UInt64 = 0
     private(set) var lastTrouble: Trouble?
     /// What its issuer would say to some resources, and when it was asked.
     var preview: (at: UInt64, facts: [IdentityFact])?
@@ -145,10 +161,22 @@ final class KeptIdentity: @unchecked Sendable {
     var isPerUser = false
     private(set) var failures: [Handshakes.GrantFailure.Reason: UInt64] = [:]
 
-    /// - Parameter user: it was about one end user's token: what the issuer refuses him says nothing of the identity.
-    func note(_ failure: Handshakes.GrantFailure, ofUser user: Bool = false, at now: UInt64) {
-        if case .policyDenied = failure, user {} else { failed("\(failure)", at: now) }
+    /// - Parameters:
+    ///   - user: it was about one end user's token: what the issuer refuses him says nothing of the identity.
+    ///   - place: the server that was asked last, `host:port`; nil where none was.
+    func note(
+        _ failure: Handshakes.GrantFailure, ofUser user: Bool = false, asking place: String?, at now: UInt64
+    ) {
+        if case .policyDenied = failure, user {
+        } else {
+            failed(IssuerTrail.words("\(failure)", asking: place), at: now)
+        }
         failures[failure.word, default: 0] += 1
+    }
+
+    func noteRefusal(byUpstream reason: String, at now: UInt64) {
+        failed(reason, at: now)
+        failures[.credentialRejected, default: 0] += 1
     }
 
     init(plan: IdentityPlan, digest: IdentityDigest, policy: IdentityPolicy, account: Account?, issuer: Origin?) {
@@ -159,8 +187,9 @@ final class KeptIdentity: @unchecked Sendable {
         self.issuer = issuer
     }
 
-    func failed(_ reason: String, at now: UInt64) {
+    private func failed(_ reason: String, at now: UInt64) {
         lastFailure = reason
+        lastFailureAt = now
         if lastTrouble == nil || lastTrouble?.overAt != nil { lastTrouble = Trouble(reason: reason, began: now) }
         lastTrouble?.reason = reason
         lastTrouble?.failures += 1

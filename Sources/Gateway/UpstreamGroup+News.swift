@@ -23,6 +23,7 @@ struct UpstreamOutage {
 extension UpstreamGroup {
     /// Once per reason: a misconfigured route would otherwise say it with every request.
     func noteTLSFailure(_ text: String) {
+        plan.trouble.note("TLS failed: \(text)", at: loop.now)
         guard text != outage.tlsFailure else { return }
         outage.tlsFailure = text
         report(.tlsFailed(reason: text))
@@ -37,6 +38,7 @@ extension UpstreamGroup {
         // Our own shortage, or what is said elsewhere.
         default: return
         }
+        plan.trouble.note(reason, at: loop.now)
         guard reason != outage.reason else { return }
         if let last = outage.saidAt, loop.now < last &+ UpstreamOutage.pause { return }
         outage.reason = reason
@@ -45,6 +47,7 @@ extension UpstreamGroup {
     }
 
     func noteReached() {
+        plan.trouble.isOver()
         if outage.tlsFailure != nil { outage.tlsFailure = nil }
         guard outage.reason != nil else { return }
         outage.reason = nil

@@ -36,6 +36,7 @@ final class UpstreamPlan: Sendable {
     /// Connections that one loop may have, idle ones too, and requests that may wait there for one.
     let connectionLimit: Int
     let waiterLimit: Int
+    let trouble = UpstreamTrouble()
     /// Answers that one connection carries before it is replaced: it bounds what a leak in a peer can grow to.
     let requestsPerConnection = 100_000
     let idleConnections = 256

@@ -316,9 +316,24 @@ extension TLSConnection {
                 return .truncated
             }
             let verdict = SSL_get_verify_result(handle)
-            if !established, verdict != Int(X509_V_OK) { return .failed(fail(.certificateRefused(verdict, of: name))) }
+            if !established, verdict != Int(X509_V_OK) {
+                return .failed(fail(.certificateRefused(verdict, of: name, authority: authorityOutOfTime(verdict))))
+            }
             return .failed(fail(.protocolFailure(error, with: name)))
         }
+    }
+
+    /// The name of the authority that is the reason for a refusal by a date; nil where it is the server's own certificate.
+    private func authorityOutOfTime(_ verdict: Int) -> String? {
+        guard [X509_V_ERR_CERT_HAS_EXPIRED, X509_V_ERR_CERT_NOT_YET_VALID].contains(Int32(truncatingIfNeeded: verdict))
+        else { return nil }
+        var name = [CChar](repeating: 0, count: 128)
+        guard cardea_authority_out_of_time(handle, &name, Int32(name.count)) == 1 else { return nil }
+        // The name comes from a certificate: nothing of it may move a terminal's cursor.
+        let shown = name.prefix { $0 != 0 }.map {
+            (0x20...0x7E).contains($0) ? UInt8(bitPattern: $0) : UInt8(ascii: "?")
+        }
+        return String(decoding: shown, as: UTF8.self)
     }
 
     private static func seconds() -> UInt64 {

@@ -87,14 +87,31 @@ extension TLSFault {
             SSL_R_UNSAFE_LEGACY_RENEGOTIATION_DISABLED, SSL_R_DH_KEY_TOO_SMALL, SSL_R_EE_KEY_TOO_SMALL,
             SSL_R_CA_KEY_TOO_SMALL, SSL_R_CA_MD_TOO_WEAK, SSL_R_WRONG_SIGNATURE_TYPE,
         ]
+        let strange: Set<Int32> = [
+            SSL_R_WRONG_VERSION_NUMBER, SSL_R_HTTP_REQUEST, SSL_R_PACKET_LENGTH_TOO_LONG, SSL_R_UNKNOWN_PROTOCOL,
+        ]
+        if error.library == ERR_LIB_SSL, strange.contains(error.reason) {
+            return TLSFault(
+                .protocolError,
+                "\(server) does not speak TLS on this port (\(error.text)): is the port right, or http: meant?")
+        }
         return TLSFault(
             .protocolError, "TLS with \(server) failed: \(error.text)",
             legacyMightHelp: error.library == ERR_LIB_SSL && weak.contains(error.reason))
     }
 
-    static func certificateRefused(_ code: Int, of server: String) -> TLSFault {
+    /// - Parameter authority: the name of an authority in the chain that is the reason, and not the server's own certificate.
+    static func certificateRefused(_ code: Int, of server: String, authority: String? = nil) -> TLSFault {
         let text = X509_verify_cert_error_string(code).map { String(cString: $0) } ?? "error \(code)"
         let reason = CertificateReason(verifyResult: Int32(truncatingIfNeeded: code))
+        if let authority {
+            let named = authority.isEmpty ? "" : " '\(authority)'"
+            let state = reason == .expired ? "has expired" : "is not valid yet"
+            return TLSFault(
+                .certificate(reason),
+                "the authority\(named) that vouches for \(server) \(state): its certificate, in tls.ca or sent by the server, is to be renewed"
+            )
+        }
         return TLSFault(
             .certificate(reason), "certificate of \(server) refused: \(text)", legacyMightHelp: reason == .tooWeak)
     }

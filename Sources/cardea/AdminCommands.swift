@@ -1,3 +1,4 @@
+import Admin
 import ArgumentParser
 import Configuration
 import Glibc
@@ -27,7 +28,7 @@ struct Health: ParsableCommand {
             print("{\"good\":\(good),\"status\":\(answer?.status ?? 0)}")
         } else if !good {
             print(
-                answer.map { "not \(ready ? "ready" : "alive"): \($0.body)" }
+                answer.map { "not \(ready ? "ready" : "alive"): \(reasons(in: $0.body) ?? $0.body)" }
                     ?? "no gateway answers at \(gateway.socket)")
         }
         if answer == nil { throw gateway.statusWithoutAnswer(1) }

@@ -59,6 +59,14 @@ struct Check: ParsableCommand {
         if findings.contains(where: { !$0.isGood }) { throw ExitCode(ExitStatus.unavailable) }
     }
 
+    /// Who misses what failed; of a thousand routes the first will do.
+    private static func places(_ routes: [String]) -> String {
+        guard !routes.isEmpty else { return "" }
+        let named = routes.prefix(3).joined(separator: ", ")
+        let more = routes.count > 3 ? " and \(routes.count - 3) more" : ""
+        return " (\(routes.count == 1 ? "route" : "routes") \(named)\(more))"
+    }
+
     private func report(_ diagnostics: [Diagnostic], _ findings: [LiveFinding], errors: Int) {
         let failed = findings.filter { !$0.isGood }.count
         if common.json {
@@ -68,7 +76,8 @@ struct Check: ParsableCommand {
             }
             let live = findings.map { finding in
                 "{\"subject\":\(JSONText(finding.subject)),\"good\":\(finding.isGood),\"tried\":\(finding.isTried),"
-                    + "\"milliseconds\":\(finding.milliseconds),\"text\":\(JSONText(finding.text))}"
+                    + "\"milliseconds\":\(finding.milliseconds),\"text\":\(JSONText(finding.text)),"
+                    + "\"routes\":[\(finding.routes.map { "\(JSONText($0))" }.joined(separator: ","))]}"
             }
             print(
                 "{\"errors\":\(errors),\"diagnostics\":[\(items.joined(separator: ","))],"
@@ -79,7 +88,9 @@ struct Check: ParsableCommand {
         for diagnostic in diagnostics { print("\(diagnostic)") }
         for finding in findings {
             let word = !finding.isTried ? "skip" : finding.isGood ? "good" : "FAIL"
-            print("\(word)  \(finding.subject)  \(finding.milliseconds) ms  \(finding.text)")
+            print(
+                "\(word)  \(finding.subject)  \(finding.milliseconds) ms  \(finding.text)\(Self.places(finding.routes))"
+            )
         }
         if errors > 0 {
             print(errors == 1 ? "1 error" : "\(errors) errors")

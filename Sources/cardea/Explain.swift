@@ -44,7 +44,9 @@ struct Explain: ParsableCommand {
         }
         let status = explanation.route.flatMap { _ in document(StatusDocument.self, client?.request("GET", "/status")) }
         if let origin = explanation.origin {
-            report.addresses = status?.upstreams.first { $0.upstream == origin }?.addresses
+            let upstream = status?.upstreams.first { $0.upstream == origin }
+            report.addresses = upstream.flatMap { $0.addresses.isEmpty ? nil : $0.addresses }
+            report.outage = upstream?.outage
         }
         if let identity = explanation.identity, let status {
             report.tokens = status.tokens.filter { $0.identity == identity && $0.upstream == explanation.origin }
@@ -58,6 +60,7 @@ struct Explain: ParsableCommand {
             report.notes.append("no gateway answers at \(socket): the state of tokens is not known")
         }
         print(common.json ? report.json() : report.text(tracing: trace))
+        if explanation.route == nil { throw ExitCode(1) }
     }
 
     private func fields() throws(GatewayFault) -> [(name: String, value: String)] {

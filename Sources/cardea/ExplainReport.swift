@@ -18,6 +18,8 @@ struct ExplainReport: Encodable {
     var upstreamURL: String?
     /// Of the running gateway, where it checks them.
     var addresses: [StatusDocument.Address]?
+    /// Of the running gateway, where no connection can be made.
+    var outage: StatusDocument.Outage?
     var identity: String?
     var scheme: String?
     var account: String?
@@ -40,7 +42,7 @@ struct ExplainReport: Encodable {
 
     enum CodingKeys: String, CodingKey {
         case method, url, listener, candidates, route, routePlace = "route_place", upstreamURL = "upstream_url",
-            addresses
+            addresses, outage
         case identity, scheme, account, injects, onRefusal = "on_refusal"
         case challengeDriven = "challenge_driven", key, identityState = "identity_state", tokens, run, notes
     }
@@ -89,7 +91,12 @@ extension ExplainReport {
                     + (candidate.mismatch.map { ": no, \($0)" }
                         ?? ": matches" + (routePlace.map { " (\($0))" } ?? "")))
         }
-        if let upstreamURL { line("upstream", upstreamURL + (addresses.map { ", " + Self.words($0) } ?? "")) }
+        if let upstreamURL {
+            line(
+                "upstream",
+                upstreamURL + (addresses.map { ", " + Self.words($0) } ?? "")
+                    + (outage.map { ", cannot be reached for \(TokenTable.span($0.secondsAgo)): \($0.reason)" } ?? ""))
+        }
         if let identity, let scheme {
             line(
                 "identity",
@@ -102,7 +109,7 @@ extension ExplainReport {
                 "state",
                 state.state
                     + (state.loginExpiresInSeconds.map { ", its login ends in \(Int($0)) s" } ?? "")
-                    + (state.lastFailure.map { ", last failure: \($0)" } ?? "")
+                    + (state.lastFailure.map { ", last failure\(Self.ago(state.lastFailureSecondsAgo)): \($0)" } ?? "")
                     + (state.advice.map { "; \($0)" } ?? ""))
         }
         for token in tokens ?? [] { line("token", Self.words(token)) }
@@ -140,9 +147,13 @@ extension ExplainReport {
         }
         if let seconds = token.expiresInSeconds { words.append("expires in \(TokenTable.span(seconds))") }
         words.append(token.grants == 1 ? "1 grant" : "\(token.grants) grants")
-        if let failure = token.lastFailure { words.append("last failure: \(failure)") }
+        if let failure = token.lastFailure {
+            words.append("last failure\(ago(token.lastFailureSecondsAgo)): \(failure)")
+        }
         return words.joined(separator: ", ")
     }
+
+    private static func ago(_ seconds: Double?) -> String { seconds.map { " \(TokenTable.span($0)) ago" } ?? "" }
 
     private static func words(_ issue: StatusDocument.Issue) -> String {
         var words = "\(TokenTable.span(issue.secondsAgo)) ago: \(issue.reason)"

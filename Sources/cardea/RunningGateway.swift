@@ -119,8 +119,14 @@ struct RunningGateway {
 
     /// What the process ends with after an answer that is no success.
     func refused(_ answer: AdminClient.Answer) -> ExitCode {
-        ConfigurationAccess.complain("cardea: the gateway refused: \(answer.status) \(answer.body)")
-        // A name that no file could be asked for.
-        return ExitCode(answer.status == 404 && configuration == nil ? 64 : ExitStatus.internalFault)
+        complain(of: answer)
+        // A name that no file could be asked for, or that stands in a file which the gateway has not taken up.
+        return ExitCode(answer.status == 404 ? 64 : ExitStatus.internalFault)
+    }
+
+    /// In words, whatever form the gateway gave its refusal.
+    func complain(of answer: AdminClient.Answer) {
+        ConfigurationAccess.complain(
+            "cardea: the gateway refused: \(refusal(in: answer.body) ?? "status \(answer.status)")")
     }
 }

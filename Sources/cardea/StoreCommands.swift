@@ -51,7 +51,7 @@ private struct StoreRun {
         let gateway = try RunningGateway.found(common)
         let told: StoreDocument
         if let answer = gateway.client.request("POST", "/store/\(task.rawValue)") {
-            told = try follow(answer, gateway.client)
+            told = try follow(answer, gateway)
         } else {
             let configuration = try gateway.requireConfiguration()
             do throws(StoreRefusal) {
@@ -72,16 +72,16 @@ private struct StoreRun {
     }
 
     /// Asks the gateway until its task is over.
-    private func follow(_ answer: AdminClient.Answer, _ client: AdminClient) throws -> StoreDocument {
+    private func follow(_ answer: AdminClient.Answer, _ gateway: RunningGateway) throws -> StoreDocument {
         guard var told = StoreDocument(answer.body), answer.status == 202 else {
-            ConfigurationAccess.complain("cardea: the gateway refused: \(answer.status) \(answer.body)")
+            gateway.complain(of: answer)
             throw ExitCode(ExitStatus.unavailable)
         }
         let number = told.number
         while !told.isOver {
             show(told.rows, told.total)
             usleep(100_000)
-            guard let answer = client.request("GET", "/store"), answer.status == 200,
+            guard let answer = gateway.client.request("GET", "/store"), answer.status == 200,
                 let next = StoreDocument(answer.body),
                 next.number == number
             else {

@@ -42,11 +42,13 @@ struct TokenTable {
     private static func row(of identity: StatusDocument.Identity) -> Row {
         Row(
             identity: identity.name, state: word(identity), next: identity.advice ?? "–", grants: identity.grants,
-            failure: identity.lastFailure, isBad: isBad(identity))
+            failure: told(identity.lastFailure, identity.lastFailureSecondsAgo), isBad: isBad(identity))
     }
 
     private static func row(of token: StatusDocument.Token, _ identity: StatusDocument.Identity) -> Row {
-        var row = Row(identity: token.identity, state: token.state, grants: token.grants, failure: token.lastFailure)
+        var row = Row(
+            identity: token.identity, state: token.state, grants: token.grants,
+            failure: told(token.lastFailure, token.lastFailureSecondsAgo))
         row.key = [token.realm + (token.level.map { ":\($0)" } ?? ""), token.scopes].filter { !$0.isEmpty }
             .joined(separator: " / ")
         if row.key.isEmpty { row.key = "–" }
@@ -62,7 +64,7 @@ struct TokenTable {
             row.isBad = true
             if token.ageSeconds == nil { row.state = word(identity) }
             row.next = identity.advice ?? "–"
-            row.failure = row.failure ?? identity.lastFailure
+            row.failure = row.failure ?? told(identity.lastFailure, identity.lastFailureSecondsAgo)
         } else if let retry = token.retryInSeconds, retry > 0 {
             row.next = "retry \(span(retry))"
         } else if let refresh = token.refreshInSeconds {
@@ -71,6 +73,10 @@ struct TokenTable {
             row.next = "\(token.waiting) waiting"
         }
         return row
+    }
+
+    private static func told(_ failure: String?, _ seconds: Double?) -> String? {
+        failure.map { failure in seconds.map { "\(span($0)) ago: \(failure)" } ?? failure }
     }
 
     private static func word(_ identity: StatusDocument.Identity) -> String {

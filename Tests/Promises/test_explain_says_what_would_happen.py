@@ -22,7 +22,7 @@ def test_why_a_route_does_not_match(gateway):
     narrow = {"match": {"path": "/only/", "methods": ["POST"]}}
     gateway.webgate(route=narrow).start()
     status, text, _ = explain(gateway, "/hr/1")
-    assert status == 0
+    assert status == 1
     assert "hr: no, the path is not below /only/" in text
     assert "the caller would get 404" in text
     status, text, _ = explain(gateway, "/only/1")
