@@ -34,14 +34,16 @@ extension Keys {
             KeySpec("token_url", .text(.httpURL), "The token endpoint; instead of issuer."),
             KeySpec(
                 "revocation_url", .text(.httpURL),
-                "Where refresh tokens are revoked (RFC 7009), beside token_url; with issuer the metadata names it."),
+                "Where refresh tokens are revoked (RFC 7009), beside token_url; beside issuer it counts where the metadata has none."
+            ),
             KeySpec(
                 "authorization_url", .text(.httpURL),
-                "Where a person logs in with grant authorization_code, beside token_url; with issuer the metadata names it."
+                "Where a person logs in with grant authorization_code, beside token_url; beside issuer it counts where the metadata has none."
             ),
             KeySpec(
                 "device_authorization_url", .text(.httpURL),
-                "Where grant device_code gets its codes, beside token_url; with issuer the metadata names it."),
+                "Where grant device_code gets its codes, beside token_url; beside issuer it counts where the metadata has none."
+            ),
             KeySpec(
                 "grant", .words(OAuth2Handshake.Grant.self),
                 "How a token is had; authorization_code and device_code need a person once: cardea login."),
@@ -62,7 +64,7 @@ extension Keys {
                 "Whether check --live asks the issuer if the token that it got is active (RFC 7662).", default: "false"),
             KeySpec(
                 "introspection_url", .text(.httpURL),
-                "Where to ask, beside token_url; with issuer the metadata names it."),
+                "Where to ask, beside token_url; beside issuer it counts where the metadata has none."),
             KeySpec(
                 "client_auth",
                 .words(
@@ -129,12 +131,13 @@ extension Keys {
         keys: [
             KeySpec(
                 "url", .text(.httpURL),
-                "The registration endpoint, beside token_url; with issuer the metadata names it."),
+                "The registration endpoint, beside token_url; beside issuer it counts where the metadata has none."),
             KeySpec("initial_access_token", .secret, "What the server wants to see of who registers."),
             KeySpec("software_statement", .secret, "A signed statement about this software (RFC 7591 section 2.3)."),
             KeySpec(
-                "metadata", .named(.line, .text(.anyLine)),
-                "Further members of the client's metadata, such as client_name or scope."),
+                "metadata", .named(.line, .oneOrMore(.text(.anyLine))),
+                "Further members of the client's metadata, such as client_name, scope or redirect_uris; a list where the standard has one."
+            ),
         ])
 
     static let signing = Block(

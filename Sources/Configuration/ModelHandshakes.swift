@@ -131,12 +131,19 @@ public struct OAuth2Handshake: Sendable, Equatable {
 
     /// How the client gets an id (RFC 7591).
     public struct Registration: Sendable, Equatable {
-        /// Beside `tokenURL`; with `issuer` the metadata names it.
+        /// Beside `tokenURL`; beside `issuer` it counts where the metadata has none.
         public var url: ServiceURL?
         public var initialAccessToken: SecretReference?
         public var softwareStatement: SecretReference?
         /// Further members, in the order of the file.
-        public var metadata: [NamedValue]
+        public var metadata: [Member]
+
+        public struct Member: Sendable, Equatable {
+            public var name: String
+            /// One, where it is no list.
+            public var values: [String]
+            public var isList: Bool
+        }
     }
 }
 

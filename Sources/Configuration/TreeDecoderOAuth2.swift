@@ -45,9 +45,6 @@ extension TreeDecoder {
         for (key, url) in named {
             guard let url else { continue }
             requireSafe(url, network, reader.mark(key), "'\(key)' of \(place)")
-            if reader.has("issuer") {
-                error("'\(key)' of \(place) is named by the metadata of 'issuer'", reader.mark(key))
-            }
         }
         checkAllowedIssuers(oauth2, reader, network, place)
         checkRegistration(oauth2, reader, network, place)

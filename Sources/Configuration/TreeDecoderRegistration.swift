@@ -5,7 +5,16 @@ extension TreeDecoder {
         let inside = reader.inside("registration", Keys.registration)
         return .init(
             url: inside.httpURL("url"), initialAccessToken: inside.secret("initial_access_token"),
-            softwareStatement: inside.secret("software_statement"), metadata: inside.pairs("metadata"))
+            softwareStatement: inside.secret("software_statement"), metadata: metadata(inside))
+    }
+
+    private func metadata(_ reader: BlockReader) -> [OAuth2Handshake.Registration.Member] {
+        (reader.entry("metadata")?.value.map ?? []).map { entry in
+            let values = (entry.value.list ?? [entry.value]).compactMap(\.scalar?.text)
+            // Of these the standard knows lists alone (RFC 7591 §2).
+            let isList = entry.value.list != nil || ["redirect_uris", "contacts"].contains(entry.key)
+            return .init(name: entry.key, values: values, isList: isList)
+        }
     }
 
     mutating func checkRegistration(
@@ -31,10 +40,6 @@ extension TreeDecoder {
         let inside = reader.inside("registration", Keys.registration)
         if let url = registration.url {
             requireSafe(url, network, inside.mark("url"), "'url' in 'registration' of \(place)")
-            if reader.has("issuer") {
-                error(
-                    "'url' in 'registration' of \(place) is named by the metadata of 'issuer'", inside.mark("url"))
-            }
         } else if reader.has("token_url"), inside.lacks("url") {
             error("'registration' of \(place) needs 'url' beside 'token_url'", reader.mark("registration"))
         }
@@ -50,7 +55,6 @@ extension TreeDecoder {
     }
 
     private static let ownMetadata: Set = [
-        "token_endpoint_auth_method", "grant_types", "response_types", "redirect_uris", "software_statement",
-        "dpop_bound_access_tokens",
+        "token_endpoint_auth_method", "grant_types", "response_types", "software_statement", "dpop_bound_access_tokens",
     ]
 }

@@ -41,7 +41,9 @@ extension IdentityCompiler {
             registration.url = configured.url.flatMap { IssuerURL($0) }
             registration.hasInitialToken = configured.initialAccessToken != nil
             registration.hasStatement = configured.softwareStatement != nil
-            registration.metadata = configured.metadata.map { ($0.name, $0.value) }
+            registration.metadata = configured.metadata.map {
+                .init(name: $0.name, values: $0.values, isList: $0.isList)
+            }
             settings.registration = registration
         }
         if let statuses { settings.rejectedStatuses = statuses }

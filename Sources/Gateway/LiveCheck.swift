@@ -15,7 +15,9 @@ public struct LiveFinding: Sendable {
     public var isTried = true
     public let milliseconds: Int
     /// One sentence; on failure what to do.
-    public let text: String
+    public fileprivate(set) var text: String
+    /// Names of the routes that need it.
+    public var routes: [String] = []
 }
 
 /// Tries a configuration against the world: one token for each identity, one connection to each upstream.
@@ -38,7 +40,7 @@ public enum LiveCheck {
                 keeper.sparesRefreshTokens = true
                 keeper.restore(rows)
                 keeper.recallKnown()
-                keeper.tryEverything(upstreams: plan.upstreams, found: found)
+                keeper.tryEverything(plan, found: found)
             }
         }
         do { try shared?.tier.start() } catch { throw GatewayFault("store.shared: \(error)") }
@@ -50,15 +52,31 @@ public enum LiveCheck {
 }
 
 extension Keeper {
-    func tryEverything(upstreams: [UpstreamPlan], found: @escaping @Sendable (LiveFinding) -> Void) {
+    func tryEverything(_ plan: GatewayPlan, found: @escaping @Sendable (LiveFinding) -> Void) {
         start { keeper in
-            for identity in keeper.identities { found(await keeper.tryIdentity(identity)) }
-            for upstream in upstreams { found(await keeper.tryUpstream(upstream)) }
+            for identity in keeper.identities {
+                var finding = await keeper.tryIdentity(identity)
+                finding.routes = keeper.routes.filter { $0.identity === identity }.map(\.name)
+                found(finding)
+            }
+            for upstream in plan.upstreams {
+                var finding = await keeper.tryUpstream(upstream)
+                finding.routes = plan.routes.filter { $0.upstream === upstream }.map(\.name)
+                found(finding)
+            }
             keeper.loop.stop()
         }
     }
 
     private func tryIdentity(_ identity: KeptIdentity) async -> LiveFinding {
+        var conflicts: [String] = []
+        var finding = await tryIdentity(identity, &conflicts)
+        finding.text = ([finding.text] + conflicts).joined(separator: "; ")
+        return finding
+    }
+
+    /// - Parameter conflicts: gets where file and metadata differ.
+    private func tryIdentity(_ identity: KeptIdentity, _ conflicts: inout [String]) async -> LiveFinding {
         let begun = now
         let subject = "identity \(identity.plan.name)"
         let ledger = KeeperLedger(
@@ -79,6 +97,7 @@ extension Keeper {
         do throws(Handshakes.GrantFailure) {
             if let oauth2 = identity.plan.handshake as? Handshakes.OAuth2Handshake {
                 try await oauth2.findAllowedIssuers(ledger: ledger, issuer: client)
+                conflicts = try await oauth2.endpointConflicts(ledger: ledger, issuer: client)
             }
             if let person = identity.plan.handshake as? any InteractiveHandshake, person.needsPerson {
                 try await person.reach(ledger: ledger, issuer: client)

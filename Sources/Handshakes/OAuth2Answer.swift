@@ -2,7 +2,7 @@ internal import Numbers
 
 /// What a token endpoint said (RFC 6749 §5), told apart by what is to be done about it.
 struct OAuth2Answer {
-    let result: Result<AccessGrant, GrantFailure>
+    private(set) var result: Result<AccessGrant, GrantFailure>
     /// Nanoseconds of CLOCK_BOOTTIME, before the request was sent.
     let sentAt: UInt64
     /// A new refresh token. It takes the place of the one that was sent, if any, also where the access token beside it is unusable.
@@ -25,7 +25,8 @@ struct OAuth2Answer {
     /// - Parameters:
     ///   - key: what the token must be bound to.
     ///   - isToken: whether the token is sent to upstreams, and must be of a kind that can be.
-    init(_ answer: IssuerAnswer, boundTo key: DPoPKey? = nil, isToken: Bool = true) {
+    ///   - step: what was asked, as failures name it.
+    init(_ answer: IssuerAnswer, boundTo key: DPoPKey? = nil, isToken: Bool = true, step: String = "token") {
         sentAt = answer.sentAt
         isTokenEndpoint = !(300..<400).contains(answer.status) && ![404, 405, 410].contains(answer.status)
         switch answer.status {
@@ -50,18 +51,20 @@ struct OAuth2Answer {
         case 300..<400:
             result = .failure(
                 .configuration(
-                    reason: "token: redirect (\(answer.status)); the URL is not that of the token endpoint"))
+                    reason:
+                        "\(step): redirect (\(answer.status)); the URL is not that of the \(step == "token" ? "token" : "device authorization") endpoint"
+                ))
             isJudged = false
         case 408, 425, 429, 500..<600:
             result = .failure(
-                .issuerUnavailable(retryAfterSeconds: answer.retryAfter, reason: "token: status \(answer.status)"))
+                .issuerUnavailable(retryAfterSeconds: answer.retryAfter, reason: "\(step): status \(answer.status)"))
             isJudged = false
         case 400..<500:
             let object = try? AnswerObject(answer.body)
             error = object.flatMap(Self.errorCode)
-            result = .failure(Self.refusal(answer, object))
+            result = .failure(Self.refusal(answer, object, step: step))
         default:
-            result = .failure(.issuerAnswerInvalid(reason: "token: status \(answer.status)"))
+            result = .failure(.issuerAnswerInvalid(reason: "\(step): status \(answer.status)"))
         }
     }
 }
@@ -79,6 +82,12 @@ extension OAuth2Answer {
 }
 
 extension OAuth2Answer {
+    /// Adds to a refusal of the client what may be its reason.
+    mutating func advise(_ advice: String) {
+        guard case .failure(.credentialRejected(let reason)) = result else { return }
+        result = .failure(.credentialRejected(reason: "\(reason); \(advice)"))
+    }
+
     /// Whether it was the client that was refused, and not what it asked for.
     var refusesClient: Bool {
         if error == "unauthorized_client" { return true }
@@ -140,7 +149,7 @@ extension OAuth2Answer {
     }
 
     /// Nanoseconds, at most a year. Absent is unknown, never endless; zero or less contradicts the token beside it.
-    static func lifetime(_ member: AnswerObject.Member?) throws(GrantFailure) -> UInt64? {
+    static func lifetime(_ member: AnswerObject.Member?, step: String = "token") throws(GrantFailure) -> UInt64? {
         let span: TimeSpan
         switch member {
         case nil, .null?: return nil
@@ -148,12 +157,12 @@ extension OAuth2Answer {
         case .number(let seconds)?: span = TimeSpan(seconds: seconds)
         case .string(let text)?:
             guard let seconds = TimeSpan(decimalSeconds: text) else {
-                throw .issuerAnswerInvalid(reason: "token: expires_in is no number")
+                throw .issuerAnswerInvalid(reason: "\(step): expires_in is no number")
             }
             span = seconds
-        default: throw .issuerAnswerInvalid(reason: "token: expires_in is no number")
+        default: throw .issuerAnswerInvalid(reason: "\(step): expires_in is no number")
         }
-        guard span > .zero else { throw .issuerAnswerInvalid(reason: "token: expires_in is not positive") }
+        guard span > .zero else { throw .issuerAnswerInvalid(reason: "\(step): expires_in is not positive") }
         return min(span.nanoseconds, AccessGrant.longestLifetime)
     }
 
@@ -216,10 +225,12 @@ extension OAuth2Answer {
         return object.string("errorCode")?.asErrorCode
     }
 
-    private static func refusal(_ answer: IssuerAnswer, _ object: AnswerObject?) -> GrantFailure {
+    private static func refusal(
+        _ answer: IssuerAnswer, _ object: AnswerObject?, step: String = "token"
+    ) -> GrantFailure {
         let code = object.flatMap(errorCode)
         let reason =
-            "token: status \(answer.status)" + (code.map { ", \($0.isWorthShowing ? $0 : "unknown error")" } ?? "")
+            "\(step): status \(answer.status)" + (code.map { ", \($0.isWorthShowing ? $0 : "unknown error")" } ?? "")
         switch code {
         // IDAAS-62001: authentication failed, in the dialect of OAM 11g.
         case "invalid_client", "IDAAS-62001": return .credentialRejected(reason: reason)
@@ -258,6 +269,9 @@ extension String {
             "invalid_grant", "invalid_target", "unsupported_response_type", "access_denied", "interaction_required",
             "login_required", "consent_required", "server_error", "temporarily_unavailable", "slow_down",
             "authorization_pending", "expired_token", "use_dpop_nonce", "invalid_dpop_proof",
+            // RFC 7591 §3.2.2, and RFC 6750 §3.1 of an initial access token.
+            "invalid_redirect_uri", "invalid_client_metadata", "invalid_software_statement",
+            "unapproved_software_statement", "invalid_token", "insufficient_scope",
         ].contains(self)
     }
 }

@@ -115,6 +115,24 @@ extension OAuth2Handshake {
         return secret
     }
 
+    /// Servers that do not undo the form encoding of Basic credentials (RFC 6749 §2.3.1) refuse what differs by it, with no other word
+    /// than for a wrong secret.
+    func basicAdvice(for client: OAuth2Client, on answer: OAuth2Answer) -> String? {
+        guard answer.error == "invalid_client", case .basic = settings.clientAuth, case .secret(let secret) = client,
+            settings.clientID.utf8.contains(where: Self.differs)
+                || secret.withBytes({ $0.contains(where: Self.differs) })
+        else { return nil }
+        let other = settings.basicEncoding == .form ? "raw" : "form"
+        return
+            "id or secret has characters that the two encodings of Basic write differently: try basic_encoding: \(other)"
+    }
+
+    private static func differs(_ byte: UInt8) -> Bool {
+        var encoded: [UInt8] = []
+        encoded.appendFormEncoded(byte, space: "%20")
+        return encoded != [byte]
+    }
+
     // Id and secret are encoded separately, so that a colon in either cannot shift the border.
     private func basicCredentials(_ secret: Secret) -> String {
         var user: [UInt8] = []

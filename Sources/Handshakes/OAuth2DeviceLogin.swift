@@ -62,12 +62,17 @@ extension OAuth2Handshake {
             }
             if answer.status == 200 { return try DeviceOffer(answer) }
             // Errors are those of the token endpoint (RFC 8628 §3.2); a success cannot be meant.
-            let refusal = OAuth2Answer(answer)
+            let refusal = OAuth2Answer(answer, step: "login")
             guard case .failure(let said) = refusal.result else {
                 throw .issuerAnswerInvalid(reason: "login: status \(answer.status)")
             }
             failure = said
             guard refusal.refusesClient else { break }
+            if let advice = basicAdvice(for: trip.client, on: refusal) {
+                var advised = refusal
+                advised.advise(advice)
+                if case .failure(let said) = advised.result { failure = said }
+            }
         }
         throw failure
     }
@@ -123,7 +128,7 @@ struct DeviceOffer {
         verificationURI = page
         completeURI = (object.string("verification_uri_complete") ?? object.string("verification_url_complete"))
             .flatMap(Self.page)
-        guard let life = try OAuth2Answer.lifetime(object["expires_in"]) else {
+        guard let life = try OAuth2Answer.lifetime(object["expires_in"], step: "login") else {
             throw .issuerAnswerInvalid(reason: "login: no expires_in")
         }
         deadline = answer.sentAt + min(life, Self.patience * 1_000_000_000)

@@ -170,6 +170,7 @@ extension OAuth2Handshake {
             if !answer.isTokenEndpoint { discovery?.forget() }
             if answer.error == "invalid_client" { client?.refusal.set() }
             attempt += 1
+            if let advice = basicAdvice(for: trip.client, on: answer) { answer.advise(advice) }
             guard attempt < proofs(of: trip.client), answer.refusesClient else { return answer }
         }
     }

@@ -109,14 +109,37 @@ extension OAuth2Handshake {
         _ ledger: any GrantLedger, _ issuer: any IssuerClient
     ) async throws(GrantFailure) -> OAuth2Endpoints {
         if let discovery {
-            return try await discovery.endpoints(headers: settings.headers, ledger: ledger, issuer: issuer)
+            let found = try await discovery.endpoints(headers: settings.headers, ledger: ledger, issuer: issuer)
+            return found.completed(by: written)
         }
         guard case .tokenURL(let url) = settings.location else { throw .internal(reason: "no endpoint") }
         var endpoints = OAuth2Endpoints(token: url)
-        endpoints.authorization = settings.authorizationURL
-        endpoints.device = settings.deviceAuthorizationURL
-        endpoints.revocation = settings.revocationURL
+        for (member, url) in written { endpoints[keyPath: member] = url }
         return endpoints
+    }
+
+    /// What the operator has written down, beside `issuer` or `token_url`.
+    private var written: [(member: WritableKeyPath<OAuth2Endpoints, IssuerURL?>, url: IssuerURL?)] {
+        [
+            (\.authorization, settings.authorizationURL), (\.device, settings.deviceAuthorizationURL),
+            (\.revocation, settings.revocationURL), (\.introspection, settings.introspectionURL),
+            (\.registration, settings.registration?.url),
+        ]
+    }
+
+    /// Where metadata and configuration name different endpoints, in words; the metadata counts. Empty without `issuer`.
+    public nonisolated(nonsending) func endpointConflicts(
+        ledger: any GrantLedger, issuer: any IssuerClient
+    ) async throws(GrantFailure) -> [String] {
+        guard let discovery else { return [] }
+        let found = try await discovery.endpoints(headers: settings.headers, ledger: ledger, issuer: issuer)
+        let keys = [
+            "authorization_url", "device_authorization_url", "revocation_url", "introspection_url", "registration.url",
+        ]
+        return zip(keys, written).compactMap { key, own in
+            guard let url = own.url, let named = found[keyPath: own.member], named != url else { return nil }
+            return "'\(key)' is not what the issuer's metadata names, \(named), which counts"
+        }
     }
 }
 

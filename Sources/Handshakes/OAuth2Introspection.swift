@@ -19,7 +19,7 @@ extension OAuth2Handshake {
         case .standard, nil: break
         }
         let endpoints = try await endpoints(ledger, issuer)
-        guard let url = settings.introspectionURL ?? endpoints.introspection else {
+        guard let url = endpoints.introspection else {
             throw .configuration(reason: "introspection: the issuer names no introspection_endpoint")
         }
         let client = try await client(ledger)

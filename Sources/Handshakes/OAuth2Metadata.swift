@@ -14,6 +14,15 @@ struct OAuth2Endpoints: Sendable, Equatable {
     var answersNameIssuer = false
 
     init(token: IssuerURL) { self.token = token }
+
+    /// With what was written down where the metadata has nothing: some servers leave endpoints out of it that they have.
+    func completed(by written: [(member: WritableKeyPath<OAuth2Endpoints, IssuerURL?>, url: IssuerURL?)])
+        -> OAuth2Endpoints
+    {
+        var whole = self
+        for (member, url) in written where whole[keyPath: member] == nil { whole[keyPath: member] = url }
+        return whole
+    }
 }
 
 /// Why a document that arrived is not the issuer's metadata.

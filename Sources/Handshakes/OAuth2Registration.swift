@@ -11,7 +11,20 @@ public struct ClientRegistration: Sendable {
     /// There is a secret `software_statement` (RFC 7591 §2.3).
     public var hasStatement = false
     /// Further members of the client's metadata, in order.
-    public var metadata: [(name: String, value: String)] = []
+    public var metadata: [Member] = []
+
+    public struct Member: Sendable {
+        public var name: String
+        /// One, where it is no list.
+        public var values: [String]
+        public var isList: Bool
+
+        public init(name: String, values: [String], isList: Bool) {
+            self.name = name
+            self.values = values
+            self.isList = isList
+        }
+    }
 
     public init() {}
 }
@@ -91,7 +104,7 @@ extension OAuth2Handshake {
     ) async throws(GrantFailure) -> LayerMaterial {
         guard let registration = settings.registration else { throw .internal(reason: "no registration") }
         let endpoints = try await endpoints(ledger, issuer)
-        guard let url = registration.url ?? endpoints.registration else {
+        guard let url = endpoints.registration else {
             throw .configuration(reason: "registration: the issuer names no registration_endpoint")
         }
         var headers = [(name: "Content-Type", value: "application/json"), (name: "Accept", value: "application/json")]
@@ -118,7 +131,15 @@ extension OAuth2Handshake {
 
     private func metadata(_ registration: ClientRegistration, _ statement: Secret?) -> [UInt8] {
         var body = JSONBody(capacity: 2048 + 6 * (statement?.count ?? 0))
-        for (name, value) in registration.metadata { body.member(name, value) }
+        let redirects = "redirect_uris"
+        for member in registration.metadata where member.name != redirects {
+            if member.isList {
+                body.list(member.name, member.values)
+            } else {
+                body.member(member.name, member.values.first ?? "")
+            }
+        }
+        let others = registration.metadata.first { $0.name == redirects }?.values ?? []
         body.member("token_endpoint_auth_method", authMethod)
         body.list(
             "grant_types", [settings.grant.registeredName] + (settings.grant.keepsRefreshToken ? ["refresh_token"] : [])
@@ -126,10 +147,13 @@ extension OAuth2Handshake {
         if case .authorizationCode = settings.grant {
             body.list("response_types", ["code"])
             // Loopback with any port (RFC 8252 §7.3).
-            body.list("redirect_uris", [settings.redirectText ?? "http://127.0.0.1/callback"])
+            let own = settings.redirectText ?? "http://127.0.0.1/callback"
+            body.list(redirects, [own] + others.filter { $0 != own })
         } else {
             // The default would be `code`, which wants a redirect address (RFC 7591 §2).
             body.list("response_types", [])
+            // Some servers want one of each client, whatever it is for.
+            if !others.isEmpty { body.list(redirects, others) }
         }
         if settings.dpop { body.flag("dpop_bound_access_tokens", true) }
         if let statement { body.member("software_statement", statement) }

@@ -135,6 +135,8 @@ extension OAuth2Handshake {
         var moved = self
         moved.settings.location = .issuer(chosen.issuer, chosen.url)
         moved.discovery = chosen.discovery
+        // What was written down is the identity's own issuer's.
+        moved.settings.forgetWrittenEndpoints()
         do throws(GrantFailure) { return try await work(moved) } catch {
             guard case .credentialRejected(let reason) = error else { throw error }
             resources.noteRefusal(by: choice, at: await ledger.now())

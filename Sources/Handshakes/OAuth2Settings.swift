@@ -66,6 +66,11 @@ public struct OAuth2Settings: Sendable {
         case issuer(String, IssuerURL)
     }
 
+    mutating func forgetWrittenEndpoints() {
+        (authorizationURL, deviceAuthorizationURL, revocationURL, introspectionURL) = (nil, nil, nil, nil)
+        registration?.url = nil
+    }
+
     /// What is given for the token. Secrets are named by their keys and read from the ledger.
     public enum Grant: Sendable, Equatable {
         /// RFC 6749 §4.4.

@@ -74,10 +74,16 @@ struct LoginTerminal {
         return lines.map { colours ? "\u{1B}[38;5;16;48;5;231m\($0)\u{1B}[0m" : $0 } + [""]
     }
 
+    /// As long as the issuer has said nothing of it.
+    private func waits(for prompt: LoginDocument.Prompt?) -> String {
+        guard let prompt else { return "asking the issuer" }
+        return prompt.code == nil ? "waiting for the browser to come back" : "waiting for the code to be entered"
+    }
+
     mutating func progress(_ told: LoginDocument) {
         guard isTerminal, !isJSON, !pastes else { return }
         let left = told.prompt.map { "\($0.secondsLeft / 60) m \($0.secondsLeft % 60) s left" }
-        let words = [told.progress ?? (told.prompt == nil ? "asking the issuer" : "waiting"), left].compactMap { $0 }
+        let words = [told.progress ?? waits(for: told.prompt), left].compactMap { $0 }
         let next = words.joined(separator: ", ")
         guard next != line else { return }
         line = next

@@ -199,10 +199,6 @@ import Testing
             "'client_auth: tls' of identity 'a' (oauth2) needs an https: token_url"
         ),
         (
-            "oauth2: {issuer: \"https://i\", client_id: c, client_secret: env:S, revocation_url: \"https://i/r\"}",
-            "'revocation_url' of identity 'a' (oauth2) is named by the metadata of 'issuer'"
-        ),
-        (
             "oauth2: {\(Trial.oauth2), key: env:K}",
             "'key' of identity 'a' (oauth2) is used only with 'client_auth: private_key_jwt', or with 'grant: jwt_bearer' without 'assertion'"
         ),

@@ -10,7 +10,6 @@ import Testing
         ("issuer: \"https://i\", registration: {}, client_id: c", "'client_id' of"),
         ("issuer: \"https://i\", registration: {}, client_secret: env:S", "'client_secret' of"),
         ("token_url: \"https://i/t\", registration: {}", "needs 'url' beside 'token_url'"),
-        ("issuer: \"https://i\", registration: {url: \"https://i/r\"}", "is named by the metadata of 'issuer'"),
         ("token_url: \"https://i/t\", registration: {url: \"http://i/r\"}", "'url' in 'registration'"),
         ("issuer: \"https://i\", registration: {}, client_auth: private_key_jwt, key: env:K", "does not go with"),
         ("issuer: \"https://i\", registration: {metadata: {grant_types: x}}", "is set by the gateway itself"),
