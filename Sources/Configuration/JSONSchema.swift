@@ -53,7 +53,8 @@ private enum SchemaText {
         switch type {
         case .text(.line), .text(.anyLine), .text(.headerValue), .text(.name):
             return [("type", .array(["string", "number", "boolean"].map { .string($0) }))]
-        case .text(.servicePathOrOff):
+        // `off` is a boolean to YAML 1.1.
+        case .text(.servicePathOrOff), .text(.proxy):
             return [("type", .array([.string("string"), .string("boolean")]))]
         case .text(let form):
             return [("type", .string("string")), ("$comment", .string(form.expectation))]

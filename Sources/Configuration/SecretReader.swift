@@ -39,7 +39,9 @@ public func readSecret(
     case .file(let path): return try reader.file(path, warn: warn)
     case .credential(let name):
         guard let directory = environment("CREDENTIALS_DIRECTORY"), directory.hasPrefix("/") else {
-            throw reader.fault("$CREDENTIALS_DIRECTORY is not set", isOfThisUser: true)
+            throw reader.fault(
+                "$CREDENTIALS_DIRECTORY is not set; systemd sets it for a unit with LoadCredential=\(name):…",
+                isOfThisUser: true)
         }
         return try reader.file("\(directory)/\(name)", warn: warn)
     case .command(let path, let arguments): return try reader.command(path, arguments)
