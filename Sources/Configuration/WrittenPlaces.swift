@@ -16,7 +16,10 @@ public struct WrittenPlaces: Sendable, Equatable {
             guard Self.files.contains(key) || Self.schemes.contains(where: { scalar.text.hasPrefix($0) }) else {
                 return
             }
-            marks[scalar.text, default: []].append(mark)
+            // A command's arguments may be secrets.
+            let isCommand = scalar.text.hasPrefix("exec:")
+            let reference = isCommand ? String(scalar.text.prefix { $0 != " " && $0 != "\t" }) : scalar.text
+            marks[reference, default: []].append(mark)
         }
     }
 
@@ -25,9 +28,7 @@ public struct WrittenPlaces: Sendable, Equatable {
     ///   - owner: the begin of the identity, route or listener that names it, maybe by `defaults`.
     /// - Returns: its place; the owner's where it is not found.
     public func mark(of reference: String, in owner: Mark) -> Mark {
-        // An exec: names its program alone.
-        let marks =
-            marks[reference] ?? marks.first { $0.key.hasPrefix("exec:") && $0.key.hasPrefix(reference + " ") }?.value
+        let marks = marks[reference]
         let behind = marks?.first { mark in
             mark.file == owner.file && (mark.line, mark.column) >= (owner.line, owner.column)
         }

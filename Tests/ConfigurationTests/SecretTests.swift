@@ -142,6 +142,7 @@ import Testing
         let trial = Trial(Trial.around(identity: "static: {value: \"literal:hunter2\"}"))
         dumped += "\(String(describing: trial.result))"
         dump(trial.result, to: &dumped)
+        dump(Trial(Trial.around(identity: "static: {value: \"exec:/bin/x hunter2\"}")).result, to: &dumped)
         #expect(!dumped.contains("hunter2"))
         #expect(bytes == SecretBytes("hunter2"))
         #expect(bytes != SecretBytes("hunter3"))
