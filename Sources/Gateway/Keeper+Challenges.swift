@@ -144,7 +144,7 @@ extension Keeper {
             case .release(let tickets):
                 for ticket in tickets { answer(Ticket(loop: ticket.loop, number: ticket.number), .bare(scout: false)) }
             case .learnOpen(let entry):
-                if route.table.learnOpen(at: entry) == .learned { publishTable(of: route) }
+                learnOpen(at: entry, on: route)
             case .handOver: break
             case .refuse(let ticket):
                 answer(
@@ -192,13 +192,9 @@ extension Keeper {
         case .challengeDriven:
             let realm = route.realm ?? realm(of: report, on: route)
             let entry = LearnedEntry(path: path(of: report.path, on: route), method: report.method)
-            switch route.table.learnChallenge(of: realm, at: entry) {
-            case .learned: publishTable(of: route)
-            case .realmsFull:
-                events.warn("too many realms on a route", [LogField("route", .name(route.name))])
-                if let ticket = report.ticket { answer(ticket, .pass) }
+            if let fault = learn(realm, at: entry, on: route) {
+                if let ticket = report.ticket { answer(ticket, .fault(fault)) }
                 return endScout(report, on: route, joining: nil)
-            case .entriesFull, .unchanged: break
             }
             token = self.token(of: realm, on: route)
         case .fixed, .basic, .proactive:
@@ -212,6 +208,13 @@ extension Keeper {
             refusedOnProbation(report, token)
             return
         }
+        // Of one that had given way, or was learned before a restart, the store may have the token.
+        if report.sent?.slot != token.slot, identity.policy.kind == .challengeDriven, needsRecall(token) {
+            return recall(token) { keeper, _ in
+                keeper.decide(report, token, on: route)
+                keeper.endScout(report, on: route, joining: token)
+            }
+        }
         decide(report, token, on: route)
         endScout(report, on: route, joining: token)
     }
@@ -221,6 +224,7 @@ extension Keeper {
         _ report: ChallengeOfRequest, _ token: KeptToken, on route: KeptRoute, along: [String] = []
     ) {
         if let own = report.subject?.token { token.subject?.token = own }
+        token.usedAt = now
         var sentGeneration: UInt64 = 0
         if let sent = report.sent, sent.slot == token.slot { sentGeneration = sent.generation }
         let actions = token.machine.challenged(

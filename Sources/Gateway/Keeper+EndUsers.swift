@@ -126,28 +126,29 @@ extension Keeper {
                 cache.keepKey(of: slot)
                 continue
             }
-            forgetUser(token)
+            forget(token)
             subjects.noteEviction()
             return true
         }
         return false
     }
 
-    private func isAtWork(_ token: KeptToken) -> Bool {
+    func isAtWork(_ token: KeptToken) -> Bool {
         token.machine.isBusy || token.recall != nil || !token.tickets.isEmpty
     }
 
     private func forgetUnadmitted(_ token: KeptToken) {
         guard tokens[token.key] === token, token.subject?.isAdmitted == false, !isAtWork(token) else { return }
-        forgetUser(token)
+        forget(token)
     }
 
-    /// Memory keeps nothing of the user. His row stays.
-    func forgetUser(_ token: KeptToken) {
+    /// Memory keeps nothing of it. Its row stays.
+    func forget(_ token: KeptToken) {
         apply(token.machine.retired(at: now), to: token)
         token.alarm.map { loop.close($0) }
         token.alarm = nil
         tokens[token.key] = nil
+        shared[token.key] = nil
         tokensBySlot[token.slot] = nil
         retiring.tokens[token.key] = nil
         removeKey(of: token)

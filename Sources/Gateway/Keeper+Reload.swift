@@ -51,6 +51,7 @@ extension Keeper {
     func take(_ next: KeeperChange) {
         retiring.isHeld = false
         subjects.limits = next.subjects
+        newRealms.limits = next.subjects
         let arrived = takeIdentities(next)
         let routes = takeRoutes(next, arrived)
         var fresh: [KeptToken] = []

@@ -78,6 +78,9 @@ actor Keeper: KeeperInbox {
     var subjectTickets: [Ticket: WeakToken] = [:]
     var subjectTicketsSwept = 0
     var subjectsRefusedAt: UInt64 = 0
+    /// The pace at which realms and URLs take the place of others.
+    var newRealms: SubjectBook
+    var realmsRefusedAt: UInt64 = 0
     /// Tokens that were taken up from the store at boot.
     var restoredTokens = 0
     var lastRecall: UInt64 = 0
@@ -129,6 +132,7 @@ actor Keeper: KeeperInbox {
         markKeyBytes = parts.markKey.bytes
         seed = parts.seed
         subjects = SubjectBook(parts.subjects)
+        newRealms = SubjectBook(parts.subjects)
     }
 
     private static func byDigest(_ identities: [KeptIdentity]) -> [IdentityDigest: KeptIdentity] {

@@ -44,6 +44,10 @@ final class KeptToken: @unchecked Sendable {
     /// In a fleet, the turn in which that is tried; and one is being waited for.
     var trial: FleetHold?
     var seeksTrial = false
+    /// When it was last seen to be used: by a request that needed the keeper's word, or by hits since the look before.
+    var usedAt: UInt64 = 0
+    /// Of its slot, at the last look.
+    var stamps: UInt64 = 0
     /// While it runs.
     var flightTask: Task<Void, Never>?
     /// Begun so far.
@@ -96,6 +100,7 @@ extension KeptToken {
 
     /// A request found no token: what has failed before may be its answer.
     func noteMiss(at now: UInt64) {
+        usedAt = now
         switch machine.state(at: now) {
         case .negative, .quarantined, .loginNeeded: identity.negativeHits += 1
         case .empty, .acquiring, .fresh, .refreshAhead, .renewalFailing, .expiredGrace: break

@@ -248,7 +248,10 @@ final class TokenDesk {
         case .scout:
             parkCold(caller)
         case .gone:
-            if caller.exchange.route?.subject != nil { return parkCold(caller) }
+            // Somebody else's token took its place in memory.
+            if caller.exchange.route?.subject != nil || caller.exchange.route?.learned != nil {
+                return parkCold(caller)
+            }
             caller.perform(caller.exchange.machine.on(.refused(Fault(.issuerUnavailable, retryAfter: 1))))
         case .pass:
             caller.perform(

@@ -128,8 +128,10 @@ extension OAMWebGateHandshake {
 
     private func challenge(realm: [UInt8], level: Int?, context: [UInt8], requestURL: String) -> Challenge {
         let url = String(requestURL.prefix { $0 != "?" })
+        // Text of another shape may be another one each time.
+        let isName = level != nil || realm.allSatisfy { $0.isLetterOrDigit || "-._~:".utf8.contains($0) }
         return Challenge(
-            realm: realm.losslessText, level: level, context: Secret(context), resource: requestURL,
+            realm: isName ? realm.losslessText : "", level: level, context: Secret(context), resource: requestURL,
             boundURL: settings.tokenScope == .url ? url : nil)
     }
 }

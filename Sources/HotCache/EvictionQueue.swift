@@ -70,6 +70,19 @@ struct EvictionQueue {
         era.pointee.store(now == 255 ? 1 : now + 1, ordering: .relaxed)
     }
 
+    /// Whoever compares stamps by himself: from now on they are others.
+    mutating func beginEra() {
+        eraIsStale = true
+        renewEra()
+    }
+
+    /// The eras in which loops hit the slot last, in one number.
+    func stamps(of slot: Int) -> UInt64 {
+        marks.reduce(0xCBF2_9CE4_8422_2325) { sum, loop in
+            (sum ^ UInt64(loop[slot].load(ordering: .relaxed))) &* 0x0000_0100_0000_01B3
+        }
+    }
+
     /// The slot was empty and has a record now.
     mutating func append(_ slot: Int) {
         pass(slot)

@@ -208,6 +208,12 @@ public final class HotCache: @unchecked Sendable {
     /// Whether any loop has hit the slot since eviction looked at it last.
     public func isMarked(_ slot: Slot) -> Bool { queue.isMarked(Int(slot.index)) }
 
+    /// Differs from what it was before the latest `beginEra()` where a loop has hit the slot since.
+    public func stamps(of slot: Slot) -> UInt64 { queue.stamps(of: Int(slot.index)) }
+
+    /// Hits from now on are told from those before.
+    public func beginEra() { queue.beginEra() }
+
     /// Records that readers can reach.
     public var count: Int { queue.count }
 }

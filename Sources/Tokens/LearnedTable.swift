@@ -20,6 +20,8 @@ public struct LearnedEntry: Hashable, Sendable {
 public struct LearnedTable: Equatable, Sendable {
     public static let entryLimit = 256
     public static let realmLimit = 16
+    /// Realms that cannot be told apart are one, beside the limit: what an upstream makes up must not push out the others.
+    public static let unnamed: Realm = ""
     /// Realms where each is one URL (`Binding.url`); the snapshot numbers them in a byte.
     public static let urlLimit = 250
     /// A longer directory or method is not learned.
@@ -47,7 +49,7 @@ public struct LearnedTable: Equatable, Sendable {
         case unchanged
         /// No place for one more entry: served as the route's other paths are.
         case entriesFull
-        /// One realm more than the table holds: the challenge reaches the caller as received, counted.
+        /// One realm more than the table holds: another one has to give way first.
         case realmsFull
     }
 
@@ -65,7 +67,10 @@ public struct LearnedTable: Equatable, Sendable {
     /// A challenge of `realm` came on this path.
     public mutating func learnChallenge(of realm: Realm, at entry: LearnedEntry) -> Lesson {
         guard let index = realms.firstIndex(of: realm) else {
-            guard realms.count < (binding == .url ? Self.urlLimit : Self.realmLimit) else { return .realmsFull }
+            let beside = realm == Self.unnamed || realms.contains(Self.unnamed) ? 1 : 0
+            guard realms.count < (binding == .url ? Self.urlLimit : Self.realmLimit) + beside else {
+                return .realmsFull
+            }
             let isFirst = realms.isEmpty
             guard isFirst && binding == .realm || hasRoom(for: entry) else { return .entriesFull }
             realms.append(realm)
@@ -85,6 +90,35 @@ public struct LearnedTable: Equatable, Sendable {
         return .learned
     }
 
+    // MARK: - Forgetting
+
+    /// Nothing leads to the realm any more; its paths are as if nobody had met a challenge there.
+    /// - Precondition: `index` is one of `realms`.
+    public mutating func forgetRealm(at index: Int) -> Realm {
+        let realm = realms.remove(at: index)
+        entries = entries.compactMapValues { target in
+            guard case .realm(let other) = target, other >= index else { return target }
+            return other == index ? nil : .realm(other - 1)
+        }
+        return realm
+    }
+
+    /// Forgets one path, an open one where there is any.
+    /// - Parameter number: picks it.
+    /// - Returns: false when there is none.
+    public mutating func forgetEntry(at number: Int) -> Bool {
+        let open = entries.filter { $0.value == .open }
+        let chosen = open.isEmpty ? entries : open
+        guard !chosen.isEmpty else { return false }
+        entries[chosen[chosen.index(chosen.startIndex, offsetBy: number % chosen.count)].key] = nil
+        return true
+    }
+
+    /// Whether it is of a size that is learned at all.
+    public func canHold(_ entry: LearnedEntry) -> Bool {
+        max(entry.directory.count, entry.method.count) <= Self.lengthLimit
+    }
+
     /// What the longest prefix says; nil while nothing is known.
     public func target(of entry: LearnedEntry) -> Target? {
         if binding == .url { return entries[entry] }
@@ -100,7 +134,7 @@ public struct LearnedTable: Equatable, Sendable {
     }
 
     private func hasRoom(for entry: LearnedEntry) -> Bool {
-        guard max(entry.directory.count, entry.method.count) <= Self.lengthLimit else { return false }
+        guard canHold(entry) else { return false }
         return entries[entry] != nil || entries.count < Self.entryLimit
     }
 
@@ -144,7 +178,7 @@ public struct LearnedTable: Equatable, Sendable {
         self.binding = binding
         var reader = try ByteReader(bytes, Self.version, Self.layer)
         let realmCount = try reader.number()
-        guard realmCount <= UInt32(binding == .url ? Self.urlLimit : Self.realmLimit) else { throw .tooLong }
+        guard realmCount <= UInt32(binding == .url ? Self.urlLimit : Self.realmLimit) + 1 else { throw .tooLong }
         for _ in 0..<realmCount {
             let realm = Realm(ByteString(try reader.member()))
             guard !realms.contains(realm) else { throw .notCanonical }

@@ -34,7 +34,7 @@ private let url = "https://hr.example.com/rest/a?q=1"
             #"Basic realm="x, y", OAM-Auth realm="h:7777:3 /p", request-ctx="c""#, realm: "h:7777", level: 3,
             context: "c"),
         Vector(#"OAM-Auth realm="WG1:2/rest", request-ctx="c""#, realm: "WG1", level: 2, context: "c"),
-        Vector(#"OAM-Auth realm="odd realm", request-ctx="c""#, realm: "odd realm", level: nil, context: "c"),
+        Vector(#"OAM-Auth realm="odd realm", request-ctx="c""#, realm: "", level: nil, context: "c"),
         Vector(#"OAM-Auth realm = "W:1" ,REQUEST-CTX = abc%20d~"#, realm: "W", level: 1, context: "abc%20d~"),
         Vector(#"OAM-Auth request-ctx="c""#, realm: "", level: nil, context: "c"),
         Vector(#"OAM-Auth realm="W:2 /a", request-ctx="a\"b\\c""#, realm: "W", level: 2, context: #"a"b\c"#),
@@ -47,7 +47,7 @@ private let url = "https://hr.example.com/rest/a?q=1"
             #"OAM-Auth realm="broken, request-ctx=x"#, #"OAM-Auth realm="W:2", request-ctx="c""#, realm: "W",
             level: 2, context: "c"),
         Vector(
-            #"Negotiate YII==, OAM-Auth realm="W:12345 /a", request-ctx="c", x=1"#, realm: "W:12345 /a", level: nil,
+            #"Negotiate YII==, OAM-Auth realm="W:12345 /a", request-ctx="c", x=1"#, realm: "", level: nil,
             context: "c"),
     ]) func `usable challenges`(_ vector: Vector) throws {
         let verdict = try webgate().judge(

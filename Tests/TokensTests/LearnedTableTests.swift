@@ -87,6 +87,39 @@ import Testing
         #expect(table.learnOpen(at: Self.entry(long)) == .entriesFull)
     }
 
+    @Test func whatGivesWayLeavesTheOthersAsTheyWere() throws {
+        var table = LearnedTable()
+        for index in 0..<16 {
+            _ = table.learnChallenge(of: Realm(ByteString("r\(index)")), at: Self.entry("/\(index)/x"))
+        }
+        _ = table.learnOpen(at: Self.entry("/open/x"))
+        #expect(table.forgetRealm(at: 5) == "r5")
+        #expect(table.target(of: Self.entry("/5/x")) == .realm(0), "as any path that nothing is known of")
+        for index in [1, 4, 6, 15] {
+            guard case .realm(let found)? = table.target(of: Self.entry("/\(index)/x")) else {
+                Issue.record("/\(index)/ is not known")
+                continue
+            }
+            #expect(table.realms[found] == Realm(ByteString("r\(index)")))
+        }
+        #expect(table.target(of: Self.entry("/open/x")) == .open)
+        #expect(table.learnChallenge(of: "late", at: Self.entry("/late/x")) == .learned)
+        #expect(try LearnedTable(decoding: table.encode()) == table)
+        #expect(table.forgetEntry(at: 77) && table.target(of: Self.entry("/open/x")) == .realm(0))
+    }
+
+    @Test func aRealmWithoutANameCostsNone() throws {
+        var table = LearnedTable()
+        #expect(table.learnChallenge(of: "r0", at: Self.entry("/")) == .learned)
+        #expect(table.learnChallenge(of: LearnedTable.unnamed, at: Self.entry("/odd/x")) == .learned)
+        for index in 1..<16 {
+            #expect(table.learnChallenge(of: Realm(ByteString("r\(index)")), at: Self.entry("/\(index)/x")) == .learned)
+        }
+        #expect(table.learnChallenge(of: "r16", at: Self.entry("/16/x")) == .realmsFull)
+        #expect(table.learnChallenge(of: LearnedTable.unnamed, at: Self.entry("/odder/x")) == .learned)
+        #expect(try LearnedTable(decoding: table.encode()) == table)
+    }
+
     /// The flat table and the plain one agree, whatever was learned.
     @Test func theSnapshotSaysWhatTheTableSays() throws {
         let slots = try (0..<16).map { _ in try #require(cache.allocateSlot()) }
@@ -129,7 +162,7 @@ import Testing
         }
         #expect(throws: KeyCodec.Fault.trailingBytes) { try LearnedTable(decoding: bytes + [1]) }
         var writer = ByteWriter(1, 4)
-        writer.put(UInt32(17))
+        writer.put(UInt32(18))
         #expect(throws: KeyCodec.Fault.tooLong) { try LearnedTable(decoding: writer.bytes) }
     }
 }
