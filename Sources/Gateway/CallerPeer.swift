@@ -7,6 +7,8 @@ struct CallerPeer: Sendable {
     /// Where it comes from: the socket's other end, or who a trusted PROXY header says that is. Nil for unix sockets, and where the
     /// header names nobody who counts.
     var address: SocketAddress?
+    /// The port to which an intercepted connection was going. Here, where two octets are free behind the address.
+    var authorityPort: UInt16 = 0
     /// On a unix socket.
     var user: UInt32?
     /// A unix socket, loopback, or an address of this network namespace. Never because of a claim in a PROXY header.
@@ -19,8 +21,6 @@ struct CallerPeer: Sendable {
     var tls: CallerTLS?
     /// Host, in lower case, of an intercepted connection: every request in it is for that host.
     var authority: [UInt8]?
-    /// The port to which that connection was going.
-    var authorityPort: UInt16 = 0
     /// Where it holds a place, if its listener's are counted.
     var places: ListenerPlaces?
 
