@@ -193,6 +193,10 @@ extension Keys {
                 "reuse", .duration(atLeast: .zero),
                 "How long after its last answer a kept connection takes a request that cannot be sent again, as a POST; later a new one is made, since the upstream may be closing the kept one.",
                 default: "1s"),
+            KeySpec(
+                "half_closed", .duration(atLeast: .zero),
+                "How long a request goes on whose caller has closed its side of the connection before the answer's head; then the caller counts as gone and the upstream is let go. Callers that close their side and wait need as long as response.",
+                default: "1s"),
         ])
 
     static let health = Block(

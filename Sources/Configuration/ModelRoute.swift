@@ -81,6 +81,8 @@ public struct Route: Sendable, Equatable {
         public var keepAlive: Duration
         /// After its last answer a kept connection takes requests that cannot be sent again for this long.
         public var reuse: Duration
+        /// A request whose caller has closed its side before the answer goes on for this long.
+        public var halfClosed: Duration
     }
 
     /// Unique.

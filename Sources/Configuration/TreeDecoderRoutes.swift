@@ -382,7 +382,7 @@ extension TreeDecoder {
         return .init(
             connect: reader.duration("connect"), response: reader.duration("response"), idle: reader.duration("idle"),
             keepAlive: reader.duration(reader.has("keep_alive") ? "keep_alive" : "idle"),
-            reuse: reader.duration("reuse"))
+            reuse: reader.duration("reuse"), halfClosed: reader.duration("half_closed"))
     }
 
     private mutating func health(_ route: BlockReader, place: String) -> Route.Health? {

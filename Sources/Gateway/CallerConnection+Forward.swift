@@ -167,7 +167,8 @@ extension DataLoop {
             edits: edits, answerEdits: ResponseEdits(), identity: nil, injection: nil, forwarding: .untouched,
             answerNotes: [], slot: nil, learned: nil, bindsToURL: false, strictPaths: false, replay: .never,
             replayMethods: [], replayBody: 0, largeBody: .send, passesFinalRefusal: true,
-            answerTimeout: model?.answerTimeout ?? 60_000_000_000, idleTimeout: model?.idleTimeout ?? 60_000_000_000)
+            answerTimeout: model?.answerTimeout ?? 60_000_000_000, idleTimeout: model?.idleTimeout ?? 60_000_000_000,
+            halfClosedTimeout: model?.halfClosedTimeout ?? 1_000_000_000)
         let wanderer = Wanderer(route: route, group: makeGroup(upstream))
         wanderers[destination] = wanderer
         return wanderer

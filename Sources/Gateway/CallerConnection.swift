@@ -34,6 +34,8 @@ final class CallerConnection: Stream, HTTP2StreamUser {
     var isRedirected = false
     /// The bodies go on at the end of this turn.
     var pumpsLater = false
+    /// A timer looks whether a caller that has closed its side has gone (`HalfClosed`).
+    var watchesHalfClosed = false
     /// It owns connections to upstreams, or did (`UpstreamOwner`); the loop has its number then.
     var isOwner = false
 
@@ -101,6 +103,7 @@ final class CallerConnection: Stream, HTTP2StreamUser {
         case .exchanging:
             pump()
             continueIfReading()
+            if inputEndSeen, stage == .exchanging { noteHalfClosed() }
         case .tunnel: pumpTunnel()
         case .closing: finishClosing()
         case .closed: break
@@ -145,6 +148,8 @@ final class CallerConnection: Stream, HTTP2StreamUser {
         }
         continueIfReading()
     }
+
+    override func secondTimerFired() { judgeHalfClosed() }
 
     // MARK: - Reading requests
 
@@ -209,6 +214,7 @@ final class CallerConnection: Stream, HTTP2StreamUser {
             if exchange.record.startedAt == 0 { exchange.record.startedAt = loop.now }
             stage = .exchanging
             runPhases()
+            if inputEndSeen, stage == .exchanging { noteHalfClosed() }
             return stage == .reading
         } catch {
             if isFirst, listener.speaks(.http2) {
@@ -401,6 +407,7 @@ final class CallerConnection: Stream, HTTP2StreamUser {
         isLast = false
         isRedirected = false
         pumpsLater = false
+        watchesHalfClosed = false
         isOwner = false
         isFlushing = false
         saidNoMore = false

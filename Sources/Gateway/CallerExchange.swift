@@ -88,6 +88,9 @@ struct CallerExchange: ~Copyable {
     var pace = TransferPace()
     var idleUntil: UInt64 = 0
 
+    /// When a caller that has closed its side counts as gone; nil: it has not, or nobody has looked yet.
+    var goneAt: UInt64?
+
     /// Nothing has been looked at since it was made ready for the next request.
     var isReset = false
 

@@ -190,7 +190,8 @@ struct GatewayCompiler {
                 replayBody: route.onRejected.maxBody, largeBody: caution(of: route),
                 passesFinalRefusal: route.onRejected.final == .pass,
                 answerTimeout: UInt64(clamping: route.timeouts.response.wholeNanoseconds),
-                idleTimeout: UInt64(clamping: route.timeouts.idle.wholeNanoseconds)))
+                idleTimeout: UInt64(clamping: route.timeouts.idle.wholeNanoseconds),
+                halfClosedTimeout: UInt64(clamping: route.timeouts.halfClosed.wholeNanoseconds)))
     }
 
     /// What decides for whom and for what a request is, when it takes a route.

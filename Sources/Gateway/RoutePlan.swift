@@ -54,6 +54,8 @@ final class RoutePlan: Sendable {
     /// Nanoseconds.
     let answerTimeout: UInt64
     let idleTimeout: UInt64
+    /// How long a request goes on whose caller has closed its side before the answer.
+    let halfClosedTimeout: UInt64
     /// The route answers token requests itself; its upstream is then never connected to.
     let tokenStub: TokenStubPlan?
 
@@ -65,7 +67,8 @@ final class RoutePlan: Sendable {
         learned: Published<LearnedSnapshot>?, bindsToURL: Bool,
         strictPaths: Bool, standing: Int = -1, replay: Exchange.ReplayPolicy, replayMethods: [[UInt8]], replayBody: Int,
         largeBody: BodyCaution.Way,
-        passesFinalRefusal: Bool, answerTimeout: UInt64, idleTimeout: UInt64, tokenStub: TokenStubPlan? = nil
+        passesFinalRefusal: Bool, answerTimeout: UInt64, idleTimeout: UInt64, halfClosedTimeout: UInt64 = 1_000_000_000,
+        tokenStub: TokenStubPlan? = nil
     ) {
         self.index = index
         self.number = number
@@ -98,6 +101,7 @@ final class RoutePlan: Sendable {
         self.passesFinalRefusal = passesFinalRefusal
         self.answerTimeout = answerTimeout
         self.idleTimeout = idleTimeout
+        self.halfClosedTimeout = halfClosedTimeout
         self.tokenStub = tokenStub
     }
 }

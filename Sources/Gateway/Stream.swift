@@ -301,6 +301,7 @@ class Stream: Watched, TLSWire {
     }
 
     final override func timerFired(_ kind: UInt8) {
+        guard kind != Self.secondTimer else { return secondTimerFired() }
         timer = nil
         guard deadline != 0 else { return }
         if loop.now < deadline {
@@ -310,6 +311,10 @@ class Stream: Watched, TLSWire {
         deadline = 0
         deadlinePassed(deadlineKind)
     }
+
+    /// The kind of a timer beside that of `expect`, armed by a subclass.
+    static let secondTimer: UInt8 = 1
+    func secondTimerFired() {}
 
     /// The deadline that `expect` set has passed.
     func deadlinePassed(_ kind: UInt8) {}

@@ -69,7 +69,7 @@ import Testing
             route.timeouts
                 == .init(
                     connect: .seconds(5), response: .seconds(60), idle: .seconds(60), keepAlive: .seconds(60),
-                    reuse: .seconds(1)))
+                    reuse: .seconds(1), halfClosed: .seconds(1)))
         #expect(route.tls == tls)
         #expect(route.http == .auto)
         #expect(!route.allowCleartext)
@@ -172,7 +172,7 @@ import Testing
             r.timeouts
                 == .init(
                     connect: .seconds(1), response: .seconds(60), idle: .seconds(9), keepAlive: .seconds(9),
-                    reuse: .seconds(1)))
+                    reuse: .seconds(1), halfClosed: .seconds(1)))
         #expect(Set(r.headers.set.map(\.name)) == ["A", "B"])
         #expect(configuration.listeners.count == 1)
     }

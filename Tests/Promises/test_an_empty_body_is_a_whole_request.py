@@ -41,7 +41,7 @@ def test_a_slow_answer_to_it_is_not_the_callers_fault(gateway):
 def test_a_caller_that_closes_its_half_gets_the_answer(gateway, slow):
     hold = Hold()
     with Scripted(hold) as upstream:
-        plain(gateway, upstream).start()
+        plain(gateway, upstream, {"timeouts": {"half_closed": "60s"}}).start()
         with gateway.raw() as raw:
             raw.send(get(gateway, "/half", EMPTY, method="POST")).half_close()
             if slow:

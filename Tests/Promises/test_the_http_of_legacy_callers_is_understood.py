@@ -81,7 +81,8 @@ def test_an_http_1_0_caller_without_a_host(hot):
 
 
 @pytest.mark.parametrize("cold", [False, True])
-def test_a_half_closed_caller_still_gets_its_answer(hot, cold):
+def test_a_half_closed_caller_still_gets_its_answer(gateway, cold):
+    hot = gateway.webgate(route={"timeouts": {"half_closed": "60s"}}).start().warm()
     if cold:
         hot.lab.post("/revoke")
     with hot.raw() as raw:

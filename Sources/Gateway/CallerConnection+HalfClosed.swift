@@ -1,0 +1,37 @@
+internal import Reactor
+
+/// Callers that close their side and still wait for an answer, and callers that have gone: by the caller's FIN the two cannot be told apart.
+/// For a while the request goes on; then whoever sent it counts as gone, and the upstream is let go.
+///
+/// Once the answer's head has been sent, the kernel tells us of a caller that is gone when it gets more.
+extension CallerConnection {
+    /// The caller has closed its side while its request waits for an answer.
+    func noteHalfClosed() {
+        // What leaves HTTP ends by its own rules, and a stream of HTTP/2 is reset.
+        guard lane == nil, !exchange.answerBegun, !exchange.opensTunnel, exchange.goneAt == nil,
+            let route = exchange.route
+        else { return }
+        let goneAt = loop.now + route.halfClosedTimeout
+        exchange.goneAt = goneAt
+        watchHalfClosed(until: goneAt)
+    }
+
+    private func watchHalfClosed(until time: UInt64) {
+        // One timer a connection, however many requests stand behind one another; it is not the one of `expect`, since the request goes on by
+        // its own deadlines.
+        guard !watchesHalfClosed else { return }
+        watchesHalfClosed = loop.arm(self, at: time, kind: Stream.secondTimer) != nil
+    }
+
+    func judgeHalfClosed() {
+        watchesHalfClosed = false
+        guard stage == .exchanging, let goneAt = exchange.goneAt, !exchange.answerBegun else { return }
+        guard loop.now >= goneAt else { return watchHalfClosed(until: goneAt) }
+        // Its last octets may still be on their way through us; whoever stalls there has a deadline of its own.
+        if !exchange.requestComplete, exchange.machine.phase == .asking {
+            exchange.goneAt = nil
+            return noteHalfClosed()
+        }
+        close()
+    }
+}
