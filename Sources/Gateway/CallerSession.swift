@@ -19,12 +19,9 @@ final class CallerSession: HTTP2Socket {
     /// Of those, at most: 12 KiB, until the connection ends.
     static let spareLimit = 32
 
-    /// We go: new streams are not wanted, and a deadline of the farewell runs.
-    private var isLeaving = false
+    private var deadlines = SessionDeadlines()
     /// What the caller had taken when the deadline for writing was set.
-    private var takenBefore: UInt64?
-
-    private enum Deadline { static let idle: UInt8 = 1, write: UInt8 = 2, goAway: UInt8 = 3 }
+    private var takenBefore: UInt64 = 0
 
     /// - Returns: nil without memory.
     init?(data: DataLoop, listener: ListenerPlan, peer: CallerPeer) {
@@ -67,6 +64,7 @@ final class CallerSession: HTTP2Socket {
                 stream.cancel(.refusedStream)
                 continue
             }
+            deadlines.requestCame()
             makeCaller().begin(stream)
         }
         if !isOver { expectByActivity() }
@@ -109,50 +107,54 @@ final class CallerSession: HTTP2Socket {
 
     /// No more requests; those that run are finished.
     func drain() {
-        isLeaving = true
         session.goAway()
         // What the caller sent before it heard of it is still served; later the last number is said.
-        expect(by: loop.now + (data.isDraining ? data.farewell : DataLoop.farewell), kind: Deadline.goAway)
+        deadlines.leave(by: loop.now + (data.isDraining ? data.farewell : DataLoop.farewell))
+        watchTime()
     }
 
-    /// A caller without a stream is idle; one that does not take what we write holds our memory, whatever it sends meanwhile and even when
-    /// it has said that it goes.
     private func expectByActivity() {
-        if hasPending {
-            guard takenBefore == nil else { return }
-            takenBefore = taken
-            expect(by: loop.now + DataLoop.flushTimeout, kind: Deadline.write)
-            return
-        }
-        let waited = takenBefore != nil
-        takenBefore = nil
-        if isLeaving {
-            if waited { expect(by: loop.now + 1_000_000_000, kind: Deadline.goAway) }
-        } else if session.openStreams == 0 {
-            expect(by: loop.now + DataLoop.idleCallerTimeout, kind: Deadline.idle)
-        } else {
-            expectNothing()
-        }
+        let patience = SessionDeadlines.Patience(
+            idle: DataLoop.idleCallerTimeout, head: data.limits.headTimeout, write: DataLoop.flushTimeout,
+            farewell: DataLoop.farewell)
+        deadlines.note(
+            served: session.servedStreams, section: session.unfinishedSection, at: loop.now, patience)
+        // One that does not take what we write holds our memory, whatever it sends meanwhile and even when it has said that it goes.
+        if deadlines.note(waits: hasPending, at: loop.now, patience) { takenBefore = taken }
+        watchTime()
+    }
+
+    private func watchTime() {
+        guard let next = deadlines.next else { return expectNothing() }
+        expect(by: next, kind: 0)
     }
 
     /// Bytes that the socket has taken.
     private var taken: UInt64 { bytesOut &- UInt64(pendingCount) }
 
-    /// As with every slow reader: it goes on as long as it reads at the least rate.
-    private func checkWriting() {
-        if hasPending, let before = takenBefore {
-            let least = UInt64(max(1, data.limits.leastRate * Int(DataLoop.flushTimeout / 1_000_000_000)))
-            guard taken &- before >= least else { return end(.cancel) }
-        }
-        takenBefore = nil
-        expectByActivity()
-    }
-
     override func deadlinePassed(_ kind: UInt8) {
-        guard kind != Deadline.write else { return checkWriting() }
-        isLeaving = true
-        session.goAway()
-        if kind == Deadline.idle { session.goAway() }
-        if session.openStreams == 0 { session.terminate(.none) }
+        switch deadlines.passed(at: loop.now) {
+        case .head:
+            // Nothing else can come on this connection until the section ends, so it is of no use to its other streams either.
+            data.noteGlitch(.slowHead)
+            deadlines.leave(by: nil)
+            session.terminate(.enhanceYourCalm)
+        case .write:
+            // As with every slow reader: it goes on as long as it reads at the least rate.
+            let least = UInt64(max(1, data.limits.leastRate * Int(DataLoop.flushTimeout / 1_000_000_000)))
+            guard !hasPending || taken &- takenBefore >= least else { return end(.cancel) }
+            deadlines.looked()
+        case .idle:
+            deadlines.leave(by: nil)
+            session.goAway()
+            session.goAway()
+            if session.servedStreams == 0 { session.terminate(.none) }
+        case .farewell:
+            deadlines.leave(by: nil)
+            session.goAway()
+            if session.servedStreams == 0 { session.terminate(.none) }
+        case nil: break
+        }
+        if !isOver { expectByActivity() }
     }
 }

@@ -61,6 +61,7 @@ enum Glitch: String, CaseIterable, Sendable {
     case arrivalLimit = "arrival_limit"
     case streamLimit = "stream_limit"
     case slowArrival = "slow_arrival"
+    case slowHead = "slow_head"
     case slowTransfer = "slow_transfer"
     case proxyHeader = "proxy_header"
     case notRedirected = "not_redirected"

@@ -1,7 +1,7 @@
 /// How much a peer may ask of us without getting on: a bucket for streams that it opens and takes back, and one for frames that carry
 /// nothing.
 ///
-/// Rapid reset, floods of SETTINGS, PING, PRIORITY, WINDOW_UPDATE and empty DATA frames are all legal one by one (RFC 9113 §10.5);
+/// Rapid reset, floods of SETTINGS, PING, PRIORITY, WINDOW_UPDATE, empty DATA frames and frames of unknown types are all legal one by one (RFC 9113 §10.5);
 /// only their number is not. Body bytes that move earn credit, as a large transfer needs its window updates.
 struct FloodGauge: Sendable {
     private var resets = Bucket(capacity: 200, perSecond: 40)
@@ -20,8 +20,8 @@ struct FloodGauge: Sendable {
             level = capacity
         }
 
-        /// - Returns: false when the bucket is empty.
-        mutating func spend(now: UInt64) -> Bool {
+        /// - Returns: false when less is left; what there was is gone.
+        mutating func spend(_ amount: UInt64 = 1, now: UInt64) -> Bool {
             let step = 1_000_000_000 / perSecond
             if now > filledAt {
                 let earned = (now - filledAt) / step
@@ -33,8 +33,11 @@ struct FloodGauge: Sendable {
                     filledAt += earned * step
                 }
             }
-            guard level > 0 else { return false }
-            level -= 1
+            guard level >= amount else {
+                level = 0
+                return false
+            }
+            level -= amount
             return true
         }
 
@@ -50,6 +53,11 @@ extension FloodGauge {
 
     /// A frame that moves no request on.
     mutating func admitFrame(now: UInt64) -> Bool { frames.spend(now: now) }
+
+    /// Bytes of frames that were passed over: those of a closed stream that its peer need not know of yet are not among them.
+    mutating func admitIgnored(_ bytes: Int, now: UInt64) -> Bool {
+        frames.spend(UInt64(max(0, bytes)) / 1024, now: now)
+    }
 
     /// Body bytes went through, in either direction.
     mutating func moved(_ bytes: Int) { frames.earn(UInt64(max(0, bytes)) / 256 + 1) }

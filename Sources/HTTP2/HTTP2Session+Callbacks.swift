@@ -41,6 +41,10 @@ extension HTTP2Session {
             // nghttp2 answers each of these; without a count they would be free.
             HTTP2Session.with(user) { $0.admitFrame() }
         }
+        // Called for the types of the options below, before `on_frame_recv`, which is left out.
+        nghttp2_session_callbacks_set_unpack_extension_callback(callbacks) { _, _, head, user in
+            HTTP2Session.with(user) { $0.unknownFrameCame(head!.pointee.length) }
+        }
 
         var options: OpaquePointer?
         guard nghttp2_option_new(&options) == 0 else { return nil }
@@ -49,6 +53,11 @@ extension HTTP2Session {
         nghttp2_option_set_no_auto_window_update(options, 1)
         // Closed streams are of use only to priorities, which we do not serve.
         nghttp2_option_set_no_closed_streams(options, 1)
+        // Frames of types that nobody knows are passed over (RFC 9113 §5.5), but not without a count. ALTSVC, ORIGIN and PRIORITY_UPDATE are
+        // among them: we have no use for what they say.
+        for type in UInt8(NGHTTP2_CONTINUATION.rawValue + 1)...UInt8.max {
+            nghttp2_option_set_user_recv_extension_type(options, type)
+        }
         nghttp2_option_set_max_outbound_ack(options, 1000)
         // Until the peer's SETTINGS are there; RFC 9113 §6.5.2 advises no less than 100.
         nghttp2_option_set_peer_max_concurrent_streams(options, 100)
@@ -160,6 +169,7 @@ extension HTTP2Session {
     // MARK: - Frames
 
     private func frameCame(_ frame: UnsafePointer<nghttp2_frame>) -> Int32 {
+        unexplained &-= Self.frameHead &+ cardea_frame_length(frame)
         let ends = cardea_frame_flags(frame) & UInt8(NGHTTP2_FLAG_END_STREAM.rawValue) != 0
         switch UInt32(cardea_frame_type(frame)) {
         case NGHTTP2_HEADERS.rawValue:
@@ -192,6 +202,14 @@ extension HTTP2Session {
         }
     }
 
+    /// Bytes of what goes before a frame's payload (RFC 9113 §4.1).
+    private static let frameHead = 9
+
+    private func unknownFrameCame(_ length: Int) -> Int32 {
+        unexplained &-= Self.frameHead &+ length
+        return gauge.admitFrame(now: now) ? Int32(NGHTTP2_ERR_CANCEL.rawValue) : Self.refused
+    }
+
     private func admitFrame() -> Int32 { gauge.admitFrame(now: now) ? Self.accepted : Self.refused }
 
     private func dataCame(_ id: Int32, _ bytes: UnsafeRawBufferPointer) -> Int32 {
@@ -206,6 +224,9 @@ extension HTTP2Session {
         if isTaken != true, role == .server { consumeConnection(bytes.count) }
         return Self.accepted
     }
+
+    /// Bytes that may be on their way to closed streams, at most: as many windows as there are streams.
+    private static let ignoredCredit = 1 << 26
 
     /// - Returns: false when it has no room.
     private func take(_ bytes: UnsafeRawBufferPointer, for stream: HTTP2Stream) -> Bool {
@@ -226,6 +247,10 @@ extension HTTP2Session {
         // Also where the connection ends with it: nobody would find it any more.
         markLast(stream)
         defer { letGo(stream) }
+        // A section of it that comes to its end now is passed over, and nothing is called for that.
+        if assembly.stream == stream.id { assembly.leave() }
+        // What its peer may have sent before it heard of the end.
+        if !stream.inputEnded { unexplained = max(unexplained - stream.window.size, -Self.ignoredCredit) }
         if code != HTTP2ErrorCode.none.rawValue || !stream.inputEnded {
             stream.resetCode = code
             // A stream that we gave up ourselves, because its upstream failed, is not the caller's doing.

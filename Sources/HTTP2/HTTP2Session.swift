@@ -40,6 +40,8 @@ public final class HTTP2Session {
     var now: UInt64 = 0
     /// When the last octets of a body went out; zero: none have. By the clock of `receive` and `send`.
     public internal(set) var sentDataAt: UInt64 = 0
+    /// Bytes that came, less those of frames that were told of and those that may still be on their way to a stream that we closed.
+    var unexplained = 0
     /// Of the DATA frame that is being read, what is no padding.
     var bytesOfFrame = 0
     /// Set by `send` for as long as it runs.
@@ -94,16 +96,31 @@ extension HTTP2Session {
         self.now = now
         let taken = nghttp2_session_mem_recv(
             session, bytes.baseAddress?.assumingMemoryBound(to: UInt8.self), bytes.count)
+        unexplained &+= bytes.count
         if taken < 0 {
             failed = true
             // Most faults have queued a GOAWAY of their own; a callback's refusal has not.
             if taken == Int(NGHTTP2_ERR_CALLBACK_FAILURE.rawValue) {
                 nghttp2_session_terminate_session(session, HTTP2ErrorCode.enhanceYourCalm.rawValue)
             }
+        } else if unexplained > Self.ignorable {
+            spendOnIgnored()
         }
         noteOutput()
         return !failed
     }
+
+    /// nghttp2 passes over frames of streams that are closed, and nothing is called for them.
+    @inline(never)
+    private func spendOnIgnored() {
+        unexplained -= Self.ignorable
+        guard let session, !gauge.admitIgnored(Self.ignorable, now: now) else { return }
+        failed = true
+        nghttp2_session_terminate_session(session, HTTP2ErrorCode.enhanceYourCalm.rawValue)
+    }
+
+    /// More than a field section may have, whose bytes count as unexplained until its end has come.
+    private static let ignorable = 256 * 1024
 
     /// Fills `buffer` with what is to be sent.
     /// - Parameters:
@@ -131,6 +148,14 @@ extension HTTP2Session {
     }
 
     public var openStreams: Int { streams.count }
+
+    /// Of a server: open streams whose request head is complete. One head at most is not (RFC 9113 §4.3).
+    public var servedStreams: Int {
+        streams.count - (assembly.stream != 0 && assembly.kind == .request ? 1 : 0)
+    }
+
+    /// The field section that has begun and whose end has not come, by a number that no other one has soon.
+    public var unfinishedSection: UInt32? { assembly.stream == 0 ? nil : assembly.number }
 
     /// A stream whose head has come, in the order in which they came: a server's new request, told once.
     public func nextOpened() -> HTTP2Stream? {

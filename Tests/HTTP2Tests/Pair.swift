@@ -29,6 +29,20 @@ final class Pair {
         }
     }
 
+    /// What the server has sent and the client has not heard yet.
+    private var onItsWay: [UInt8] = []
+
+    /// Carries bytes to the server alone; what it says meanwhile stays on its way until `arrive`.
+    func carryToServer() {
+        while carry(client, to: server) > 0 {}
+        while case let count = server.send(into: buffer), count > 0 { onItsWay += buffer[..<count] }
+    }
+
+    func arrive() {
+        onItsWay.withUnsafeBytes { _ = client.receive($0, now: now) }
+        onItsWay.removeAll()
+    }
+
     private func carry(_ from: HTTP2Session, to: HTTP2Session) -> Int {
         let count = from.send(into: buffer)
         if count > 0 { _ = to.receive(UnsafeRawBufferPointer(rebasing: buffer[..<count]), now: now) }

@@ -14,6 +14,7 @@ from frames import (
     END_HEADERS,
     END_STREAM,
     ENHANCE_YOUR_CALM,
+    FLOW_CONTROL_ERROR,
     HEADERS,
     MOST,
     PADDED,
@@ -121,13 +122,47 @@ def test_resets_that_the_caller_makes_us_send(attacked):
         window(0, 1),
         goaway(),
         frame(SETTINGS, ACK),
+        # Nobody knows this one. The others have a type, but no use here: ALTSVC, ORIGIN, PRIORITY_UPDATE.
+        frame(0xBE),
+        frame(0x0A, payload=bytes(2)),
+        frame(0x0C),
+        frame(0x10, payload=bytes(4)),
     ],
-    ids=["settings", "ping", "priority", "window", "goaway", "settings-ack"],
+    ids=[
+        *("settings", "ping", "priority", "window", "goaway", "settings-ack"),
+        *("unknown", "altsvc", "origin", "priority-update"),
+    ],
 )
 def test_floods_of_frames_that_move_nothing(attacked, piece):
     gateway = attacked(Scripted(echo))
     reason, sent = flood(gateway, (piece * 100 for _ in range(20000)))
     assert sent < 20000 and reason in (ENHANCE_YOUR_CALM, PROTOCOL_ERROR, None), (reason, sent)
+
+
+def test_a_flood_of_large_frames_of_an_unknown_type(attacked):
+    gateway = attacked(Scripted(echo))
+    reason, sent = flood(gateway, (frame(0xBE, payload=bytes(16384)) * 10 for _ in range(20000)))
+    assert sent < 2000 and reason in (ENHANCE_YOUR_CALM, None), (reason, sent)
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [frame(DATA, 0, 1, bytes(16384)), frame(DATA, 0, 1) * 100, window(1, 1) * 100, frame(HEADERS, END_HEADERS, 1) * 100],
+    ids=["data", "empty-data", "window", "headers"],
+)
+def test_floods_for_a_stream_that_is_over(attacked, piece):
+    gateway = attacked(Scripted(echo))
+    with Caller(gateway.listen) as caller:
+        caller.send(caller.request(1, "/over"))
+        assert caller.status(1) == 200
+        sent = 0
+        with contextlib.suppress(OSError):
+            for _ in range(40000):
+                caller.socket.sendall(piece)
+                sent += 1
+        others(gateway)
+        # Without regard to the windows there is a nearer bound.
+        assert sent < 40000 and caller.rest() in (ENHANCE_YOUR_CALM, FLOW_CONTROL_ERROR, None), sent
 
 
 @pytest.mark.parametrize(
