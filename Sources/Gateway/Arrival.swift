@@ -358,6 +358,7 @@ final class Arrival: Stream {
     private func refuse(_ fault: Fault) {
         // Before the handshake a TLS caller could not read it.
         if listener.tls != nil, tls == nil { return close() }
+        data.metrics.answered(fault.kind)
         refuse(fault.message(pseudonym: data.pseudonym, route: nil, headOnly: false, close: true))
     }
 

@@ -112,7 +112,11 @@ extension CallerConnection {
             writeResponse(
                 data.responseHead, bytes: head.octets, edits: route.answerEdits, framing: .none,
                 callerMinorVersion: exchange.minorVersion, close: false, into: &cursor)
-            guard !cursor.overflowed, sendInterim(cursor, in: buffers.scratch) else {
+            guard !cursor.overflowed else {
+                fail(Fault(.upstreamBigHead))
+                return false
+            }
+            guard sendInterim(cursor, in: buffers.scratch) else {
                 close()
                 return false
             }
@@ -203,9 +207,6 @@ extension CallerConnection {
             return fail(Fault(.upstreamBigHead))
         }
         upstream.start += exchange.answerHeadLength
-        exchange.answerBegun = true
-        exchange.record.answeredAt = loop.now
-        expectProgress()
 
         // The head and the body's first piece leave in one write.
         let hasBody = !exchange.answerBody.isComplete
@@ -213,7 +214,13 @@ extension CallerConnection {
         let raw = upstream.input
         do throws(ChunkFault) {
             if hasBody, raw.count > 0 { piece = try exchange.answerBody.next(raw) }
-        } catch { return close() }
+        } catch {
+            // Nothing of it was sent: this caller need not see half an answer.
+            return answer(Fault(.upstreamGarbage))
+        }
+        exchange.answerBegun = true
+        exchange.record.answeredAt = loop.now
+        expectProgress()
         upstream.start += piece.consumed
         // Asked once: it looks through the whole reader.
         let isComplete = exchange.answerBody.isComplete
@@ -295,7 +302,7 @@ extension CallerConnection {
                 }
             } catch {
                 // The answer's framing broke after its head was passed on: cutting the connection is the only honest end.
-                close()
+                cut(Fault(.upstreamGarbage))
                 return false
             }
             upstream.compact()
@@ -321,8 +328,14 @@ extension CallerConnection {
         case .ended:
             answerEnded(by: upstream)
             return false
-        case .truncated, .failed, .blockFull, .noBuffer:
-            close()
+        case .truncated, .failed:
+            cutByUpstream(upstream)
+            return false
+        case .blockFull:
+            cut(Fault(.upstreamGarbage))
+            return false
+        case .noBuffer:
+            cut(Fault(.outOfMemory))
             return false
         }
     }
@@ -343,7 +356,10 @@ extension CallerConnection {
         case .ended:
             answerEnded(by: upstream)
             return false
-        case .sourceFailed, .targetFailed:
+        case .sourceFailed:
+            cutByUpstream(upstream)
+            return false
+        case .targetFailed:
             close()
             return false
         case .unavailable: return nil
@@ -351,11 +367,14 @@ extension CallerConnection {
     }
 
     private func answerEnded(by upstream: UpstreamConnection) {
-        if case .untilClose = exchange.answerBody, endAnswerBody(from: upstream) {
-            completeAnswer()
-        } else {
-            close()
-        }
+        guard case .untilClose = exchange.answerBody else { return cut(Fault(.upstreamClosed)) }
+        if endAnswerBody(from: upstream) { completeAnswer() } else { close() }
+    }
+
+    @inline(never)
+    private func cutByUpstream(_ upstream: UpstreamConnection) {
+        let (fault, code) = upstream.breakOff
+        cut(fault, code)
     }
 
     /// The end of a body that its own bytes did not tell.

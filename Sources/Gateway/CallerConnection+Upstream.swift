@@ -19,7 +19,7 @@ extension CallerConnection: UpstreamUser {
         guard hasExchange, connection === exchange.upstream else { return }
         exchange.upstream = nil
         exchange.look = nil
-        if exchange.answerBegun { return close() }
+        if exchange.answerBegun { return cut(fault) }
         rewindBody()
         // Once an interim answer has been passed on, the request was seen, and its caller knows.
         let seen = exchange.interimAnswers > 0 ? Fault(fault.kind, retry: .never) : fault

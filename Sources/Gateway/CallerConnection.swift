@@ -324,8 +324,17 @@ final class CallerConnection: Stream, HTTP2StreamUser {
     /// A fault of the upstream's side, at whatever point: an answer when none has begun, an abort after that, because ending the framing
     /// cleanly would turn a truncated answer into a complete one.
     func fail(_ fault: Fault) {
-        if exchange.answerBegun { return close() }
+        if exchange.answerBegun { return cut(fault) }
         answer(fault)
+    }
+
+    /// The answer cannot go on: its caller must not take what it has for the whole.
+    /// - Parameter code: the upstream's own word to a caller of HTTP/2; nil: what the fault is there.
+    func cut(_ fault: Fault, _ code: HTTP2ErrorCode? = nil) {
+        exchange.record.fault = fault.kind
+        exchange.record.incomplete = fault.logSide
+        exchange.record.cutCode = code ?? fault.resetCode
+        close()
     }
 
     /// What was asked, for reports and records; the head stays at the block's front.
@@ -387,12 +396,14 @@ final class CallerConnection: Stream, HTTP2StreamUser {
         guard stage != .closed else { return }
         if stage == .exchanging || stage == .tunnel, exchange.route != nil {
             if !exchange.answerBegun { exchange.answerStatus = 499 }
+            if stage == .exchanging, exchange.answerBegun { noteIncomplete() }
             data.account(self)
         }
         stage = .closed
         leaveDesk()
         releaseUpstream(reusable: false)
         disown()
+        if hasExchange, let code = exchange.record.cutCode { lane.take()?.cut(code) }
         tearDown()
         data.callerClosed(self)
         home?.streamEnded(self)

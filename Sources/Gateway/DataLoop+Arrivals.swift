@@ -63,6 +63,7 @@ extension DataLoop {
                 .message(pseudonym: pseudonym, route: nil, headOnly: false, close: true)
             // One attempt: a caller over the limit gets no buffer of ours.
             _ = message.withUnsafeBytes { loop.kernel.write(descriptor, $0) }
+            metrics.answered(.tooManyConnections)
         }
         loop.kernel.close(descriptor)
     }

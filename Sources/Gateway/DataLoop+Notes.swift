@@ -10,6 +10,7 @@ extension DataLoop {
         var handshakes = LogRate()
         var unproven = LogRate()
         var foreignHosts = LogRate()
+        var incomplete = LogRate()
     }
 
     func noteGlitch(_ glitch: Glitch, route: RoutePlan? = nil, reason: String? = nil) {
@@ -35,7 +36,7 @@ extension DataLoop {
             within: &logRates.unproven,
             [
                 LogField("listener", .name(listener.text)), LogField("host", .name(host)),
-                LogField("fault", .name(fault.kind.rawValue)),
+                LogField("fault", .name(fault.kind.word)),
             ])
     }
 

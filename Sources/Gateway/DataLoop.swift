@@ -48,6 +48,8 @@ final class DataLoop {
     var owners: [ObjectIdentifier: UpstreamOwner] = [:]
     var lastOwner: UInt64 = 0
     private(set) var isDraining = false
+    /// Whatever still runs is cut short.
+    private(set) var isEnding = false
     private(set) var farewell = DataLoop.farewell
     /// Replaced when an address comes or goes.
     var local: LocalAddresses
@@ -301,7 +303,9 @@ final class DataLoop {
             count(for: caller.exchange.route) { count(caller, total, in: $0) }
         }
         guard let access,
-            plan.accessPolicy.admits(status: caller.exchange.answerStatus, faulted: caller.exchange.record.fault != nil)
+            plan.accessPolicy.admits(
+                status: caller.exchange.answerStatus,
+                faulted: caller.exchange.record.fault != nil || caller.exchange.record.incomplete != .none)
         else {
             return
         }
@@ -310,7 +314,8 @@ final class DataLoop {
             line.route = caller.exchange.route?.logName ?? 0
             line.status = UInt16(clamping: caller.exchange.answerStatus)
             line.bytesIn = caller.bytesIn - caller.exchange.record.bytesInBefore
-            line.bytesOut = caller.bytesOut - caller.exchange.record.bytesOutBefore
+            line.bytesOut = caller.answerBytes
+            line.incomplete = caller.exchange.record.incomplete
             line.caller = caller.peer.address?.logAddress ?? LogAddress()
             line.upstream = caller.exchange.upstreamAddress ?? LogAddress()
             line.callerProtocol = caller.lane != nil ? .http2 : caller.exchange.minorVersion == 0 ? .http10 : .http11
@@ -344,8 +349,14 @@ final class DataLoop {
         let row = caller.exchange.route.flatMap { $0.isConfigured ? $0.index : nil }
         metrics.finished(
             route: row, status: caller.exchange.answerStatus, nanoseconds: total, cache: caller.exchange.record.cache)
+        let isWhole = caller.exchange.record.incomplete == .none
         if caller.exchange.record.replayed {
-            metrics.replayed(route: row, refused: caller.exchange.record.fault != nil)
+            metrics.replayed(route: row, refused: isWhole && caller.exchange.record.fault != nil)
+        }
+        if !isWhole {
+            metrics.cut(route: row, by: caller.exchange.record.incomplete)
+        } else if let fault = caller.exchange.record.fault {
+            metrics.answered(route: row, fault)
         }
     }
 
@@ -442,6 +453,7 @@ final class DataLoop {
     }
 
     func closeEverything() {
+        isEnding = true
         for arrival in arrivals.members { arrival.close() }
         for caller in callers.members { caller.close() }
         for session in sessions.members { session.end(.none) }

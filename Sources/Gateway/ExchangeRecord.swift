@@ -1,4 +1,5 @@
 internal import HTTP1
+internal import HTTP2
 internal import Handshakes
 internal import Telemetry
 
@@ -13,6 +14,10 @@ struct ExchangeRecord {
     var cache = AccessRecord.CacheState.none
     var replayed = false
     var fault: Fault.Kind?
+    /// The answer ended in its middle, and whose doing that was.
+    var incomplete = LogSide.none
+    /// What a caller of HTTP/2 is told then; nil where the caller itself has ended it.
+    var cutCode: HTTP2ErrorCode?
     /// Where in the block the method and the target lie.
     var method = ByteRange(start: 0, count: 0)
     var target = ByteRange(start: 0, count: 0)

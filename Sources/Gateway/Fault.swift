@@ -32,7 +32,7 @@ public struct Fault: Error, Sendable, Equatable {
         case ifRepeatable
     }
 
-    public enum Kind: String, Sendable, CaseIterable {
+    public enum Kind: Sendable, CaseIterable {
         // The caller's request.
         case malformedRequest, unknownTransferCoding, unsupportedVersion, slowHead, slowBody, longTarget, bigHead,
             bigBody

@@ -12,6 +12,11 @@ struct FaultAnswer {
     let closes: Bool
 }
 
+extension Fault.Kind {
+    /// The problem's one name: in the answer's `type`, the access record, the log and the metrics.
+    public var word: String { "\(Fault(self).answer.type)" }
+}
+
 extension Fault {
     var answer: FaultAnswer {
         switch kind {

@@ -92,7 +92,7 @@ struct GatewayCompiler {
             throw GatewayFault("metrics: \(error)")
         }
         var faults: [Fault.Kind: UInt16] = [:]
-        for kind in Fault.Kind.allCases { faults[kind] = faultNames.intern(kind.rawValue) }
+        for kind in Fault.Kind.allCases { faults[kind] = faultNames.intern(kind.word) }
         edition.upstreamNumbers = Set(upstreams.map(\.index))
         return GatewayPlan(
             edition: edition, routes: routes,

@@ -5,6 +5,9 @@ struct MetricPlan: Sendable {
     var schema = MetricSchema()
     /// By route; the last row counts requests that found no route.
     var requests: [MetricRow] = []
+    /// Answers that ended in their middle, by side (`LogSide`), and answers of our own, by problem (`Fault.Kind`); as `requests`.
+    var incomplete: [MetricRow] = []
+    var problems: [MetricRow] = []
     var durations: [MetricHistogram] = []
     var replays: [(accepted: MetricCell, refused: MetricCell)] = []
     var lookups: [MetricCell] = []
@@ -19,6 +22,12 @@ struct MetricPlan: Sendable {
         let requestFamily = try schema.family(
             "cardea_requests_total", help: "Requests by route and status.", kind: .counter, labels: ["route", "code"],
             omitsZeros: true)
+        let incompleteFamily = try schema.family(
+            "cardea_incomplete_answers_total", help: "Answers that ended in their middle, by whose doing that was.",
+            kind: .counter, labels: ["route", "side"], omitsZeros: true)
+        let problemFamily = try schema.family(
+            "cardea_problems_total", help: "Answers of the gateway's own, by problem.", kind: .counter,
+            labels: ["route", "problem"], omitsZeros: true)
         let durationFamily = try schema.family(
             "cardea_request_duration_seconds", help: "Time from a request's first byte to its answer's last.",
             kind: .histogram, labels: ["route"])
@@ -33,6 +42,8 @@ struct MetricPlan: Sendable {
             "cardea_glitches_total", help: "Odd events that were dealt with.", kind: .counter, labels: ["kind"])
         for route in routes + ["-"] {
             requests.append(try schema.row(requestFamily, [route], columns: StatusColumns.labels))
+            incomplete.append(try schema.row(incompleteFamily, [route], columns: Self.sides))
+            problems.append(try schema.row(problemFamily, [route], columns: Self.problemWords))
         }
         for route in routes {
             durations.append(try schema.histogram(durationFamily, [route]))
@@ -50,6 +61,9 @@ struct MetricPlan: Sendable {
         self.upstreams = try UpstreamCells.make(upstreams, in: &schema)
         for kind in Glitch.allCases { glitches.append(try schema.series(glitchFamily, [kind.rawValue])) }
     }
+
+    private static let sides = LogSide.allCases.map { "\($0.word)" }
+    private static let problemWords = Fault.Kind.allCases.map(\.word)
 }
 
 /// Odd but survivable events, which show a hostile or broken peer.
@@ -87,6 +101,17 @@ final class LoopMetrics: Sendable {
         block.add(plan.requests[route ?? plan.requests.count - 1][StatusColumns.column(of: status)])
         block.add(plan.lookups[Int(cache.rawValue)])
         if let route { block.observe(plan.durations[route], nanoseconds: nanoseconds) }
+    }
+
+    /// An answer ended in its middle.
+    func cut(route: Int?, by side: LogSide) {
+        block.add(plan.incomplete[route ?? plan.incomplete.count - 1][Int(side.rawValue)])
+    }
+
+    /// An answer was our own.
+    func answered(route: Int? = nil, _ problem: Fault.Kind) {
+        guard let column = Fault.Kind.allCases.firstIndex(of: problem) else { return }
+        block.add(plan.problems[route ?? plan.problems.count - 1][column])
     }
 
     func replayed(route: Int?, refused: Bool) {

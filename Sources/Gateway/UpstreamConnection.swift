@@ -383,6 +383,19 @@ final class UpstreamConnection: Stream, HTTP2StreamUser, Waiter {
         return Fault(.upstreamClosed, retry: nothing ? .ifRepeatable : .never)
     }
 
+    /// Reading has failed in the middle of an answer: what that means, and the upstream's own word for it where it gave one that says
+    /// something to the caller.
+    var breakOff: (fault: Fault, code: HTTP2ErrorCode?) {
+        guard let lane else { return (fault(afterFailure: false), nil) }
+        switch lane.resetBy {
+        case .connection: return (Fault(.upstreamClosed), nil)
+        case .peer: return (Fault(.upstreamClosed), lane.resetCode.flatMap(HTTP2ErrorCode.init(passing:)))
+        case .us:
+            let lacksRoom = lane.resetCode == HTTP2ErrorCode.enhanceYourCalm.rawValue
+            return (Fault(lacksRoom ? .outOfMemory : .upstreamGarbage), nil)
+        }
+    }
+
     /// The head of a final answer has come.
     /// - Parameter bytes: what it was parsed from.
     func noteAnswer(_ head: borrowing ResponseHead, in bytes: Span<UInt8>) {

@@ -11,6 +11,7 @@ public struct HTTP2ErrorCode: RawRepresentable, Equatable, Sendable {
     public static let internalError = HTTP2ErrorCode(rawValue: 0x2)
     /// Nothing of the request was processed: it may be sent again (RFC 9113 §8.7).
     public static let refusedStream = HTTP2ErrorCode(rawValue: 0x7)
+    public static let inadequateSecurity = HTTP2ErrorCode(rawValue: 0xc)
     public static let cancel = HTTP2ErrorCode(rawValue: 0x8)
     public static let enhanceYourCalm = HTTP2ErrorCode(rawValue: 0xb)
     public static let http11Required = HTTP2ErrorCode(rawValue: 0xd)

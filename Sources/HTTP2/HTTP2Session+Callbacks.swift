@@ -51,7 +51,11 @@ extension HTTP2Session {
         defer { nghttp2_option_del(options) }
         // Credit follows the reader of a stream, not the parser.
         nghttp2_option_set_no_auto_window_update(options, 1)
-        // Closed streams are of use only to priorities, which we do not serve.
+        // Closed streams are of use only to priorities, which we do not serve, and for the exact word on a frame that comes too late: with
+        // them it would be STREAM_CLOSED (RFC 9113 §5.1). Kept, they are 128 nghttp2 streams for each connection, idle ones too, and their
+        // lists are gone through with every request. So a frame of a stream that is closed, or of a number that was passed by (§5.1.1, there
+        // PROTOCOL_ERROR), is passed over as one that crossed our reset has to be, and bounded (`spendOnIgnored`). HEADERS or DATA behind
+        // END_STREAM while the answer runs are told as they should be, and so is every frame of a stream that is idle.
         nghttp2_option_set_no_closed_streams(options, 1)
         // Frames of types that nobody knows are passed over (RFC 9113 §5.5), but not without a count. ALTSVC, ORIGIN and PRIORITY_UPDATE are
         // among them: we have no use for what they say.
@@ -193,6 +197,10 @@ extension HTTP2Session {
             return isEmpty ? admitFrame() : Self.accepted
         case NGHTTP2_SETTINGS.rawValue where cardea_frame_flags(frame) & UInt8(NGHTTP2_FLAG_ACK.rawValue) == 0:
             knowsPeer = true
+            return admitFrame()
+        case NGHTTP2_RST_STREAM.rawValue:
+            // Before nghttp2 closes the stream with this code, and calls that of others the same.
+            streams.with(cardea_frame_stream(frame)) { $0?.resetBy = .peer }
             return admitFrame()
         case NGHTTP2_GOAWAY.rawValue:
             isGoingAway = true

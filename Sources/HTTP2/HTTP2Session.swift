@@ -48,12 +48,12 @@ public final class HTTP2Session {
     var out = UnsafeMutableRawBufferPointer(start: nil, count: 0)
     var outCount = 0
     private var isDirty = false
-    private var failed = false
-    private var isBroken = false
-    private var isAbandoned = false
+    var failed = false
+    var isBroken = false
+    var isAbandoned = false
     private var list = FieldList()
-    private var finishing: [HTTP2Stream] = []
-    private var session: OpaquePointer?
+    var finishing: [HTTP2Stream] = []
+    var session: OpaquePointer?
     let memory: HTTP2Memory
 
     public enum Role: Sendable { case server, client }
@@ -137,7 +137,11 @@ extension HTTP2Session {
         defer { out = UnsafeMutableRawBufferPointer(start: nil, count: 0) }
         // Not for want of room: a frame could not be made, and without it nothing that follows makes sense.
         if nghttp2_session_send(session) != 0 { isBroken = true }
-        if !finishing.isEmpty { resetFinished() }
+        if !finishing.isEmpty {
+            resetFinished()
+            // Whoever is told that there is nothing asks no more.
+            if outCount == 0, !isBroken, nghttp2_session_send(session) != 0 { isBroken = true }
+        }
         return outCount
     }
 
@@ -222,7 +226,7 @@ extension HTTP2Session {
         if role == .server, !stream.hasHead { stream.input.clear() }
     }
 
-    // MARK: - Opening and ending
+    // MARK: - Opening
 
     /// Whether another request can be sent now, without waiting for one to end.
     public var hasRoom: Bool {
@@ -379,88 +383,6 @@ extension HTTP2Session {
         noteOutput()
     }
 
-    func cancel(_ stream: HTTP2Stream, _ code: HTTP2ErrorCode) {
-        guard let session else { return }
-        guard !stream.endSent || !stream.inputEnded else { return }
-        // A complete answer stands, whatever of its request is still to come (RFC 9113 §8.1).
-        let code = role == .server && stream.endSent ? .none : code
-        if code == .none, stream.outputEnded {
-            guard !stream.inputEnded else { return }
-            if stream.endSent, stream.output.count == 0 {
-                nghttp2_submit_rst_stream(session, UInt8(NGHTTP2_FLAG_NONE.rawValue), stream.id, code.rawValue)
-            } else {
-                finishing.append(stream)
-            }
-            return noteOutput()
-        }
-        nghttp2_submit_rst_stream(session, UInt8(NGHTTP2_FLAG_NONE.rawValue), stream.id, code.rawValue)
-        noteOutput()
-    }
-
-    /// Answers are out whose requests still come: their senders are told to stop (RFC 9113 §8.1). Not before: a reset overtakes data.
-    private func resetFinished() {
-        guard let session else { return }
-        finishing.removeAll { stream in
-            guard stream.session != nil, !stream.inputEnded else { return true }
-            guard stream.endSent, stream.output.count == 0 else { return false }
-            nghttp2_submit_rst_stream(
-                session, UInt8(NGHTTP2_FLAG_NONE.rawValue), stream.id, HTTP2ErrorCode.none.rawValue)
-            noteOutput()
-            return true
-        }
-    }
-
-    /// Says that no new streams are wanted (RFC 9113 §6.8): first without a bound, so that what is on its way is still served, and with
-    /// the last stream's number when called again.
-    public func goAway() {
-        guard let session else { return }
-        if isGoingAway {
-            nghttp2_submit_goaway(
-                session, UInt8(NGHTTP2_FLAG_NONE.rawValue), nghttp2_session_get_last_proc_stream_id(session),
-                HTTP2ErrorCode.none.rawValue, nil, 0)
-        } else if role == .server {
-            nghttp2_submit_shutdown_notice(session)
-        }
-        isGoingAway = true
-        noteOutput()
-    }
-
-    /// Ends the connection with a reason.
-    public func terminate(_ code: HTTP2ErrorCode) {
-        guard let session else { return }
-        nghttp2_session_terminate_session(session, code.rawValue)
-        noteOutput()
-    }
-
-    public func ping() {
-        guard let session else { return }
-        nghttp2_submit_ping(session, UInt8(NGHTTP2_FLAG_NONE.rawValue), nil)
-        noteOutput()
-    }
-
-    /// The connection is gone: every stream ends with `code`.
-    public func abandon(_ code: HTTP2ErrorCode) {
-        failed = true
-        isAbandoned = true
-        isGoingAway = true
-        streams.removeAll { entry in
-            entry._withUnsafeGuaranteedRef { stream in
-                if stream.resetCode == nil, !stream.inputEnded || !stream.endSent { stream.resetCode = code.rawValue }
-                stream.session = nil
-                stream.credential.drop()
-                stream.output.clear()
-                markLast(stream)
-            }
-        }
-        finishing.removeAll()
-    }
-
-    func submitReset(_ stream: HTTP2Stream, _ code: HTTP2ErrorCode) {
-        guard let session else { return }
-        nghttp2_submit_rst_stream(session, UInt8(NGHTTP2_FLAG_NONE.rawValue), stream.id, code.rawValue)
-        noteOutput()
-    }
-
     func consumeConnection(_ count: Int) {
         guard let session else { return }
         nghttp2_session_consume_connection(session, count)
@@ -472,7 +394,7 @@ extension HTTP2Session {
         nghttp2_session_set_local_window_size(session, UInt8(NGHTTP2_FLAG_NONE.rawValue), stream, Int32(size))
     }
 
-    private func noteOutput() {
+    func noteOutput() {
         guard !isDirty else { return }
         isDirty = true
         host?.sessionHasOutput()

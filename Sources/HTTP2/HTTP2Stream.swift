@@ -44,6 +44,8 @@ public final class HTTP2Stream {
     public internal(set) var trailers: [UInt8] = []
     /// Why the stream ended early (RFC 9113 §7).
     public internal(set) var resetCode: UInt32?
+    /// Whose word that was.
+    public internal(set) var resetBy = Resetter.us
 
     // Output.
     /// Of the head that waits to be sent.
@@ -55,6 +57,8 @@ public final class HTTP2Stream {
     var endSent = false
     /// Nobody reads it any more.
     var isAbandoned = false
+    /// It ends with this once what waits has gone out, as far as the peer takes it.
+    var cutCode: HTTP2ErrorCode?
     /// nghttp2 asked for body bytes and got none; it has to be told when there are some.
     var isDeferred = false
     /// Its user is to be told.
@@ -68,6 +72,9 @@ public final class HTTP2Stream {
     var session: Unmanaged<HTTP2Session>?
 
     public enum HeadRefusal: Sendable { case tooLarge }
+
+    /// Who ended a stream early: we did, for what came on it or for want of room, the peer did, or it went with its connection.
+    public enum Resetter: Sendable { case us, peer, connection }
 
     init(id: Int32, session: HTTP2Session) {
         self.id = id
@@ -96,6 +103,8 @@ public final class HTTP2Stream {
         // Most often empty already: giving up even an empty array costs a locked instruction.
         if !trailers.isEmpty { trailers = [] }
         resetCode = nil
+        resetBy = .us
+        cutCode = nil
         credential.drop()
         output.begin(source: session.blocks)
         outputEnded = false
@@ -220,6 +229,13 @@ extension HTTP2Stream {
         outputEnded = true
         withSession { $0.hasOutput(self) }
         return true
+    }
+
+    /// Gives an answer up in its middle: what was written of it goes out as far as the peer takes it now, and then the reset.
+    /// - Parameter code: of RFC 9113 §7, not `none`: without an error a part of an answer could be taken for a whole one.
+    public func cut(_ code: HTTP2ErrorCode) {
+        cutCode = code
+        cancel(code)
     }
 
     /// Gives the stream up: it is reset unless both sides have ended it.

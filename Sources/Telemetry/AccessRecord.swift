@@ -10,6 +10,8 @@ public struct AccessRecord: Sendable {
     public var route: UInt16 = 0
     /// The final status; 0 when the caller left before there was one.
     public var status: UInt16 = 0
+    /// The answer ended in its middle, after `bytesOut` bytes of it, and whose doing that was.
+    public var incomplete = LogSide.none
     /// Bytes of the request as received, and of the response as sent, heads included.
     public var bytesIn: UInt64 = 0
     public var bytesOut: UInt64 = 0
@@ -63,6 +65,7 @@ public struct AccessRecord: Sendable {
         time = 0
         route = 0
         status = 0
+        incomplete = .none
         bytesIn = 0
         bytesOut = 0
         caller = LogAddress()
@@ -132,13 +135,27 @@ public enum LogProtocol: UInt8, Sendable {
     }
 }
 
+/// Whose doing something was.
+public enum LogSide: UInt8, Sendable, CaseIterable {
+    case none, caller, upstream, gateway
+
+    public var word: StaticString {
+        switch self {
+        case .none: "none"
+        case .caller: "caller"
+        case .upstream: "upstream"
+        case .gateway: "gateway"
+        }
+    }
+}
+
 /// Which exchanges get an access record (`log.access`).
 public enum AccessPolicy: UInt8, Sendable {
     case off, errors, all
 
     /// - Parameters:
     ///   - status: of the final answer; 0 for none.
-    ///   - faulted: whether the exchange ended in a fault of any side.
+    ///   - faulted: whether the exchange ended in a fault of any side, in the middle of its answer too.
     public func admits(status: Int, faulted: Bool) -> Bool {
         switch self {
         case .off: false

@@ -60,6 +60,7 @@ struct LogFormatter {
         text("path", record.path)
         if record.pathWasCut { word("path_cut", "true", quoted: false) }
         number("status", UInt64(record.status))
+        if record.incomplete != .none { word("incomplete", record.incomplete.word) }
         number("bytes_in", record.bytesIn)
         number("bytes_out", record.bytesOut)
         if record.caller.family != .none { address("caller", record.caller) }

@@ -153,6 +153,61 @@ import Testing
         #expect(pair.client.hasRoom)
     }
 
+    /// Uploads that are given up: what was on its way of them is passed over, and is no flood however many they are.
+    @Test func whoCannotKnowOfTheEndIsNotCut() throws {
+        let pair = Pair()
+        let body = [UInt8](repeating: 0x78, count: 48 * 1024)
+        for _ in 0..<200 {
+            let asked = try #require(pair.open("POST / HTTP/1.1\r\nHost: a\r\n\r\n", ended: false))
+            pair.exchange()
+            try #require(pair.server.takeOpened().first).cancel(.internalError)
+            pair.carryToServer()
+            #expect(body.withUnsafeBytes { asked.write($0) })
+            pair.carryToServer()
+            pair.arrive()
+            pair.exchange()
+        }
+        #expect(!pair.server.isOver && pair.server.openStreams == 0)
+    }
+
+    /// What was written of an answer that is cut goes out before the reset, and the peer learns why.
+    @Test(arguments: [HTTP2ErrorCode.internalError, .enhanceYourCalm])
+    func whatWasWrittenGoesBeforeTheReset(code: HTTP2ErrorCode) throws {
+        let pair = Pair()
+        let asked = try #require(pair.open("GET / HTTP/1.1\r\nHost: a\r\n\r\n", ended: true))
+        pair.exchange()
+        let stream = try #require(pair.server.takeOpened().first)
+        #expect(stream.respond("HTTP/1.1 200 OK\r\n\r\n", ended: false) && stream.write("hello"))
+        stream.cut(code)
+        pair.exchange()
+        #expect(asked.readAll() == "HTTP/1.1 200 OK\r\n\r\nhello")
+        #expect(asked.resetCode == code.rawValue && asked.resetBy == .peer && pair.server.openStreams == 0)
+    }
+
+    /// A peer that takes no more gets the reset at once: nobody waits for it.
+    @Test func aClosedWindowDoesNotHoldTheReset() throws {
+        var limits = HTTP2Limits()
+        limits.firstStreamWindow = 3
+        limits.streamWindow = 3
+        let pair = Pair(limits: limits)
+        let asked = try #require(pair.open("GET / HTTP/1.1\r\nHost: a\r\n\r\n", ended: true))
+        pair.exchange()
+        let stream = try #require(pair.server.takeOpened().first)
+        #expect(stream.respond("HTTP/1.1 200 OK\r\n\r\n", ended: false) && stream.write("hello"))
+        stream.cut(.internalError)
+        pair.exchange()
+        #expect(asked.readAll() == "HTTP/1.1 200 OK\r\n\r\nhel")
+        #expect(asked.resetCode == HTTP2ErrorCode.internalError.rawValue && pair.server.openStreams == 0)
+    }
+
+    @Test func whoEndedAStreamIsKnown() throws {
+        let pair = Pair()
+        let asked = try #require(pair.open("GET / HTTP/1.1\r\nHost: a\r\n\r\n", ended: true))
+        pair.exchange()
+        pair.client.abandon(.cancel)
+        #expect(asked.isReset && asked.resetBy == .connection)
+    }
+
     @Test func rapidResetsEndTheConnection() throws {
         let pair = Pair()
         pair.exchange()

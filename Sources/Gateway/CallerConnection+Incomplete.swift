@@ -1,0 +1,45 @@
+internal import Reactor
+internal import Telemetry
+
+/// Answers that end in their middle.
+extension CallerConnection {
+    /// By the caller's doing, where nobody has said otherwise.
+    func noteIncomplete() {
+        if exchange.record.incomplete == .none {
+            if data.isEnding { exchange.record.fault = .draining }
+            exchange.record.incomplete = data.isEnding ? .gateway : .caller
+        }
+        data.noteIncomplete(self)
+    }
+
+    /// Bytes of the answer that went on their way to the caller, its head included.
+    var answerBytes: UInt64 {
+        let written = bytesOut &- exchange.record.bytesOutBefore
+        switch exchange.record.incomplete {
+        case .none: return written
+        // A stream's reset goes behind what waits.
+        case .upstream, .gateway: guard lane == nil else { return written }
+        case .caller: break
+        }
+        return written - min(written, UInt64(pendingCount))
+    }
+}
+
+extension DataLoop {
+    /// Says of an answer that was cut short by whom, and where. A caller that leaves is no news.
+    func noteIncomplete(_ caller: CallerConnection) {
+        guard caller.exchange.record.incomplete != .caller else { return }
+        events.log(
+            .warn, "an answer was cut short", at: loop.now, within: &logRates.incomplete, incompleteFields(of: caller))
+    }
+
+    private func incompleteFields(of caller: CallerConnection) -> [LogField] {
+        var fields = [LogField("side", .word(caller.exchange.record.incomplete.word))]
+        if let fault = caller.exchange.record.fault { fields.append(LogField("fault", .name(fault.word))) }
+        if let route = caller.exchange.route { fields.append(LogField("route", .name(route.name))) }
+        fields.append(LogField("status", .count(Int64(caller.exchange.answerStatus))))
+        fields.append(LogField("after_bytes", .count(Int64(clamping: caller.answerBytes))))
+        if let upstream = caller.exchange.upstreamAddress { fields.append(LogField("upstream", .address(upstream))) }
+        return fields
+    }
+}

@@ -1,0 +1,231 @@
+"""Promise: an answer that ends in its middle is nowhere told as a whole one: the access record, the metrics and the log say whose doing it
+was and after how many bytes, and a caller of HTTP/2 gets the upstream's own reason."""
+
+import contextlib
+import socket
+import struct
+
+import grpc
+import pytest
+
+from frames import (
+    CANCEL,
+    DATA,
+    ENHANCE_YOUR_CALM,
+    HTTP_1_1_REQUIRED,
+    INTERNAL_ERROR,
+    NO_ERROR,
+    PROTOCOL_ERROR,
+    REFUSED_STREAM,
+    Caller,
+    Upstream,
+    frame,
+    requests,
+    reset,
+)
+from harness import eventually
+from scripted import Scripted
+
+
+def start(gateway, upstream, http="1.1", **route):
+    gateway.with_identity({"static": {"value": gateway.secret("token", "token-0123456789")}})
+    gateway.config["routes"][0].update({"name": "cut", "to": f"http://{upstream.address}", "http": http, **route})
+    return gateway.start()
+
+
+def told(gateway, side, problem, least, path="/x"):
+    """What record, metrics and log say of the one answer that was cut."""
+    record = eventually(lambda: next((line for line in gateway.access() if line.get("path") == path), None))
+    assert record["status"] == 200 and record["incomplete"] == side and record.get("fault") == problem, record
+    assert least <= record["bytes_out"] < 2_000_000, record
+    samples = gateway.metrics()
+    assert samples["cardea_incomplete_answers_total", (("route", "cut"), ("side", side))] == 1
+    assert not any(name == "cardea_problems_total" for name, _ in samples)
+    events = [line for line in gateway.lines("stderr") if "an answer was cut short" in line]
+    if side == "caller":
+        assert not events
+    else:
+        assert len(events) == 1 and side in events[0] and problem in events[0], events
+        assert str(record["bytes_out"]) in events[0]
+
+
+def broken(piece):
+    """An upstream that answers with a head and `piece`, waits until that has arrived, and closes."""
+
+    def script(peer):
+        for _ in peer.requests():
+            peer.send(b"HTTP/1.1 200 OK\r\n" + piece)
+            peer.socket.settimeout(0.3)
+            with contextlib.suppress(TimeoutError):
+                peer.socket.recv(1)
+            return
+
+    return Scripted(script)
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [b"Content-Length: 5000\r\n\r\n" + b"x" * 1000, b"Transfer-Encoding: chunked\r\n\r\n3e8\r\n" + b"x" * 1000 + b"\r\n"],
+    ids=["length", "chunks"],
+)
+@pytest.mark.parametrize("version", ["1.1", "2"])
+def test_an_upstream_that_closes(gateway, piece, version):
+    with broken(piece) as upstream:
+        start(gateway, upstream)
+        if version == "2":
+            with Caller(gateway.listen) as caller:
+                caller.send(caller.request(1, "/x"))
+                assert caller.status(1) == 200 and caller.bodies[1] == b"x" * 1000
+                assert caller.resets == {1: INTERNAL_ERROR}
+        else:
+            with gateway.raw() as raw:
+                raw.send(f"GET /x HTTP/1.1\r\nHost: {gateway.listen}\r\n\r\n")
+                with pytest.raises((EOFError, ConnectionResetError)):
+                    raw.answer()
+        told(gateway, "upstream", "upstream-closed", 1000)
+
+
+def test_an_upstream_whose_framing_breaks(gateway):
+    def script(peer):
+        for _ in peer.requests():
+            peer.send(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n")
+            peer.socket.settimeout(0.3)
+            with contextlib.suppress(TimeoutError):
+                peer.socket.recv(1)
+            peer.send(b"no chunk\r\n")
+
+    with Scripted(script) as upstream:
+        start(gateway, upstream)
+        with Caller(gateway.listen) as caller:
+            caller.send(caller.request(1, "/x"))
+            assert caller.status(1) == 200 and caller.bodies[1] == b"hello"
+            assert caller.resets == {1: INTERNAL_ERROR}
+        told(gateway, "upstream", "upstream-garbage", 5)
+
+
+@pytest.mark.parametrize("version", ["1.1", "2"])
+@pytest.mark.parametrize("piece", [b"no chunk\r\n", b"5\r\nhello\r\nno chunk\r\n"], ids=["at-once", "behind-one"])
+def test_one_that_breaks_beside_its_head_is_answered(gateway, piece, version):
+    """Nothing was sent yet: no caller needs to guess."""
+
+    def script(peer):
+        for _ in peer.requests():
+            peer.send(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + piece)
+
+    with Scripted(script) as upstream:
+        start(gateway, upstream)
+        if version == "2":
+            with Caller(gateway.listen) as caller:
+                caller.send(caller.request(1, "/x"))
+                assert caller.status(1) == 502 and b"problems/upstream-garbage" in caller.bodies[1]
+        else:
+            answer = gateway.get("/x")
+            assert answer.status == 502 and answer.problem["type"] == "urn:cardea:problems/upstream-garbage"
+        record = eventually(lambda: next(iter(gateway.access()), None))
+        assert record["status"] == 502 and record["fault"] == "upstream-garbage" and "incomplete" not in record
+        assert gateway.metrics()["cardea_problems_total", (("problem", "upstream-garbage"), ("route", "cut"))] == 1
+
+
+def test_a_caller_that_leaves(gateway):
+    def script(peer):
+        for _ in peer.requests():
+            peer.send(b"HTTP/1.1 200 OK\r\nContent-Length: 500000000\r\n\r\n")
+            while True:
+                peer.send(bytes(65536))
+
+    with Scripted(script) as upstream:
+        start(gateway, upstream)
+        with gateway.raw() as raw:
+            raw.send(f"GET /x HTTP/1.1\r\nHost: {gateway.listen}\r\n\r\n")
+            assert len(raw.socket.recv(30000)) > 0
+            raw.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        record = eventually(lambda: next(iter(gateway.access()), None))
+        assert record["status"] == 200 and record["incomplete"] == "caller" and record["bytes_out"] > 0
+        assert "fault" not in record
+        samples = gateway.metrics()
+        assert samples["cardea_incomplete_answers_total", (("route", "cut"), ("side", "caller"))] == 1
+        assert "an answer was cut short" not in gateway.text()
+
+
+def test_a_whole_answer_is_none(gateway):
+    with Scripted(lambda peer: [peer.send(b"HTTP/1.1 200 OK\r\n\r\nall of it")]) as upstream:
+        start(gateway, upstream)
+        assert gateway.get("/x").body == b"all of it"
+        record = eventually(lambda: next(iter(gateway.access()), None))
+        assert "incomplete" not in record and "fault" not in record
+        assert not any("incomplete" in name for name, _ in gateway.metrics())
+
+
+# --- What a caller of HTTP/2 is told ----------------------------------------------------------------------------------
+
+# By what the upstream resets its stream with, and what the caller then gets.
+CODES = {
+    INTERNAL_ERROR: INTERNAL_ERROR,
+    REFUSED_STREAM: REFUSED_STREAM,
+    CANCEL: CANCEL,
+    ENHANCE_YOUR_CALM: ENHANCE_YOUR_CALM,
+    PROTOCOL_ERROR: PROTOCOL_ERROR,
+    # A part of an answer must not look whole, what we speak with the upstream is our own matter, and some codes nobody knows.
+    NO_ERROR: INTERNAL_ERROR,
+    HTTP_1_1_REQUIRED: INTERNAL_ERROR,
+    0xBEEF: INTERNAL_ERROR,
+}
+
+
+@pytest.fixture
+def resetting(gateway):
+    """An upstream of HTTP/2 that answers `/CODE` with a head, a piece of a body, and a reset; `/-1` ends its connection."""
+
+    def script(wire, _):
+        for stream in requests(wire):
+            code = int(wire.heads[stream][-1][":path"][1:])
+            wire.send(wire.head(stream, [(":status", "200")], ended=False), frame(DATA, 0, stream, b"hello"))
+            if code == -1:
+                return
+            wire.send(reset(stream, code))
+
+    with Upstream(script) as upstream:
+        yield start(gateway, upstream, http="2")
+
+
+def test_the_upstreams_code_passes(resetting):
+    with Caller(resetting.listen) as caller:
+        for number, (code, expected) in enumerate(CODES.items()):
+            stream = 2 * number + 1
+            caller.send(caller.request(stream, f"/{code}"))
+            assert caller.status(stream) == 200 and caller.bodies[stream] == b"hello"
+            assert caller.resets[stream] == expected, code
+    records = eventually(lambda: len(resetting.access()) == len(CODES) and resetting.access())
+    assert all(record["incomplete"] == "upstream" and record["fault"] == "upstream-closed" for record in records)
+
+
+def test_a_connection_that_ends_is_an_internal_error(resetting):
+    with Caller(resetting.listen) as caller:
+        caller.send(caller.request(1, "/-1"))
+        assert caller.status(1) == 200 and caller.resets[1] == INTERNAL_ERROR
+
+
+def test_what_grpc_makes_of_it(gateway):
+    """As directly: the service's own words, and not that somebody has cancelled the call."""
+    codes = {
+        "/s/Internal": (INTERNAL_ERROR, grpc.StatusCode.INTERNAL),
+        "/s/Refused": (REFUSED_STREAM, grpc.StatusCode.UNAVAILABLE),
+        "/s/Calm": (ENHANCE_YOUR_CALM, grpc.StatusCode.RESOURCE_EXHAUSTED),
+        "/s/Cancel": (CANCEL, grpc.StatusCode.CANCELLED),
+    }
+
+    def script(wire, _):
+        for stream in requests(wire):
+            code, _ = codes[wire.heads[stream][-1][":path"]]
+            fields = [(":status", "200"), ("content-type", "application/grpc")]
+            message = b"\0\0\0\0\5hello"
+            wire.send(wire.head(stream, fields, ended=False), frame(DATA, 0, stream, message), reset(stream, code))
+
+    with Upstream(script) as upstream:
+        start(gateway, upstream, http="2")
+        for to in (upstream.address, gateway.listen):
+            with grpc.insecure_channel(to) as channel:
+                for method, (_, status) in codes.items():
+                    with pytest.raises(grpc.RpcError) as failed:
+                        list(channel.unary_stream(method)(b"", timeout=20))
+                    assert failed.value.code() == status, (to, method)
