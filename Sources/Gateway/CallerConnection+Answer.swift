@@ -66,6 +66,10 @@ extension CallerConnection {
     private func take(head length: Int, from upstream: UpstreamConnection) -> Bool {
         let status = data.responseHead.status
         let opensTunnel = exchange.upgrades && (upstream.lane == nil ? status == 101 : status == 200)
+        if opensTunnel, upstream.lane == nil, !isSwitchedAsAsked(by: upstream) {
+            fail(Fault(.upstreamGarbage, detail: "it switches to another protocol than was asked for"))
+            return false
+        }
         if status < 200, !opensTunnel { return take(interim: status, length: length, from: upstream) }
         if status == 407, upstream.group.plan.proxy != nil, !upstream.group.plan.usesTLS {
             // The proxy's word to us; the caller has no part in it.

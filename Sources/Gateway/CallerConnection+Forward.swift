@@ -34,8 +34,9 @@ extension CallerConnection {
             exchange.keepsAlive = false
             // And they may still be on their way when a refusal is sent: it is no last word behind which nothing comes.
             exchange.asksToClose = false
-            // Whether such bytes are a body or the tunnel's is answered differently by others on the way (RFC 9110 section 9.3.6).
-            guard exchange.requestFraming == .none else { return answer(Fault(.malformedRequest)) }
+            // Whether such bytes are a body or the tunnel's is answered differently by others on the way (RFC 9110 section 9.3.6). An empty
+            // body, which npm's client announces, has none.
+            guard exchange.requestComplete else { return answer(Fault(.malformedRequest)) }
         }
         if let interception = listener.forward.interception, interception.covers(destination.host),
             let route = data.route(for: destination, of: listener)

@@ -23,12 +23,24 @@ extension CallerConnection {
     ///
     /// Not HTTP itself: a tunnel in HTTP/2 would carry requests past every rule of the route.
     func asksUpgrade() -> Bool {
-        guard lane == nil, data.requestHead.upgrade, case .none = exchange.requestFraming, exchange.method == .get,
+        guard lane == nil, data.requestHead.upgrade, exchange.requestComplete, exchange.method == .get,
             let protocols = data.requestHead.first(.upgrade)
         else { return false }
         let wanted = input[protocols]
         return wanted.count >= 2 && !wanted.prefix(2).elementsEqual("h2".utf8) && !contains(wanted, "http")
             && !contains(wanted, "h2c") && !wanted.contains(UInt8(ascii: ","))
+    }
+
+    /// Whether a 101 names the protocol that was asked for (RFC 9110 §15.2.2): bytes of another one would reach a caller that does not speak
+    /// it, behind every rule of the route.
+    /// - Precondition: `data.responseHead` is this answer's, and the request asked for one protocol.
+    func isSwitchedAsAsked(by upstream: UpstreamConnection) -> Bool {
+        data.restoreHead(of: self)
+        guard let wanted = data.requestHead.first(.upgrade), let chosen = data.responseHead.first(.upgrade) else {
+            return false
+        }
+        return equalsIgnoringCase(
+            upstream.input[chosen], input[wanted].map { $0 >= 0x41 && $0 <= 0x5a ? $0 | 0x20 : $0 })
     }
 
     /// The answer's head has been sent: what either side sends from here on is the other's alone.

@@ -147,6 +147,15 @@ def test_nobody_is_led_to_our_own_neighbourhood(place, host):
             trap.accept()
 
 
+def test_a_connect_without_a_body_may_say_so(place):
+    """As npm's client does; with a body nobody could tell whose the octets behind the head are."""
+    place.start(unmatched="tunnel")
+    connection = place.connect("plain.test:80", "Content-Length: 0\r\n")
+    assert "http plain.test / auth=[]" in through(connection, request("plain.test"))
+    for fields in ("Content-Length: 1\r\n", "Transfer-Encoding: chunked\r\n"):
+        assert place.connect("plain.test:80", fields) == 400, fields
+
+
 def test_a_name_with_mixed_addresses_leads_only_abroad(place):
     place.start(unmatched="tunnel")
     for _ in range(6):

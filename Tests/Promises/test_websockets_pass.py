@@ -19,6 +19,7 @@ import http2_peers
 from harness import eventually, executable, free_port, together
 from origins import SECRET, forward
 from peers import Authority
+from scripted import Scripted
 
 
 class WebSocketServer:
@@ -250,6 +251,35 @@ def refused(gateway):
     key = ("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ==")
     fields = [("Connection", "Upgrade"), ("Upgrade", "websocket"), ("Sec-WebSocket-Version", "13"), key]
     return gateway.get("/chat", headers=fields)
+
+
+@pytest.mark.parametrize("protocol", ["h2c", "tcp", "websocket, h2c", "websockets", None])
+def test_another_protocol_than_was_asked_for_is_no_answer(gateway, protocol):
+    """Its octets would reach a caller that does not speak it, past every rule of the route."""
+
+    def script(peer):
+        for _ in peer.requests():
+            field = b"Upgrade: %s\r\n" % protocol.encode() if protocol else b""
+            peer.send(b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\n" + field + b"\r\nsurprise")
+
+    with Scripted(script) as upstream:
+        forward(gateway, upstream.address, 1).start()
+        answer = refused(gateway)
+        assert answer.status == 502 and answer.json["type"].endswith("/upstream-garbage"), answer
+        assert b"surprise" not in answer.body
+
+
+def test_the_protocol_may_be_spelled_in_any_case(gateway):
+    def script(peer):
+        peer.request()
+        peer.send(b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: WebSocket\r\n\r\nhello")
+
+    with Scripted(script) as upstream:
+        forward(gateway, upstream.address, 1).start()
+        with gateway.raw() as raw:
+            fields = "Connection: Upgrade\r\nUpgrade: websocket\r\nContent-Length: 0\r\n"
+            raw.send(f"GET /chat HTTP/1.1\r\nHost: {gateway.listen}\r\n{fields}\r\n")
+            assert raw.head()[0] == 101
 
 
 def test_an_upstream_that_offers_no_websockets_over_http2(gateway):
