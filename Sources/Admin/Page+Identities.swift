@@ -27,7 +27,7 @@ extension Page {
         out.attribute("class", identity.state.tone == .bad ? "card identity troubled" : "card identity")
         out.markup(">\n<div class=\"who\">")
         out.element("h3", shortened(identity.status.name, to: 80))
-        out.element("span", class: "chip \(identity.state.tone.rawValue)", identity.state.word)
+        out.element("span", class: "chip \(identity.state.tone.rawValue)", identity.state.rawValue)
         out.element("span", class: "scheme", shortened(identity.status.scheme, to: 40))
         out.markup("</div>\n<div class=\"lives\">\n")
         let shown = mostTelling(identity.tokens, limit: limit)
@@ -88,7 +88,7 @@ extension Page {
 
     /// - Parameter saysState: whether it has a state of its own to tell; an only token's is the identity's.
     private mutating func writeToken(_ token: TokenStatus, saysState: Bool) {
-        let state = IdentityState(token: token.state)
+        let state = token.state
         out.markup("<div class=\"token\">\n<p class=\"key\">")
         let place = shortened(Self.place(token.upstream), to: 120)
         out.element("b", token.realm.isEmpty ? place : shortened(token.realm, to: 80))
@@ -102,7 +102,7 @@ extension Page {
             out.element("span", class: "detail", "one per subject, \(grouped(UInt64(count))) in memory")
         }
         if token.waiting > 0 { out.element("span", class: "chip busy", "\(grouped(UInt64(token.waiting))) waiting") }
-        if saysState { out.element("span", class: "state \(state.tone.rawValue)", shortened(token.state, to: 40)) }
+        if saysState { out.element("span", class: "state \(state.tone.rawValue)", state.rawValue) }
         out.markup("</p>\n")
         let times = Self.times(of: token)
         if let life = Life(token) { writeBar(life, tone: state.tone, label: times.joined(separator: ", ")) }
@@ -114,7 +114,7 @@ extension Page {
     static func times(of token: TokenStatus) -> [String] {
         guard token.subjects == nil else { return [] }
         guard let age = token.age else {
-            if IdentityState(token: token.state) == .acquiring { return ["its first token is on the way"] }
+            if token.state == .acquiring { return ["its first token is on the way"] }
             guard let retryIn = token.retryIn, retryIn > 0 else { return ["no token now"] }
             return ["no token now", "next try in \(spelled(retryIn))"]
         }

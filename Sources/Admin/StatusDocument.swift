@@ -251,7 +251,7 @@ extension StatusDocument.Token {
         upstream = shortened(status.upstream)
         realm = shortened(status.realm)
         scopes = shortened(status.scopes)
-        state = status.state
+        state = status.state.rawValue
         level = status.level
         ageSeconds = status.age.map(StatusDocument.seconds)
         refreshInSeconds = status.refreshIn.map(StatusDocument.seconds)

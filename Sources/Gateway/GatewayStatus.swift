@@ -158,7 +158,7 @@ public struct TokenStatus: Sendable {
     public var upstream: String
     public var realm: String
     public var scopes: String
-    public var state: String
+    public var state: IdentityState
     public var level: Int?
     /// Nanoseconds; nil where there is no token, or one that never expires.
     public var age: UInt64?

@@ -76,7 +76,7 @@ extension Keeper {
                 TokenStatus(
                     identity: token.identity.plan.name, upstream: token.key.origin.description,
                     realm: token.key.realm.description, scopes: token.key.scopes.description,
-                    state: word(of: token, at: now), level: held?.level,
+                    state: state(of: token, at: now), level: held?.level,
                     age: held.map { now - min(now, $0.lifetime.sentAt) },
                     refreshIn: held.flatMap {
                         $0.lifetime.refreshAt == .max ? nil : $0.lifetime.refreshAt - min(now, $0.lifetime.refreshAt)
@@ -135,24 +135,24 @@ extension Keeper {
         }
     }
 
-    private func word(of token: KeptToken, at now: UInt64) -> String {
+    private func state(of token: KeptToken, at now: UInt64) -> IdentityState {
         if let probation = token.probation {
             switch probation.state {
-            case .unproven: return "unproven"
-            case .proven: return "fresh"
-            case .quarantined: return "quarantined"
+            case .unproven: return .unproven
+            case .proven: return .fresh
+            case .quarantined: return .quarantined
             }
         }
         switch token.machine.state(at: now) {
-        case .empty: return "empty"
-        case .acquiring: return "acquiring"
-        case .fresh: return "fresh"
-        case .refreshAhead: return "refresh due"
-        case .renewalFailing: return "renewal fails"
-        case .expiredGrace: return "expired, served"
-        case .negative: return "waiting after failure"
-        case .quarantined: return "quarantined"
-        case .loginNeeded: return "login needed"
+        case .empty: return .idle
+        case .acquiring: return .acquiring
+        case .fresh: return .fresh
+        case .refreshAhead: return .refreshDue
+        case .renewalFailing: return .renewalFailing
+        case .expiredGrace: return .expiredServed
+        case .negative: return .negative
+        case .quarantined: return .quarantined
+        case .loginNeeded: return .loginNeeded
         }
     }
 }

@@ -41,7 +41,7 @@ struct TokenTable {
 
     private static func row(of identity: StatusDocument.Identity) -> Row {
         Row(
-            identity: identity.name, state: word(identity), next: identity.advice ?? "–", grants: identity.grants,
+            identity: identity.name, state: identity.state, next: identity.advice ?? "–", grants: identity.grants,
             failure: told(identity.lastFailure, identity.lastFailureSecondsAgo), isBad: isBad(identity))
     }
 
@@ -62,7 +62,7 @@ struct TokenTable {
         }
         if identity.quarantined || identity.state == "login_needed" {
             row.isBad = true
-            if token.ageSeconds == nil { row.state = word(identity) }
+            if token.ageSeconds == nil { row.state = identity.state }
             row.next = identity.advice ?? "–"
             row.failure = row.failure ?? told(identity.lastFailure, identity.lastFailureSecondsAgo)
         } else if let retry = token.retryInSeconds, retry > 0 {
@@ -77,10 +77,6 @@ struct TokenTable {
 
     private static func told(_ failure: String?, _ seconds: Double?) -> String? {
         failure.map { failure in seconds.map { "\(span($0)) ago: \(failure)" } ?? failure }
-    }
-
-    private static func word(_ identity: StatusDocument.Identity) -> String {
-        identity.quarantined ? "QUARANTINED" : identity.state.split(separator: "_").joined(separator: " ")
     }
 
     private static func isBad(_ identity: StatusDocument.Identity) -> Bool {

@@ -44,7 +44,7 @@ import Testing
     @Test func saysWhatIsKnownOfATokensLife() throws {
         let html = Page(try sampleFacts(), refreshes: true).html
         for text in [
-            "10 m 4 s old", "refresh in 1 m 50 s", "expires in 4 m 56 s", "refresh due", "does not expire",
+            "10 m 4 s old", "refresh in 1 m 50 s", "expires in 4 m 56 s", "refresh_due", "does not expire",
             "17 waiting", "HR_ADMIN", "level 3",
             "invoices.read invoices.write", "Issuer unavailable: token: status 503 (retry after 2 s).", "48,213",
             "3 d 4 h", "41 replayed, 2 refused again",

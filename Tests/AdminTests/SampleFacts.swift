@@ -50,19 +50,19 @@ func sampleFacts() throws -> SiteFacts {
             ],
             tokens: [
                 token(
-                    "hr", "https://hr.example.com:443", "HR_WG", state: "fresh", level: 2, age: 604, refresh: 110,
+                    "hr", "https://hr.example.com:443", "HR_WG", state: .fresh, level: 2, age: 604, refresh: 110,
                     expires: 296),
                 token(
-                    "hr", "https://hr.example.com:443", "HR_ADMIN", state: "refresh due", level: 3, age: 760,
+                    "hr", "https://hr.example.com:443", "HR_ADMIN", state: .refreshDue, level: 3, age: 760,
                     refresh: 0, expires: 140),
                 token(
                     "billing", "https://api.example.com:443", "", scopes: "invoices.read invoices.write",
-                    state: "renewal fails", age: 3480,
+                    state: .renewalFailing, age: 3480,
                     refresh: 0, expires: 120, failure: "issuer unavailable: token: status 503 (retry after 2 s)"),
-                token("reports", "https://reports.example.com:8443", "", state: "acquiring", waiting: 17),
-                token("tv", "https://sp.example:443", "", state: "login needed"),
-                token("payroll", "http://payroll.internal:80", "", state: "quarantined"),
-                token("archive", "https://archive.example.com:443", "", state: "fresh", age: 273_000),
+                token("reports", "https://reports.example.com:8443", "", state: .acquiring, waiting: 17),
+                token("tv", "https://sp.example:443", "", state: .loginNeeded),
+                token("payroll", "http://payroll.internal:80", "", state: .quarantined),
+                token("archive", "https://archive.example.com:443", "", state: .fresh, age: 273_000),
             ],
             store: "serving", restoredTokens: 5,
             routes: [
@@ -90,7 +90,8 @@ func identity(
 /// Times in seconds.
 func token(
     _ identity: String, _ upstream: String = "https://api.example.com:443", _ realm: String = "", scopes: String = "",
-    state: String = "fresh", level: Int? = nil, age: UInt64? = nil, refresh: UInt64? = nil, expires: UInt64? = nil,
+    state: IdentityState = .fresh, level: Int? = nil, age: UInt64? = nil, refresh: UInt64? = nil,
+    expires: UInt64? = nil,
     failure: String? = nil,
     waiting: Int = 0
 ) -> TokenStatus {

@@ -70,18 +70,17 @@ import Testing
 
     @Test(
         arguments: [
-            (["fresh"], false, nil, IdentityState.fresh), (["fresh", "renewal fails"], false, "x", .renewalFailing),
-            (["fresh", "quarantined"], false, nil, .quarantined), (["fresh"], true, nil, .quarantined),
-            ([], false, nil, .idle),
-            (["empty"], false, "secret unreadable", .failed), (["empty"], false, nil, .idle),
-            (["no such word"], false, nil, .idle),
-            (["waiting after failure"], false, "x", .negative), (["expired, served"], false, "x", .expiredServed),
+            ([.fresh], false, nil, .fresh), ([.fresh, .renewalFailing], false, "x", .renewalFailing),
+            ([.fresh, .quarantined], false, nil, .quarantined), ([.fresh], true, nil, .quarantined),
+            ([], false, nil, .idle), ([.idle], false, "secret unreadable", .failed), ([.idle], false, nil, .idle),
+            ([.negative], false, "x", .negative), ([.expiredServed], false, "x", .expiredServed),
             ([], true, nil, .quarantined),
-        ] as [([String], Bool, String?, IdentityState)])
-    func anIdentityIsAsBadAsItsWorstToken(words: [String], isQuarantined: Bool, failure: String?, state: IdentityState)
-    {
+        ] as [([IdentityState], Bool, String?, IdentityState)])
+    func anIdentityIsAsBadAsItsWorstToken(
+        states: [IdentityState], isQuarantined: Bool, failure: String?, state: IdentityState
+    ) {
         let facts = IdentityFacts(
-            identity("a", isQuarantined: isQuarantined, failure), tokens: words.map { token("a", state: $0) })
+            identity("a", isQuarantined: isQuarantined, failure), tokens: states.map { token("a", state: $0) })
         #expect(facts.state == state)
     }
 

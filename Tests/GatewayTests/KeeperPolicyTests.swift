@@ -96,7 +96,7 @@ import Testing
             #expect(scene.status() == 200)
             scene.pass(seconds: 1)
         }
-        #expect(scene.state == "renewal fails")
+        #expect(scene.state == .renewalFailing)
         scene.pass(seconds: 1.5)
         #expect(scene.status() == 503)
         issuer.fails = nil
@@ -110,7 +110,7 @@ import Testing
         scene.pass(seconds: 82)
         #expect(scene.status() == 200)
         scene.pass(seconds: 70)
-        #expect(scene.status() == 200 && scene.state == "expired, served")
+        #expect(scene.status() == 200 && scene.state == .expiredServed)
         scene.pass(seconds: 10)
         #expect(scene.status() == 503)
     }

@@ -179,7 +179,7 @@ final class KeeperScene {
     }
 
     /// What operators see of the first token.
-    var state: String { inKeeper { $0.status().tokens.first?.state ?? "none" } }
+    var state: IdentityState? { inKeeper { $0.status().tokens.first?.state } }
 }
 
 /// A request as an issuer or upstream reads it.

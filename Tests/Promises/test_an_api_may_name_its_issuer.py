@@ -289,7 +289,7 @@ def test_an_allowed_issuer_that_refuses_the_client(gateway, provider, other, api
     for _ in range(3):
         eventually(lambda: gateway.get("/orders/1").status == 502, every=0.2, what="the upstream being asked again")
     assert len(other.steps("refused")) == 1
-    assert "QUARANTINED" not in gateway.command("tokens")[1]
+    assert "quarantined" not in gateway.command("tokens")[1]
     # An API that takes what the identity's own issuer gives is served.
     api.leads(other.issuer, challenges=["Bearer"], documents={"/own": {"status": 200, "headers": {}, "body": "{}"}})
     eventually(lambda: gateway.get("/own").status == 200, what="the identity's own issuer serving")

@@ -46,6 +46,29 @@ def live(gateway):
         return False
 
 
+def test_a_problem_has_one_name(hot):
+    answer = hot.get("/hr/a/%2e%2e/b")
+    word = answer.problem["type"].removeprefix("urn:cardea:problems/")
+    assert (answer.status, word) == (400, "unsafe-path")
+    record = eventually(lambda: next((line for line in hot.access() if line["status"] == 400), None), what="its record")
+    assert record["fault"] == word
+    assert hot.metrics()["cardea_problems_total", (("problem", word), ("route", "hr"))] == 1
+
+
+def test_a_state_has_one_name(gateway):
+    gateway.lab.faults(issuer_status=500)
+    gateway.oauth().start()
+    assert gateway.get("/api/employees/1").status == 503
+    word = gateway.ask("/status").json["identities"][0]["state"]
+    assert word == "negative" and gateway.ask("/readyz").json["identities"] == {"api": word}
+    assert gateway.ask("/status").json["tokens"][0]["state"] == word
+    assert gateway.metrics()["cardea_identity_state", (("identity", "api"), ("state", word))] == 1
+    assert f">{word}</span>" in gateway.ask("/").body.decode()
+    assert f" {word} " in gateway.command("tokens")[1]
+    explained = gateway.command("explain", "GET", f"http://{gateway.listen}/api/employees/1")[1]
+    assert word in explained and "waiting after" not in explained
+
+
 def test_the_metrics_count_what_happened(hot):
     for _ in range(10):
         hot.get()

@@ -43,11 +43,11 @@ def test_a_quarantine_and_a_pause_say_what_comes_next(gateway):
     gateway.lab.faults(issuer_status=500)
     assert gateway.get("/api/employees/1").status == 503
     [line] = listed(gateway)
-    assert line["STATE"] == "waiting after failure" and line["NEXT"].startswith("retry ") and "500" in line["LAST ERROR"]
+    assert line["STATE"] == "negative" and line["NEXT"].startswith("retry ") and "500" in line["LAST ERROR"]
     gateway.lab.faults(issuer_status=None)
     (gateway.folder / "client-secret").write_text("a wrong one")
     gateway.secrets.append("a wrong one")
-    eventually(lambda: gateway.get("/api/employees/1").status == 503 and listed(gateway)[0]["STATE"] == "QUARANTINED", within=20, what="the quarantine")
+    eventually(lambda: gateway.get("/api/employees/1").status == 503 and listed(gateway)[0]["STATE"] == "quarantined", within=20, what="the quarantine")
     assert listed(gateway)[0]["NEXT"] == "cardea reset api"
     # A purge is no second chance for a refused credential.
     before = gateway.lab.counts()["token"]

@@ -1,40 +1,6 @@
 internal import Gateway
 
-/// An identity's state: the worst of its tokens', worst first. The raw value is the metric's label.
-enum IdentityState: String, Sendable, CaseIterable {
-    case quarantined
-    case loginNeeded = "login_needed"
-    case failed
-    case negative
-    case expiredServed = "expired_served"
-    /// What a person's login brought ends soon.
-    case loginDue = "login_due"
-    case renewalFailing = "renewal_failing"
-    case acquiring
-    case unproven
-    case refreshDue = "refresh_due"
-    case fresh
-    /// Nobody has asked for a token yet.
-    case idle
-
-    /// How it is told to a person.
-    var word: String {
-        switch self {
-        case .quarantined: "quarantined"
-        case .loginNeeded: "login needed"
-        case .failed: "no token"
-        case .negative: "waiting after failure"
-        case .expiredServed: "expired, served"
-        case .loginDue: "login needed soon"
-        case .renewalFailing: "renewal fails"
-        case .acquiring: "acquiring"
-        case .unproven: "unproven"
-        case .refreshDue: "refresh due"
-        case .fresh: "fresh"
-        case .idle: "idle"
-        }
-    }
-
+extension IdentityState {
     /// How much it should worry.
     enum Tone: String, Sendable { case bad, warn, busy, good, quiet }
 
@@ -46,11 +12,6 @@ enum IdentityState: String, Sendable, CaseIterable {
         case .fresh: .good
         case .idle: .quiet
         }
-    }
-
-    /// - Parameter word: a token's state as `GatewayStatus` spells it.
-    init(token word: String) {
-        self = Self.allCases.first { $0.word == word } ?? .idle
     }
 }
 
@@ -73,7 +34,7 @@ struct IdentityFacts: Sendable {
         expiresIn = tokens.compactMap(\.expiresIn).min()
         age = tokens.compactMap(\.age).max()
         // A key's own state is that of nobody's token where each user has one.
-        var states = Set(tokens.map { ($0.subjects ?? 0) > 0 ? .fresh : IdentityState(token: $0.state) })
+        var states = Set(tokens.map { ($0.subjects ?? 0) > 0 ? .fresh : $0.state })
         switch identity.login?.word {
         // Before anybody has asked for a token, and so found out.
         case .needed?: states.insert(.loginNeeded)

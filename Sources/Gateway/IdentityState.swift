@@ -1,0 +1,21 @@
+/// The state of a token, and of an identity, whose state is the worst of its tokens', worst first.
+///
+/// The raw value is its one name: on the page, in `tokens` and `explain`, in `/readyz` and `/status`, and as the metric's label.
+public enum IdentityState: String, Sendable, CaseIterable {
+    case quarantined
+    case loginNeeded = "login_needed"
+    /// The last try failed, and nothing is waited for.
+    case failed
+    /// The last try failed, and the next one waits.
+    case negative
+    case expiredServed = "expired_served"
+    /// What a person's login brought ends soon.
+    case loginDue = "login_due"
+    case renewalFailing = "renewal_failing"
+    case acquiring
+    case unproven
+    case refreshDue = "refresh_due"
+    case fresh
+    /// Nobody has asked for a token yet.
+    case idle
+}
