@@ -90,6 +90,8 @@ extension Keeper {
         if let scopes = challenge?.scopes, !scopes.allSatisfy({ row.granted.scopes.contains(ByteString($0)) }) {
             return false
         }
+        // Scopes that others who wait want beside it, or that a flight that was cut off had asked for.
+        guard flight.accepts(granted: row.granted, configured: token.key.scopes) else { return false }
         let generation = generations.next()
         token.landing = (generation, row.line)
         token.sharedIdentity = identity

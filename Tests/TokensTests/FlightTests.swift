@@ -4,6 +4,22 @@ import Testing
 
 /// Rules 1, 4 and 9, and the states of a key that nobody challenges.
 @Suite struct FlightTests {
+    /// What another gateway was granted ends a flight only where it is what its waiters were challenged for.
+    @Test(arguments: [
+        (Flight.Reason.steppedUp, ["b", "c"], ["a", "b", "c"], true), (.steppedUp, ["b", "c"], ["a", "b"], false),
+        (.challenged, ["b"], ["b"], true), (.restarted, ["b"], ["a"], false), (.refreshAhead, ["b"], ["a"], true),
+        (.missed, [], [], true), (.challenged, [], [], true),
+    ])
+    func anothersTokenIsTakenForWhatIsOwed(
+        _ reason: Flight.Reason, _ asked: [ByteString], _ granted: [ByteString], isTaken: Bool
+    ) {
+        let configured: ScopeSet = ["a"]
+        let flight = Flight(
+            token: FlightToken(id: 1, standing: Standing(digest: digest(1), secretVersion: 1, epoch: 1)),
+            reason: reason, scopes: configured.union(ScopeSet(asked)), startedAt: 0, waitersUntil: 1, abandonedAt: 2)
+        #expect(flight.accepts(granted: ScopeSet(granted), configured: configured) == isTaken)
+    }
+
     @Test func rule1_FollowersGetTheLeadersTokenAndEachLoopOneAnswer() {
         var bench = Bench()
         #expect(bench.miss(0, at: 0) == ["fly #1 missed"])
