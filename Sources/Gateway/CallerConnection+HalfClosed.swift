@@ -5,6 +5,9 @@ internal import Reactor
 ///
 /// Once the answer's head has been sent, the kernel tells us of a caller that is gone when it gets more.
 extension CallerConnection {
+    /// Nanoseconds between two looks at a body on its way.
+    private static let leastPause: UInt64 = 100_000_000
+
     /// The caller has closed its side while its request waits for an answer.
     func noteHalfClosed() {
         // What leaves HTTP ends by its own rules, and a stream of HTTP/2 is reset.
@@ -27,10 +30,12 @@ extension CallerConnection {
         watchesHalfClosed = false
         guard stage == .exchanging, let goneAt = exchange.goneAt, !exchange.answerBegun else { return }
         guard loop.now >= goneAt else { return watchHalfClosed(until: goneAt) }
-        // Its last octets may still be on their way through us; whoever stalls there has a deadline of its own.
+        // Its last octets may still be on their way through us; whoever stalls there has a deadline of its own. However short the time of the
+        // route, the timer must not fire in every turn meanwhile.
         if !exchange.requestComplete, exchange.machine.phase == .asking {
-            exchange.goneAt = nil
-            return noteHalfClosed()
+            let next = loop.now + max(exchange.route?.halfClosedTimeout ?? 0, Self.leastPause)
+            exchange.goneAt = next
+            return watchHalfClosed(until: next)
         }
         close()
     }

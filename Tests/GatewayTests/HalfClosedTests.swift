@@ -89,8 +89,8 @@ import Testing
     }
 
     /// A body that its upstream has not taken yet is on its way, whoever sent it.
-    @Test func aBodyOnItsWayIsNotCutShort() throws {
-        let scene = try Scene(Plans.open())
+    @Test(arguments: ["1s", "0s"]) func aBodyOnItsWayIsNotCutShort(time: String) throws {
+        let scene = try Scene(Plans.open("timeouts: {half_closed: \(time)}"))
         let body = String(repeating: "b", count: 300_000)
         let caller = scene.call("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 300000\r\n\r\n")
         scene.upstreams[0].window = 1000
