@@ -181,7 +181,7 @@ def test_a_live_check_beside_a_gateway_leaves_it_the_password(pair):
     skipped, connected, last = out.splitlines()
     assert (status, last) == (0, "good, 1 not tried"), (out, errors)
     assert skipped.startswith("skip  identity hr  ") and f"not tried: another process owns {first.store}" in skipped
-    assert "the running gateway" in skipped and skipped.endswith("ask it: cardea tokens, cardea explain")
+    assert "the running gateway" in skipped and skipped.endswith("ask it: cardea tokens, cardea explain (route hr)")
     assert "configuration" not in out and connected.startswith("good  upstream ")
     status, out, _ = first.command("check", "--live", "--json")
     told = json.loads(out)
