@@ -40,6 +40,7 @@ extension Gateway {
         }
         var options = TokenStore.Options()
         options.spilledKinds = Keeper.RowKind.spilled
+        options.lastingKinds = Keeper.RowKind.lasting
         let store = TokenStore(path: path, keys: ring, options: options)
         let workshop = StoreWorkshop(store, keys)
         let place = LogField("path", .name(path))

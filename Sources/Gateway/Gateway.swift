@@ -282,6 +282,9 @@ public final class Gateway: Sendable {
     /// Not ready any more, and still accepting: load balancers learn of it first.
     public func linger() {
         phase.store(Phase.lingering, ordering: .releasing)
+        // First of all: whoever stops us may not wait for the end.
+        let keeper = self.keeper
+        _ = keeperLoop.post { keeper.assumeIsolated { $0.putAgain() } }
         events.info("draining")
     }
 
@@ -301,6 +304,7 @@ public final class Gateway: Sendable {
     /// Commits what is queued and closes the store.
     public func close() {
         fleet?.stop()
+        keeper.putLast()
         _ = store?.close()
     }
 

@@ -38,9 +38,9 @@ extension Keeper {
         // The one try of a secret is with a loop: its outcome decides over a mark.
         guard !tokens.values.contains(where: { $0.probation?.isTrying == true }) else { return }
         handOver.whenQuiet = nil
-        if let store {
+        if store != nil {
             // The other process will read what stands.
-            erase(store.standing)
+            putAgain()
             handOver.stateBefore = storeState
             // As where another process owns it from the start: no step that only its owner may make.
             storeState = .locked("handed over to another process")

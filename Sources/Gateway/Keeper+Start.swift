@@ -31,6 +31,7 @@ extension Keeper {
         dropForeignRows(after: seeds.rows)
         if store != nil { expireRows() }
         if let reopen = seeds.reopen { awaitOwnership(reopen) }
+        if case .degraded = storeState { watchStore() }
         watchLogins()
         warmUp()
     }

@@ -29,6 +29,8 @@ extension Keeper {
         ]
         /// One for each token, and there may be millions: looked up when they are missed, not read at boot.
         static let spilled: Set<UInt8> = [access]
+        /// What nobody gives us again.
+        static let lasting: Set<UInt8> = [session, durable, attempt, markKey, version, family]
     }
 
     var wall: Int64 { executor.loop.kernel.wallMilliseconds() }
@@ -82,17 +84,19 @@ extension Keeper {
             storeCommits.failed += 1
         }
         switch (result, storeState) {
-        case (.success, .degraded):
+        // A row that was stored with what is held back for it says nothing of the disk.
+        case (.success, .degraded) where store?.isDegraded != true:
             storeState = .serving
             events.info("store works again")
-            if let store { erase(store.standing) }
             takeUpLate()
+            putAgain()
             for token in tokens.values where token.identity.policy.access.persist && token.machine.heldGrant == nil {
                 token.mayBeStored = true
             }
         case (.failure(let fault), .serving):
             storeState = .degraded("\(fault)")
             events.error("store degraded", [LogField("reason", .name("\(fault)"))])
+            watchStore()
         default: break
         }
     }

@@ -64,6 +64,7 @@ actor Keeper: KeeperInbox {
     var storeState: StoreState
     /// What stands in the store has been taken up: a disk that fails from then on hides nothing.
     var storeIsRead = false
+    var storeWatch = StoreWatch()
     /// Set for `check --live`: no step is made that may replace a refresh token.
     var sparesRefreshTokens = false
     /// Set before the first flight, where the configuration has `store.shared`.
@@ -125,7 +126,7 @@ actor Keeper: KeeperInbox {
         identitiesByDigest = Self.byDigest(parts.identities)
         routes = parts.routes
         routesByNumber = Dictionary(uniqueKeysWithValues: parts.routes.map { ($0.number, $0) })
-        store = parts.store.map { ErasureMask($0) }
+        store = parts.store.map { ErasureMask($0, lastingKinds: RowKind.lasting) }
         storeState = parts.storeState
         storeIsRead = parts.storeState == .serving
         markKey = parts.markKey.key

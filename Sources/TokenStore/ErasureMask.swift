@@ -1,7 +1,8 @@
 internal import Synchronization
 
 /// A store whose deletions hold from the moment they are asked for, whatever its disk does: a row that is to go and stands still is neither
-/// found nor restored, until it has gone or is put anew.
+/// found nor restored, until it has gone or is put anew. Rows that cannot be had anew and that the disk did not take are remembered, to be
+/// put again.
 ///
 /// It knows that for as long as the process lives; after a restart a row that stands is found again. Its changes must come from one
 /// thread, in the order in which they count; answers may come on any.
@@ -9,8 +10,11 @@ public final class ErasureMask: RowStore {
     private let base: any RowStore
     private let state = Mutex(State())
 
+    private let lastingKinds: Set<UInt8>
+
     private struct State {
-        /// Of rows whose deletion was asked for and is not done, or that were put after such a one.
+        /// Of rows whose deletion was asked for and is not done, or that were put after such a one; and of rows of `lastingKinds` that are on
+        /// their way to the disk, or that it did not take.
         var entries: [Name: Entry] = [:]
         var lastNumber: UInt64 = 0
     }
@@ -37,21 +41,38 @@ public final class ErasureMask: RowStore {
         var number: UInt64
         /// What stands is not to be seen.
         var hides: Bool
+        /// Of a lasting kind.
+        var row: StoredRow?
     }
 
     /// Rows that are remembered; past them a deletion that fails is not. Most processes never have one.
     private static let limit = 16_384
 
-    public init(_ base: any RowStore) { self.base = base }
+    /// - Parameter lastingKinds: of rows that cannot be had anew.
+    public init(_ base: any RowStore, lastingKinds: Set<UInt8> = []) {
+        self.base = base
+        self.lastingKinds = lastingKinds
+    }
 }
 
 extension ErasureMask {
     /// Deletions that failed, or are under way.
     public var standing: [StoreChange] {
         state.withLock { state in
-            state.entries.compactMap { name, entry in entry.hides ? .delete(kind: name.kind, key: name.key) : nil }
+            state.entries.compactMap { name, entry in
+                entry.hides && entry.row == nil ? .delete(kind: name.kind, key: name.key) : nil
+            }
         }
     }
+
+    /// Rows that the disk did not take, in the order in which they came.
+    public var untaken: [StoredRow] {
+        state.withLock { state in
+            state.entries.values.filter { $0.hides && $0.row != nil }.sorted { $0.number < $1.number }.compactMap(\.row)
+        }
+    }
+
+    public var isDegraded: Bool { base.isDegraded }
 
     /// Without those that are to go.
     public func visible(_ rows: [StoredRow]) -> [StoredRow] {
@@ -99,12 +120,15 @@ extension ErasureMask {
         state.withLock { state in
             var isNamed = false
             for change in changes {
+                var row: StoredRow?
+                if case .put(let put) = change, lastingKinds.contains(put.kind) { row = put }
+                let counts = change.isDeletion || row != nil
                 // Most often there is no entry, and a row that is put needs no look.
-                guard change.isDeletion || !state.entries.isEmpty, let name = Name(of: change),
-                    change.isDeletion && state.entries.count < Self.limit || state.entries[name] != nil
+                guard counts || !state.entries.isEmpty, let name = Name(of: change),
+                    counts && state.entries.count < Self.limit || state.entries[name] != nil
                 else { continue }
                 isNamed = true
-                state.entries[name] = Entry(number: state.lastNumber + 1, hides: change.isDeletion)
+                state.entries[name] = Entry(number: state.lastNumber + 1, hides: change.isDeletion, row: row)
             }
             guard isNamed else { return nil }
             state.lastNumber += 1
@@ -120,6 +144,8 @@ extension ErasureMask {
                 case .success: state.entries[name] = nil
                 // The file is another's, and so is what stands there.
                 case .failure(let fault) where fault.kind == .notOwner: state.entries[name] = nil
+                // Not to be put again: it would be refused each time.
+                case .failure(let fault) where fault.kind == .tooLarge: state.entries[name]?.row = nil
                 // Also of one that could not be put anew: what stands is still what was to go.
                 case .failure: state.entries[name]?.hides = true
                 }

@@ -25,6 +25,14 @@ extension Operation {
         return !changes.allSatisfy(\.isDeletion)
     }
 
+    /// What it adds is of these kinds alone.
+    func stores(only kinds: Set<UInt8>) -> Bool {
+        guard case .commit(let changes) = work else { return false }
+        return changes.allSatisfy { change in
+            if case .put(let row) = change { kinds.contains(row.kind) } else { true }
+        }
+    }
+
     /// Whether it may change the row of this kind and key.
     func changes(kind: UInt8, key: [UInt8]) -> Bool {
         guard case .commit(let changes) = work else { return false }

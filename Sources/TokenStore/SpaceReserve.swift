@@ -1,8 +1,9 @@
 internal import CSQLite
 internal import Glibc
 
-/// Space on the disk that is held back for deletions. SQLite writes a deletion to its log before it makes it, so on a full disk nothing
-/// could be purged or logged out: the row would be found again.
+/// Space on the disk that is held back for deletions, and another for rows that cannot be had anew. SQLite writes a deletion to its log
+/// before it makes it, so on a full disk nothing could be purged or logged out: the row would be found again. And a refresh token that has
+/// taken the place of another is good for a login.
 ///
 /// Blocks of a file without a name: nothing is left of them when the process ends. Lives on the store's thread.
 struct SpaceReserve: ~Copyable {
@@ -14,7 +15,9 @@ struct SpaceReserve: ~Copyable {
 
     /// As much as the log holds at most, and a few deletions: it has to be moved to the database before it can be written from its beginning
     /// again. Of a small disk an eighth.
-    static let most = 2 << 20
+    static let forDeletions = (most: 2 << 20, share: 8)
+    /// The same, for some rows. Of a small disk a sixteenth.
+    static let forLastingRows = (most: 1 << 20, share: 16)
     /// Too little to be of use below it.
     private static let least = 32 << 10
 
@@ -28,15 +31,17 @@ struct SpaceReserve: ~Copyable {
 
 extension SpaceReserve {
     /// Nil where the file system cannot hold space back.
-    /// - Parameter folder: the database's.
-    static func made(in folder: String) -> SpaceReserve? {
+    /// - Parameters:
+    ///   - folder: the database's.
+    ///   - most: in bytes; of a small disk one part of `share`.
+    static func made(in folder: String, _ bound: (most: Int, share: Int)) -> SpaceReserve? {
         let descriptor = cardea_nameless_file(folder)
         guard descriptor >= 0 else { return nil }
         var disk = statvfs()
         let isKnown = fstatvfs(descriptor, &disk) == 0
         // A disk in memory may have no bound of its own.
-        let share = disk.f_blocks == 0 ? most : min(Int(disk.f_blocks / 8), most) * Int(disk.f_frsize)
-        let whole = min(share, most)
+        let part = min(Int(clamping: disk.f_blocks) / bound.share, bound.most) * Int(clamping: disk.f_frsize)
+        let whole = disk.f_blocks == 0 ? bound.most : min(part, bound.most)
         let fault = isKnown && whole >= least ? cardea_reserve(descriptor, whole) : EINVAL
         guard fault == 0 || fault == ENOSPC || fault == EDQUOT else {
             close(descriptor)

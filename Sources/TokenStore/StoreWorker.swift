@@ -7,23 +7,25 @@ internal import TLS
 /// Ours, it commits batches; not ours, it refuses; failing, it tries to open again with each batch, because a disk that was full or
 /// unplugged comes back without telling.
 final class StoreWorker: @unchecked Sendable {
-    private let path: String
+    let path: String
     private var keys: SealingKeyRing
-    private let options: TokenStore.Options
+    let options: TokenStore.Options
     let queue: OperationQueue
     let shared = Mutex(Shared())
 
-    private var state = State.unopened
+    var state = State.unopened
     private var lock: StoreLock?
     /// Device and inode of the open database: a file that was deleted or replaced under us takes writes without keeping them.
-    private var identity: [UInt64]?
+    var identity: [UInt64]?
     /// The time that was given with the last opening.
     private var now = Int64.min
     /// Rows have been read into `restored` once.
     private var loaded = false
     private var job: JobState?
     /// Of an open store that may write.
-    private var reserve: SpaceReserve?
+    var reserve: SpaceReserve?
+    /// The same, for rows that cannot be had anew.
+    var lastingReserve: SpaceReserve?
 
     /// Bytes of rows that one transaction takes, or a row: what it writes to the log has to fit in the reserve.
     private static let batchBytes = 256 << 10
@@ -34,7 +36,7 @@ final class StoreWorker: @unchecked Sendable {
         var restored: [StoredRow] = []
     }
 
-    private enum State {
+    enum State {
         case unopened
         case owner(RowTable)
         /// Owned, but not open; try again.
@@ -181,87 +183,6 @@ extension StoreWorker {
         state.completion(.failure(fault))
     }
 
-    /// One transaction for all of them, which costs one wait for the disk; on a full disk then one for each, so that what still can
-    /// be done (a short row) is, and deletions with the space that is held back for them. A disk that fails otherwise is not asked again
-    /// within the batch: it may be slow at it.
-    private func commit(_ queued: [Operation]) {
-        let operations = admitted(queued)
-        guard !operations.isEmpty else { return }
-        var all: [StoreChange] = []
-        for case .commit(let changes) in operations.map(\.work) { all += changes }
-        let changes = all
-        let now = options.wallClock()
-        // What deletes alone says nothing of whether there is room.
-        let stores = operations.contains(where: \.stores)
-        var together = make(changes, now, counts: stores)
-        var rounds = 0
-        while case .failure(let fault) = together, fault.kind == .full, rounds < 4, case .owner(let table) = state,
-            table.makeRoom()
-        {
-            rounds += 1
-            together = make(changes, now, counts: true)
-        }
-        // Deletions alone next all at once: one by one they cost a wait for the disk each.
-        if case .failure(let fault) = together, fault.kind == .full, !stores, operations.count > 1 {
-            together = withReserve { make(changes, now, counts: false) }
-        }
-        if case .success = together { forget(changes) }
-        guard case .failure(let fault) = together, fault.kind == .full else {
-            for operation in operations { operation.completion(together) }
-            return
-        }
-        for operation in operations {
-            guard case .commit(let changes) = operation.work else { continue }
-            var outcome = together
-            if operations.count > 1 { outcome = make(changes, now, counts: operation.stores) }
-            if case .failure(let fault) = outcome, fault.kind == .full, !operation.stores {
-                outcome = withReserve { make(changes, now, counts: false) }
-            }
-            if case .success = outcome { forget(changes) }
-            operation.completion(outcome)
-        }
-    }
-
-    private func make(_ changes: [StoreChange], _ now: Int64, counts: Bool) -> Result<Void, StoreFault> {
-        attempt(counts: counts) { (table) throws(RowTable.CommitFault) in try table.commit(changes, now: now) }
-    }
-
-    /// Without the whole reserve nothing is stored: it would stand in the log, and be moved to the database with the space that the next
-    /// deletion needs.
-    private func admitted(_ operations: [Operation]) -> [Operation] {
-        guard operations.contains(where: \.stores), !hasRoom() else { return operations }
-        let fault = record(StoreFault(.full, "the disk is full, but for what is held back for deletions"))
-        for operation in operations where operation.stores { operation.completion(.failure(fault)) }
-        return operations.filter { !$0.stores }
-    }
-
-    private func hasRoom() -> Bool {
-        // Another disk may be in its place, and has its own room.
-        if case .owner = state, StoreFile.identity(path) != identity { drop() }
-        guard case .owner(let table) = state, let whole = reserve?.whole else { return true }
-        guard reserve?.refill() == true else { return false }
-        // It grows past its bound where it cannot be moved.
-        return StoreFile.size(path + "-wal") <= whole || table.checkpoint()
-    }
-
-    /// Rows that were read at the opening and not taken yet are as old as that: of a disk that was slow, what was forgotten since then
-    /// must not come back. One that was put anew stays: its reader knows the younger one, and may need the older to understand others.
-    private func forget(_ changes: [StoreChange]) {
-        shared.withLock { shared in
-            guard !shared.restored.isEmpty else { return }
-            shared.restored.removeAll { row in changes.contains { $0.deletes(row) } }
-        }
-    }
-
-    /// On a full disk: does `work` with the space that is held back.
-    private func withReserve<Outcome>(_ work: () -> Outcome) -> Outcome {
-        reserve?.release()
-        // First, so that the log is written from its beginning again, in blocks that it has already.
-        if case .owner(let table) = state { table.emptyLog() }
-        defer { reserve?.hold() }
-        return work()
-    }
-
     private func refusal() -> StoreFault? {
         switch state {
         case .unopened: StoreFault(.notOwner, "the store was not opened")
@@ -272,7 +193,7 @@ extension StoreWorker {
 
     /// Does `work` on the open table; opens it first when it is not, and once more when the file proves damaged.
     /// - Parameter counts: it is a commit, and its success says that the store works.
-    private func attempt(
+    func attempt(
         counts: Bool = true, _ work: (RowTable) throws(RowTable.CommitFault) -> Void
     ) -> Result<Void, StoreFault> {
         for round in 0..<2 {
@@ -323,7 +244,7 @@ extension StoreWorker {
 
     private static let unopenable = StoreFault(.io, "the store could not be opened")
 
-    private func record(_ fault: StoreFault) -> StoreFault {
+    func record(_ fault: StoreFault) -> StoreFault {
         shared.withLock {
             $0.condition.failures &+= 1
             $0.condition.degraded = fault
@@ -416,7 +337,13 @@ extension StoreWorker {
     private func adopt(_ table: RowTable, _ census: StoreCensus, _ rows: [StoredRow]) {
         state = .owner(table)
         identity = StoreFile.identity(path)
-        if reserve == nil, options.repairs { reserve = SpaceReserve.made(in: StoreFile.directory(of: path)) }
+        if reserve == nil, options.repairs {
+            let folder = StoreFile.directory(of: path)
+            reserve = SpaceReserve.made(in: folder, SpaceReserve.forDeletions)
+            if !options.lastingKinds.isEmpty {
+                lastingReserve = SpaceReserve.made(in: folder, SpaceReserve.forLastingRows)
+            }
+        }
         let first = !loaded
         loaded = true
         shared.withLock {
@@ -431,7 +358,7 @@ extension StoreWorker {
     /// Not ours: the lock goes too, so that whoever can use the file may.
     private func bar(_ fault: StoreFault) {
         state = .barred(fault)
-        reserve = nil
+        giveUpReserves()
         lock = nil
         shared.withLock {
             $0.condition.isOwner = false
@@ -450,11 +377,16 @@ extension StoreWorker {
         return .degraded(told.message)
     }
 
-    private func drop() {
+    func drop() {
         state = .failing
         // The folder may be on another disk by now.
-        reserve = nil
+        giveUpReserves()
         identity = nil
+    }
+
+    private func giveUpReserves() {
+        reserve = nil
+        lastingReserve = nil
     }
 
     private func setAside() -> String? {
@@ -465,7 +397,7 @@ extension StoreWorker {
 
     private func close(_ refusal: StoreFault) {
         // First: to move the log takes space.
-        reserve = nil
+        giveUpReserves()
         if case .owner(let table) = state { table.checkpoint() }
         state = .barred(refusal)
         // Last: the next owner must find the log already in the database, and nobody writing.

@@ -24,9 +24,14 @@ public protocol RowStore: Sendable {
 
     /// Starts a job. It ends with `.busy` when there is one already.
     func start(_ job: StoreJob, completion: @escaping @Sendable (Result<StoreReport, StoreFault>) -> Void)
+
+    /// Changes cannot be stored, or only some of them with what is held back for them.
+    var isDegraded: Bool { get }
 }
 
 extension RowStore {
+    public var isDegraded: Bool { false }
+
     /// Adds the row, or replaces the one of the same kind and key.
     public func put(_ row: StoredRow, completion: @escaping Completion) { commit([.put(row)], completion: completion) }
 
@@ -75,6 +80,8 @@ public final class TokenStore: RowStore {
         public var maximumBytes = 2 << 30
         /// Kinds of which there may be more than memory holds: not read by `open`, but looked up one by one with `fetch`.
         public var spilledKinds: Set<UInt8> = []
+        /// Kinds whose rows cannot be had anew when they are lost: on a full disk they are stored with space that is held back for them.
+        public var lastingKinds: Set<UInt8> = []
         /// Milliseconds of Unix time; tells which rows have long expired.
         public var wallClock: @Sendable () -> Int64 = Self.systemTime
         /// A damaged file is set aside, rows of no use are deleted, a missing file is made. Without, such a file is not opened and nothing is
@@ -166,6 +173,8 @@ extension TokenStore {
         condition.queued = worker.queue.count
         return condition
     }
+
+    public var isDegraded: Bool { worker.shared.withLock { $0.condition.degraded != nil } }
 
     private static let closing = Operation(work: .close, completion: { _ in })
 

@@ -69,6 +69,55 @@ internal import TokenStore
         #expect(session.count == 1 && store.rows(Kind.session).isEmpty && store.rows(Kind.access).isEmpty)
     }
 
+    /// Nothing is asked for meanwhile: no grant would find out that there is room again.
+    @Test func whatTheDiskDidNotTakeIsPutAgain() throws {
+        typealias Kind = Keeper.RowKind
+        let store = MemoryStore()
+        let (scene, gate) = try warm(store)
+        scene.settle()
+        store.disk = .failing
+        #expect(scene.status("/w/x") == 200)
+        #expect(scene.inKeeper { $0.storeState } != .serving)
+        scene.pass(seconds: 300, step: 5)
+        #expect(store.rows(Kind.session).isEmpty && scene.inKeeper { $0.storeState } != .serving)
+        store.disk = .good
+        scene.pass(seconds: 61, step: 1)
+        #expect(store.rows(Kind.session).count == 1 && store.rows(Kind.durable).count == 1)
+        #expect(scene.inKeeper { $0.storeState } == .serving && gate.users == 1)
+        // And it is the last word that is put.
+        let (next, _) = try warm(store)
+        #expect(next.status("/w/x") == 200 && next.issuerCalls.map(\.path).allSatisfy { !$0.hasSuffix("register") })
+    }
+
+    @Test func whatTheDiskDidNotTakeIsPutAtTheEnd() throws {
+        let store = MemoryStore()
+        let (scene, _) = try warm(store)
+        scene.settle()
+        store.disk = .failing
+        #expect(scene.status("/w/x") == 200)
+        store.disk = .good
+        scene.keeper.putLast()
+        #expect(store.rows(Keeper.RowKind.session).count == 1)
+    }
+
+    /// What was deleted since is not put again, and neither is what a younger one has replaced.
+    @Test func onlyTheLastWordIsPutAgain() throws {
+        let base = MemoryStore()
+        let store = ErasureMask(base, lastingKinds: [2])
+        func row(_ key: UInt8, _ value: UInt8, kind: UInt8 = 2) -> StoredRow {
+            StoredRow(kind: kind, key: [key], value: [value])
+        }
+        base.disk = .failing
+        for row in [row(1, 1), row(2, 1), row(1, 2), row(3, 1), row(4, 1, kind: 1)] { store.put(row) { _ in } }
+        store.commit([.delete(kind: 2, key: [2])]) { _ in }
+        #expect(store.untaken == [row(1, 2), row(3, 1)])
+        base.disk = .good
+        store.put(row(3, 3)) { _ in }
+        #expect(store.untaken == [row(1, 2)] && store.standing.count == 1)
+        store.commit(store.untaken.map { .put($0) }) { _ in }
+        #expect(store.untaken.isEmpty && Set(base.rows(2).map(\.value)) == [[2], [3]])
+    }
+
     /// What the disk did not delete is read anew when an upgrade fails.
     @Test func whatWasToGoStaysAwayWhenTheStoreIsTakenBack() throws {
         let store = MemoryStore()

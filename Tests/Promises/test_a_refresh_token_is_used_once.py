@@ -5,7 +5,10 @@ import json
 import signal
 import time
 
+import pytest
+
 from harness import call, eventually, together
+from small_disk import SmallDisk
 
 ANNA = "pa ss+wörd&1"
 
@@ -234,3 +237,25 @@ def test_two_identities_with_one_first_token_are_named(gateway, provider):
     gateway.file.write_text(json.dumps(gateway.config))
     status, out, _ = gateway.command("check")
     assert status == 0 and "'refresh_token' of the identities 'api', 'reports' is one and the same token" in out, out
+
+
+@pytest.mark.parametrize("ends", ["kill", "stop"])
+def test_a_full_disk_costs_no_login(gateway, provider, ends):
+    with SmallDisk(gateway.folder / "disk") as disk:
+        gateway.store = disk.folder / "tokens.db"
+        begun(gateway, provider)
+        disk.fill()
+        for _ in range(20):
+            revoke(gateway, provider)
+        getattr(gateway, ends)()
+        disk.fill()
+        gateway.start()
+        for _ in range(3):
+            revoke(gateway, provider)
+        assert call(gateway.listens["api"]).status == 200, gateway.text()
+        assert provider.steps("refresh_reused") == []
+        # Nobody asks for anything until there is room again, and it is found out all the same.
+        assert gateway.ask("/status").json["store"]["state"] == "degraded"
+        disk.free()
+        eventually(lambda: gateway.ask("/status").json["store"]["state"] == "serving", within=70, what="a store that works")
+        gateway.stop()

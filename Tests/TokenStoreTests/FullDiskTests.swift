@@ -84,6 +84,37 @@ import TokenStore
         again.close()
     }
 
+    /// A refresh token that was replaced is good for nothing: what has taken its place has to be stored, again and again.
+    @Test func `rows that cannot be had anew are stored on a full disk`() async throws {
+        var options = TokenStore.Options()
+        options.lastingKinds = [2]
+        let store = TokenStore(path: disk.database, keys: try ring(1), options: options)
+        try #require(store.open(now: 0).census != nil)
+        let value = String(repeating: "t", count: 1500)
+        for number in 0..<20 { #expect(await store.put(row(1, "k\(number)", value)) == nil) }
+        #expect(await store.put(row(2, "session", "0")) == nil)
+        disk.fill()
+        #expect(await takeEverything(of: store) == .full)
+        for number in 1...100 {
+            #expect(await store.put(row(2, "session", "\(number)" + value)) == nil, "\(number)")
+            // It says nothing of the others, and takes nothing from deletions.
+            if number % 10 == 0 {
+                _ = await store.put(row(1, "k\(number)", value))
+                #expect(await store.commit([.delete(kind: 1, key: Array("k\(number / 10)".utf8))]) == nil)
+            }
+            disk.fill()
+        }
+        #expect(store.condition.degraded?.kind == .full && store.isDegraded)
+        disk.free()
+        #expect(await store.put(row(1, "after", value)) == nil)
+        #expect(store.condition.degraded == nil)
+        store.close()
+        let again = TokenStore(path: disk.database, keys: try ring(1), options: options)
+        #expect(again.open(now: 0).census != nil)
+        #expect(again.restore().contains(row(2, "session", "100" + value)))
+        again.close()
+    }
+
     /// What is stored in the log's own blocks has to be moved to the database some time, with the space that deletions need.
     @Test func `what can still be stored on a full disk takes nothing from deletions`() async throws {
         let store = try open(on: disk)

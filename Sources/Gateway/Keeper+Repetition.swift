@@ -1,0 +1,77 @@
+internal import Reactor
+internal import TokenStore
+internal import Tokens
+
+/// When a degraded store is looked at next.
+struct StoreWatch {
+    var alarm: Alarm?
+    /// Until the next look, in nanoseconds.
+    var pause = Self.least
+
+    static let least: UInt64 = 1_000_000_000
+    static let most: UInt64 = 60_000_000_000
+}
+
+/// Rule 4: a store that cannot commit is degraded, and what it did not take is put again with a growing pause. A disk that has room again
+/// does not say so, and there may be no grant for hours that would find out.
+extension Keeper {
+    func watchStore() {
+        guard storeWatch.alarm == nil, store != nil else { return }
+        let alarm = Alarm(loop: loop)
+        storeWatch.alarm = alarm
+        storeWatch.pause = StoreWatch.least
+        alarm.action = { [unowned self] in
+            self.assumeIsolated { keeper in
+                keeper.lookAtStore()
+                keeper.flushOrders()
+            }
+        }
+        alarm.set(at: now + storeWatch.pause)
+    }
+
+    private func lookAtStore() {
+        guard case .degraded = storeState else {
+            storeWatch.alarm.map { loop.close($0) }
+            storeWatch.alarm = nil
+            return
+        }
+        storeWatch.pause = min(2 * storeWatch.pause, StoreWatch.most)
+        storeWatch.alarm?.set(at: now + storeWatch.pause)
+        if storeIsRead { tryStore() } else { readLate() }
+    }
+
+    /// A disk that did not answer at the start is read before anything is written: our key of the marks must not take the place of the one that
+    /// stands there.
+    private func readLate() {
+        let loop = self.loop
+        store?.fetch(kind: RowKind.markKey, key: []) { result in
+            guard case .success = result else { return }
+            _ = loop.post {
+                self.assumeIsolated { keeper in
+                    keeper.takeUpLate()
+                    keeper.tryStore()
+                }
+            }
+        }
+    }
+
+    /// The key of the marks is always there to be put: its success says that there is room.
+    private func tryStore() {
+        putAgain()
+        keep([.put(Self.markKeyRow(markKeyBytes))])
+    }
+
+    /// What the disk did not do.
+    func putAgain() {
+        guard let store else { return }
+        erase(store.standing)
+        keep(store.untaken.map { .put($0) })
+    }
+
+    /// At the end, when nothing else is put any more: any thread.
+    nonisolated func putLast() {
+        guard let store else { return }
+        let changes = store.standing + store.untaken.map { StoreChange.put($0) }
+        if !changes.isEmpty { store.commit(changes) { _ in } }
+    }
+}
