@@ -6,7 +6,7 @@ extension IdentityState {
 
     var tone: Tone {
         switch self {
-        case .quarantined, .loginNeeded, .failed, .negative: .bad
+        case .quarantined, .storeUnusable, .loginNeeded, .failed, .negative: .bad
         case .expiredServed, .loginDue, .renewalFailing: .warn
         case .acquiring, .unproven, .refreshDue: .busy
         case .fresh: .good
@@ -44,6 +44,8 @@ struct IdentityFacts: Sendable {
         let worst = IdentityState.allCases.first { states.contains($0) } ?? .idle
         if identity.isQuarantined {
             state = .quarantined
+        } else if identity.lacksStore {
+            state = .storeUnusable
         } else if worst == .idle, identity.lastFailure != nil {
             state = .failed
         } else {

@@ -99,7 +99,7 @@ extension Fault {
                 "proxy_internal_response")
         case .quarantined:
             .init(
-                503, "Service Unavailable", "credential-quarantined", "The issuer rejected the credential",
+                503, "Service Unavailable", "credential-quarantined", "The credential is not sent again",
                 "proxy_internal_response")
         case .secretUnreadable:
             .init(

@@ -61,6 +61,11 @@ extension Gateway {
     public func readiness() -> Readiness {
         if isLingering { return Readiness(isReady: false, reasons: ["draining"]) }
         guard isServing else { return Readiness(isReady: false, reasons: ["starting"]) }
+        // Nothing that an issuer does: whoever put this configuration here has to look.
+        let blind = keeper.assumeIsolated { keeper in keeper.identities.filter(keeper.lacksStore).map(\.plan.name) }
+        guard blind.isEmpty else {
+            return Readiness(isReady: false, reasons: blind.map { "identity \($0): the store cannot be read" })
+        }
         if readied.load(ordering: .relaxed) { return Readiness(isReady: true, reasons: []) }
         let awaited = keeper.assumeIsolated { keeper in keeper.awaited(strictly: keeper.now > self.waitUntil) }
         guard awaited.isEmpty else {

@@ -125,6 +125,8 @@ public struct IdentityStatus: Sendable {
     /// The same by their reasons, each a fixed word; those that did not happen stand here too.
     public var failureReasons: [(reason: String, count: UInt64)] = []
     public var isQuarantined: Bool
+    /// What is known of its credential stands in a store that cannot be read.
+    public var lacksStore = false
     /// Grants with fewer scopes than were asked for.
     public var narrowerGrants: UInt64 = 0
     /// Keys that a wider token of another key has served.

@@ -3,6 +3,8 @@
 /// The raw value is its one name: on the page, in `tokens` and `explain`, in `/readyz` and `/status`, and as the metric's label.
 public enum IdentityState: String, Sendable, CaseIterable {
     case quarantined
+    /// The gateway's own store cannot be read: what is known of the credential is not known.
+    case storeUnusable = "store_unusable"
     case loginNeeded = "login_needed"
     /// The last try failed, and nothing is waited for.
     case failed

@@ -92,8 +92,8 @@ extension Keeper {
             }
             return
         case nil:
-            if attemptsRefused(identity) {
-                return answer(request.ticket, .fault(Fault(.quarantined, detail: quarantineAdvice(identity))))
+            if let held = heldBack(identity) {
+                return answer(request.ticket, .fault(heldBackFault(held, identity)))
             }
         }
         perform(
@@ -388,7 +388,7 @@ extension Keeper {
             case .refuse(let tickets, let failure):
                 let fault =
                     failure == .credentialRejected
-                    ? Fault(.quarantined, detail: quarantineAdvice(token.identity))
+                    ? heldBackFault(heldBack(token.identity) ?? .rejected, token.identity)
                     : Fault(token.secretFault ?? .issuerUnavailable, retryAfter: 1, detail: token.lastFailure)
                 for ticket in tickets { answer(Ticket(loop: ticket.loop, number: ticket.number), .fault(fault)) }
             case .quarantine:
@@ -401,8 +401,22 @@ extension Keeper {
         settleTrial(of: token)
     }
 
-    func quarantineAdvice(_ identity: KeptIdentity) -> String {
-        "identity \(identity.plan.name) is quarantined; change its secret, or run: cardea reset \(identity.plan.name)"
+    func heldBackFault(_ held: HeldBack, _ identity: KeptIdentity) -> Fault {
+        let name = identity.plan.name
+        switch held {
+        case .rejected:
+            return Fault(
+                .quarantined,
+                detail: "identity \(name) is quarantined; change its secret, or run: cardea reset \(name)")
+        case .unanswered:
+            return Fault(
+                .quarantined,
+                detail:
+                    "identity \(name) is quarantined: a login was cut off before its answer came, so nobody knows whether "
+                    + "the issuer accepted it; look whether the account is locked, then run: cardea reset \(name)")
+        case .store:
+            return Fault(.storeUnusable, retryAfter: 1, detail: "\(Handshakes.GrantFailure.storeUnusable)")
+        }
     }
 }
 

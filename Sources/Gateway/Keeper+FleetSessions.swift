@@ -306,7 +306,8 @@ extension Keeper {
     ) async throws(Handshakes.GrantFailure) {
         guard let fleet else { return }
         let attempt = attempt(mark.account, secret, String(UInt64.random(in: 0 ... .max), radix: 36), fleet)
-        let limit = identity.policy.attempts.loginAttempts
+        let policy = identity.policy.attempts
+        let limit = attempts.isRetry(mark, policy) ? max(policy.loginAttempts, 1) &+ 1 : policy.loginAttempts
         let result: Result<SharedVerdict, RedisFault> = await ask {
             fleet.tier.spend(attempt, limit: limit, completion: $0)
         }

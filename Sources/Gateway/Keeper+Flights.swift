@@ -46,7 +46,9 @@ extension Keeper {
         let client = KeeperIssuerClient(keeper: self, network: identity.policy.network)
         // A client secret that was refused is not sent again either, though no account is locked by it.
         if identity.policy.kind == .proactive { await readMarked(of: identity) }
-        if identity.policy.kind == .proactive, attemptsRefused(identity) { return fail(flight, token, .quarantined) }
+        if identity.policy.kind == .proactive, let held = heldBack(identity) {
+            return fail(flight, token, held.failure)
+        }
         // Before it says that a person must log in: perhaps one has.
         if let refusal = storeRefusal(of: identity) { return fail(flight, token, refusal) }
         let hold: FleetHold?
@@ -393,7 +395,7 @@ extension Tokens.GrantFailure {
         case .issuerUnavailable(let seconds, _):
             self = .issuerUnavailable(retryAfter: seconds.map { .seconds(UInt64(max(0, $0))) })
         case .issuerAnswerInvalid: self = .issuerAnswerInvalid
-        case .credentialRejected, .quarantined: self = .credentialRejected
+        case .credentialRejected, .quarantined, .unanswered: self = .credentialRejected
         case .configuration: self = .configuration
         case .interactionRequired: self = .interactionRequired
         case .policyDenied: self = .policyDenied

@@ -60,6 +60,7 @@ extension Keeper {
         for row in store?.visible(rows) ?? [] {
             switch row.kind {
             case RowKind.attempt: attempts.restore(row.value)
+            case RowKind.history: attempts.restoreHistory(row.value)
             case RowKind.family: restoreFamily(row, replacing: true)
             case RowKind.durable:
                 guard let key = try? KeyCodec.durableKey(row.key) else { continue }

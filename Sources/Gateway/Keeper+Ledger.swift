@@ -223,18 +223,30 @@ extension Keeper {
     }
 
     /// Whether a password step would be refused now.
-    func attemptsRefused(_ identity: KeptIdentity) -> Bool {
-        if identity.refusedVersion == identity.secretVersion, !hasSession(identity) { return true }
-        return marks(of: identity).contains { mark in
+    func attemptsRefused(_ identity: KeptIdentity) -> Bool { heldBack(identity) != nil }
+
+    /// Why a password step would not be made now; nil where it would.
+    func heldBack(_ identity: KeptIdentity) -> HeldBack? {
+        if identity.refusedVersion == identity.secretVersion, !hasSession(identity) { return .rejected }
+        for mark in marks(of: identity) where !openAttempts.contains(mark) {
             // One that is on its way is no refusal: whoever asks meanwhile waits for its outcome.
-            guard !openAttempts.contains(mark) else { return false }
-            switch attempts.verdict(for: mark, identity.policy.attempts) {
-            case .allowed: return false
+            let verdict = attempts.verdict(for: mark, identity.policy.attempts)
+            switch verdict {
+            case .allowed: continue
             // Lost marks are a reason to hold back a password, which locks an account; a client secret locks nothing.
-            case .unreadable where identity.policy.kind == .proactive && !identity.policy.sendsPassword: return false
-            case .spent, .lastAttempt, .unreadable: return !hasSession(identity)
+            case .unreadable where identity.policy.kind == .proactive && !identity.policy.sendsPassword: continue
+            case .spent, .lastAttempt, .unreadable:
+                if !hasSession(identity) { return HeldBack(verdict, isUnanswered: attempts.isUnanswered(mark)) }
             }
         }
+        return nil
+    }
+
+    /// The identity's marks, or its login, stand in a store that cannot be read.
+    func lacksStore(_ identity: KeptIdentity) -> Bool {
+        if storeRefusal(of: identity) != nil { return true }
+        guard identity.policy.sendsPassword, !hasSession(identity) else { return false }
+        return accounts(of: identity).contains(where: attempts.cannotRead)
     }
 
     /// Something that may spare the password.
@@ -253,13 +265,16 @@ extension Keeper {
         guard let issuer = identity.issuer else { return nil }
         let mark = AttemptMark(
             account: Account(issuer: issuer, user: ByteString(user)), secretHash: ByteString(hash(secret)))
-        guard attempts.verdict(for: mark, identity.policy.attempts) == .allowed else { throw .quarantined }
+        let verdict = attempts.verdict(for: mark, identity.policy.attempts)
+        guard verdict == .allowed else {
+            throw HeldBack(verdict, isUnanswered: attempts.isUnanswered(mark)).failure
+        }
         openAttempts.insert(mark)
         do throws(Handshakes.GrantFailure) { try await spendInFleet(mark, secret, of: identity) } catch {
             openAttempts.remove(mark)
             throw error
         }
-        await storeAttempts([attempts.spend(mark)])
+        await storeAttempts([attempts.spend(mark, identity.policy.attempts)])
         return mark
     }
 
@@ -345,6 +360,32 @@ extension Keeper {
     /// After a purge: nobody grants a fixed credential, it is read anew.
     func reloadFixed(_ token: KeptToken) {
         if token.probation != nil || token.identity.policy.kind == .fixed { reload(token) }
+    }
+}
+
+/// Why a credential is not sent, as far as it is known.
+enum HeldBack {
+    /// The issuer has refused it, or has said that one attempt is left.
+    case rejected
+    /// It was sent, and no answer came.
+    case unanswered
+    /// What is known of it cannot be read.
+    case store
+
+    init(_ verdict: AttemptLedger.Verdict, isUnanswered: Bool) {
+        switch verdict {
+        case .unreadable: self = .store
+        case .spent where isUnanswered: self = .unanswered
+        case .allowed, .spent, .lastAttempt: self = .rejected
+        }
+    }
+
+    var failure: Handshakes.GrantFailure {
+        switch self {
+        case .rejected: .quarantined
+        case .unanswered: .unanswered
+        case .store: .storeUnusable
+        }
     }
 }
 

@@ -35,7 +35,7 @@ extension Keeper {
 
     /// What is known without asking.
     private func fault(ahead resource: String, _ identity: KeptIdentity) -> Fault? {
-        if attemptsRefused(identity) { return Fault(.quarantined, detail: quarantineAdvice(identity)) }
+        if let held = heldBack(identity) { return heldBackFault(held, identity) }
         if identity.policy.access.connectivity == .offline {
             return Fault(
                 .issuerUnavailable, retryAfter: 1, detail: "identity \(identity.plan.name) is configured to be offline")
@@ -52,7 +52,7 @@ extension Keeper {
             keeper: self, identity: identity, standing: identity.standing, claimant: nextClaimant(), ticket: ticket)
         defer { release(ledger.claimant) }
         await readMarked(of: identity)
-        if attemptsRefused(identity) { return .fault(Fault(.quarantined, detail: quarantineAdvice(identity))) }
+        if let held = heldBack(identity) { return .fault(heldBackFault(held, identity)) }
         let client = QueuedIssuerClient(keeper: self, network: identity.policy.network)
         do throws(Handshakes.GrantFailure) {
             let token = try await handshake.credential(for: resource, ledger: ledger, issuer: client)

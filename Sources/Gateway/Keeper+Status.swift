@@ -99,7 +99,8 @@ extension Keeper {
                 failures: identity.failures.values.reduce(0, +),
                 failureReasons: Handshakes.GrantFailure.Reason.allCases.map {
                     ($0.rawValue, identity.failures[$0] ?? 0)
-                }, isQuarantined: attemptsRefused(identity), narrowerGrants: identity.narrowerGrants,
+                }, isQuarantined: isQuarantined(identity), lacksStore: lacksStore(identity),
+                narrowerGrants: identity.narrowerGrants,
                 borrowings: identity.borrowings, refreshTokensRefused: identity.refreshTokensRefused,
                 grantTimes: identity.grantTimes, negativeHits: identity.negativeHits,
                 clockSkew: identity.issuer.map { _ in skew(of: identity).seconds }, login: loginNeed(of: identity),
@@ -125,6 +126,13 @@ extension Keeper {
                 inMemory: subjects.count, limit: subjects.limits.subjects, refused: subjects.refused,
                 evicted: subjects.evicted), storeCommits: storeCommits, storeLookups: storeLookups,
             storeSize: measuredStore(), hotCache: HotCacheStatus(cache), issuers: issuerStatuses)
+    }
+
+    private func isQuarantined(_ identity: KeptIdentity) -> Bool {
+        switch heldBack(identity) {
+        case .rejected?, .unanswered?: true
+        case .store?, nil: false
+        }
     }
 
     /// By the slot that stands for all of a key's users.

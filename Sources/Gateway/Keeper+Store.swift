@@ -23,6 +23,8 @@ extension Keeper {
         static let version: UInt8 = 8
         /// Of a refresh token that the configuration names and that is spent.
         static let family: UInt8 = 9
+        /// Of a secret whose attempts are counted: whether it was accepted, and what was seen since.
+        static let history: UInt8 = 10
         /// What operators call those of them that hold something of an identity.
         static let names: [(kind: UInt8, name: String)] = [
             (access, "token"), (session, "session"), (durable, "durable"), (learned, "learned"), (attempt, "attempt"),
@@ -30,7 +32,7 @@ extension Keeper {
         /// One for each token, and there may be millions: looked up when they are missed, not read at boot.
         static let spilled: Set<UInt8> = [access]
         /// What nobody gives us again.
-        static let lasting: Set<UInt8> = [session, durable, attempt, markKey, version, family]
+        static let lasting: Set<UInt8> = [session, durable, attempt, markKey, version, family, history]
     }
 
     var wall: Int64 { executor.loop.kernel.wallMilliseconds() }
@@ -191,12 +193,13 @@ extension Keeper {
     func storeAttempts(_ rows: [AttemptLedger.Row]) async {
         var puts: [StoredRow] = []
         var deletes: [StoredRow] = []
-        for row in rows {
+        let histories = attempts.takeHistory()
+        for (kind, row) in rows.map({ (RowKind.attempt, $0) }) + histories.map({ (RowKind.history, $0) }) {
             let key = AttemptRow.key(of: row.mark)
             if let bytes = row.bytes {
-                puts.append(StoredRow(kind: RowKind.attempt, key: key, value: bytes, expiresWall: nil))
+                puts.append(StoredRow(kind: kind, key: key, value: bytes, expiresWall: nil))
             } else {
-                deletes.append(StoredRow(kind: RowKind.attempt, key: key, value: [], expiresWall: nil))
+                deletes.append(StoredRow(kind: kind, key: key, value: [], expiresWall: nil))
             }
         }
         guard !puts.isEmpty || !deletes.isEmpty else { return }
@@ -219,6 +222,7 @@ extension Keeper {
         for row in rows {
             switch row.kind {
             case RowKind.attempt: attempts.restore(row.value)
+            case RowKind.history: attempts.restoreHistory(row.value)
             case RowKind.markKey: adoptMarkKey(row.value)
             case RowKind.durable: restoreDurable(row)
             case RowKind.session: restoreSession(row)

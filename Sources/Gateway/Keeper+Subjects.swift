@@ -11,7 +11,7 @@ extension Keeper {
             throw .internal(reason: "no identity named \(name) to exchange a token of")
         }
         if identity.policy.kind == .proactive { await readMarked(of: identity) }
-        if identity.policy.kind == .proactive, attemptsRefused(identity) { throw .quarantined }
+        if identity.policy.kind == .proactive, let held = heldBack(identity) { throw held.failure }
         // An exchange holds no turn of its own while it waits here, and the configuration has no circles: nobody waits for himself.
         let ledger = KeeperLedger(
             keeper: self, identity: identity, standing: identity.standing, claimant: nextClaimant())

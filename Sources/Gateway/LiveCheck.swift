@@ -32,14 +32,17 @@ public enum LiveCheck {
         let (loop, keeper, opened, plan) = (detached.loop, detached.keeper, detached.opened, detached.plan)
         let shared = detached.shared
         let findings = Mutex<[LiveFinding]>([])
-        let rows = opened.rows
+        let (rows, isBlind) = (opened.rows, opened.marksUnreadable)
         let found: @Sendable (LiveFinding) -> Void = { finding in findings.withLock { $0.append(finding) } }
         _ = loop.post {
             keeper.assumeIsolated { keeper in
                 keeper.fleet = shared?.fleet
                 keeper.sparesRefreshTokens = true
+                // Attempts that were spent cannot be seen: nothing is sent that could lock an account.
+                if isBlind { keeper.attempts.restoreUnreadable() }
                 keeper.restore(rows)
                 keeper.recallKnown()
+                if let path = configuration.store.path { keeper.tellStore(path, found: found) }
                 keeper.tryEverything(plan, found: found)
             }
         }
@@ -52,6 +55,15 @@ public enum LiveCheck {
 }
 
 extension Keeper {
+    /// A store that cannot be used is a finding of its own; one that is in order, or another gateway's, is none.
+    fileprivate func tellStore(_ path: String, found: (LiveFinding) -> Void) {
+        switch storeState {
+        case .none, .serving, .locked: break
+        case .degraded(let reason), .refused(let reason):
+            found(LiveFinding(subject: "store \(path)", isGood: false, milliseconds: 0, text: "not used: \(reason)"))
+        }
+    }
+
     func tryEverything(_ plan: GatewayPlan, found: @escaping @Sendable (LiveFinding) -> Void) {
         start { keeper in
             for identity in keeper.identities {

@@ -7,6 +7,8 @@ public enum GrantFailure: Error, Sendable, Equatable {
     /// Password or client secret refused: not to be sent again until it changes.
     case credentialRejected(reason: String)
     case quarantined
+    /// A login with it was cut off before an answer was seen: what the issuer made of it is not known, and it is not sent again.
+    case unanswered
     case configuration(reason: String)
     /// The issuer wants a person.
     case interactionRequired(reason: String)
@@ -45,7 +47,7 @@ extension GrantFailure {
         case .issuerUnavailable: .issuerUnavailable
         case .issuerAnswerInvalid: .issuerAnswerInvalid
         case .credentialRejected: .credentialRejected
-        case .quarantined: .quarantined
+        case .quarantined, .unanswered: .quarantined
         case .configuration: .configuration
         case .interactionRequired: .interactionRequired
         case .policyDenied: .policyDenied
@@ -67,6 +69,8 @@ extension GrantFailure: CustomStringConvertible {
         case .issuerAnswerInvalid(let reason): "issuer answer invalid: \(reason)"
         case .credentialRejected(let reason): "credential rejected: \(reason)"
         case .quarantined: "credential quarantined"
+        case .unanswered:
+            "credential quarantined: a login was cut off before its answer came, so nobody knows whether the issuer accepted it"
         case .configuration(let reason): "configuration: \(reason)"
         case .interactionRequired(let reason): "interaction required: \(reason)"
         case .policyDenied(let reason): "denied by policy: \(reason)"

@@ -244,6 +244,10 @@ extension OAuth2Answer {
             return .issuerUnavailable(retryAfterSeconds: answer.retryAfter, reason: reason)
         default: break
         }
+        // A page of something on the way, as of a proxy or a firewall, judges nobody.
+        if code == nil, [400, 401, 403].contains(answer.status) {
+            return .issuerAnswerInvalid(reason: reason + " without an OAuth error: not the token endpoint's answer")
+        }
         switch answer.status {
         case 401: return .credentialRejected(reason: reason)
         case 403: return .policyDenied(reason: reason)

@@ -24,7 +24,8 @@ public struct AttemptMark: Hashable, Sendable {
 /// Rule 5: how often a password, PIN or assertion was sent in vain, across all identities and across restarts.
 ///
 /// An attempt is spent, and committed, before it is sent: a crash or a time-out leaves it spent. Only a success, or the
-/// certainty that the issuer did not judge it, gives it back.
+/// certainty that the issuer did not judge it, gives it back. A secret that was accepted before has one more try when an answer was
+/// lost: one in all, until an answer is seen, and none where the issuer has said that one is left.
 public struct AttemptLedger: Sendable {
     public struct Policy: Equatable, Sendable {
         /// `login_attempts`
@@ -60,7 +61,19 @@ public struct AttemptLedger: Sendable {
         var remaining: Int64?
     }
 
+    /// What is known of a secret beyond the count of its attempts.
+    struct History: Equatable, Sendable {
+        /// It was good once, and nothing was refused since.
+        var wasAccepted = false
+        /// The one more try was taken, and no answer was seen since.
+        var hasRetried = false
+        /// The last answer that was seen.
+        var wasRejected = false
+    }
+
     private(set) var entries: [AttemptMark: Entry] = [:]
+    private(set) var histories: [AttemptMark: History] = [:]
+    private var changed: Set<AttemptMark> = []
     /// Marks exist that cannot be opened (key lost or unknown).
     private var isUnreadable = false
     private var resetSince: Set<Account> = []
@@ -71,12 +84,39 @@ public struct AttemptLedger: Sendable {
 
     public func verdict(for mark: AttemptMark, _ policy: Policy) -> Verdict {
         if isUnreadable, !resetSince.contains(mark.account) { return .unreadable }
-        if let spent = entries[mark]?.spent, spent >= max(policy.loginAttempts, 1) { return .spent }
-        // The counter belongs to the account: a new password does not refill it.
-        let remaining = entries.filter { $0.key.account == mark.account }.compactMap(\.value.remaining).min()
-        if let remaining, remaining < (policy.allowsLastAttempt ? 1 : 2) { return .lastAttempt }
+        if isSpent(mark, policy), !mayRetry(mark) { return .spent }
+        if let remaining = remaining(mark.account), remaining < (policy.allowsLastAttempt ? 1 : 2) {
+            return .lastAttempt
+        }
         return .allowed
     }
+
+    /// The counter belongs to the account: a new password does not refill it.
+    private func remaining(_ account: Account) -> Int64? {
+        entries.filter { $0.key.account == account }.compactMap(\.value.remaining).min()
+    }
+
+    private func isSpent(_ mark: AttemptMark, _ policy: Policy) -> Bool {
+        (entries[mark]?.spent ?? 0) >= max(policy.loginAttempts, 1)
+    }
+
+    private func mayRetry(_ mark: AttemptMark) -> Bool {
+        guard let history = histories[mark], history.wasAccepted, !history.hasRetried, !history.wasRejected else {
+            return false
+        }
+        return remaining(mark.account).map { $0 > 1 } ?? true
+    }
+
+    /// Whether this attempt is one more than the policy has, for a secret that was accepted before.
+    public func isRetry(_ mark: AttemptMark, _ policy: Policy) -> Bool { isSpent(mark, policy) && mayRetry(mark) }
+
+    /// It was sent, and what the issuer said was not seen.
+    public func isUnanswered(_ mark: AttemptMark) -> Bool {
+        (entries[mark]?.spent ?? 0) > 0 && histories[mark]?.wasRejected != true
+    }
+
+    /// Marks of this account may exist, and cannot be read.
+    public func cannotRead(_ account: Account) -> Bool { isUnreadable && !resetSince.contains(account) }
 
     /// Whether something of this account is booked, or may have been, whatever the secret.
     public func knows(_ account: Account) -> Bool {
@@ -84,6 +124,12 @@ public struct AttemptLedger: Sendable {
     }
 
     /// Commit the row, then send.
+    public mutating func spend(_ mark: AttemptMark, _ policy: Policy) -> Row {
+        if isRetry(mark, policy) { note(mark) { $0.hasRetried = true } }
+        return spend(mark)
+    }
+
+    /// As above, without a further try.
     public mutating func spend(_ mark: AttemptMark) -> Row {
         var entry = entries[mark] ?? Entry()
         entry.spent = entry.spent == .max ? .max : entry.spent + 1
@@ -93,12 +139,19 @@ public struct AttemptLedger: Sendable {
     // MARK: - After it
 
     /// Accepted: every mark of the account goes, also those of its earlier secrets.
-    public mutating func succeeded(_ mark: AttemptMark) -> [Row] { forget(mark.account) }
+    public mutating func succeeded(_ mark: AttemptMark) -> [Row] {
+        for other in histories.keys where other.account == mark.account && other != mark {
+            note(other) { $0 = History() }
+        }
+        note(mark) { $0 = History(wasAccepted: true) }
+        return forget(mark.account)
+    }
 
     /// Refused. `remaining` is what the issuer says is left, nil if it does not say.
     public mutating func rejected(_ mark: AttemptMark, remaining: Int64? = nil) -> Row {
         var entry = entries[mark] ?? Entry(spent: 1)
         if let remaining { entry.remaining = remaining }
+        note(mark) { $0 = History(wasRejected: true) }
         return set(mark, entry)
     }
 
@@ -106,13 +159,32 @@ public struct AttemptLedger: Sendable {
     public mutating func refunded(_ mark: AttemptMark) -> Row {
         guard var entry = entries[mark] else { return Row(mark: mark, bytes: nil) }
         entry.spent = entry.spent == 0 ? 0 : entry.spent - 1
+        if histories[mark] != nil { note(mark) { $0.hasRetried = false } }
         return set(mark, entry)
     }
 
     /// `cardea reset`, or a login by a person.
     public mutating func reset(_ account: Account) -> [Row] {
         resetSince.insert(account)
+        for mark in histories.keys where mark.account == account { note(mark) { $0 = History() } }
         return forget(account)
+    }
+
+    private mutating func note(_ mark: AttemptMark, _ change: (inout History) -> Void) {
+        let before = histories[mark] ?? History()
+        var history = before
+        change(&history)
+        guard history != before else { return }
+        histories[mark] = history == History() ? nil : history
+        changed.insert(mark)
+    }
+
+    /// What is to be committed with the rows of the attempts, since it was asked for last. `bytes` nil means delete.
+    public mutating func takeHistory() -> [Row] {
+        defer { changed = [] }
+        return changed.sorted { $0.secretHash < $1.secretHash }.map { mark in
+            Row(mark: mark, bytes: histories[mark].map { Self.encode(mark, $0) })
+        }
     }
 
     private mutating func forget(_ account: Account) -> [Row] {
@@ -142,6 +214,12 @@ public struct AttemptLedger: Sendable {
         }
     }
 
+    /// A row of `takeHistory`. One that does not decode says nothing.
+    public mutating func restoreHistory(_ bytes: [UInt8]) {
+        guard let (mark, history) = try? Self.decodeHistory(bytes) else { return }
+        histories[mark] = history
+    }
+
     /// The marks are sealed under a key that is lost or unknown. A damaged file is not this: it counts as no marks.
     public mutating func restoreUnreadable() { isUnreadable = true }
 
@@ -154,6 +232,27 @@ public struct AttemptLedger: Sendable {
         writer.put(entry.remaining == nil ? UInt32(0) : 1)
         writer.put(UInt64(bitPattern: entry.remaining ?? 0))
         return writer.bytes
+    }
+
+    static func encode(_ mark: AttemptMark, _ history: History) -> [UInt8] {
+        var writer = ByteWriter(1, 6)
+        writer.put(mark.account.issuer)
+        writer.put(mark.account.user.bytes)
+        writer.put(mark.secretHash.bytes)
+        let flags = [history.wasAccepted, history.hasRetried, history.wasRejected]
+        writer.put(flags.enumerated().reduce(UInt32(0)) { $0 | ($1.element ? 1 << UInt32($1.offset) : 0) })
+        return writer.bytes
+    }
+
+    static func decodeHistory(_ bytes: [UInt8]) throws(KeyCodec.Fault) -> (AttemptMark, History) {
+        var reader = try ByteReader(bytes, 1, 6)
+        let account = Account(issuer: try reader.origin(), user: ByteString(try reader.member()))
+        let mark = AttemptMark(account: account, secretHash: ByteString(try reader.member()))
+        let flags = try reader.number()
+        try reader.end()
+        return (
+            mark, History(wasAccepted: flags & 1 != 0, hasRetried: flags & 2 != 0, wasRejected: flags & 4 != 0)
+        )
     }
 
     static func decode(_ bytes: [UInt8]) throws(KeyCodec.Fault) -> (AttemptMark, Entry) {

@@ -124,7 +124,8 @@ private func acquire(
 
     @Test(arguments: [
         (400, #"{"error":"invalid_client"}"#, "rejected"), (401, #"{"error":"invalid_client"}"#, "rejected"),
-        (200, #"{"error":"invalid_client"}"#, "rejected"), (401, "", "rejected"), (401, "<html>", "rejected"),
+        (200, #"{"error":"invalid_client"}"#, "rejected"), (401, "", "invalid"), (401, "<html>", "invalid"),
+        (403, "<html>", "invalid"),
         (401, #"{"error":"IDAAS-62001"}"#, "rejected"), (400, #"{"error":"invalid_scope"}"#, "configuration"),
         (401, #"{"error":"invalid_grant"}"#, "configuration"),
         (400, #"{"error":"unauthorized_client","error_description":"secret s:cret +"}"#, "configuration"),

@@ -224,7 +224,7 @@ extension GrantFailure {
         case .issuerUnavailable: "unavailable"
         case .issuerAnswerInvalid: "invalid"
         case .credentialRejected: "rejected"
-        case .quarantined: "quarantined"
+        case .quarantined, .unanswered: "quarantined"
         case .configuration: "configuration"
         case .interactionRequired: "interaction"
         case .policyDenied: "denied"

@@ -1,9 +1,19 @@
 """Promise: a damaged store is set aside and rebuilt; a file that is not ours, or a key we lack, leaves the file alone."""
 
 import hashlib
+import json
 import os
 
 import pytest
+
+from harness import eventually
+
+
+def readiness(gateway):
+    try:
+        return json.dumps(gateway.ask("/readyz").json)
+    except OSError:
+        return ""
 
 
 def truncate(path):
@@ -76,12 +86,12 @@ def test_a_damaged_file_is_kept_beside(gateway):
     assert aside
 
 
-def wrong_key(gateway):
+def wrong_key(gateway, ready=True):
     gateway.stop()
     (gateway.folder / "store-key").write_text("YW5vdGhlci1rZXktb2YtMzItb2N0ZXRzLWhlcmUhISE=")
     digest = hashlib.sha256(gateway.store.read_bytes()).hexdigest()
     gateway.lab.reset(tokens=False)
-    gateway.start()
+    gateway.start(ready=ready)
     return digest
 
 
@@ -95,8 +105,15 @@ def test_an_unknown_key_leaves_the_file_alone(gateway):
 
 def test_marks_that_cannot_be_read_keep_passwords_at_home(gateway):
     gateway.webgate().start().warm()
-    wrong_key(gateway)
-    assert gateway.get().status == 503
+    wrong_key(gateway, ready=False)
+    eventually(lambda: "identity hr: the store cannot be read" in readiness(gateway), what="a word of the store")
+    answer = gateway.get()
+    assert (answer.status, answer.problem["type"]) == (503, "urn:cardea:problems/store-unusable"), answer
+    assert gateway.ask("/status").json["identities"][0]["state"] == "store_unusable"
+    assert gateway.lab.counts()["password_attempts"] == 0
+    gateway.stop()
+    status, out, _ = gateway.command("check", "--live")
+    assert status == 69 and f"FAIL  store {gateway.store}" in out and "FAIL  identity hr" in out, out
     assert gateway.lab.counts()["password_attempts"] == 0
 
 

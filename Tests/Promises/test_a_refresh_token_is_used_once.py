@@ -9,6 +9,7 @@ import pytest
 
 from harness import call, eventually, together
 from small_disk import SmallDisk
+from test_a_damaged_store_does_not_stop_the_gateway import readiness
 
 ANNA = "pa ss+wörd&1"
 
@@ -194,7 +195,8 @@ def test_a_store_that_cannot_be_read_costs_no_login(gateway, provider):
     whole = key.read_bytes()
     gateway.stop()
     key.write_text("YW5vdGhlci1rZXktb2YtMzItb2N0ZXRzLWhlcmUhISE=")
-    gateway.start()
+    gateway.start(ready=False)
+    eventually(lambda: "the store cannot be read" in readiness(gateway), what="a word of the store")
     uses = len(provider.steps("token"))
     answer = call(gateway.listens["api"])
     assert (answer.status, answer.problem["type"]) == (503, "urn:cardea:problems/store-unusable"), answer

@@ -82,6 +82,64 @@ import Testing
         #expect(next.verdict(for: mark, policy) == verdict)
     }
 
+    /// What a process leaves to the next.
+    private func restarted(_ ledger: inout AttemptLedger, _ rows: [AttemptLedger.Row]) -> AttemptLedger {
+        var next = AttemptLedger()
+        for row in rows { if let bytes = row.bytes { next.restore(bytes) } }
+        for row in ledger.takeHistory() { if let bytes = row.bytes { next.restoreHistory(bytes) } }
+        return next
+    }
+
+    @Test func rule5_WhatWasAcceptedHasOneMoreTryWhenAnAnswerWasLost() {
+        var ledger = AttemptLedger()
+        _ = ledger.spend(mark, once)
+        _ = ledger.succeeded(mark)
+        // Cut off, by a crash perhaps.
+        ledger = restarted(&ledger, [ledger.spend(mark, once)])
+        #expect(ledger.isUnanswered(mark) && ledger.isRetry(mark, once))
+        #expect(ledger.verdict(for: mark, once) == .allowed)
+        // The one more try is committed before it is sent, and counts in all.
+        let row = ledger.spend(mark, once)
+        var next = restarted(&ledger, [row])
+        #expect(next.verdict(for: mark, once) == .spent && next.isUnanswered(mark))
+        // Until an answer is seen.
+        _ = next.succeeded(mark)
+        _ = next.spend(mark, once)
+        #expect(next.verdict(for: mark, once) == .allowed)
+        _ = next.spend(mark, once)
+        _ = next.refunded(mark)
+        #expect(next.verdict(for: mark, once) == .allowed)
+        _ = next.spend(mark, once)
+        _ = next.rejected(mark)
+        #expect(next.verdict(for: mark, once) == .spent && !next.isUnanswered(mark))
+        // Another version of it was never accepted.
+        _ = next.spend(changed, once)
+        #expect(next.verdict(for: changed, once) == .spent)
+    }
+
+    @Test(arguments: [(1, AttemptLedger.Verdict.spent), (2, .allowed)] as [(Int64, AttemptLedger.Verdict)])
+    func rule5_TheLastAttemptIsNoFurtherTry(_ left: Int64, _ verdict: AttemptLedger.Verdict) {
+        var ledger = AttemptLedger()
+        _ = ledger.succeeded(mark)
+        _ = ledger.spend(changed, once)
+        _ = ledger.rejected(changed, remaining: left)
+        _ = ledger.spend(mark, once)
+        let policy = AttemptLedger.Policy(loginAttempts: 1, allowsLastAttempt: true)
+        #expect(ledger.verdict(for: mark, policy) == verdict)
+    }
+
+    @Test func rule5_AResetForgetsWhatWasKnown() {
+        var ledger = AttemptLedger()
+        _ = ledger.succeeded(mark)
+        _ = ledger.spend(mark, once)
+        _ = ledger.spend(mark, once)
+        _ = ledger.reset(mark.account)
+        #expect(ledger.verdict(for: mark, once) == .allowed)
+        #expect(ledger.takeHistory().allSatisfy { $0.bytes == nil } && ledger.takeHistory().isEmpty)
+        ledger.restoreHistory([1, 6, 0])
+        #expect(ledger.histories.isEmpty)
+    }
+
     @Test func rule5_MarksThatCannotBeReadQuarantineUntilAReset() {
         for hostile in [nil, [], [1, 5, 0]] as [[UInt8]?] {
             var ledger = AttemptLedger()
