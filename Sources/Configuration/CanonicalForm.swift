@@ -64,6 +64,7 @@ enum CanonicalForm {
         "mobile_hub.send_backend_id_with_bearer",
         "oam_webgate.probe",
         "oam_webgate.strip_cookies",
+        "oam_webgate.handle_unknown",
         "recipe.probe",
     ]
 

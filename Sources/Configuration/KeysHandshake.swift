@@ -111,7 +111,10 @@ extension Keys {
                 "extra", .named(.line, .text(.anyLine)),
                 "Further members of the token request; {subject} is the route's subject."),
             KeySpec("headers", .named(.headerName, .text(.headerValue)), "Further headers of the token request."),
-            KeySpec("allowed_scopes", .list(.text(.scope)), "The only scopes that routes may ask for."),
+            KeySpec(
+                "allowed_scopes", .list(.text(.scope)),
+                "Where it is given, the only scopes that routes may ask for, and those that a challenge of the API may add. Not given: routes "
+                    + "ask for what they like, and a challenge adds none."),
             KeySpec(
                 "allowed_issuers", .list(.text(.httpURL)),
                 "Issuers, as they spell themselves, of which an API may want its tokens instead: named by its metadata (RFC 9728), to which resource_metadata in a 401 leads. They get what the client proves itself with."
@@ -197,6 +200,10 @@ extension Keys {
                 "Whose view of the URL names the resource."),
             KeySpec("resource_suffix", .text(.headerValue), "Appended to the resource URL as it stands.", default: ""),
             KeySpec("strip_cookies", .boolean, "Whether OAM's own cookies are taken out of answers.", default: "true"),
+            KeySpec(
+                "handle_unknown", .list(.text(.line)),
+                "Codes, or parts of messages, by which the server says that it has forgotten the registration handle, beside those that "
+                    + "are known: a new one is made."),
             KeySpec("service", .text(.httpURL), "The full URL of the Mobile & Social service.", required: true),
             KeySpec("paths", .block(oamPaths), "Operations below the service."),
             KeySpec("service_domain", .text(.headerValue), "The service domain.", default: "MobileServiceDomain"),

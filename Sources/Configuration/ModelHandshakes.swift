@@ -202,6 +202,8 @@ public struct OAMWebgateHandshake: Sendable, Equatable {
     public var resourceSuffix: String
     /// Whether OAM's own cookies are taken out of answers.
     public var stripCookies: Bool
+    /// Codes, or parts of messages, by which the server says that it does not know the registration handle.
+    public var handleUnknown: [String] = []
     public var service: ServiceURL
     public var paths: Paths
     public var serviceDomain: String

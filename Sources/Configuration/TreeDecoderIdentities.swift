@@ -125,7 +125,8 @@ extension TreeDecoder {
             contextParam: reader.text("context_param") ?? "", replayHeader: reader.text("replay_header") ?? "",
             replayPrefix: reader.text("replay_prefix") ?? "", tokenScope: reader.word("token_scope"),
             resourceURL: reader.word("resource_url"), resourceSuffix: reader.text("resource_suffix") ?? "",
-            stripCookies: reader.boolean("strip_cookies"), service: reader.httpURL("service") ?? missing,
+            stripCookies: reader.boolean("strip_cookies"), handleUnknown: reader.texts("handle_unknown") ?? [],
+            service: reader.httpURL("service") ?? missing,
             paths: .init(
                 register: path("register"), authenticate: path("authenticate"), access: path("access"),
                 info: path("info"), terminate: isTerminateOff ? nil : path("terminate")),

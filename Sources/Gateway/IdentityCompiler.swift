@@ -136,6 +136,8 @@ struct IdentityCompiler {
         settings.resourceURL = configured.resourceURL == .caller ? .caller : .upstream
         settings.resourceSuffix = configured.resourceSuffix
         settings.stripCookies = configured.stripCookies
+        settings.handleRejectedCodes = Set(configured.handleUnknown)
+        settings.handleRejectedPhrases = configured.handleUnknown.map { $0.lowercased() }
         return settings
     }
 

@@ -64,9 +64,11 @@ extension Keeper {
             }
             wanted.user = try endUser(of: token)
             let grant = try await identity.plan.handshake.acquire(wanted, ledger: ledger, issuer: client)
+            identity.doubtsRegistration = false
             land(flight, token, grant, challenge: challenge)
             publishToFleet(token, under: hold)
         } catch {
+            doubtRegistration(of: identity, after: error, ledger)
             // A password step has booked its own outcome.
             // What was refused is marked by its value, which may be another one by now.
             if case .credentialRejected = error, identity.policy.kind == .proactive, !identity.policy.sendsPassword,
@@ -299,11 +301,16 @@ extension Keeper {
             [LogField("issuer", .name(origin)), LogField("pause_ms", .count(Int64(clamping: pause / 1_000_000)))])
     }
 
+    /// Nanoseconds. An answer that is not waited for is a login that is lost, where the issuer has replaced the refresh token; callers
+    /// wait no longer than `acquire_timeout` all the same.
+    private static let rotationPatience: UInt64 = 120_000_000_000
+
     private func send(_ call: IssuerCall, network: IssuerNetwork) async throws(IssuerFault) -> IssuerAnswer {
+        let patience = call.replacesRefreshToken ? max(network.timeout, Self.rotationPatience) : network.timeout
         let group = try issuerGroup(call.url, network)
         let result = await withCheckedContinuation { continuation in
             let exchange = IssuerExchange(
-                call, group: group, deadline: now + network.timeout, limits: .init()
+                call, group: group, deadline: now + patience, limits: .init()
             ) { continuation.resume(returning: $0) }
             exchange.start()
         }

@@ -320,6 +320,7 @@ extension Keeper {
     func reset(identity name: String) -> Bool {
         guard let identity = identities.first(where: { $0.plan.name == name }) else { return false }
         identity.recovered(at: now)
+        if identity.doubtsRegistration { letRegistrationGo(of: identity) }
         let all = accounts(of: identity)
         if !all.isEmpty {
             let rows = all.flatMap { attempts.reset($0) }
@@ -331,6 +332,33 @@ extension Keeper {
         for one in same(as: identity) { raiseEpoch(of: one, cause: .reset) }
         events.info("identity reset", [LogField("identity", .name(name))])
         return true
+    }
+
+    /// What an issuer says of a registration that it has forgotten is not always known: an operator decides, and the log says how.
+    func doubtRegistration(of identity: KeptIdentity, after failure: Handshakes.GrantFailure, _ ledger: KeeperLedger) {
+        switch failure {
+        case .credentialRejected, .policyDenied, .configuration, .issuerAnswerInvalid, .interactionRequired: break
+        default: return
+        }
+        identity.doubtsRegistration = ledger.usesRegistration
+        guard ledger.usesRegistration else { return }
+        let name = identity.plan.name
+        events.warn(
+            "a step with a kept registration failed",
+            [
+                LogField("identity", .name(name)), LogField("reason", .name("\(failure)")),
+                LogField(
+                    "advice",
+                    .name("if the issuer has forgotten the registration, a new one is made after: cardea reset \(name)")
+                ),
+            ])
+    }
+
+    private func letRegistrationGo(of identity: KeptIdentity) {
+        identity.doubtsRegistration = false
+        guard let key = identity.durableKey(.registration), let material = durables[key] else { return }
+        drop(.registration, ifStill: material, of: identity)
+        events.info("registration let go", [LogField("identity", .name(identity.plan.name))])
     }
 
     /// Rule 9: outcomes of what is under way for the identity are not published any more. A purge or logout also drops what is held.

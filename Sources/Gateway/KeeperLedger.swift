@@ -18,6 +18,8 @@ final class KeeperLedger: GrantLedger, @unchecked Sendable {
     var forgotten: [DurableKey: LayerMaterial] = [:]
     /// The refresh token of the configuration, where this flight sends it.
     private(set) var firstRefreshToken: Secret?
+    /// This flight has used a registration that was there before it.
+    private(set) var usesRegistration = false
     /// As this flight has read them.
     private var secrets: [String: Secret] = [:]
     /// Of the identity's secrets when this flight read its last one.
@@ -42,7 +44,10 @@ final class KeeperLedger: GrantLedger, @unchecked Sendable {
     // MARK: - Durable layer
 
     nonisolated(nonsending) func durable(_ part: DurablePart) async -> LayerMaterial? {
-        if let material = await keeper.durable(part, of: identity) { return material }
+        if let material = await keeper.durable(part, of: identity) {
+            if part == .registration { usesRegistration = true }
+            return material
+        }
         if let material = identity.durableKey(part).flatMap({ forgotten[$0] }) { return material }
         return await keeper.durableOfFleet(part, of: identity)
     }
@@ -69,6 +74,7 @@ final class KeeperLedger: GrantLedger, @unchecked Sendable {
             }
             try await keeper.commit(part, material, of: identity, standing: standing)
             await keeper.durableMade(part, of: identity, .success(material))
+            if part == .registration { usesRegistration = false }
             return material
         } catch {
             await keeper.durableMade(part, of: identity, .failure(error))

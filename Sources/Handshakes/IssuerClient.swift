@@ -15,6 +15,8 @@ public struct IssuerCall: Sendable {
     /// Holds a password, or something else that must not arrive twice (a refresh token that its use replaces): never to be sent a
     /// second time by the transport, whatever happened to the first.
     public var carriesPassword: Bool
+    /// Its answer may bring what takes the place of a refresh token that it has sent, and is lost with it: it is waited for longer than others.
+    public var replacesRefreshToken = false
 
     public init(
         step: String, method: String, url: IssuerURL, headers: [(name: String, value: String)], body: [UInt8],

@@ -10,8 +10,13 @@ enum OAMWebGateAnswer {
 }
 
 extension OAMWebGateAnswer {
-    /// - Parameter tokenType: the type asked for; a qualified one (`USERTOKEN::OAMUT`) may be answered by its first half.
-    init(_ answer: IssuerAnswer, step: String, tokenType: String, handleRejectedCodes: Set<String>) {
+    /// - Parameters:
+    ///   - tokenType: the type asked for; a qualified one (`USERTOKEN::OAMUT`) may be answered by its first half.
+    ///   - phrases: parts of messages that blame the client, beside the known ones; in lower case.
+    init(
+        _ answer: IssuerAnswer, step: String, tokenType: String, handleRejectedCodes: Set<String>,
+        phrases: [String] = []
+    ) {
         let object = Result { () throws(AnswerObject.Fault) in try AnswerObject(answer.body) }
         let code = (try? object.get()).flatMap(Self.code)
         let reason = "\(step): status \(answer.status)" + (code.map { ", \($0)" } ?? "")
@@ -23,7 +28,8 @@ extension OAMWebGateAnswer {
                 self = .failed(.issuerAnswerInvalid(reason: "\(step): \(fault.rawValue)"), judged: true)
             }
         case 401:
-            let client = (try? object.get()).map { Self.blamesClient($0, code: code, handleRejectedCodes) } ?? false
+            let client =
+                (try? object.get()).map { Self.blamesClient($0, code: code, handleRejectedCodes, phrases) } ?? false
             self = client ? .clientRefused(reason: reason) : .refused(reason: reason)
         case 300..<400:
             // A login page may have looked at the password before it sent us elsewhere.
@@ -83,7 +89,9 @@ extension OAMWebGateAnswer {
         return nil
     }
 
-    private static func blamesClient(_ object: AnswerObject, code: String?, _ codes: Set<String>) -> Bool {
+    private static func blamesClient(
+        _ object: AnswerObject, code: String?, _ codes: Set<String>, _ phrases: [String]
+    ) -> Bool {
         if let code, codes.contains(code) { return true }
         if object.string("error") == "invalid_client" { return true }
         // No code for it is documented, so the text decides; texts that also speak of the user's credentials do not count.
@@ -91,6 +99,6 @@ extension OAMWebGateAnswer {
         let client = ["registration handle", "client handle", "clientreghandle", "client registration", "client token"]
         let user = ["password", "username", "user credential", "user name"]
         func speaks(of words: [String]) -> Bool { words.contains { message.contains($0) } }
-        return speaks(of: client) && !speaks(of: user)
+        return speaks(of: phrases) || speaks(of: client) && !speaks(of: user)
     }
 }

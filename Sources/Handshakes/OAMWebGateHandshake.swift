@@ -118,7 +118,8 @@ extension OAMWebGateHandshake {
 
     private func read(_ answer: IssuerAnswer, step: String, tokenType: String) -> OAMWebGateAnswer {
         OAMWebGateAnswer(
-            answer, step: step, tokenType: tokenType, handleRejectedCodes: settings.handleRejectedCodes)
+            answer, step: step, tokenType: tokenType, handleRejectedCodes: settings.handleRejectedCodes,
+            phrases: settings.handleRejectedPhrases)
     }
 }
 

@@ -23,6 +23,8 @@ public struct OAMWebGateSettings: Sendable {
     public var userAgentOnService = false
     /// Codes in refusals that mean "this registration handle is not known", besides those told by their text.
     public var handleRejectedCodes: Set<String> = []
+    /// Parts of messages that say the same, in lower case.
+    public var handleRejectedPhrases: [String] = []
 
     // The WebGate.
 

@@ -129,6 +129,7 @@ extension OAuth2Handshake {
         request.members.insert(("refresh_token", .secret(held)), at: 1)
         // A server that rotates takes a second use for theft, and revokes everything that was ever given for the first.
         request.isSingleUse = true
+        request.replacesRefreshToken = true
         var answer = try await answer(request, trip)
         answer.sentRefreshToken = held
         // Given to us, used by nobody here, and refused: what a server says, too, when it takes a second use for theft.

@@ -5,6 +5,8 @@ struct OAuth2Request {
     var members: [(name: String, value: Value)] = []
     /// Holds what must not arrive twice: a password, a refresh token that may be replaced by its use.
     var isSingleUse = false
+    /// It sends a refresh token, and the answer may bring another one.
+    var replacesRefreshToken = false
     /// The token is to be bound to it.
     var proofKey: DPoPKey?
     /// The token endpoint, where the request goes to another one: see `OAuth2Handshake.proofs(of:besides:)`.
@@ -116,9 +118,11 @@ extension OAuth2Handshake {
         headers += settings.headers
         if let key = request.proofKey { try addProof(of: key, to: url, &headers) }
         if let domain = settings.identityDomain { headers.append((settings.identityDomainHeader, domain)) }
-        return IssuerCall(
+        var call = IssuerCall(
             step: request.step, method: "POST", url: url, headers: headers, body: body.finish(),
             carriesPassword: all.isSingleUse)
+        call.replacesRefreshToken = request.replacesRefreshToken
+        return call
     }
 }
 

@@ -226,6 +226,25 @@ import Testing
         #expect(scene.store?.rows(Keeper.RowKind.family).isEmpty == true)
     }
 
+    /// An issuer that takes its time has replaced the token all the same.
+    @Test func itsSuccessorIsWaitedForLongerThanOthers() throws {
+        let issuer = RotatingIssuer()
+        let scene = try scene(Self.plan(token: "acquire_timeout: 5s"), issuer, store: MemoryStore())
+        var held: [String] = []
+        scene.issuer = { request in
+            held.append(issuer.answer(request) ?? "")
+            return nil
+        }
+        let caller = scene.call(Wire.get("/a/"))
+        scene.pass(seconds: 30, step: 1)
+        #expect(caller.status == 504 && held.count == 1)
+        scene.issuer = issuer.answer
+        scene.issuers.first?.send(held[0])
+        scene.settle()
+        #expect(scene.status("/a/") == 200)
+        #expect(issuer.reuses == 0 && issuer.uses == 2)
+    }
+
     @Test func aCheckSparesIt() throws {
         let issuer = RotatingIssuer()
         let scene = try scene(Self.plan(), issuer, store: MemoryStore())
