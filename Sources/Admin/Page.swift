@@ -127,7 +127,7 @@ struct Page {
         if let shared = facts.status.shared {
             tile(
                 "Fleet", shared.state.rawValue,
-                "\(shortened(shared.place, to: 80)); \(grouped(shared.taken)) tokens taken, \(grouped(shared.alone)) had alone, \(grouped(shared.withheld)) steps withheld",
+                "\(shortened(shared.place, to: 80)); format \(shared.format)\(shared.isSealed ? "" : ", which can be forged"); \(grouped(shared.taken)) tokens taken, \(grouped(shared.alone)) had alone, \(grouped(shared.withheld)) steps withheld",
                 tone: shared.state == .degraded ? .warn : nil)
         }
         let subjects = facts.status.subjects

@@ -44,6 +44,10 @@ public struct StatusDocument: Codable, Sendable, Equatable {
         public var state: String
         public var detail: String?
         public var server: String
+        /// As `store.shared.format` says: `old`, `both` or `new`.
+        public var format: String
+        /// Versions, ends and news cannot be forged by who writes to the server: only with `new`.
+        public var sealed: Bool
         /// Tokens that another gateway had obtained.
         public var taken: UInt64
         /// Grants made without a confirmed lease.
@@ -186,6 +190,7 @@ extension StatusDocument {
         shared = status.shared.map { shared in
             Shared(
                 state: shared.state.rawValue, detail: shared.detail.map { shortened($0) }, server: shared.place,
+                format: shared.format, sealed: shared.isSealed,
                 taken: shared.taken, alone: shared.alone, withheld: shared.withheld)
         }
         identities = status.identityFacts.map { Identity($0) }

@@ -70,6 +70,10 @@ enum Keys {
                 "allow_cleartext", .boolean,
                 "Lets redis: leave this machine: sealed values, but a password that anybody on the way can read.",
                 default: "false"),
+            KeySpec(
+                "format", .words(SharedStore.Format.self),
+                "How values stand there: both reads and writes the format of earlier releases and the new one, which seals versions, ends and news too; new takes the new one alone, once every gateway of the fleet is upgraded; old is the earlier one alone.",
+                default: "both"),
         ])
 
     static let admin = Block(

@@ -7,6 +7,9 @@ public struct SharedStore: Sendable, Equatable {
         case unix(path: String)
     }
 
+    /// How values, versions and news stand on the server: `old` as earlier releases know it, `new` sealed with version, end and news.
+    public enum Format: String, Sendable, CaseIterable { case old, both, new }
+
     public var place: Place
     public var database: Int
     /// Of an ACL user; nil: the default user.
@@ -14,6 +17,7 @@ public struct SharedStore: Sendable, Equatable {
     public var password: SecretReference?
     public var authorities: [ClientTLS.Authority]
     public var allowsCleartext: Bool
+    public var format = Format.both
 
     public var usesTLS: Bool { if case .server(let origin) = place { origin.scheme == .rediss } else { false } }
 }

@@ -15,6 +15,7 @@ extension TreeDecoder {
         shared.password = reader.secret("password")
         shared.authorities = reader.list("ca", AddressParser.authority) ?? [.system]
         shared.allowsCleartext = reader.boolean("allow_cleartext")
+        shared.format = reader.word("format")
         if shared.username != nil, shared.password == nil {
             error("'shared' of 'store' needs a 'password' for its 'username'", reader.mark("username"))
         }
@@ -24,7 +25,7 @@ extension TreeDecoder {
         if reader.has("ca"), !shared.usesTLS {
             error("'ca' of 'shared' counts for rediss: only", reader.mark("ca"))
         }
-        return checked(shared, mark)
+        return checked(shared, reader.has("format") ? reader.mark("format") : mark)
     }
 
     private mutating func checked(_ shared: SharedStore, _ mark: Mark) -> SharedStore {
@@ -32,6 +33,11 @@ extension TreeDecoder {
             error(
                 "'shared' of 'store' goes to \(origin) in clear text; use rediss:, or say 'allow_cleartext: true'", mark
             )
+        }
+        if shared.format != .new {
+            warning(
+                "'format: \(shared.format.rawValue)' of 'shared' takes versions and ends that whoever writes to the server can forge; say 'format: new' beside 'url' when every gateway of the fleet is upgraded",
+                mark)
         }
         return shared
     }

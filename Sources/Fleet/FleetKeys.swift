@@ -59,4 +59,12 @@ public struct FleetKeys: Sendable {
     func open(_ sealed: [UInt8], for name: SharedName) throws(SealingFault) -> [UInt8] {
         try ring.open(sealed, boundTo: Array(name.text.utf8))
     }
+
+    func seal(_ value: [UInt8], boundTo binding: [UInt8]) throws(SealingFault) -> [UInt8] {
+        try ring.seal(value, boundTo: binding)
+    }
+
+    func open(_ sealed: [UInt8], boundTo binding: [UInt8]) throws(SealingFault) -> [UInt8] {
+        try ring.open(sealed, boundTo: binding)
+    }
 }

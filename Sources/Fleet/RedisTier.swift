@@ -9,9 +9,11 @@ public final class RedisTier: SharedTier {
     /// Milliseconds for which a value without an end of its own is kept: what a fleet no longer asks for must go some time.
     static let longest = TimeSpan(90 * 86_400, .seconds)
 
-    private let keys: FleetKeys
+    let keys: FleetKeys
+    let format: FleetFormat
     private let client: RedisClient
     private let channel: String
+    private let wall: @Sendable () -> WallTime
     /// As the server called its run when the connection was made.
     private let run = Run()
 
@@ -20,17 +22,22 @@ public final class RedisTier: SharedTier {
     }
 
     /// - Parameters:
+    ///   - wall: the wall clock, which ends of values and moments of news are sealed by.
     ///   - news: on the client's thread; must not block.
     ///   - changed: nil when the server is there, else why not; on the client's thread, not only when something has changed.
     public init(
-        _ settings: RedisSettings, keys: FleetKeys, news: @escaping @Sendable (FleetNews) -> Void,
+        _ settings: RedisSettings, keys: FleetKeys, format: FleetFormat, wall: @escaping @Sendable () -> WallTime,
+        news: @escaping @Sendable (FleetNews) -> Void,
         changed: @escaping @Sendable (RedisFault?) -> Void
     ) throws(RedisFault) {
         self.keys = keys
+        self.format = format
+        self.wall = wall
         let prefix = keys.prefix
         channel = prefix + "news"
         let command = Self.command(FleetScripts.greet, [prefix + "epoch", prefix + "settling"])
         let run = self.run
+        let heard = RepeatedNews()
         client = try RedisClient(
             settings, channel: channel,
             listener: RedisClient.Listener(
@@ -39,7 +46,10 @@ public final class RedisTier: SharedTier {
                     return command + [Array(id.utf8), Array("\(Self.settling)".utf8)]
                 },
                 greeted: { _ in },
-                news: { message in if let known = FleetNews(message) { news(known) } },
+                news: { message in
+                    guard let known = Self.news(message, keys, format, wall()) else { return }
+                    if !heard.isRepeated(known, isSealed: FleetKeys.isSealedNews(message), at: wall()) { news(known) }
+                },
                 changed: changed))
     }
 
@@ -49,6 +59,14 @@ public final class RedisTier: SharedTier {
     public func name(_ kind: SharedKind, _ key: [UInt8]) -> SharedName { keys.name(kind, key) }
     public func identity(of value: [UInt8]) -> String { keys.identity(of: value) }
 
+    /// What is not in a format that is read tells nothing.
+    private static func news(
+        _ message: [UInt8], _ keys: FleetKeys, _ format: FleetFormat, _ now: WallTime
+    ) -> FleetNews? {
+        if FleetKeys.isSealedNews(message) { return format.readsNew ? keys.news(message, at: now) : nil }
+        return format.readsOld ? FleetNews(message) : nil
+    }
+
     // MARK: - Commands
 
     enum Part: String {
@@ -56,16 +74,26 @@ public final class RedisTier: SharedTier {
     }
 
     func key(_ part: Part, _ name: SharedName) -> String { keys.prefix + part.rawValue + name.text }
-    private var settlingKey: String { keys.prefix + "settling" }
-    private var epochKey: String { keys.prefix + "epoch" }
+    var settlingKey: String { keys.prefix + "settling" }
+    var epochKey: String { keys.prefix + "epoch" }
     /// What `settled` asks for.
-    private var settling: [[UInt8]] { Self.words(run.id.withLock { $0 }, "\(Self.settling)", channel) }
+    var settling: [[UInt8]] { Self.words(run.id.withLock { $0 }, "\(Self.settling)") + telling(.forgotten) }
+
+    /// What a script needs to tell others: the channel, and the news in the old format and in the new one, as far as they are written.
+    func telling(_ news: FleetNews) -> [[UInt8]] {
+        let old = format.readsOld ? Array(news.oldMessage.utf8) : []
+        // Without a seal there is nothing to tell; who waits for it looks.
+        let new = format.readsNew ? (try? keys.seal(news, at: wall())) ?? [] : []
+        return [Array(channel.utf8), old, new]
+    }
+
+    var now: WallTime { wall() }
 
     private static func command(_ script: String, _ keys: [String]) -> [[UInt8]] {
         (["EVAL", script, "\(keys.count)"] + keys).map { Array($0.utf8) }
     }
 
-    private func run<Value>(
+    func run<Value>(
         _ script: String, _ keys: [String], _ arguments: [[UInt8]], _ completion: @escaping Answer<Value>,
         _ read: @escaping @Sendable (RESPValue) throws(RedisFault) -> Value
     ) {
@@ -78,182 +106,67 @@ public final class RedisTier: SharedTier {
     }
 
     /// Nobody waits for it: what is lost is found out when it matters.
-    private func tell(_ script: String, _ keys: [String], _ arguments: [[UInt8]]) {
+    func tell(_ script: String, _ keys: [String], _ arguments: [[UInt8]]) {
         client.send(Self.command(script, keys) + arguments) { _ in }
     }
 
-    private static func words(_ words: String...) -> [[UInt8]] { words.map { Array($0.utf8) } }
-    private static func newOwner() -> String { Base64.encodeURL(randomBytes(18)) }
+    static func words(_ words: String...) -> [[UInt8]] { words.map { Array($0.utf8) } }
+    static func newOwner() -> String { Base64.encodeURL(randomBytes(18)) }
 
-    private static func flag(_ value: RESPValue) throws(RedisFault) -> Bool {
+    static func flag(_ value: RESPValue) throws(RedisFault) -> Bool {
         guard let number = value.integer else { throw invalid }
         return number != ReceivedNumber(0)
     }
 
-    private static var invalid: RedisFault { RedisFault(.invalid, "the server's answer is not what was asked for") }
+    static var invalid: RedisFault { RedisFault(.invalid, "the server's answer is not what was asked for") }
 
-    private func seal(_ value: [UInt8], _ name: SharedName) throws(RedisFault) -> [UInt8] {
+    /// In the old format; empty where that is not written.
+    func sealedAlone(_ value: [UInt8], _ name: SharedName) throws(RedisFault) -> [UInt8] {
+        guard format.readsOld else { return [] }
         do throws(SealingFault) { return try keys.seal(value, for: name) } catch {
             throw RedisFault(.invalid, "\(error)")
         }
     }
 
-    private func open(_ value: RESPValue?, _ name: SharedName) throws(RedisFault) -> [UInt8] {
-        guard let sealed = value?.bytes else { throw Self.invalid }
+    /// In the new format; empty where that is not written.
+    func sealed(_ envelope: SealedEnvelope, _ name: SharedName) throws(RedisFault) -> [UInt8] {
+        guard format.readsNew else { return [] }
+        do throws(SealingFault) { return try keys.seal(envelope, for: name) } catch {
+            throw RedisFault(.invalid, "\(error)")
+        }
+    }
+
+    /// Of the old format.
+    func opened(_ sealed: [UInt8], _ name: SharedName) throws(RedisFault) -> [UInt8] {
         do throws(SealingFault) { return try keys.open(sealed, for: name) } catch {
             throw RedisFault(.invalid, "a value of the shared server cannot be opened: \(error)")
         }
     }
 
-    private static func milliseconds(_ lasts: TimeSpan?) -> String {
+    /// A value that is found in the old format alone: whoever takes no other one finds it in the new one too.
+    func putBeside(
+        _ version: [UInt8], _ old: [UInt8], _ envelope: SealedEnvelope, _ part: Part, _ name: SharedName
+    ) {
+        guard format == .both, let sealed = try? sealed(envelope, name) else { return }
+        tell(FleetScripts.beside, [key(part, name)], [version, old, sealed])
+    }
+
+    static func milliseconds(_ lasts: TimeSpan?) -> String {
         "\(max(1, min(lasts ?? longest, longest).milliseconds))"
     }
 
     /// What a script begins its answer with.
-    private static func outcome(_ items: [RESPValue]) -> Int? { items.first?.integer?.within(0...9) }
+    static func outcome(_ items: [RESPValue]) -> Int? { items.first?.integer?.within(0...9) }
 
     /// What the server says to PTTL; nil for what has no end.
-    private static func left(_ value: RESPValue) throws(RedisFault) -> TimeSpan? {
+    static func left(_ value: RESPValue) throws(RedisFault) -> TimeSpan? {
         guard let number = value.integer else { throw invalid }
         return number.clamped(to: -1...0) < 0 ? nil : TimeSpan(number, .milliseconds)
     }
 
-    private static func generation(_ value: RESPValue) throws(RedisFault) -> Int64 {
+    static func generation(_ value: RESPValue) throws(RedisFault) -> Int64 {
         guard let number = value.integer?.within(1...Int64.max) else { throw invalid }
         return number
-    }
-}
-
-// MARK: - Values
-
-extension RedisTier {
-    public func claim(
-        _ name: SharedName, unless refused: String?, isDead: Bool, completion: @escaping Answer<SharedClaim>
-    ) {
-        let owner = Self.newOwner()
-        run(
-            FleetScripts.claim, [key(.value, name), key(.lease, name), key(.generation, name)],
-            Self.words(refused ?? "", isDead ? "1" : "0", owner, "\(SharedLease.duration)", name.text, channel),
-            completion
-        ) { [self] answer throws(RedisFault) in
-            let items = answer.items ?? []
-            switch (Self.outcome(items), items.count) {
-            case (0, 2):
-                return .lease(
-                    SharedLease(
-                        name: name, owner: owner, generation: try Self.generation(items[1]), spends: false))
-            case (1, 4):
-                guard let id = items[1].bytes else { throw Self.invalid }
-                return .value(
-                    try open(items[2], name), identity: String(decoding: id.prefix(64), as: UTF8.self),
-                    left: try Self.left(items[3]))
-            case (2, _): return .busy
-            default: throw Self.invalid
-            }
-        }
-    }
-
-    public func value(_ name: SharedName, completion: @escaping Answer<SharedSession?>) {
-        run(FleetScripts.peek, [key(.value, name)], [], completion) { [self] answer throws(RedisFault) in
-            guard let items = answer.items, items.count == 2 else { throw Self.invalid }
-            guard items[0].bytes != nil else { return nil }
-            return SharedSession(version: .none, value: try open(items[0], name), lasts: try Self.left(items[1]))
-        }
-    }
-
-    public func publish(
-        _ value: [UInt8], as identity: String, under lease: SharedLease, for life: TimeSpan?,
-        completion: @escaping Answer<Bool>
-    ) {
-        let sealed: [UInt8]
-        do throws(RedisFault) { sealed = try seal(value, lease.name) } catch { return completion(.failure(error)) }
-        run(
-            FleetScripts.publish, [key(.value, lease.name), key(.lease, lease.name), key(.generation, lease.name)],
-            Self.words(lease.owner, "\(lease.generation)", identity) + [sealed]
-                + Self.words(Self.milliseconds(life), lease.name.text, channel),
-            completion, Self.flag)
-    }
-
-    public func withdraw(_ name: SharedName, _ identity: String) {
-        tell(FleetScripts.withdraw, [key(.value, name)], Self.words(identity, name.text, channel))
-    }
-}
-
-// MARK: - Sessions
-
-extension RedisTier {
-    public func turn(
-        _ lane: SharedName, session: SharedName, spends: Bool, completion: @escaping Answer<SharedTurn>
-    ) {
-        let owner = Self.newOwner()
-        run(
-            FleetScripts.turn,
-            [
-                key(.lease, lane), key(.generation, lane), key(.session, session), key(.spending, lane), settlingKey,
-                epochKey,
-            ],
-            Self.words(owner, "\(SharedLease.duration)", spends ? "1" : "0", "\(SharedLease.silence)") + settling,
-            completion
-        ) { [self] answer throws(RedisFault) in
-            let items = answer.items ?? []
-            switch (Self.outcome(items), items.count) {
-            case (0, 5):
-                let lease = SharedLease(
-                    name: lane, owner: owner, generation: try Self.generation(items[1]), spends: spends)
-                // One that cannot be read counts as none: what comes next replaces it, and the turn must not be lost.
-                return .lease(lease, try? known(items[2...], session))
-            case (2, _): return .busy
-            case (3, _): return .settling
-            default: throw Self.invalid
-            }
-        }
-    }
-
-    public func session(_ name: SharedName, completion: @escaping Answer<SharedSession?>) {
-        run(FleetScripts.look, [key(.session, name)], [], completion) { [self] answer throws(RedisFault) in
-            guard let items = answer.items, items.count == 3 else { throw Self.invalid }
-            return try known(items[...], name)
-        }
-    }
-
-    /// - Parameter items: version, value, and the milliseconds that are left of them.
-    private func known(_ items: ArraySlice<RESPValue>, _ name: SharedName) throws(RedisFault) -> SharedSession? {
-        let items = Array(items)
-        guard let text = items[0].bytes else { return nil }
-        guard let version = ReceivedNumber(decimal: text).flatMap({ SessionVersion($0) }) else { throw Self.invalid }
-        let left = try Self.left(items[2])
-        guard items[1].bytes != nil else { return SharedSession(version: version, value: [], lasts: nil) }
-        return SharedSession(version: version, value: try open(items[1], name), lasts: left)
-    }
-
-    public func commit(
-        _ session: SharedSession, _ name: SharedName, under lease: SharedLease, completion: @escaping Answer<Bool>
-    ) {
-        let sealed: [UInt8]
-        do throws(RedisFault) { sealed = try seal(session.value, name) } catch { return completion(.failure(error)) }
-        run(
-            FleetScripts.commit, [key(.session, name), key(.lease, lease.name), key(.spending, lease.name)],
-            Self.words(lease.owner, "\(session.version)") + [sealed]
-                + Self.words(Self.milliseconds(session.lasts), name.text, channel),
-            completion, Self.flag)
-    }
-
-    public func offer(
-        _ session: SharedSession, _ name: SharedName, under lease: SharedLease?, completion: @escaping Answer<Bool>
-    ) {
-        let sealed: [UInt8]
-        do throws(RedisFault) { sealed = try seal(session.value, name) } catch { return completion(.failure(error)) }
-        run(
-            FleetScripts.offer, [key(.session, name), key(.spending, lease?.name ?? name)],
-            Self.words("\(session.version)") + [sealed]
-                + Self.words(Self.milliseconds(session.lasts), name.text, channel, lease?.owner ?? "-"),
-            completion, Self.flag)
-    }
-
-    public func endSession(_ name: SharedName, version: SessionVersion) {
-        tell(
-            FleetScripts.end, [key(.session, name)],
-            Self.words("\(version)", name.text, channel, Self.milliseconds(nil)))
     }
 }
 
@@ -270,7 +183,7 @@ extension RedisTier {
     public func release(_ lease: SharedLease) {
         tell(
             FleetScripts.release, [key(.lease, lease.name), key(.spending, lease.name)],
-            Self.words(lease.owner, lease.name.text, channel))
+            Self.words(lease.owner) + telling(.released(lease.name)))
     }
 
     public func spend(_ attempt: SharedAttempt, limit: UInt32, completion: @escaping Answer<SharedVerdict>) {
@@ -304,7 +217,7 @@ extension RedisTier {
     public func rejected(_ attempt: SharedAttempt) {
         tell(
             FleetScripts.reject, [key(.attempts, attempt.account)],
-            Self.words(attempt.secret, attempt.number, attempt.account.text, channel))
+            Self.words(attempt.secret, attempt.number) + telling(.rejected(account: attempt.account)))
     }
 
     public func refund(_ attempt: SharedAttempt) {
@@ -314,6 +227,6 @@ extension RedisTier {
     }
 
     public func reset(_ account: SharedName) {
-        tell(FleetScripts.reset, [key(.attempts, account)], Self.words(account.text, channel))
+        tell(FleetScripts.reset, [key(.attempts, account)], telling(.reset(account: account)))
     }
 }

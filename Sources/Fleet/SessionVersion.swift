@@ -19,6 +19,12 @@ public struct SessionVersion: Sendable, Hashable, Comparable, CustomStringConver
         self.number = number
     }
 
+    /// In the old format anybody who writes to the server says which: from the highest that is taken the sealed ones can still count on.
+    init?(plain received: ReceivedNumber) {
+        guard let number = received.within(0...Self.most / 2) else { return nil }
+        self.number = number
+    }
+
     public var next: SessionVersion { SessionVersion(number + 1) }
     /// Beyond what the others may have come to meanwhile.
     public var beyondTheUnseen: SessionVersion { SessionVersion(number + Self.unseen) }

@@ -138,35 +138,3 @@ public struct SharedAttempt: Sendable, Hashable {
         self.number = number
     }
 }
-
-/// What gateways tell each other.
-public enum FleetNews: Sendable, Equatable {
-    case published(SharedName, identity: String)
-    case withdrawn(SharedName, identity: String)
-    case released(SharedName)
-    case session(SharedName)
-    case sessionEnded(SharedName)
-    case rejected(account: SharedName)
-    case reset(account: SharedName)
-    /// The server was wiped while it ran: what each gateway knows is to be brought back.
-    case forgotten
-
-    init?(_ message: [UInt8]) {
-        let words = String(decoding: message.prefix(256), as: UTF8.self).split(separator: " ")
-        if words == ["forgotten"] {
-            self = .forgotten
-            return
-        }
-        guard words.count >= 2, let name = SharedName(words[1]) else { return nil }
-        switch (words[0], words.count) {
-        case ("published", 3): self = .published(name, identity: String(words[2]))
-        case ("withdrawn", 3): self = .withdrawn(name, identity: String(words[2]))
-        case ("released", 2): self = .released(name)
-        case ("session", 2): self = .session(name)
-        case ("ended", 2): self = .sessionEnded(name)
-        case ("rejected", 2): self = .rejected(account: name)
-        case ("reset", 2): self = .reset(account: name)
-        default: return nil
-        }
-    }
-}

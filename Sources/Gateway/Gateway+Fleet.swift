@@ -1,5 +1,6 @@
 internal import Configuration
 internal import Fleet
+internal import Numbers
 internal import Reactor
 internal import TLS
 internal import Telemetry
@@ -24,10 +25,21 @@ extension Gateway {
             // A lost letter of news is made up for by looking; one of the server's state comes again with the next.
             let tier = try RedisTier(
                 RedisSettings(shared, policy: configuration.secretFiles, environment: environment), keys: keys,
+                format: FleetFormat(shared.format), wall: { WallTime(milliseconds: Kernel().wallMilliseconds()) },
                 news: { news in _ = loop.post { keeper.assumeIsolated { $0.heard(news) } } },
                 changed: { fault in _ = loop.post { keeper.assumeIsolated { $0.fleetChanged(fault) } } })
-            return (KeptFleet(tier: tier, place: "\(shared)"), tier)
+            return (KeptFleet(tier: tier, place: "\(shared)", format: FleetFormat(shared.format)), tier)
         } catch { throw GatewayFault("store.shared: \(error)") }
+    }
+}
+
+extension FleetFormat {
+    fileprivate init(_ configured: SharedStore.Format) {
+        switch configured {
+        case .old: self = .old
+        case .both: self = .both
+        case .new: self = .new
+        }
     }
 }
 

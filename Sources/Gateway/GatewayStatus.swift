@@ -41,6 +41,10 @@ public struct SharedStatus: Sendable {
     public var detail: String?
     /// Without user and password.
     public var place: String
+    /// As `store.shared.format` says.
+    public var format: String
+    /// Nobody who writes to the server can forge versions, ends and news: only so in the format `new`.
+    public var isSealed: Bool
     /// Tokens that another gateway had obtained.
     public var taken: UInt64 = 0
     /// Grants made without a confirmed lease.
@@ -50,10 +54,12 @@ public struct SharedStatus: Sendable {
     /// Steps not made for want of a confirmed lease.
     public var withheld: UInt64 = 0
 
-    public init(state: State, detail: String?, place: String) {
+    public init(state: State, detail: String?, place: String, format: String, isSealed: Bool) {
         self.state = state
         self.detail = detail
         self.place = place
+        self.format = format
+        self.isSealed = isSealed
     }
 }
 

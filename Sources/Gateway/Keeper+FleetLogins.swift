@@ -39,11 +39,14 @@ extension Keeper {
         for key in sessionKeys(of: identity) { await freshen(key, of: identity) }
     }
 
-    /// After a logout: commands are answered in their order, so what was told before is done.
+    /// After a logout: commands are answered in their order, so what was told before is done. An end takes two commands, of which the second
+    /// is sent when the first is answered.
     func settleLogout(of identity: KeptIdentity) async {
         guard let fleet, let key = identity.sessionKey(subject: nil) else { return }
         let name = fleet.tier.name(.session, KeyCodec.encode(key))
-        let _: Result<SharedSession?, RedisFault> = await ask { fleet.tier.session(name, completion: $0) }
+        for _ in 0..<2 {
+            let _: Result<SharedSession?, RedisFault> = await ask { fleet.tier.session(name, completion: $0) }
+        }
     }
 
     private func sessionKeys(of identity: KeptIdentity) -> Set<SessionKey> {

@@ -20,7 +20,7 @@ extension Keeper {
         case .session(let name):
             wake(name, fleet)
             lookForLogins(name, fleet)
-        case .sessionEnded(let name): sessionEnded(name, fleet)
+        case .sessionEnded(let name, let version): sessionEnded(name, version, fleet)
         case .rejected(let account): rejected(account, fleet)
         case .reset(let account): resetElsewhere(account, fleet)
         case .forgotten: start { await $0.bringBack() }
@@ -55,7 +55,16 @@ extension Keeper {
         fleet.state = .serving
         let place = LogField("server", .name(fleet.place))
         if case .degraded = before { events.info("shared store works again", [place]) }
-        if before == .connecting { events.info("shared store connected", [place]) }
+        if before == .connecting {
+            events.info(
+                "shared store connected",
+                [place, LogField("format", .name(fleet.format.rawValue))])
+            if fleet.format != .new {
+                events.warn(
+                    "versions and ends in the shared store can be forged by whoever writes to it, until store.shared.format is new",
+                    [place])
+            }
+        }
         // A server that was away may have lost the leases, the sessions and the marks: what this gateway knows of them goes back first.
         start { await $0.bringBack() }
     }
@@ -83,6 +92,11 @@ extension Keeper {
                 sessions[key]?.generation == session.generation
             else { continue }
             await offer(session.material, key, fleet)
+            // What gateways of the old format have written is looked at: by that it stands there in the new one too.
+            if fleet.format == .both {
+                let name = fleet.tier.name(.session, KeyCodec.encode(key))
+                let _: Result<SharedSession?, RedisFault> = await ask { fleet.tier.session(name, completion: $0) }
+            }
         }
         // A key that tokens are bound to is this gateway's alone.
         let own = ByteString(DurablePart.proofKey.name)
@@ -99,7 +113,9 @@ extension Keeper {
 
     var sharedStatus: SharedStatus? {
         guard let fleet else { return nil }
-        var status = SharedStatus(state: .serving, detail: nil, place: fleet.place)
+        var status = SharedStatus(
+            state: .serving, detail: nil, place: fleet.place, format: fleet.format.rawValue,
+            isSealed: fleet.format == .new)
         switch fleet.state {
         case .connecting: status.state = .connecting
         case .serving: break

@@ -25,8 +25,7 @@ extension Keeper {
         await firstConnection(fleet)
         let name = fleet.tier.name(.session, KeyCodec.encode(key))
         guard case .success(let found?) = await ask({ fleet.tier.session(name, completion: $0) }) else { return }
-        // The news of it was missed. One of the same version has been told of.
-        if found.value.isEmpty, found.version > fleet.versions[key] ?? .none { return sessionEnded(name, fleet) }
+        if found.value.isEmpty { return sessionEnded(name, found.version, fleet) }
         take(found, key, identity, fleet)
     }
 
@@ -167,9 +166,16 @@ extension Keeper {
         fleet.tier.endSession(fleet.tier.name(.session, KeyCodec.encode(key)), version: fleet.versions[key] ?? .none)
     }
 
-    func sessionEnded(_ name: SharedName, _ fleet: KeptFleet) {
+    /// Another gateway says so, or the server. One that is newer than what has ended goes on; nothing is erased for news that do not say which
+    /// one it was, since anybody can send those.
+    func sessionEnded(_ name: SharedName, _ version: SessionVersion?, _ fleet: KeptFleet) {
         let ended = sessions.keys.first { fleet.tier.name(.session, KeyCodec.encode($0)) == name }
-        guard let key = ended, let lane = lanes[key.lane], lane.runner == nil else { return }
+        guard let key = ended else { return }
+        guard let version else {
+            if let identity = identity(of: key.digest) { start { await $0.freshen(key, of: identity) } }
+            return
+        }
+        guard version >= fleet.versions[key] ?? .none, let lane = lanes[key.lane], lane.runner == nil else { return }
         sessions[key] = nil
         fleet.versions[key] = nil
         erase(kind: RowKind.session, key: KeyCodec.encode(key))

@@ -16,6 +16,7 @@ final class KeptFleet: @unchecked Sendable {
     let tier: any SharedTier
     /// Shown to operators.
     let place: String
+    let format: FleetFormat
     var state = State.connecting
     /// Who knows a name of news. Entries of tokens that are gone are met and dropped.
     var tokens: [SharedName: AccessKey] = [:]
@@ -39,9 +40,10 @@ final class KeptFleet: @unchecked Sendable {
     /// Steps that were not made for want of a confirmed lease.
     var withheld: UInt64 = 0
 
-    init(tier: any SharedTier, place: String) {
+    init(tier: any SharedTier, place: String, format: FleetFormat) {
         self.tier = tier
         self.place = place
+        self.format = format
     }
 }
 

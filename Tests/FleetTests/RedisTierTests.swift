@@ -72,7 +72,7 @@ import Testing
     @Test func aServerThatIsWipedIsNoticedByWhoWouldSpendSomething() throws {
         let server = try RedisServer()
         let told = Atomic<Int>(0)
-        let tier = try tier(server) { if $0 == .forgotten { told.add(1, ordering: .relaxed) } }
+        let tier = try tier(server, news: { if $0 == .forgotten { told.add(1, ordering: .relaxed) } })
         defer { tier.stop() }
         let attempt = SharedAttempt(account: tier.name(.account, [1]), secret: tier.name(.secret, [2]), number: "1")
         func verdict() -> SharedVerdict? {
@@ -90,10 +90,10 @@ import Testing
     }
 
     /// Whoever may write to the server writes what no gateway of ours counts to.
-    @Test(arguments: ["9223372036854775807", "-1", "99999999999999999999999", "9007199254740993", "1e3", ""])
+    @Test(arguments: ["9223372036854775807", "-1", "99999999999999999999999", "9007199254740993", "1e3"])
     func aVersionThatNobodyCountsToIsNone(version: String) throws {
         let server = try RedisServer()
-        let tier = try tier(server)
+        let tier = try tier(server, format: .old)
         defer { tier.stop() }
         let (lane, name) = (tier.name(.lane, [1]), tier.name(.session, [1]))
         let session = SharedSession(version: .none.next, value: [7], lasts: TimeSpan(60, .seconds))
@@ -121,7 +121,7 @@ import Testing
 
     @Test func aLifeOfCenturiesIsCut() throws {
         let server = try RedisServer()
-        let tier = try tier(server)
+        let tier = try tier(server, format: .old)
         defer { tier.stop() }
         let name = tier.name(.session, [1])
         let session = SharedSession(version: .none.next, value: [7], lasts: TimeSpan(60, .seconds))
@@ -132,13 +132,149 @@ import Testing
         #expect(found?.lasts == .longest)
     }
 
+    // MARK: - Formats
+
+    private static func left(_ tier: RedisTier, _ name: SharedName) throws -> SharedSession? {
+        try Waiting<SharedSession?>.of { tier.session(name, completion: $0) }.get()
+    }
+
+    @discardableResult
+    private static func offer(_ tier: RedisTier, _ name: SharedName, _ version: Int64, _ value: UInt8) throws -> Bool {
+        let version = try #require(SessionVersion(ReceivedNumber(version)))
+        let session = SharedSession(version: version, value: [value], lasts: TimeSpan(600, .seconds))
+        return try Waiting<Bool>.of { tier.offer(session, name, under: nil, completion: $0) }.get()
+    }
+
+    /// Who writes what and who finds it: of two gateways of one fleet.
+    @Test(arguments: FleetFormat.allCases, FleetFormat.allCases)
+    func aSessionIsFoundInTheFormatsThatAreRead(writer: FleetFormat, reader: FleetFormat) throws {
+        let server = try RedisServer()
+        let (one, other) = (try tier(server, format: writer), try tier(server, format: reader))
+        defer { for tier in [one, other] { tier.stop() } }
+        let name = one.name(.session, [1])
+        #expect(try Self.offer(one, name, 5, 7))
+        let isFound = writer == .both || reader == .both || writer == reader
+        #expect(try Self.left(other, name)?.value == (isFound ? [7] : nil))
+        #expect(try Self.offer(other, name, 4, 8) == !isFound)
+        #expect(try Self.offer(other, name, 6, 9))
+        #expect(try Self.left(other, name)?.value == [9])
+    }
+
+    /// A gateway that knows only the old format makes a step: whoever reads both puts it beside, for those that take the new one alone.
+    @Test func aStepInTheOldFormatReachesTheNewOneByWhoReadsBoth() throws {
+        let server = try RedisServer()
+        let tiers = try FleetFormat.allCases.map { try tier(server, format: $0) }
+        defer { for tier in tiers { tier.stop() } }
+        let (old, both, new) = (tiers[0], tiers[1], tiers[2])
+        let name = old.name(.session, [1])
+        #expect(try Self.offer(both, name, 1, 1))
+        // As gateways of that time do: fields that they do not know stay as they are.
+        let sealed = try old.keys.seal([2], for: name).map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+        let key = old.key(.session, name)
+        try server.command("EVAL", Self.writing, "1", key, "2", sealed)
+        #expect(try Self.left(new, name)?.value == [1])
+        #expect(try Self.left(both, name)?.value == [2])
+        // Answered in order: what was put beside is there when a second look is.
+        _ = try Self.left(both, name)
+        #expect(try Self.left(new, name)?.value == [2])
+        #expect(try Self.left(new, name)?.version == Self.left(both, name)?.version)
+    }
+
+    private static let writing = """
+        local value = ARGV[2]:gsub('..', function(octet) return string.char(tonumber(octet, 16)) end)
+        redis.call('HSET', KEYS[1], 'version', ARGV[1], 'value', value)
+        """
+
+    /// A gateway that knows only the old format ends a session: it is over in both.
+    @Test func anEndInTheOldFormatIsOneInTheNew() throws {
+        let server = try RedisServer()
+        let (both, new) = (try tier(server), try tier(server, format: .new))
+        defer { for tier in [both, new] { tier.stop() } }
+        let name = both.name(.session, [1])
+        try Self.offer(both, name, 3, 7)
+        try server.command("HDEL", both.key(.session, name), "value")
+        let ended = try #require(try Self.left(both, name))
+        #expect(ended.value.isEmpty && ended.version.description == "3")
+        // Answered in order: what was put beside is there when a second look is.
+        _ = try Self.left(both, name)
+        #expect(try Self.left(new, name)?.value == [])
+        #expect(try Self.offer(new, name, 3, 8) == false)
+        #expect(try Self.offer(new, name, 4, 9))
+    }
+
+    @Test(arguments: ["version", "value"]) func whatCannotBeReadHidesNothing(field: String) throws {
+        let server = try RedisServer()
+        let tier = try tier(server)
+        defer { tier.stop() }
+        let name = tier.name(.session, [1])
+        try Self.offer(tier, name, 3, 7)
+        try server.command("HSET", tier.key(.session, name), field, "9223372036854775807")
+        #expect(try Self.left(tier, name)?.value == [7])
+        try server.command("HSET", tier.key(.session, name), "sealed", "x")
+        #expect(throws: RedisFault.self) { try Self.left(tier, name) }
+        // It gives way to what can be read.
+        #expect(try Self.offer(tier, name, 1, 8))
+        #expect(try Self.left(tier, name)?.value == [8])
+    }
+
+    /// In the new format an old value keeps its version, whatever stands beside it, and no end can be put off.
+    @Test func whatIsPutBackIsAsOldAsItWas() throws {
+        let server = try RedisServer()
+        let clock = Atomic<Int64>(1_800_000_000_000)
+        let tier = try tier(server, format: .new, wall: { WallTime(milliseconds: clock.load(ordering: .relaxed)) })
+        defer { tier.stop() }
+        let (name, copy) = (tier.name(.session, [1]), "copy")
+        try Self.offer(tier, name, 1, 1)
+        try server.command("COPY", tier.key(.session, name), copy)
+        try Self.offer(tier, name, 2, 2)
+        try server.command("COPY", copy, tier.key(.session, name), "REPLACE")
+        try server.command("HSET", tier.key(.session, name), "version", "99", "value", "x")
+        try server.command("PERSIST", tier.key(.session, name))
+        let found = try #require(try Self.left(tier, name))
+        #expect(found.version.description == "1" && found.value == [1])
+        #expect(try #require(found.lasts) <= TimeSpan(720, .seconds))
+        clock.add(720_001, ordering: .relaxed)
+        #expect(try Self.left(tier, name)?.lasts == .zero)
+        // It gives way to what is newer.
+        #expect(try Self.offer(tier, name, 2, 3))
+        #expect(try Self.left(tier, name)?.value == [3])
+    }
+
+    @Test func aTokenEndsWhenItWasSealedTo() throws {
+        let server = try RedisServer()
+        let clock = Atomic<Int64>(1_800_000_000_000)
+        let tier = try tier(server, format: .new, wall: { WallTime(milliseconds: clock.load(ordering: .relaxed)) })
+        defer { tier.stop() }
+        let name = tier.name(.token, [1])
+        func claim() throws -> SharedClaim {
+            try Waiting<SharedClaim>.of { tier.claim(name, unless: nil, isDead: false, completion: $0) }.get()
+        }
+        guard case .lease(let lease) = try claim() else { return #expect(Bool(false), "no lease") }
+        let life = TimeSpan(60, .seconds)
+        #expect(
+            try Waiting<Bool>.of { tier.publish([1], as: "one", under: lease, for: life, completion: $0) }.get())
+        try server.command("PEXPIRE", tier.key(.value, name), "100000000000000")
+        clock.add(180_000, ordering: .relaxed)
+        guard case .value([1], "one", TimeSpan.zero) = try claim() else {
+            return #expect(Bool(false), "it has no end, or another one")
+        }
+        try server.command("HSET", tier.key(.value, name), "id", "two")
+        #expect(throws: RedisFault.self) { _ = try claim() }
+        // In the old format alone it is none.
+        try server.command("HDEL", tier.key(.value, name), "sealed")
+        guard case .lease = try claim() else { return #expect(Bool(false), "a value of the old format") }
+    }
+
     private func tier(
-        _ server: RedisServer, news: @escaping @Sendable (FleetNews) -> Void = { _ in }
+        _ server: RedisServer, format: FleetFormat = .both,
+        wall: @escaping @Sendable () -> WallTime = { WallTime(milliseconds: 1_800_000_000_000) },
+        news: @escaping @Sendable (FleetNews) -> Void = { _ in }
     ) throws -> RedisTier {
         let key = try SealingKey(bytes: (0..<32).map { UInt8(200 - $0) })
         let isUp = Atomic<Bool>(false)
         let tier = try RedisTier(
-            RedisSettings(place: .unix(path: server.socket)), keys: FleetKeys(SealingKeyRing([key])), news: news
+            RedisSettings(place: .unix(path: server.socket)), keys: FleetKeys(SealingKeyRing([key])), format: format,
+            wall: wall, news: news
         ) { if $0 == nil { isUp.store(true, ordering: .releasing) } }
         try tier.start()
         for _ in 0..<2000 where !isUp.load(ordering: .acquiring) { usleep(5000) }

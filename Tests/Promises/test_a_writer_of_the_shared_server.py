@@ -1,9 +1,9 @@
-"""Promise: whoever may write to the shared server of a fleet ends no gateway."""
+"""Promise: whoever may write to the shared server of a fleet ends no gateway, and with `format: new` forges no version, no end and no news."""
 
 import pytest
 
-from harness import eventually
-from test_a_fleet_shares_one_grant import asked, fleet, revoke, rotating
+from harness import call, eventually
+from test_a_fleet_shares_one_grant import asked, fleet, revoke, rotating, state
 
 
 def keys(redis, part):
@@ -40,3 +40,85 @@ def test_a_life_without_end(gateways, lab, provider, redis):
         gateway.stop()
     late = fleet(gateways, 1, redis.url, lambda gateway: gateway.webgate())[0]
     assert late.get().status == 200
+
+
+# --- What is sealed ----------------------------------------------------------------------------------------------------
+
+
+def shared(redis, format):
+    return {"url": redis.url, "format": format}
+
+
+def channel(redis):
+    (found,) = redis.do("PUBSUB", "CHANNELS").decode().split()
+    return found
+
+
+def reformat(gateway, format):
+    """A restart with another `store.shared.format`."""
+    gateway.config["store"]["shared"] = {**gateway.config["store"]["shared"], "format": format}
+    gateway.stop()
+    gateway.start()
+    eventually(lambda: state(gateway) == "serving", what="the shared store in use")
+
+
+@pytest.mark.parametrize("format", ["old", "both", "new"])
+def test_a_forged_end_erases_no_session(gateways, provider, redis, format):
+    made = fleet(gateways, 2, shared(redis, format), rotating(provider))
+    assert set(asked(made)) == {200}
+    name = keys(redis, "s")[0].rsplit(":", 1)[1]
+    for _ in range(3):
+        redis.do("PUBLISH", channel(redis), f"ended {name}")
+    revoke(provider, made[0])
+    assert set(asked(made)) == {200}
+    assert len(provider.steps("password")) == 1
+    assert provider.steps("refresh_reused") == []
+
+
+def test_a_session_that_is_put_back_is_as_old_as_it_was(gateways, provider, redis):
+    made = fleet(gateways, 2, shared(redis, "new"), rotating(provider))
+    assert set(asked(made)) == {200}
+    for key in keys(redis, "s"):
+        redis.do("COPY", key, "kept")
+        for _ in range(3):
+            revoke(provider, made[0])
+            assert set(asked(made)) == {200}
+        redis.do("COPY", "kept", key, "REPLACE")
+        redis.do("HSET", key, "version", "9007199254740992", "value", "x")
+    revoke(provider, made[1])
+    assert set(asked(made)) == {200}
+    assert provider.steps("refresh_reused") == []
+
+
+# --- From one format to the other ---------------------------------------------------------------------------------------
+
+
+def test_a_fleet_takes_the_new_format_alone(gateways, provider, redis):
+    """One gateway after the other; whoever comes first does not start from a refresh token that is spent."""
+    made = fleet(gateways, 3, shared(redis, "old"), rotating(provider))
+    assert set(asked(made)) == {200}
+    turn = 0
+    for format in ("both", "new"):
+        for gateway in made:
+            turn += 1
+            revoke(provider, made[turn % 3])
+            assert call(made[(turn + 1) % 3].listens["api"], timeout=30).status == 200
+            reformat(gateway, format)
+            revoke(provider, gateway)
+            assert set(asked(made, 2)) == {200}
+    assert provider.steps("refresh_reused") == []
+    assert len(provider.steps("password")) == 1
+    # What stands there now is of the new format alone.
+    for key in keys(redis, "s"):
+        assert redis.do("HKEYS", key).decode().split() == ["sealed"]
+    told = made[0].ask("/status").json["shared"]
+    assert (told["format"], told["sealed"]) == ("new", True)
+
+
+def test_who_takes_forgeable_versions_says_so(gateways, lab, redis):
+    made = fleet(gateways, 1, redis.url, lambda gateway: gateway.oauth())[0]
+    told = made.ask("/status").json["shared"]
+    assert (told["format"], told["sealed"]) == ("both", False)
+    assert [event for event in made.events() if event["level"] == "warn" and "store.shared.format" in event["message"]]
+    status, said, errors = made.command("check")
+    assert status == 0 and "say 'format: new'" in said + errors

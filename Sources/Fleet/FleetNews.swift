@@ -1,0 +1,117 @@
+internal import Numbers
+internal import Synchronization
+internal import TLS
+
+/// What gateways tell each other.
+public enum FleetNews: Sendable, Equatable {
+    case published(SharedName, identity: String)
+    case withdrawn(SharedName, identity: String)
+    case released(SharedName)
+    case session(SharedName)
+    /// The session of this version, and none after it. Without a version, as gateways of the old format tell it, nothing is known but that
+    /// it is worth a look.
+    case sessionEnded(SharedName, version: SessionVersion?)
+    case rejected(account: SharedName)
+    case reset(account: SharedName)
+    /// The server was wiped while it ran: what each gateway knows is to be brought back.
+    case forgotten
+
+    /// As the old format has them.
+    init?(_ message: [UInt8]) {
+        self.init(words: String(decoding: message.prefix(256), as: UTF8.self).split(separator: " "))
+    }
+
+    private init?(words: [Substring]) {
+        if words == ["forgotten"] {
+            self = .forgotten
+            return
+        }
+        guard words.count >= 2, let name = SharedName(words[1]) else { return nil }
+        switch (words[0], words.count) {
+        case ("published", 3): self = .published(name, identity: String(words[2]))
+        case ("withdrawn", 3): self = .withdrawn(name, identity: String(words[2]))
+        case ("released", 2): self = .released(name)
+        case ("session", 2): self = .session(name)
+        case ("ended", 2): self = .sessionEnded(name, version: nil)
+        case ("ended", 3):
+            guard let version = ReceivedNumber(words[2]).flatMap({ SessionVersion($0) }) else { return nil }
+            self = .sessionEnded(name, version: version)
+        case ("rejected", 2): self = .rejected(account: name)
+        case ("reset", 2): self = .reset(account: name)
+        default: return nil
+        }
+    }
+
+    private var words: [String] {
+        switch self {
+        case .published(let name, let identity): ["published", name.text, identity]
+        case .withdrawn(let name, let identity): ["withdrawn", name.text, identity]
+        case .released(let name): ["released", name.text]
+        case .session(let name): ["session", name.text]
+        case .sessionEnded(let name, let version): ["ended", name.text] + (version.map { ["\($0)"] } ?? [])
+        case .rejected(let account): ["rejected", account.text]
+        case .reset(let account): ["reset", account.text]
+        case .forgotten: ["forgotten"]
+        }
+    }
+
+    /// In the old format there is no version, and gateways of that time take no news that has one.
+    var oldMessage: String {
+        if case .sessionEnded(let name, _) = self { return "ended \(name.text)" }
+        return words.joined(separator: " ")
+    }
+}
+
+/// Tells news that come in the old format right behind the new one, as gateways with both send them, from others.
+final class RepeatedNews: Sendable {
+    private let heard = Mutex<[(message: String, moment: WallTime)]>([])
+    /// The two are published in one step.
+    private static let patience = TimeSpan(1, .seconds)
+    private static let most = 64
+
+    func isRepeated(_ news: FleetNews, isSealed: Bool, at now: WallTime) -> Bool {
+        heard.withLock { heard in
+            heard.removeAll { now.left(at: $0.moment) > Self.patience }
+            if isSealed {
+                if heard.count == Self.most { heard.removeFirst() }
+                heard.append((news.oldMessage, now))
+                return false
+            }
+            guard let index = heard.firstIndex(where: { $0.message == news.oldMessage }) else { return false }
+            heard.remove(at: index)
+            return true
+        }
+    }
+}
+
+// MARK: - Sealed
+
+extension FleetKeys {
+    private static let newsBinding = Array("2 news".utf8)
+    private static let newsMark = Array("2 ".utf8)
+
+    /// With the moment in it: news that are told again later tell nothing.
+    func seal(_ news: FleetNews, at now: WallTime) throws(SealingFault) -> [UInt8] {
+        let text = "\(now.milliseconds) \(news.sealedText)"
+        return Self.newsMark + Array(Base64.encodeURL(try seal(Array(text.utf8), boundTo: Self.newsBinding)).utf8)
+    }
+
+    /// Nil for what no gateway of the fleet has sealed within the time that clocks may differ.
+    func news(_ message: [UInt8], at now: WallTime) -> FleetNews? {
+        guard message.count <= 1024, message.starts(with: Self.newsMark),
+            let sealed = Base64.decodeURL(message.dropFirst(Self.newsMark.count)),
+            let opened = try? open(sealed, boundTo: Self.newsBinding)
+        else { return nil }
+        let parts = String(decoding: opened, as: UTF8.self).split(separator: " ", maxSplits: 1)
+        guard parts.count == 2, let moment = ReceivedNumber(parts[0]).map({ WallTime(milliseconds: $0) }),
+            moment.left(at: now) <= SealedEnvelope.tolerance, now.left(at: moment) <= SealedEnvelope.tolerance
+        else { return nil }
+        return FleetNews(Array(parts[1].utf8))
+    }
+
+    static func isSealedNews(_ message: [UInt8]) -> Bool { message.starts(with: newsMark) }
+}
+
+extension FleetNews {
+    fileprivate var sealedText: String { words.joined(separator: " ") }
+}

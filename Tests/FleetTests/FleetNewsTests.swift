@@ -1,0 +1,63 @@
+import Numbers
+import TLS
+import Testing
+
+@testable import Fleet
+
+/// News in both formats, and what is none.
+@Suite struct FleetNewsTests {
+    private static let now = WallTime(milliseconds: 1_800_000_000_000)
+    private let keys: FleetKeys
+    private let all: [FleetNews]
+
+    init() throws {
+        keys = try FleetKeys(SealingKeyRing([SealingKey(bytes: (0..<32).map { UInt8($0) })]))
+        let name = keys.name(.session, [1])
+        all = [
+            .published(name, identity: "a1"), .withdrawn(name, identity: "a1"), .released(name), .session(name),
+            .sessionEnded(name, version: SessionVersion.none.next), .rejected(account: name), .reset(account: name),
+            .forgotten,
+        ]
+    }
+
+    @Test func newsAreReadAsTheyWereSealed() throws {
+        for news in all {
+            let message = try keys.seal(news, at: Self.now)
+            #expect(keys.news(message, at: Self.now) == news)
+            #expect(FleetNews(message) == nil, "gateways of the old format take it for their own")
+        }
+    }
+
+    @Test func anEndOfTheOldFormatNamesNoVersion() {
+        let name = keys.name(.session, [1])
+        let ended = FleetNews.sessionEnded(name, version: SessionVersion.none.next)
+        #expect(FleetNews(Array(ended.oldMessage.utf8)) == .sessionEnded(name, version: nil))
+    }
+
+    @Test(arguments: [-121_000, 121_000] as [Int64])
+    func newsThatAreToldAgainTellNothing(milliseconds: Int64) throws {
+        let message = try keys.seal(all[6], at: Self.now)
+        #expect(keys.news(message, at: WallTime(milliseconds: Self.now.milliseconds + milliseconds)) == nil)
+    }
+
+    @Test func whatIsNotSealedByTheFleetIsNone() throws {
+        let others = try FleetKeys(SealingKeyRing([SealingKey(bytes: (1..<33).map { UInt8($0) })]))
+        #expect(keys.news(try others.seal(all[7], at: Self.now), at: Self.now) == nil)
+        for news in all { #expect(keys.news(Array(news.oldMessage.utf8), at: Self.now) == nil) }
+        // A value is no news.
+        let name = keys.name(.token, [1])
+        let sealed = try keys.seal(SealedEnvelope(end: nil, value: Array("1800000000000 forgotten".utf8)), for: name)
+        #expect(keys.news(Array("2 ".utf8) + Array(Base64.encodeURL(sealed).utf8), at: Self.now) == nil)
+    }
+
+    @Test(arguments: [0, 1, 17, 18, 255])
+    func anEnvelopeIsReadAsItWasWritten(count: Int) throws {
+        let name = String(repeating: "i", count: min(count, 255))
+        for end in [nil, WallTime(milliseconds: 0), WallTime(milliseconds: .max)] {
+            let envelope = SealedEnvelope(
+                version: SessionVersion.none.next, end: end, identity: name, value: [UInt8](repeating: 7, count: count))
+            #expect(SealedEnvelope(octets: envelope.octets) == envelope)
+            #expect(SealedEnvelope(octets: Array(envelope.octets.prefix(17))) == nil)
+        }
+    }
+}
