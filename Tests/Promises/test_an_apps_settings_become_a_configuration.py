@@ -152,7 +152,14 @@ def test_a_file_that_is_none_is_refused(tmp_path):
 
 def test_values_cannot_become_keys_or_variables(tmp_path):
     name = 'x"\nroutes: []'.replace("\n", " ") + " ${HOME} $HOME #&*!|>'%@`\\ é"
-    yaml, _ = accepted(tmp_path, url(WHITE_PAGES | {"ApplicationName": name}))
+    yaml = imported(url(WHITE_PAGES | {"ApplicationName": name})).stdout
+    assert yaml.count("\nroutes:") == 1 and "$${HOME}" in yaml
+    (tmp_path / "imported.yaml").write_text(yaml)
+    found = json.loads(cardea("check", "--json", str(tmp_path / "imported.yaml")).stdout)["diagnostics"]
+    # Such a name is no client id, which is all that is wrong with it.
+    [error] = [one["message"] for one in found if one["severity"] == "error"]
+    assert "client_id: missing, or with a colon" in error
+    yaml, _ = accepted(tmp_path, url(WHITE_PAGES | {"ApplicationName": name.replace(":", "")}))
     assert yaml.count("\nroutes:") == 1 and "$${HOME}" in yaml
 
 
