@@ -73,12 +73,14 @@ extension AdminSite {
         // Here, not by a redirect to it: browsers follow that one without what they have just been told.
         case .admitted: return page(request)
         case .unreadable: return AdminAnswer(503, Self.plain, "admin.token cannot be read\n")
-        case .refused:
-            return AdminAnswer(
-                401, Self.plain, "the password is the admin token; any user name will do\n",
-                fields: [("WWW-Authenticate", "Basic realm=\"cardea admin\", charset=\"UTF-8\"")])
+        case .refused: return Self.asksForToken
         }
     }
+
+    /// Has a browser ask its user.
+    static let asksForToken = AdminAnswer(
+        401, Self.plain, "the password is the admin token; any user name will do\n",
+        fields: [("WWW-Authenticate", "Basic realm=\"cardea admin\", charset=\"UTF-8\"")])
 
     /// What the page may offer to who asks for it.
     func operatorState(of request: AdminRequest) -> Page.Operator {

@@ -9,6 +9,8 @@ internal import Telemetry
 public struct AdminSite: AdminResponder {
     let source: FactSource
     let token: AdminToken?
+    /// Whoever reaches the address may read everything.
+    let isOpenToRead: Bool
 
     /// - Parameters:
     ///   - gateway: the running gateway.
@@ -16,22 +18,24 @@ public struct AdminSite: AdminResponder {
     ///   - place: of the configuration and the store, for the page and for commands.
     ///   - token: reads `admin.token` anew for each comparison, so that a changed file counts at once; returns nil when it cannot be
     ///     read. nil: none is configured.
+    ///   - isOpenToRead: whether the page and what it shows need no token to be read.
     ///   - reload: has the configuration read again, later and elsewhere.
     ///   - logDropped: lines that the log had to drop.
     public init(
         gateway: Gateway, version: String, place: ServedPlace, token: (@Sendable () -> [UInt8]?)?,
-        reload: @escaping @Sendable () -> Void, logDropped: @escaping @Sendable () -> UInt64
+        isOpenToRead: Bool, reload: @escaping @Sendable () -> Void, logDropped: @escaping @Sendable () -> UInt64
     ) {
         self.init(
             source: FactSource(
                 gateway: gateway, version: version, place: place, reload: reload,
                 logDropped: logDropped),
-            token: token.map(AdminToken.init))
+            token: token.map(AdminToken.init), isOpenToRead: isOpenToRead)
     }
 
-    init(source: FactSource, token: AdminToken?) {
+    init(source: FactSource, token: AdminToken?, isOpenToRead: Bool = true) {
         self.source = source
         self.token = token
+        self.isOpenToRead = isOpenToRead
     }
 
     public func answer(_ request: AdminRequest) -> AdminAnswer {
@@ -40,15 +44,15 @@ public struct AdminSite: AdminResponder {
         case "/livez": return reading(request) { AdminAnswer(200, Self.plain, "ok\n") }
         case "/readyz": return reading(request) { ready() }
         case "/metrics": return reading(request) { metrics() }
-        case "/status": return reading(request) { status() }
+        case "/status": return shown(request) { status() }
         case "/place" where request.entrance == .socket: return reading(request) { place() }
-        case "/run": return reading(request) { run(request) }
-        case "/": return reading(request) { page(request) }
+        case "/run": return shown(request) { run(request) }
+        case "/": return shown(request) { page(request) }
         case "/sign-in": return reading(request) { signIn(request) }
         case "/reset": return reset(request)
         case "/tokens/purge": return purge(request)
         case "/reload": return reload(request)
-        case "/store": return reading(request) { storeWork() }
+        case "/store": return shown(request) { storeWork() }
         case "/store/rotate": return start(.rotate, request)
         case "/store/verify": return start(.verify, request)
         case "/store/compact": return start(.compact, request)
@@ -69,6 +73,24 @@ public struct AdminSite: AdminResponder {
     private func reading(_ request: AdminRequest, _ answer: () -> AdminAnswer) -> AdminAnswer {
         guard Self.isReading(request) else { return Self.wrongMethod(allowing: "GET, HEAD") }
         return answer()
+    }
+
+    /// What tells of identities, routes and this machine. Where anybody might reach the address it is for whoever brings the token.
+    private func shown(_ request: AdminRequest, _ answer: () -> AdminAnswer) -> AdminAnswer {
+        guard request.entrance == .listen, !isOpenToRead, Self.isReading(request) else {
+            return reading(request, answer)
+        }
+        guard let token else {
+            return AdminAnswer(
+                403, Self.plain,
+                "this address is not loopback: the page and /status need admin.token, or admin.open_status: true, in the configuration\n"
+            )
+        }
+        switch token.verdict(on: request.authorization) {
+        case .admitted: return answer()
+        case .unreadable: return AdminAnswer(503, Self.plain, "admin.token cannot be read\n")
+        case .refused: return Self.asksForToken
+        }
     }
 
     /// The probes address may be open to a whole network: it tells one bit and no name.

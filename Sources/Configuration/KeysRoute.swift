@@ -252,6 +252,9 @@ extension Keys {
         name: "listener", description: "An address that callers connect to.",
         keys: [
             KeySpec("address", .text(.listenAddress), "host:port or unix:/path.", required: true),
+            KeySpec(
+                "socket", .block(socketFile),
+                "Of a unix socket: the rights of its file, which count from when it is made."),
             KeySpec("tls", .list(.block(serverTLS)), "Certificates, chosen by the name that the caller asks for."),
             KeySpec(
                 "connections", .integer(atLeastOne),
@@ -265,6 +268,13 @@ extension Keys {
             KeySpec(
                 "http", .list(.words(Listener.HTTPVersion.self)),
                 "Protocols toward callers; all that are supported where it is not given."),
+        ])
+
+    static let socketFile = Block(
+        name: "socket_file", description: "The rights of a unix socket's file; whoever may write to it may connect.",
+        keys: [
+            KeySpec("mode", .text(.line), "Octal, in quotes.", default: "0660"),
+            KeySpec("group", .text(.name), "By name or number; the gateway's own where it is not given."),
         ])
 
     static let serverTLS = Block(

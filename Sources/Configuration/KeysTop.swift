@@ -28,6 +28,10 @@ enum Keys {
             KeySpec(
                 "secret_files", .words(SecretFilePolicy.self),
                 "What a secret file that others can read leads to: a warning, or a refusal."),
+            KeySpec(
+                "nat64", .oneOrMore(.text(.network)),
+                "Prefixes of this network's own behind which IPv4 addresses stand (NAT64), such as 64:ff9b:1:fffe::/96; what a proxy's callers may "
+                    + "reach there is judged by the address inside. Without it 64:ff9b:1::/48 is not reached."),
             KeySpec("defaults", .block(defaults), "For all identities and routes; maps merge, lists replace."),
             KeySpec(
                 "include", .oneOrMore(.text(.path)),
@@ -87,7 +91,12 @@ enum Keys {
             KeySpec("hosts", .list(.text(.hostName)), "Names it answers to, beside IP literals and localhost."),
             KeySpec(
                 "token", .secret,
-                "What a request that changes something must bring; without it such requests are refused."),
+                "What a request that changes something must bring, and where 'listen' is not loopback whoever reads the page or /status; of at least 16 characters. Without it such requests are refused."
+            ),
+            KeySpec(
+                "open_status", .boolean,
+                "Whether the page and /status are shown to everybody where 'listen' is not loopback; /livez, /readyz and /metrics always are.",
+                default: "false"),
         ])
 
     static let limits = Block(

@@ -18,8 +18,13 @@ public struct Configuration: Sendable, Equatable {
     public var threads: Int?
     public var sandbox: Bool
     public var secretFiles: SecretFilePolicy
+    /// Prefixes of this network's own behind which IPv4 stands (RFC 6052); of 32, 40, 48, 56, 64 or 96 bits.
+    public var nat64: [Callers.Network]
     /// Of secrets and files.
     public var places: WrittenPlaces
+
+    /// Octets that `admin.token` has at least.
+    public static let shortestAdminToken = 16
 
     /// The identity of that name.
     public func identity(named name: String) -> Identity? { identities.first { $0.name == name } }
@@ -110,6 +115,11 @@ public struct Admin: Sendable, Equatable {
     public var hosts: [String]
     /// What a request that changes something must bring; nil: such requests are refused.
     public var token: SecretReference?
+    /// Whether the page and `/status` are open where `listen` is not loopback and there is no token.
+    public var opensStatus: Bool
+
+    /// Whether whoever reaches `listen` may read everything there.
+    public var isOpenToRead: Bool { opensStatus || listen?.isLocal != false }
 }
 
 // MARK: - Time

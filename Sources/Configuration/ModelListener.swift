@@ -48,6 +48,16 @@ public struct Listener: Sendable, Equatable {
     public var forwardedFrom: [Callers.Network]
     public var http: [HTTPVersion]
     public var hosts: ServedHosts
+    /// Of a unix socket.
+    public var socket: SocketFile
+}
+
+/// `socket`: who may connect to a unix socket, by the rights of its file.
+public struct SocketFile: Sendable, Equatable {
+    /// Permission bits.
+    public var mode: UInt16 = 0o660
+    /// By name or number; nil: the process's.
+    public var group: String?
 }
 
 /// `hosts`: what requests may call us by where their place alone admits them, beside the names that nobody else can have.

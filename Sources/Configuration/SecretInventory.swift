@@ -44,6 +44,14 @@ extension Configuration {
         return found
     }
 
+    /// Variables of the environment in which secrets stand.
+    public var secretVariables: Set<String> {
+        Set(
+            secrets.compactMap {
+                if case .environment(let name) = $0.reference { name } else { nil }
+            })
+    }
+
     /// All by which servers of upstreams and issuers are judged.
     public var authorities: Set<ClientTLS.Authority> {
         Set((identities.map(\.network.tls) + routes.map(\.tls)).flatMap(\.authorities))
@@ -82,7 +90,11 @@ extension Configuration {
                     guard !isPublic else { return }
                     diagnostics.append(Diagnostic(.warning, "\(what): \($0)", at: secret.mark))
                 }
-                if let reason = fault(secret, bytes) {
+                let isShort =
+                    secret.owner == "admin" && secret.key == "token"
+                    && bytes.withBytes { $0.count } < Configuration.shortestAdminToken
+                let short = "it has fewer than \(Configuration.shortestAdminToken) characters, which can be guessed"
+                if let reason = isShort ? short : fault(secret, bytes) {
                     diagnostics.append(Diagnostic(.error, "\(what): \(secret.reference): \(reason)", at: secret.mark))
                 }
             } catch {

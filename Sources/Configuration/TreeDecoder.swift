@@ -44,6 +44,7 @@ struct TreeDecoder {
             storeMarks: StoreMarks(path: storeReader.mark("path"), key: storeReader.mark("key")),
             admin: admin(store: store), name: root.text("name"), limits: limits(), log: log(), shutdown: shutdown(),
             threads: root.integer("threads"), sandbox: root.boolean("sandbox"), secretFiles: root.word("secret_files"),
+            nat64: nat64(),
             places: WrittenPlaces(root.node ?? Node(content: .map([]), mark: root.mark)))
         checkWhole(configuration)
         return configuration
@@ -123,6 +124,17 @@ struct TreeDecoder {
         return store
     }
 
+    private mutating func nat64() -> [Callers.Network] {
+        let networks = root.list("nat64", AddressParser.network) ?? []
+        for network in networks
+        where network.address.family != .v6 || ![32, 40, 48, 56, 64, 96].contains(network.prefixLength) {
+            error(
+                "'nat64' takes IPv6 prefixes of 32, 40, 48, 56, 64 or 96 bits, which alone have a place for IPv4 (RFC 6052)",
+                root.mark("nat64"))
+        }
+        return networks
+    }
+
     private mutating func admin(store: Store) -> Admin {
         let isOff = root.entry("admin")?.value.scalar != nil
         let reader = root.inside("admin", Keys.admin)
@@ -134,7 +146,18 @@ struct TreeDecoder {
             listen: isOff ? nil : reader.parsed("listen", AddressParser.listenAddress),
             probes: isOff ? nil : reader.parsed("probes", AddressParser.listenAddress),
             socket: reader.path("socket") ?? beside, hosts: reader.list("hosts", AddressParser.host) ?? [],
-            token: reader.secret("token"))
+            token: reader.secret("token"), opensStatus: reader.boolean("open_status"))
+        if let listen = admin.listen, !listen.isLocal {
+            if admin.opensStatus {
+                warning(
+                    "'open_status' shows the page and /status to everybody who reaches \(listen)",
+                    reader.mark("open_status"))
+            } else if admin.token == nil {
+                warning(
+                    "the page and /status are refused on \(listen), which is not loopback; give 'admin' a 'token', or say open_status: true",
+                    reader.mark("listen"))
+            }
+        }
         if let probes = admin.probes, probes == admin.listen {
             error("'probes' must not be the address of 'listen'", reader.mark("probes"))
         }

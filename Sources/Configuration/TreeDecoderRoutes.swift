@@ -23,6 +23,7 @@ extension TreeDecoder {
             error(
                 "'hosts' of \(place) is used only in gateway mode: a proxy's callers name others", reader.mark("hosts"))
         }
+        listener.socket = socketFile(reader, of: listener, place)
         if listener.http.isEmpty { error("'http' of \(place) is an empty list", reader.mark("http")) }
         if listener.unmatched == .tunnel, listener.mode == .gateway {
             error(
@@ -52,6 +53,28 @@ extension TreeDecoder {
                 versions: versions ?? [1, 2], from: inside.list("from", AddressParser.network) ?? [])
         }
         add(listener)
+    }
+
+    private mutating func socketFile(_ reader: BlockReader, of listener: Listener, _ place: String) -> SocketFile {
+        var file = SocketFile()
+        guard reader.has("socket") else { return file }
+        if case .tcp = listener.address {
+            error("'socket' of \(place) is used only with an address such as unix:/path", reader.mark("socket"))
+        }
+        let inside = reader.inside("socket", Keys.socketFile)
+        if let text = inside.text("mode") {
+            let digits = text.utf8.filter { $0 >= 0x30 && $0 <= 0x37 }
+            let mode = digits.reduce(UInt64(0)) { $0 &* 8 &+ UInt64($1 & 7) }
+            if (3...4).contains(digits.count), digits.count == text.utf8.count, mode <= 0o777 {
+                file.mode = UInt16(truncatingIfNeeded: mode)
+            } else {
+                error(
+                    "'mode' in 'socket' of \(place) must be permissions in octal, such as \"0660\"", inside.mark("mode")
+                )
+            }
+        }
+        file.group = inside.text("group")
+        return file
     }
 
     private mutating func add(_ listener: Listener) {
@@ -432,7 +455,8 @@ extension Listener {
     init(name: String, mark: Mark, address: ListenAddress) {
         self.init(
             name: name, mark: mark, address: address, tls: [], mode: .gateway, unmatched: .refuse, intercept: nil,
-            proxyProtocol: nil, connections: nil, forwardedFrom: [], http: HTTPVersion.allCases, hosts: ServedHosts())
+            proxyProtocol: nil, connections: nil, forwardedFrom: [], http: HTTPVersion.allCases, hosts: ServedHosts(),
+            socket: SocketFile())
     }
 }
 

@@ -192,6 +192,12 @@ struct ListeningSocket {
             close(descriptor)
             throw failure
         }
+        // Nobody can connect before it listens.
+        if let rights = plan.file, let path = address.unixPath, let failure = rights.give(path, of: plan) {
+            close(descriptor)
+            unlink(path)
+            throw failure
+        }
         guard listen(descriptor, Int32(Acceptor.backlog)) == 0 else {
             let failure = ListenFault(address: plan.text, call: "listen", errno: errno)
             close(descriptor)
@@ -234,6 +240,15 @@ struct ListeningSocket {
     }
 }
 
+extension SocketRights {
+    /// - Returns: why the file at `path` could not be given them.
+    fileprivate func give(_ path: String, of plan: ListenerPlan) -> ListenFault? {
+        guard chmod(path, mode) == 0 else { return ListenFault(address: plan.text, call: "chmod", errno: errno) }
+        guard let group, lchown(path, uid_t.max, group) != 0 else { return nil }
+        return ListenFault(address: plan.text, call: "chown", errno: errno)
+    }
+}
+
 /// Why an address could not be listened on.
 public struct ListenFault: Error, Sendable, CustomStringConvertible {
     public let address: String
@@ -248,6 +263,8 @@ public struct ListenFault: Error, Sendable, CustomStringConvertible {
             case EADDRINUSE where meetsFile:
                 "; a file that is no socket stands there: remove it, or choose another path"
             case EADDRINUSE: "; another process listens there"
+            case EPERM where call == "chown":
+                "; the process is not in that group: add its user to it, or leave socket.group out"
             case EACCES: "; ports below 1024 and this folder need more rights"
             case EADDRNOTAVAIL: "; this machine has no such address"
             default: ""

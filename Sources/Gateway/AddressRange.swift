@@ -19,8 +19,10 @@ struct AddressRange: Sendable {
         self.prefixLength = prefixLength
     }
 
-    func contains(_ address: SocketAddress) -> Bool {
-        let bytes = address.ipBytes
+    func contains(_ address: SocketAddress) -> Bool { holds(address.ipBytes) }
+
+    /// - Parameter bytes: network order.
+    func holds(_ bytes: [UInt8]) -> Bool {
         guard bytes.count == network.count else { return false }
         var left = prefixLength
         for index in 0..<bytes.count {

@@ -71,6 +71,8 @@ final class AdminServer: @unchecked Sendable {
     private var waits: UInt64 = 0
 
     static let connectionLimit = 64
+    /// Of one address, at one entrance.
+    static let addressLimit = 16
 
     init(loop: Loop, responder: any AdminResponder, hosts: [String], whenStored: @escaping Barrier) {
         self.loop = loop
@@ -108,16 +110,29 @@ final class AdminServer: @unchecked Sendable {
         doors.removeAll { addresses.contains($0.address) }
     }
 
-    fileprivate func admit(_ descriptor: Int32, entrance: AdminRequest.Entrance) {
+    /// - Parameter address: the other end's; empty for a unix socket.
+    fileprivate func admit(_ descriptor: Int32, from address: [UInt8], entrance: AdminRequest.Entrance) {
         // Each entrance has its own: whoever can reach the open probes port must not lock the operator out.
-        let count = connections.values.count { $0.entrance == entrance }
-        guard count < Self.connectionLimit, entrance != .socket || isOwner(descriptor) else {
-            return loop.kernel.close(descriptor)
-        }
-        let connection = AdminConnection(server: self, entrance: entrance)
+        guard entrance != .socket || isOwner(descriptor),
+            makeRoom(at: entrance, limit: Self.addressLimit, { !address.isEmpty && $0.address == address }),
+            makeRoom(at: entrance, limit: Self.connectionLimit, { _ in true })
+        else { return loop.kernel.close(descriptor) }
+        let connection = AdminConnection(server: self, entrance: entrance, address: address)
         guard loop.watch(connection, descriptor: descriptor) else { return loop.kernel.close(descriptor) }
         connections[ObjectIdentifier(connection)] = connection
         connection.begin()
+    }
+
+    /// At the limit, the one gives way that has asked for nothing the longest.
+    /// - Returns: false when all are being answered.
+    private func makeRoom(
+        at entrance: AdminRequest.Entrance, limit: Int, _ counts: (AdminConnection) -> Bool
+    ) -> Bool {
+        let present = connections.values.filter { $0.entrance == entrance && counts($0) }
+        guard present.count >= limit else { return true }
+        guard let oldest = present.filter(\.isWaiting).min(by: { $0.waitsSince < $1.waitsSince }) else { return false }
+        oldest.close()
+        return true
     }
 
     /// Our user and root, by the kernel's word.
@@ -165,7 +180,8 @@ private final class AdminDoor: Watched {
         while true {
             let accepted = loop.kernel.accept(descriptor, from: &address, length: &length)
             if accepted >= 0 {
-                server.admit(accepted, entrance: entrance)
+                let peer = SocketAddress(storage: address, length: length)
+                server.admit(accepted, from: peer?.ipBytes ?? [], entrance: entrance)
             } else if -accepted == EAGAIN {
                 return
             } else if -accepted != EINTR, -accepted != ECONNABORTED {
@@ -181,6 +197,12 @@ private final class AdminDoor: Watched {
 private final class AdminConnection: Stream {
     private unowned let server: AdminServer
     let entrance: AdminRequest.Entrance
+    /// Of the other end; empty for a unix socket.
+    let address: [UInt8]
+    /// Since its last answer, or its beginning.
+    private(set) var waitsSince: UInt64
+    /// Some of a request's head is there, and the rest is due.
+    private var hasBegun = true
     private var head = RequestHead(maxFields: 64)
     private var isClosing = false
     /// The answer, as far as it is larger than what is written at a time: metrics of thousands of routes are larger than the blocks of all
@@ -193,21 +215,30 @@ private final class AdminConnection: Stream {
     private var held: (answer: AdminAnswer, isLast: Bool)?
     /// A disk that hangs is told of after five seconds.
     private static let patience: UInt64 = 5_000_000_000
+    /// Nanoseconds for a request's head, and for the first from the connection's beginning.
+    private static let headTime: UInt64 = 2_000_000_000
+    /// Nanoseconds for the next request, and for whoever reads an answer.
+    private static let idleTime: UInt64 = 30_000_000_000
 
     private static let limits = HeadLimits(headSize: 16 * 1024, fields: 64, target: 2048)
     /// The command line hands on what a browser came back with.
     private static let socketLimits = HeadLimits(headSize: 32 * 1024, fields: 64, target: 28 * 1024)
 
-    init(server: AdminServer, entrance: AdminRequest.Entrance) {
+    init(server: AdminServer, entrance: AdminRequest.Entrance, address: [UInt8]) {
         self.server = server
         self.entrance = entrance
+        self.address = address
+        waitsSince = server.loop.now
         super.init(loop: server.loop, buffers: server.buffers)
     }
 
     func begin() {
         canWrite = true
-        expect(by: loop.now + 30_000_000_000, kind: 0)
+        expect(by: loop.now + Self.headTime, kind: 0)
     }
+
+    /// No request of it is being answered.
+    var isWaiting: Bool { !isAnswering && !isClosing }
 
     override func deadlinePassed(_ kind: UInt8) {
         guard held != nil else { return close() }
@@ -265,7 +296,12 @@ private final class AdminConnection: Stream {
             }
             switch fill() {
             case .bytes: break
-            case .notNow: return
+            case .notNow:
+                if end > start, !hasBegun {
+                    hasBegun = true
+                    expect(by: loop.now + Self.headTime, kind: 0)
+                }
+                return
             case .blockFull: return send(AdminAnswer(431, "text/plain", "request too large\n"), closing: true)
             default: return close()
             }
@@ -360,7 +396,9 @@ private final class AdminConnection: Stream {
             server.unread += message.count
         }
         self.answer = message
-        expect(by: loop.now + 30_000_000_000, kind: 0)
+        hasBegun = false
+        waitsSince = loop.now
+        expect(by: loop.now + Self.idleTime, kind: 0)
         guard write() else { return close() }
         if closing {
             isClosing = true
@@ -389,7 +427,7 @@ private final class AdminConnection: Stream {
         }
     }
 
-    private func close() {
+    fileprivate func close() {
         // Whoever goes on in this turn must not read, and take a block for it that nobody would give back.
         isClosing = true
         held = nil

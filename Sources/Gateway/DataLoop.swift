@@ -173,7 +173,9 @@ final class DataLoop {
             plan: plan, loop: loop, buffers: buffers, resolver: resolver,
             metrics: metrics(of: plan),
             // Asked for each address anew: this machine gets and loses addresses while the group lives.
-            admits: { [unowned self] address in !plan.isOpenOnly || address.isOpenDestination(local) },
+            admits: { [unowned self] address in
+                !plan.isOpenOnly || address.isOpenDestination(local, translators: self.plan.translators)
+            },
             report: { [events] news in
                 // Where a caller chooses to go is its own matter, and would fill the log.
                 if !plan.isOpenOnly { events.note(news, of: plan.origin) }

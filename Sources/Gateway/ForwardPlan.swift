@@ -62,7 +62,41 @@ struct Destination: Hashable, Sendable {
 
 extension SocketAddress {
     /// May be reached for a caller that merely named it.
-    func isOpenDestination(_ own: LocalAddresses) -> Bool {
-        family != .unix && !isLocal(in: own) && !isLinkLocal && !isCloudMetadata && !isUnspecified && !isMulticast
+    /// - Parameter translators: prefixes of this network's own behind which IPv4 stands (RFC 6052), beside the well-known ones.
+    func isOpenDestination(_ own: LocalAddresses, translators: [AddressRange] = []) -> Bool {
+        guard family != .unix, !isLocal(in: own), !isLinkLocal, !isCloudMetadata, !isUnspecified, !isMulticast else {
+            return false
+        }
+        let ip = ipBytes
+        // This network (RFC 1122 section 3.2.1.3): Linux takes some of it for this machine.
+        guard ip.count == 16 else { return ip.first != 0 }
+        if let inside = ip.embedded(translators) {
+            return SocketAddress(host: inside, port: 1)?.isOpenDestination(own) == true
+        }
+        // For local use alone (RFC 8215): where IPv4 stands in it nobody else can know.
+        return !ip.starts(with: [0, 0x64, 0xff, 0x9b, 0, 1])
+    }
+}
+
+extension [UInt8] {
+    /// The IPv4 address to which a translator or a tunnel takes this IPv6 address: of NAT64 (RFC 6052), 6to4 (RFC 3056), or in the compatible
+    /// form (RFC 4291 section 2.5.5.1).
+    fileprivate func embedded(_ translators: [AddressRange]) -> String? {
+        for range in translators where range.holds(self) {
+            var place = range.prefixLength / 8
+            var octets: [String] = []
+            while octets.count < 4, place < count {
+                // Bits 64 to 71 are none of the address (RFC 6052 section 2.2).
+                if place != 8 { octets.append("\(self[place])") }
+                place += 1
+            }
+            return octets.joined(separator: ".")
+        }
+        let wellKnown: [UInt8] = [0, 0x64, 0xff, 0x9b, 0, 0, 0, 0, 0, 0, 0, 0]
+        if starts(with: wellKnown) || prefix(12).allSatisfy({ $0 == 0 }) {
+            return self[12...].map { "\($0)" }.joined(separator: ".")
+        }
+        if starts(with: [0x20, 0x02]) { return self[2..<6].map { "\($0)" }.joined(separator: ".") }
+        return nil
     }
 }

@@ -99,7 +99,8 @@ struct GatewayCompiler {
             listeners: try ListenerCompiler(
                 configuration: configuration, listeners: listenersByName, environment: identityCompiler.environment,
                 edition: edition, earlier: predecessor.listeners
-            ).compile(routes), upstreams: upstreams, limits: limits(), pseudonym: pseudonym,
+            ).compile(routes), upstreams: upstreams, limits: limits(),
+            translators: configuration.nat64.compactMap { AddressRange($0) }, pseudonym: pseudonym,
             accessPolicy: accessPolicy(), faultNames: faults, metrics: metrics)
     }
 

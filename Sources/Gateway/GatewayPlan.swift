@@ -9,6 +9,8 @@ final class GatewayPlan: Sendable {
     let listeners: [ListenerPlan]
     let upstreams: [UpstreamPlan]
     let limits: DataLimits
+    /// `nat64`.
+    let translators: [AddressRange]
     /// Our name in `Via` and `Proxy-Status`.
     let pseudonym: String
     let accessPolicy: AccessPolicy
@@ -20,6 +22,7 @@ final class GatewayPlan: Sendable {
 
     init(
         edition: Edition, routes: [RoutePlan], listeners: [ListenerPlan], upstreams: [UpstreamPlan], limits: DataLimits,
+        translators: [AddressRange],
         pseudonym: String, accessPolicy: AccessPolicy, faultNames: [Fault.Kind: UInt16], metrics: MetricPlan
     ) {
         self.edition = edition
@@ -27,6 +30,7 @@ final class GatewayPlan: Sendable {
         self.listeners = listeners
         self.upstreams = upstreams
         self.limits = limits
+        self.translators = translators
         self.pseudonym = pseudonym
         self.accessPolicy = accessPolicy
         self.faultNames = faultNames

@@ -85,7 +85,9 @@ final class IssuerExchange: UpstreamUser {
             case .upstreamUnresolvable: .unresolvable
             case .upstreamRefused: .refused
             case .upstreamConnectTimeout: .timedOut
-            case .upstreamTLS, .secretUnreadable, .proxyRefused: .tls(group.outage.tlsFailure ?? "handshake failed")
+            // The log has said which, and callers are told of this failure.
+            case .secretUnreadable: .tls("a secret of the gateway's own cannot be read; its log says why")
+            case .upstreamTLS, .proxyRefused: .tls(group.outage.tlsFailure ?? "handshake failed")
             default: .closed
             }
         finish(.failure(IssuerFault(kind, provablyUnsent: unsent)))

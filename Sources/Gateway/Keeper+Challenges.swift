@@ -26,7 +26,7 @@ extension Keeper {
             return order(
                 .settled(
                     slot: slot,
-                    .fault(Fault(token.secretFault ?? .secretUnreadable, retryAfter: 1, detail: token.lastFailure))),
+                    .fault(Fault(token.secretFault ?? .secretUnreadable, retryAfter: 1, detail: token.toldFailure))),
                 to: loop)
         }
         // Served from the store's row it needs nobody; another grant does.
@@ -389,7 +389,7 @@ extension Keeper {
                 let fault =
                     failure == .credentialRejected
                     ? heldBackFault(heldBack(token.identity) ?? .rejected, token.identity)
-                    : Fault(token.secretFault ?? .issuerUnavailable, retryAfter: 1, detail: token.lastFailure)
+                    : Fault(token.secretFault ?? .issuerUnavailable, retryAfter: 1, detail: token.toldFailure)
                 for ticket in tickets { answer(Ticket(loop: ticket.loop, number: ticket.number), .fault(fault)) }
             case .quarantine:
                 cache.clear(slot: token.slot)

@@ -135,8 +135,7 @@ extension Keeper {
     private func fail(
         _ flight: Flight, _ token: KeptToken, _ failure: Handshakes.GrantFailure, asking place: String? = nil
     ) {
-        token.failed("\(failure)", asking: place, at: now)
-        token.secretFault = Fault.Kind(secret: failure)
+        token.failed(failure, asking: place, at: now)
         token.identity.note(failure, ofUser: token.key.subject != nil, asking: place, at: now)
         apply(token.machine.failed(flight.token, Tokens.GrantFailure(failure), at: now), to: token)
     }
@@ -225,9 +224,8 @@ extension Keeper {
                 perform(actions, on: token)
             }
         } catch {
-            token.failed("\(error)", asking: client.trail.place, at: now)
+            token.failed(error, asking: client.trail.place, at: now)
             token.identity.note(error, asking: client.trail.place, at: now)
-            token.secretFault = Fault.Kind(secret: error)
             events.error(
                 "secret cannot be read",
                 [LogField("identity", .name(token.identity.plan.name)), LogField("reason", .name("\(error)"))])

@@ -71,7 +71,7 @@ extension Keeper {
             }
             if oneTime.tickets.contains(ticket) { identity.note(error, asking: client.trail.place, at: now) }
             if case .interactionRequired = error { watchLogins() }
-            var fault = Fault(Tokens.GrantFailure(error), retryAfter: nil, detail: "\(error)")
+            var fault = Fault(Tokens.GrantFailure(error), retryAfter: nil, detail: error.toldToCallers)
             if case .issuerUnavailable(let seconds, _) = error { fault.retryAfter = seconds ?? 1 }
             if let secret = Fault.Kind(secret: error) { fault.kind = secret }
             return .fault(fault)

@@ -301,7 +301,7 @@ actor Keeper: KeeperInbox {
     }
 
     private func fault(_ failure: Tokens.GrantFailure, retryAfter wait: UInt64?, of token: KeptToken) -> Fault {
-        var fault = Fault(failure, retryAfter: wait, detail: token.lastFailure)
+        var fault = Fault(failure, retryAfter: wait, detail: token.toldFailure)
         if token.identity.policy.access.connectivity == .offline {
             fault.detail =
                 "identity \(token.identity.plan.name) is configured to be offline, and there is no valid token"

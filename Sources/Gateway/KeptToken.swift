@@ -64,8 +64,14 @@ final class KeptToken: @unchecked Sendable {
     var isNarrower = false
     /// No configured route leads to it; it serves exchanges that began when one did, and is not stored.
     var isRetired = false
+    var lastFailure: String? {
+        didSet {
+            (failedAt, failurePlace) = (nil, nil)
+            toldFailure = lastFailure
+        }
+    }
     /// As callers may see it.
-    var lastFailure: String? { didSet { (failedAt, failurePlace) = (nil, nil) } }
+    fileprivate(set) var toldFailure: String?
     private(set) var failedAt: UInt64?
     /// The server that was asked last before it.
     private(set) var failurePlace: String?
@@ -90,6 +96,12 @@ final class KeptToken: @unchecked Sendable {
 
 extension KeptToken {
     /// - Parameter place: the server that was asked last, `host:port`; nil where none was.
+    func failed(_ failure: Handshakes.GrantFailure, asking place: String?, at now: UInt64) {
+        failed("\(failure)", asking: place, at: now)
+        toldFailure = failure.toldToCallers
+        secretFault = Fault.Kind(secret: failure)
+    }
+
     func failed(_ reason: String, asking place: String?, at now: UInt64) {
         lastFailure = reason
         note(place, at: now)

@@ -1,5 +1,6 @@
 internal import Configuration
 internal import Glibc
+internal import Numbers
 internal import Reactor
 internal import TLS
 
@@ -43,6 +44,7 @@ struct ListenerCompiler {
                 ListenerPlan(
                     index: index, address: address, text: "\(address)", isUnix: address.family == .unix,
                     isLoopback: address.family != .unix && address.isLoopback, routes: members[address] ?? [],
+                    file: address.family == .unix ? try listener.map(rights) : nil,
                     tls: try listener.flatMap { listener throws(GatewayFault) in try tls(of: listener, tickets: tickets)
                     },
                     proxyProtocol: listener.flatMap { proxyProtocol(of: $0) },
@@ -61,6 +63,24 @@ struct ListenerCompiler {
         listener.proxyProtocol.map {
             ProxyProtocolPlan(versions: Set($0.versions), from: $0.from.compactMap { AddressRange($0) })
         }
+    }
+
+    private func rights(of listener: Listener) throws(GatewayFault) -> SocketRights {
+        guard let name = listener.socket.group else {
+            return SocketRights(mode: UInt32(listener.socket.mode), group: nil)
+        }
+        guard let group = ReceivedNumber(name)?.within(0...UInt32.max) ?? Self.groupID(of: name) else {
+            throw GatewayFault("listener \(listener.name): socket.group: no group \(name) on this machine")
+        }
+        return SocketRights(mode: UInt32(listener.socket.mode), group: group)
+    }
+
+    private static func groupID(of name: String) -> UInt32? {
+        var entry = group()
+        var result: UnsafeMutablePointer<group>?
+        var buffer = [CChar](repeating: 0, count: 65536)
+        guard getgrnam_r(name, &entry, &buffer, buffer.count, &result) == 0, result != nil else { return nil }
+        return entry.gr_gid
     }
 
     func forward(of listener: Listener, tickets: TicketKeys) throws(GatewayFault) -> ForwardPlan {

@@ -10,6 +10,8 @@ final class ListenerPlan: Sendable {
     /// What requests may call us by on every route, where that is looked at.
     let hosts: HostRule
     let table: RouteTable
+    /// Rights of a unix socket's file; nil: as its maker's umask leaves them.
+    let file: SocketRights?
     /// Nil in clear text.
     let tls: ListenerTLS?
     let proxyProtocol: ProxyProtocolPlan?
@@ -25,7 +27,8 @@ final class ListenerPlan: Sendable {
 
     init(
         index: Int, address: SocketAddress, text: String, isUnix: Bool, isLoopback: Bool, routes: [RoutePlan],
-        tls: ListenerTLS? = nil, proxyProtocol: ProxyProtocolPlan? = nil, forwardedFrom: [AddressRange] = [],
+        file: SocketRights? = nil, tls: ListenerTLS? = nil, proxyProtocol: ProxyProtocolPlan? = nil,
+        forwardedFrom: [AddressRange] = [],
         places: ListenerPlaces? = nil, hosts: HostRule = HostRule(), protocols: [ApplicationProtocol] = [.http1],
         forward: ForwardPlan = ForwardPlan(), edition: Edition? = nil
     ) {
@@ -36,6 +39,7 @@ final class ListenerPlan: Sendable {
         hostCheck = isUnix || forward.mode != .gateway ? .never : isLoopback ? .always : .byPlace
         self.hosts = hosts
         table = RouteTable(routes)
+        self.file = file
         self.tls = tls
         self.proxyProtocol = proxyProtocol
         self.forwardedFrom = forwardedFrom
@@ -60,6 +64,13 @@ final class ListenerPlan: Sendable {
     }
 
     func speaks(_ version: ApplicationProtocol) -> Bool { protocols.contains(version) }
+}
+
+/// Who may connect to a unix socket.
+struct SocketRights: Sendable {
+    let mode: UInt32
+    /// nil: the process's.
+    let group: UInt32?
 }
 
 /// PROXY headers: required from these, and nobody else may connect.

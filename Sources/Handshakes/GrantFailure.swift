@@ -61,6 +61,16 @@ extension GrantFailure {
     }
 }
 
+extension GrantFailure {
+    /// What a caller may be told: places of secrets are the operator's matter.
+    public var toldToCallers: String {
+        switch self {
+        case .secretUnreadable(let name, _): "secret \(name) unreadable; the gateway's log says why"
+        default: description
+        }
+    }
+}
+
 extension GrantFailure: CustomStringConvertible {
     public var description: String {
         switch self {

@@ -18,8 +18,10 @@ struct ChildProcess {
         }
     }
 
-    /// - Parameter command: a program, found in `PATH`, and its arguments.
-    init(_ command: [String]) throws(Fault) {
+    /// - Parameters:
+    ///   - command: a program, found in `PATH`, and its arguments.
+    ///   - secrets: variables of the environment that hold secrets of ours, which are none of the program's.
+    init(_ command: [String], withholding secrets: Set<String>) throws(Fault) {
         var attributes = posix_spawnattr_t()
         posix_spawnattr_init(&attributes)
         defer { posix_spawnattr_destroy(&attributes) }
@@ -34,11 +36,27 @@ struct ChildProcess {
         var words: [UnsafeMutablePointer<CChar>?] = command.map { strdup($0) }
         defer { for word in words { free(word) } }
         words.append(nil)
+        var environment = Self.environment(withholding: secrets).map { strdup($0) as UnsafeMutablePointer<CChar>? }
+        defer { for entry in environment { free(entry) } }
+        environment.append(nil)
         var process: pid_t = 0
         // Descriptors of ours are all close-on-exec.
-        let code = posix_spawnp(&process, command[0], nil, &attributes, words, environ)
+        let code = posix_spawnp(&process, command[0], nil, &attributes, words, environment)
         guard code == 0 else { throw .cannotStart(command[0], code) }
         self.process = process
+    }
+
+    /// Ours, without our own configuration and what is withheld.
+    private static func environment(withholding secrets: Set<String>) -> [String] {
+        var entries: [String] = []
+        var next = environ
+        while let entry = next.pointee {
+            let text = String(cString: entry)
+            let name = String(text.prefix { $0 != "=" })
+            if !name.hasPrefix("CARDEA_"), !secrets.contains(name) { entries.append(text) }
+            next += 1
+        }
+        return entries
     }
 
     /// A child of ours that has ended, left where it is; nil when none has.

@@ -69,7 +69,7 @@ struct Run: ParsableCommand {
                 beforeStore: { succession?.awaitStore() })
             let site = AdminSite(
                 gateway: gateway, version: Cardea.version, place: place,
-                token: adminToken(configuration),
+                token: try adminToken(configuration), isOpenToRead: configuration.admin.isOpenToRead,
                 // As an operator would: the main thread takes signals one after the other.
                 reload: { kill(getpid(), SIGHUP) }, logDropped: { log.dropped })
             try openAdmin(gateway, configuration, site, events)
@@ -101,13 +101,21 @@ struct Run: ParsableCommand {
         withExtendedLifetime(gateway) { _exit(service.status) }
     }
 
-    private func adminToken(_ configuration: Configuration) -> (@Sendable () -> [UInt8]?)? {
+    private func adminToken(_ configuration: Configuration) throws(GatewayFault) -> (@Sendable () -> [UInt8]?)? {
         guard let reference = configuration.admin.token else { return nil }
+        if let secret = try? readSecret(reference, environment: ConfigurationAccess.environment),
+            secret.withBytes({ $0.count }) < Configuration.shortestAdminToken
+        {
+            throw GatewayFault(
+                "admin.token: \(reference): it has fewer than \(Configuration.shortestAdminToken) characters, which can be guessed"
+            )
+        }
         return {
             guard let secret = try? readSecret(reference, environment: ConfigurationAccess.environment) else {
                 return nil
             }
-            return secret.withBytes { Array($0) }
+            // The file may have changed to something that can be guessed.
+            return secret.withBytes { $0.count < Configuration.shortestAdminToken ? nil : Array($0) }
         }
     }
 

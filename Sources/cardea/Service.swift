@@ -128,7 +128,7 @@ struct Service {
         systemd?.ready("serving \(gateway.addresses.joined(separator: ", "))")
         guard !command.isEmpty else { return false }
         do throws(ChildProcess.Fault) {
-            child = try ChildProcess(command)
+            child = try ChildProcess(command, withholding: configuration.secretVariables)
             events.info("program started", [LogField("program", .name(command[0]))])
             return false
         } catch {

@@ -40,6 +40,30 @@ import Testing
         #expect(field("Allow", of: answer) == "GET, HEAD")
     }
 
+    /// Beyond loopback what names identities, routes and this machine is for whoever brings the token.
+    @Test func beyondLoopbackThePageNeedsTheToken() throws {
+        let sample = SampleSite(try sampleFacts(), token: Array("page-token-sixteen".utf8))
+        for path in ["/", "/status", "/run?identity=hr", "/store"] {
+            for method in ["GET", "HEAD"] {
+                let closed = sample.site(withToken: false, isOpenToRead: false).answer(request(method, path))
+                #expect(closed.status == 403 && text(closed).contains("admin.token"))
+                #expect(text(closed).contains("admin.open_status: true"))
+                let site = sample.site(isOpenToRead: false)
+                #expect(site.answer(request(method, path)).status == 401)
+                #expect(site.answer(request(method, path, authorization: "Bearer wrong")).status == 401)
+                let asked = site.answer(request(method, path))
+                #expect(field("WWW-Authenticate", of: asked)?.hasPrefix("Basic ") == true)
+                let told = site.answer(request(method, path, authorization: "Bearer page-token-sixteen")).status
+                #expect(told != 401 && told != 403)
+                let socket = sample.site(withToken: false, isOpenToRead: false).answer(request(method, path, .socket))
+                #expect(socket.status != 403)
+            }
+        }
+        for path in ["/livez", "/readyz", "/metrics"] {
+            #expect(sample.site(withToken: false, isOpenToRead: false).answer(request("GET", path)).status == 200)
+        }
+    }
+
     @Test func readinessSaysWhy() throws {
         var facts = try sampleFacts()
         facts.isReady = false

@@ -173,7 +173,7 @@ final class SampleSite: Sendable {
     var wasPurged: [PurgeScope] { purges.withLock { $0 } }
     var wasReloaded: Int { reloads.withLock { $0 } }
 
-    func site(withToken: Bool = true) -> AdminSite {
+    func site(withToken: Bool = true, isOpenToRead: Bool = true) -> AdminSite {
         AdminSite(
             source: FactSource(
                 readiness: { Gateway.Readiness(isReady: self.facts.isReady, reasons: self.facts.reasons) },
@@ -222,7 +222,7 @@ final class SampleSite: Sendable {
                         flow == "f1" ? RedirectReply(isAnswer: query.contains("code="), text: query) : nil
                     },
                     cancel: { $0 == "f1" ? LoginReport(progress: "cancelled") : nil })),
-            token: withToken ? AdminToken { self.token } : nil)
+            token: withToken ? AdminToken { self.token } : nil, isOpenToRead: isOpenToRead)
     }
 }
 

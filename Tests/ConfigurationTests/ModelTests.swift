@@ -19,7 +19,7 @@ import Testing
             configuration.admin
                 == Admin(
                     listen: .tcp(IPAddress(v4: 0x7f00_0001), port: 9901), probes: nil, socket: nil, hosts: [],
-                    token: nil))
+                    token: nil, opensStatus: false))
         #expect(configuration.name == nil)
         #expect(configuration.threads == nil)
         #expect(configuration.sandbox)

@@ -155,6 +155,47 @@ import Testing
         #expect(late.status == 200 && desk.scene.issuerCalls.count == 1)
     }
 
+    // MARK: - Connections without a request
+
+    /// Whoever says nothing, or begins and does not go on, has two seconds.
+    @Test func aHeadIsDueWithinTwoSeconds() throws {
+        let desk = try Desk(nil)
+        let silent = try desk.ask()
+        let slow = try desk.ask()
+        slow.send("GET /read HTTP/1.1\r\n")
+        desk.scene.settle()
+        desk.scene.pass(seconds: 1.5)
+        slow.send("Host: localhost\r\n")
+        #expect(!silent.isClosed && !slow.isClosed)
+        desk.scene.pass(seconds: 1)
+        #expect(silent.isClosed && slow.isClosed)
+        // One that has been answered may keep its connection for longer, and has two seconds from the next octet on.
+        let kept = try desk.ask("/read")
+        desk.scene.pass(seconds: 20)
+        #expect(!kept.isClosed)
+        kept.send("G")
+        desk.scene.pass(seconds: 3)
+        #expect(kept.isClosed)
+    }
+
+    /// Those that ask for nothing do not keep the next one out, and those that are answered stay. All are of one address here.
+    @Test func theOldestThatWaitsGivesWay() throws {
+        let store = MemoryStore()
+        let desk = try Desk(store)
+        desk.warm()
+        store.disk = .hung
+        let busy = try desk.ask("/purge")
+        var idle: [Peer] = []
+        for _ in 1..<AdminServer.addressLimit { idle.append(try desk.ask("/read")) }
+        #expect(idle.allSatisfy { !$0.isClosed })
+        let next = try desk.ask("/read")
+        #expect(next.takeText().hasSuffix("read"))
+        #expect(idle.count { $0.isClosed } == 1 && !busy.isClosed)
+        store.thaw()
+        desk.scene.settle()
+        #expect(busy.takeText().contains("purged"))
+    }
+
     /// Many in one read, none of which waits.
     @Test func withoutAStoreNobodyWaits() throws {
         let desk = try Desk(nil)

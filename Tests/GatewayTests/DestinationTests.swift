@@ -34,4 +34,36 @@ import Testing
         let address = try #require(SocketAddress(host: text, port: 80))
         #expect(address.isOpenDestination(own) == isOpen)
     }
+
+    /// Translators and tunnels lead from an IPv6 address to the IPv4 address inside.
+    @Test(arguments: [
+        ("64:ff9b::c000:207", true), ("64:ff9b::7f00:1", false), ("64:ff9b::a9fe:a9fe", false),
+        ("64:ff9b::a01:203", false), ("64:ff9b::", false), ("64:ff9b::e000:1", false), ("64:ff9b::6464:64c8", false),
+        ("2002:c000:207::1", true), ("2002:7f00:1::1", false), ("2002:a9fe:a9fe::", false), ("2002:a01:203::", false),
+        ("::c000:207", true), ("::7f00:1", false), ("::a9fe:a9fe", false), ("::2", false),
+        ("64:ff9b:1::c000:207", false), ("64:ff9b:1:fffe::c000:207", false), ("64:ff9b:2::1", true),
+        ("0.1.2.3", false), ("0.0.0.1", false),
+    ])
+    func whatStandsInsideCounts(text: String, isOpen: Bool) throws {
+        let own = LocalAddresses([try #require(SocketAddress(host: "10.1.2.3", port: 9))])
+        #expect(try #require(SocketAddress(host: text, port: 80)).isOpenDestination(own) == isOpen)
+    }
+
+    /// The places that RFC 6052 section 2.4 gives for 192.0.2.33, and the same with 127.0.0.1.
+    @Test(arguments: [
+        ("2001:db8::", 32, "2001:db8:c000:221::", "2001:db8:7f00:1::"),
+        ("2001:db8:100::", 40, "2001:db8:1c0:2:21::", "2001:db8:17f:0:1::"),
+        ("2001:db8:122::", 48, "2001:db8:122:c000:2:2100::", "2001:db8:122:7f00:0:100::"),
+        ("2001:db8:122:300::", 56, "2001:db8:122:3c0:0:221::", "2001:db8:122:37f:0:1::"),
+        ("2001:db8:122:344::", 64, "2001:db8:122:344:c0:2:2100::", "2001:db8:122:344:7f:0:100::"),
+        ("2001:db8:122:344::", 96, "2001:db8:122:344::192.0.2.33", "2001:db8:122:344::127.0.0.1"),
+        ("64:ff9b:1:fffe::", 96, "64:ff9b:1:fffe::192.0.2.33", "64:ff9b:1:fffe::127.0.0.1"),
+    ])
+    func configuredTranslatorsAreLookedInto(prefix: String, bits: Int, open: String, closed: String) throws {
+        let network = try #require(SocketAddress(host: prefix, port: 1)).ipBytes
+        let translators = [AddressRange(network: network, prefixLength: bits)]
+        let own = LocalAddresses([])
+        #expect(try #require(SocketAddress(host: open, port: 80)).isOpenDestination(own, translators: translators))
+        #expect(try !#require(SocketAddress(host: closed, port: 80)).isOpenDestination(own, translators: translators))
+    }
 }

@@ -101,3 +101,19 @@ def test_as_the_first_process_it_reaps_what_others_leave(gateway, program):
     )
     assert process.wait(30) == 4
     assert lines(process)[-1] == "0"
+
+
+def test_the_program_has_none_of_our_secrets(gateway, program, monkeypatch):
+    """What the configuration names as a secret, and the configuration itself, stay with the gateway."""
+    monkeypatch.setenv("HR_PASSWORD", gateway.lab.password)
+    monkeypatch.setenv("ROUTE_TOKEN", "a-token-of-callers-0123456789")
+    monkeypatch.setenv("CARDEA_CONFIG_YAML", "{}")
+    monkeypatch.setenv("APP_MODE", "test")
+    gateway.config["identities"]["hr"]["oam_webgate"]["password"] = "env:HR_PASSWORD"
+    gateway.config["routes"].append(gateway.route("none", gateway.lab.plain) | {"name": "more", "callers": {"token": "env:ROUTE_TOKEN"}})
+    gateway.file.write_text(json.dumps(gateway.config))
+    process = program("env")
+    assert process.wait(30) == 0
+    names = {line.split("=")[0] for line in lines(process)}
+    assert {"APP_MODE", "PATH"} <= names, names
+    assert not names & {"HR_PASSWORD", "ROUTE_TOKEN", "CARDEA_CONFIG_YAML"}, names

@@ -1,10 +1,14 @@
 """Promise: a listener serves the programs that it should, not web pages and not other names."""
 
+import json
+import os
 import socket
+import stat
 
 import pytest
 
-from harness import eventually
+from harness import eventually, free_port
+from wire import address, call
 
 
 @pytest.mark.parametrize("name", ["evil.example", "evil.example:80", "127.0.0.1.evil.example", "169.254.169.254"])
@@ -126,3 +130,84 @@ def test_a_refusal_never_falls_through_to_the_next_route(gateway):
     gateway.config["routes"].append(open_)
     gateway.start()
     assert gateway.get().status == 403
+
+
+# --- Ways in beside the routes ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("told, mode", [(None, 0o660), ("0600", 0o600), ("0666", 0o666)])
+def test_a_unix_socket_is_not_for_everybody(gateway, told, mode):
+    path = gateway.folder / "callers.sock"
+    listener = {"address": f"unix:{path}"} | ({"socket": {"mode": told, "group": str(os.getgid())}} if told else {})
+    gateway.webgate(changes={"listeners": {"own": listener}})
+    gateway.config["routes"][0]["listen"] = "own"
+    before = os.umask(0)
+    try:
+        gateway.start()
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(path.stat().st_mode) == mode
+    assert stat.S_IMODE((gateway.folder / "cardea.sock").stat().st_mode) == 0o600
+
+
+def test_idle_connections_keep_no_probe_out(gateway):
+    probes = f"127.0.0.1:{free_port()}"
+    gateway.webgate(changes={"admin": {"probes": probes}}).start()
+    for place, path in ((probes, "/readyz"), (gateway.admin, "/status")):
+        crowd = [socket.create_connection(address(place)) for _ in range(80)]
+        try:
+            assert call(place, path=path, timeout=5).status == 200
+            # Sixteen of one address are left at most, and these for two seconds.
+            eventually(lambda: all(is_over(one) for one in crowd), within=10, what="the idle connections' end")
+        finally:
+            for one in crowd:
+                one.close()
+
+
+def is_over(connection):
+    connection.setblocking(False)
+    try:
+        return connection.recv(1) == b""
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
+
+
+def test_the_page_beyond_loopback_is_for_who_brings_the_token(gateway):
+    port = gateway.admin.split(":")[1]
+    gateway.webgate(changes={"admin": {"listen": f"0.0.0.0:{port}"}}).start()
+    for path in ("/livez", "/readyz", "/metrics"):
+        assert gateway.ask(path).status == 200, path
+    for path in ("/", "/status"):
+        answer = gateway.ask(path)
+        assert answer.status == 403 and b"admin.token" in answer.body and b"open_status" in answer.body, path
+    assert gateway.command("tokens")[0] == 0
+    gateway.stop()
+    gateway.config["admin"]["open_status"] = True
+    gateway.start()
+    assert gateway.ask("/status").status == 200
+    gateway.stop()
+    gateway.config["admin"] |= {"open_status": False, "token": gateway.secret("admin-token", "sixteen-letters-")}
+    gateway.start()
+    assert gateway.ask("/status").status == 401
+    assert gateway.ask("/status", headers={"Authorization": "Bearer sixteen-letters-"}).status == 200
+
+
+def test_an_admin_token_that_can_be_guessed_is_refused(gateway):
+    gateway.webgate(changes={"admin": {"token": gateway.secret("admin-token", "fifteen-letters")}})
+    gateway.file.write_text(json.dumps(gateway.config))
+    for command in ("check", "run"):
+        status, out, err = gateway.command(command)
+        assert status == 78 and "16 characters" in out + err, (command, status, out + err)
+
+
+def test_callers_are_not_told_where_secrets_lie(gateway):
+    gateway.oauth()
+    gateway.start()
+    path = gateway.folder / "client-secret"
+    path.unlink()
+    answer = gateway.get()
+    assert answer.status == 503 and answer.problem["type"].endswith("secret-unreadable"), answer
+    assert str(gateway.folder) not in answer.body.decode() and "client_secret" in answer.body.decode()
+    eventually(lambda: str(path) in gateway.text(), what="the log naming the file")

@@ -180,7 +180,7 @@ def test_what_is_not_there(gateway):
 
 @pytest.fixture
 def watched(gateway):
-    gateway.oauth(changes={"admin": {"token": gateway.secret("admin", "the-admin-token")}})
+    gateway.oauth(changes={"admin": {"token": gateway.secret("admin", "the-admins-token")}})
     gateway.start()
     assert gateway.get("/api/employees/1").status == 200
     return gateway
@@ -195,14 +195,14 @@ def page(gateway, method, path, **headers):
     return got, body
 
 
-def signed_in(word="the-admin-token"):
+def signed_in(word="the-admins-token"):
     return {"Authorization": "Basic " + base64.b64encode(f"me:{word}".encode()).decode()}
 
 
 def test_buttons_only_for_who_has_signed_in(watched):
     _, body = page(watched, "GET", "/")
     assert "<button" not in body and 'href="/sign-in"' in body
-    for word in ("wrong", "", "the-admin-token "):
+    for word in ("wrong", "", "the-admins-token "):
         _, body = page(watched, "GET", "/", **signed_in(word))
         assert "<button" not in body
     got, _ = page(watched, "GET", "/sign-in")
@@ -210,7 +210,7 @@ def test_buttons_only_for_who_has_signed_in(watched):
     for path in ("/sign-in", "/"):
         got, body = page(watched, "GET", path, **signed_in())
         assert got.status == 200 and 'action="/tokens/purge?identity=api"' in body and 'action="/reload"' in body
-    assert "the-admin-token" not in body
+    assert "the-admins-token" not in body
     policy = got.headers["Content-Security-Policy"]
     assert "default-src 'none'" in policy and "form-action 'self'" in policy and "unsafe" not in policy and "<script" not in body
 
@@ -248,5 +248,5 @@ def test_another_site_cannot_press_a_button(watched):
         assert page(watched, "POST", "/tokens/purge?all=yes", Origin=f"http://{watched.admin}", **headers)[0].status == 401
     assert watched.get("/api/employees/1").status == 200 and watched.lab.counts()["token_ok"] == 0
     # Scripts bring the token as Bearer, from anywhere.
-    got, body = page(watched, "POST", "/tokens/purge?all=yes", Authorization="Bearer the-admin-token")
+    got, body = page(watched, "POST", "/tokens/purge?all=yes", Authorization="Bearer the-admins-token")
     assert got.status == 200 and json.loads(body)["tokens"] == 1
