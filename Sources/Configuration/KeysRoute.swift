@@ -144,7 +144,8 @@ extension Keys {
             KeySpec("strip_prefix", .text(.absolutePath), "Taken off the request path."),
             KeySpec(
                 "response", .onOff,
-                "Whether Location, Content-Location and cookies that name the upstream become what the caller used."),
+                "Whether Location, Content-Location and cookies that name the upstream become what the caller used, and a WebDAV Destination that names what the caller used the upstream's."
+            ),
         ])
 
     static let forwarded = Block(

@@ -363,12 +363,13 @@ private final class AdminConnection: Stream {
 
     /// The page's own buttons. The name behind `Host` has been found to be ours, so no other site can have this origin.
     private var isOwnOrigin: Bool {
-        guard let origin = head.first(.origin), let host = head.host ?? head.authority, !host.isEmpty else {
-            return false
-        }
-        let text = String(decoding: input[origin], as: UTF8.self).lowercased()
+        guard head.contains(.origin), let host = head.host ?? head.authority, !host.isEmpty else { return false }
         let name = String(decoding: input[host], as: UTF8.self).lowercased()
-        return text == "http://" + name || text == "https://" + name
+        for index in 0..<head.fieldCount where head[index].known == .origin {
+            let text = String(decoding: input[head[index].value], as: UTF8.self).lowercased()
+            guard text == "http://" + name || text == "https://" + name else { return false }
+        }
+        return true
     }
 
     private func request() -> AdminRequest {

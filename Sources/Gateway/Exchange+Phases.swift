@@ -114,12 +114,20 @@ extension CallerConnection {
             data.noteForeignHost(requestHost, listener: listener, route: route)
             return Fault(.misdirected, detail: "name the host in 'hosts' of the route or of its listener")
         }
-        return route.admission.browsers ? nil : refuseOtherSites()
+        return route.admission.browsers ? nil : refuseOtherSites(on: route)
     }
 
-    /// What a browser says of the page that made the request.
-    private func refuseOtherSites() -> Fault? {
-        if data.requestHead.contains(.origin) { return Fault(.crossSite) }
+    /// What a browser says of the page that made the request, and what programs say as browsers would.
+    private func refuseOtherSites(on route: RoutePlan) -> Fault? {
+        if data.requestHead.contains(.origin) {
+            // Without a look at the Host, a page that had its name lead here would be as much at home as we are.
+            guard listener.knowsItsHosts(on: route),
+                listener.serves(data.requestHead, in: input, on: route, tls: peer.tls)
+            else { return Fault(.crossSite) }
+            for index in 0..<data.requestHead.fieldCount where data.requestHead[index].known == .origin {
+                guard isOwnOrigin(input[data.requestHead[index].value]) else { return Fault(.crossSite) }
+            }
+        }
         guard data.requestHead.contains(.secFetchSite) else { return nil }
         for index in 0..<data.requestHead.fieldCount where data.requestHead[index].known == .secFetchSite {
             let value = input[data.requestHead[index].value]
@@ -127,6 +135,26 @@ extension CallerConnection {
         }
         return nil
     }
+
+    /// The very address that was called: what a WebSocket's program or a page of the upstream's own sends (RFC 6454 section 6.1).
+    private func isOwnOrigin(_ origin: UnsafeRawBufferPointer) -> Bool {
+        guard let range = data.requestHead.authority ?? data.requestHead.host else { return false }
+        let scheme: [UInt8] = peer.isSecure ? Self.secureScheme : Self.clearScheme
+        guard origin.count > scheme.count,
+            equalsIgnoringCase(UnsafeRawBufferPointer(rebasing: origin[..<scheme.count]), scheme)
+        else { return false }
+        let port = peer.isSecure ? Self.securePort : Self.clearPort
+        let named = UnsafeRawBufferPointer(rebasing: origin[scheme.count...]).without(port).octets
+        let own = input[range].without(port).octets
+        guard named.count == own.count else { return false }
+        for index in named.indices where asciiLowercased(named[index]) != asciiLowercased(own[index]) { return false }
+        return true
+    }
+
+    private static let clearScheme = Array("http://".utf8)
+    private static let secureScheme = Array("https://".utf8)
+    private static let clearPort = Array(":80".utf8)
+    private static let securePort = Array(":443".utf8)
 
     /// What the connection says of the caller, without a request.
     func admitPeer(to route: RoutePlan) -> Fault? {

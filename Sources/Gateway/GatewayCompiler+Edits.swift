@@ -20,6 +20,10 @@ extension GatewayCompiler {
         let isTarget = route.proxy != nil && to.origin.isCleartext
         edits.targetPrefix = Array((isTarget ? "\(to.origin)" : "").utf8) + Array(to.pathPrefix.utf8)
         edits.stripPrefix = strippedPrefix(of: route)
+        if route.rewrite.response {
+            edits.destinationScheme = Array((to.origin.isCleartext ? "http://" : "https://").utf8)
+            edits.destinationPrefix = Array(to.pathPrefix.utf8)
+        }
         for name in route.headers.remove {
             guard let field = FieldName(name) else {
                 throw GatewayFault("route \(route.name): headers.remove: \(name)")

@@ -93,6 +93,11 @@ extension ListenerPlan {
         }
     }
 
+    /// Whether a Host that `serves` takes is one of ours, and not any.
+    func knowsItsHosts(on route: RoutePlan) -> Bool {
+        hostCheck != .never && !hosts.isAny && !route.admission.hosts.isAny
+    }
+
     /// - Parameters:
     ///   - head: without a host it passes: no browser leaves it out.
     ///   - bytes: what `head` was parsed from.

@@ -40,3 +40,15 @@ func mediaType(of field: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
     UnsafeRawBufferPointer(
         rebasing: field.prefix { $0 != UInt8(ascii: ";") && $0 != 0x20 && $0 != 0x09 })
 }
+
+func asciiLowercased(_ octet: UInt8) -> UInt8 { octet &- 0x41 < 26 ? octet | 0x20 : octet }
+
+extension UnsafeRawBufferPointer {
+    /// Without this end, where it has it.
+    func without(_ end: [UInt8]) -> UnsafeRawBufferPointer {
+        guard count > end.count else { return self }
+        let start = count - end.count
+        return equals(UnsafeRawBufferPointer(rebasing: self[start...]), end)
+            ? UnsafeRawBufferPointer(rebasing: self[..<start]) : self
+    }
+}

@@ -19,6 +19,11 @@ public struct RequestEdits: Sendable {
     public var stripPrefix: [UInt8] = []
     /// Put before the path. Without a trailing `/`, as the path brings one.
     public var targetPrefix: [UInt8] = []
+    /// `https://` or `http://`: a `Destination` (RFC 4918 section 10.3) that names the place that was called becomes the upstream's own;
+    /// empty: it passes as it is.
+    public var destinationScheme: [UInt8] = []
+    /// Put before the path of a `Destination`, without a trailing `/`.
+    public var destinationPrefix: [UInt8] = []
     /// Our pseudonym for `Via`; empty writes none.
     public var via: [UInt8] = []
     /// Where the credential goes.
@@ -71,7 +76,8 @@ extension RequestEdits {
 
     /// Bytes that writing can add to a received head, credential and `ForwardedHop` apart.
     public var growth: Int {
-        setLines.count + userAgent.count + host.count + targetPrefix.count + via.count + renamedTo.count + 256
+        setLines.count + userAgent.count + 2 * host.count + targetPrefix.count + destinationPrefix.count + via.count
+            + renamedTo.count + 256
     }
 
     /// Deleted from every request: they speak of one hop, or are written anew (RFC 9110 §7.6.1, §11.7.2).

@@ -20,6 +20,35 @@ import Testing
         #expect(result == "POST / HTTP/1.1\r\nHost: h\r\nA: 1\r\nB: 2\r\nContent-Length: 3\r\n\r\n")
     }
 
+    @Test(arguments: [
+        ("http://gw:8080/dav/b", "https://files.example/base/b"),
+        ("HTTP://GW:8080/dav/b?q", "https://files.example/base/b?q"),
+        ("https://gw:8080/dav/", "https://files.example/base/"), ("http://gw:8080/dav", "https://files.example/base/"),
+        ("/dav/b", "/base/b"),
+        // What names another place, or nothing below the prefix, is the upstream's to judge.
+        ("http://other/dav/b", nil), ("http://gw:80801/dav/b", nil), ("http://gw/dav/b", nil),
+        ("http://gw:8080/x", nil),
+        ("//gw:8080/dav/b", nil), ("ftp://gw:8080/dav/b", nil), ("dav/b", nil), ("http://gw:8080", nil), ("", nil),
+    ])
+    func aDestinationNamesTheUpstream(value: String, expected: String?) throws {
+        var edits = RequestEdits()
+        edits.host = Array("files.example".utf8)
+        edits.stripPrefix = Array("/dav".utf8)
+        edits.targetPrefix = Array("/base".utf8)
+        edits.destinationScheme = Array("https://".utf8)
+        edits.destinationPrefix = Array("/base".utf8)
+        let lines = "A: 1\r\nDestination: \(value)\r\nOverwrite: F\r\n"
+        let result = try forwarded("MOVE /dav/a HTTP/1.1\r\nHost: gw:8080\r\n\(lines)\r\n", edits: edits)
+        let written = "A: 1\r\nDestination: \(expected ?? value)\r\nOverwrite: F\r\n"
+        #expect(result == "MOVE /base/a HTTP/1.1\r\nHost: files.example\r\n\(written)\r\n")
+        // Another method's field of that name is nobody's address, and off is off.
+        let read = try forwarded("GET /dav/a HTTP/1.1\r\nHost: gw:8080\r\n\(lines)\r\n", edits: edits)
+        #expect(read.contains("Destination: \(value)\r\n"))
+        edits.destinationScheme = []
+        let off = try forwarded("MOVE /dav/a HTTP/1.1\r\nHost: gw:8080\r\n\(lines)\r\n", edits: edits)
+        #expect(off.contains("Destination: \(value)\r\n"))
+    }
+
     /// Names that an upstream may read as the injected one, and Connection naming what is injected.
     static let smuggled: [String] = [
         "Authorization: Basic stolen",

@@ -105,6 +105,24 @@ def test_a_web_page_is_403(hot, headers):
     assert hot.lab.counts()["protected_requests"] == 0
 
 
+def test_the_very_address_that_was_called_is_no_other_site(hot):
+    port = hot.listen.split(":")[1]
+    for host in (hot.listen, f"localhost:{port}"):
+        assert hot.get(headers={"Host": host, "Origin": f"http://{host}"}).status == 200, host
+    assert hot.get(headers={"Host": "localhost:80", "Origin": "http://LOCALHOST"}).status == 200
+    for origin in (f"https://{hot.listen}", f"http://localhost:{port}", "http://127.0.0.1", f"http://{hot.listen}.evil.example", "http://"):
+        assert hot.get(headers={"Origin": origin}).status == 403, origin
+    both = [("Origin", f"http://{hot.listen}"), ("Origin", "http://evil.example")]
+    assert hot.get(headers=both).status == 403
+    assert hot.get(headers={"Origin": f"http://{hot.listen}", "Sec-Fetch-Site": "cross-site"}).status == 403
+    assert hot.get(headers={"Host": "evil.example", "Origin": "http://evil.example"}).status == 421
+
+
+def test_where_any_host_is_served_an_origin_that_equals_it_is_none_of_ours(published):
+    gateway = published({"callers": "local"}, {"hosts": ["any"]})
+    assert gateway.get(headers={"Host": "evil.example", "Origin": "http://evil.example"}).status == 403
+
+
 def test_browsers_when_allowed(gateway):
     gateway.webgate(route={"callers": {"browsers": True}}).start().warm()
     assert gateway.get(headers={"Origin": "https://app.example"}).status == 200
