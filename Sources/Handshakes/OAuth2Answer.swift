@@ -246,7 +246,7 @@ extension OAuth2Answer {
         }
         // A page of something on the way, as of a proxy or a firewall, judges nobody.
         if code == nil, [400, 401, 403].contains(answer.status) {
-            return .issuerAnswerInvalid(reason: reason + " without an OAuth error: not the token endpoint's answer")
+            return .issuerAnswerInvalid(reason: reason + " without an OAuth error: not the issuer's own answer")
         }
         switch answer.status {
         case 401: return .credentialRejected(reason: reason)

@@ -78,7 +78,7 @@ import Testing
 
     @Test(arguments: [
         (#"{"error":"invalid_scope"}"#, "configuration: login: status 400, invalid_scope"),
-        ("", "configuration: login: status 400"),
+        ("", "issuer answer invalid: login: status 400 without an OAuth error: not the issuer's own answer"),
     ])
     func `a device request that fails is not told as a token request`(body: String, said: String) async throws {
         let issuer = ScriptedIssuer([metadata(), .status(400, body)])
