@@ -147,7 +147,7 @@ def test_over_http2_the_caller_is_sent_to_http1(gateway):
             other = caller.request("GET", "/", [("authorization", "Basic YTpi")])
             assert other.head() == 401 and len(upstream.requests) == 1
         eventually(
-            lambda: [line.get("fault") for line in gateway.access()].count("connectionShared") == 2, what="two records"
+            lambda: [line.get("fault") for line in gateway.access()].count("connection-shared") == 2, what="two records"
         )
 
 

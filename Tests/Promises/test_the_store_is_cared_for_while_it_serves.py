@@ -96,10 +96,12 @@ def test_a_refused_password_stays_refused_after_a_rotation(gateway):
     tried = gateway.lab.counts()["authenticate"]
     gateway.config["store"]["key"] = [gateway.secret("new-key", NEW), gateway.secret("store-key", OLD)]
     gateway.stop()
-    told(gateway, "rotate")
+    gateway.file.write_text(json.dumps(gateway.config, indent=2))
+    assert told(gateway, "rotate")["resealed"] > 0
     gateway.config["store"]["key"] = gateway.secret("new-key", NEW)
     gateway.start()
-    assert gateway.get().status == 503
+    answer = gateway.get()
+    assert answer.status == 503 and answer.problem["type"].endswith("credential-quarantined"), answer
     assert gateway.lab.counts()["authenticate"] == tried
 
 
