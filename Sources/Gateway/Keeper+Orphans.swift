@@ -67,13 +67,31 @@ extension Keeper {
         leaveLanes(left)
         let returned = orphans.filter { orphan in nature(of: orphan).map { isConfigured($0.digest) } ?? false }
         orphans.removeAll { returned.contains($0) }
+        var back: Set<IdentityDigest> = []
         for row in returned {
-            if row.kind == RowKind.durable { restoreDurable(row) } else { restoreSession(row) }
+            if row.kind == RowKind.durable {
+                restoreDurable(row)
+            } else {
+                restoreSession(row)
+                nature(of: row).map { _ = back.insert($0.digest) }
+            }
             changes.append(.put(row.expiring(lastingExpiry(of: row))))
         }
+        for identity in identities where back.contains(identity.digest) { forgetAbsence(of: identity) }
         // By themselves: on a full disk they are made, and what stores something is not.
         erase(deletions)
         if !changes.isEmpty { store?.commit(changes) { _ in } }
+    }
+
+    /// The identity's session was away, and is back. An exchange that had begun before may have asked for a token in between: that a person
+    /// must log in was true then.
+    private func forgetAbsence(of identity: KeptIdentity) {
+        identity.recovered(at: now)
+        liftSessionRefusals(of: identity)
+        for token in tokens.values where token.identity === identity {
+            token.lastFailure = nil
+            apply(token.machine.settingsChanged(to: identity.policy.access, at: now), to: token)
+        }
     }
 
     /// Keeps the row for its 30 days, which begin when it is first found without an identity.

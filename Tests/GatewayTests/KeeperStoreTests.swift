@@ -274,6 +274,25 @@ internal import TokenStore
         #expect(kept == [Array("r".utf8)])
     }
 
+    /// A reload takes the identity away, and the next one brings it back. In between an exchange that began before asks in vain.
+    @Test func aLoginThatWasAwayServesAgainWhoeverAskedMeanwhile() throws {
+        let scene = try KeeperScene(Self.yaml, store: MemoryStore())
+        scene.issuer = { _ in Wire.bearer("t", expiresIn: "100") }
+        logIn(scene, "r")
+        let configured = scene.inKeeper { keeper in
+            let configured = KeeperChange(
+                identities: keeper.identities, routes: keeper.routes,
+                keys: keeper.tokens.values.map { ($0.key, $0.slot, $0.identity, $0.wanted) },
+                subjects: keeper.subjects.limits)
+            keeper.take(KeeperChange(identities: [], routes: [], keys: [], subjects: keeper.subjects.limits))
+            return configured
+        }
+        #expect(scene.status() == 503)
+        scene.inKeeper { $0.take(configured) }
+        #expect(scene.status() == 200)
+        #expect(word(scene) == .good)
+    }
+
     /// Where the issuer gave a lasting access token and nothing to renew it with, that is the login.
     @Test func aPurgeLeavesALoginThatCannotBeRenewed() throws {
         let store = MemoryStore()
