@@ -12,6 +12,8 @@ final class LenientRoutes: Sendable {
     private let index: RouteIndex
     /// A bit for each length, modulo 64, that a path has to which only the slash at a route's end is missing.
     private let lengths: UInt64
+    /// The same for paths that have a slash more than a route that is one path alone.
+    private let slashedLengths: UInt64
     /// Some route's own path is written otherwise, so that any request may mean it.
     private let concernsAll: Bool
 
@@ -28,12 +30,18 @@ final class LenientRoutes: Sendable {
         }
         index = RouteIndex(matches)
         var lengths: UInt64 = 0
+        var slashedLengths: UInt64 = 0
         var concernsAll = false
         for (route, match) in zip(routes, matches) {
             if route.matches.path.octets != match.path.octets { concernsAll = true }
-            if case .prefix(let path) = match.path { lengths |= 1 << UInt64((path.count &- 1) & 63) }
+            switch match.path {
+            case .prefix(let path): lengths |= 1 << UInt64((path.count &- 1) & 63)
+            case .exact(let path): slashedLengths |= 1 << UInt64((path.count &+ 1) & 63)
+            case .any: break
+            }
         }
         self.lengths = lengths
+        self.slashedLengths = slashedLengths
         self.concernsAll = concernsAll
     }
 
@@ -46,7 +54,7 @@ final class LenientRoutes: Sendable {
             end = index
             break
         }
-        return path[end - 1] != 0x2F && lengths & (1 << UInt64(end & 63)) != 0
+        return (path[end - 1] == 0x2F ? slashedLengths : lengths) & (1 << UInt64(end & 63)) != 0
     }
 
     /// The route to which the second reading leads, where that is not the same to give: the request must be refused. Allocates nothing.
@@ -63,10 +71,14 @@ final class LenientRoutes: Sendable {
         guard taken.readsPathsTwice else { return nil }
         let target = bytes[head.path].octets
         guard mayDiffer(target) else { return nil }
+        if case .prefix(let own) = taken.matches.path, own.count > 1, pathMatches(target, exact: own.span) {
+            return nil
+        }
         var cursor = OutputCursor(scratch)
-        let addedSlash = writeLenientPath(target, into: &cursor)
+        let reading = writeLenientPath(target, into: &cursor)
+        if reading.isAmbiguous { return routes.first { $0.standing != taken.standing } }
         let path = cursor.written(in: scratch)
-        guard let found = first(for: head, in: bytes, port: port, path: path, addedSlash: addedSlash),
+        guard let found = first(for: head, in: bytes, port: port, path: path),
             routes[found].standing != taken.standing
         else { return nil }
         // Told apart on purpose, by case alone.
@@ -78,28 +90,28 @@ final class LenientRoutes: Sendable {
 
     private func first(
         for head: borrowing RequestHead, in bytes: UnsafeRawBufferPointer, port: UInt16?,
-        path: UnsafeRawBufferPointer, addedSlash: Bool
+        path: UnsafeRawBufferPointer
     ) -> Int? {
         guard !index.members.isEmpty else {
-            for position in matches.indices where isMatch(position, head, bytes, port, path, addedSlash) {
+            for position in matches.indices where isMatch(position, head, bytes, port, path) {
                 return position
             }
             return nil
         }
         var candidates = index.candidates(host: hostName(of: head, in: bytes), path: path.octets)
         while let next = candidates.next(in: index.members) {
-            if isMatch(next, head, bytes, port, path, addedSlash) { return next }
+            if isMatch(next, head, bytes, port, path) { return next }
         }
         return nil
     }
 
     private func isMatch(
         _ position: Int, _ head: borrowing RequestHead, _ bytes: UnsafeRawBufferPointer, _ port: UInt16?,
-        _ path: UnsafeRawBufferPointer, _ addedSlash: Bool
+        _ path: UnsafeRawBufferPointer
     ) -> Bool {
         if matches[position].mismatch(head, in: bytes, port: port, path: path) == nil { return true }
-        guard addedSlash, case .exact = matches[position].path else { return false }
-        // Without the slash that nobody has sent.
+        guard case .exact = matches[position].path, path.count > 1 else { return false }
+        // A slash at the end, sent or not, makes no other path to many servers.
         return matches[position].mismatch(head, in: bytes, port: port, path: .init(rebasing: path.dropLast())) == nil
     }
 }
@@ -127,8 +139,8 @@ extension RouteMatch.Path {
         let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: path.count + 1, alignment: 1)
         defer { memory.deallocate() }
         var cursor = OutputCursor(memory)
-        let addedSlash = writeLenientPath(path.span, into: &cursor)
-        return Array(cursor.written(in: memory).dropLast(addedSlash ? 1 : 0))
+        let reading = writeLenientPath(path.span, into: &cursor)
+        return Array(cursor.written(in: memory).dropLast(reading.addsSlash ? 1 : 0))
     }
 
     fileprivate func isSame(as other: RouteMatch.Path) -> Bool {

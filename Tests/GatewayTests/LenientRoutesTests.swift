@@ -46,6 +46,9 @@ import Testing
         // The other's.
         ("/", false), ("/;jsessionid=2", false), ("/shop;jsessionid=2", false), ("/Shop/Cart", false),
         ("/administrator", false), ("/admin2/", false), ("/x/admin", false), ("/x/admin;y", false),
+        // Servers differ about where these lead.
+        ("/admin;%2f..%2fpublic/x", true), ("/ADMIN//../public", true), ("/ADMIN/..;/public", true),
+        ("/ADMIN/x/..%2f..%2fpublic", true), ("/a/b/../c", false), ("/group%2Fname", false), ("/a//b", false),
         ("/shop/./x", false), ("//shop//x/", false), ("/x/.admin/", false), ("/.../admin/x", false),
         ("/..admin/x", false),
         ("/x/admin/..", false), ("/admin%2gx", false), ("/shop%2fadmin/", false), ("/other?/ADMIN/", false),
@@ -70,12 +73,15 @@ import Testing
     static let elsewhere = [("/admin/", "to: \"http://127.0.0.1:9001\", use: none"), ("/", fallback)]
     static let alone = [("/admin/", strict)]
     static let parameter = [("/a;v=1/", strict), ("/", fallback)]
+    static let reserved = [("/odata/$batch", strict), ("/v1/users:admin/", strict), ("/", fallback)]
+    static let encoded = [("/%40admin/", strict), ("/", fallback)]
     static let upper = [("/Admin/", strict), ("/", fallback)]
 
     @Test(arguments: [
         // Written out in full: meant so.
         (exact, "/admin", false), (exact, "/admin/", false), (exact, "/key", false), (exact, "/KEY", true),
-        (exact, "/key;x", true), (exact, "/key/", false), (exact, "/ADMIN", true),
+        (exact, "/key;x", true), (exact, "/key/", true), (exact, "/KEY/", true), (exact, "/key;x/", true),
+        (exact, "/admin/?x", false), (exact, "/ADMIN", true),
         // Told apart by case alone.
         (cased, "/Admin/x", false), (cased, "/admin/x", false), (cased, "/ADMIN/x", true), (cased, "/Admin/x;y", false),
         (raw, "/ADMIN/x", false), (raw, "/admin;/x", false), (raw, "/admin", false),
@@ -83,6 +89,9 @@ import Testing
         (elsewhere, "/ADMIN/x", true), (elsewhere, "/admin", true), (elsewhere, "/admin/x", false),
         (alone, "/admin/X", false), (alone, "/ADMIN/x", nil),
         (parameter, "/a;v=1/x", false), (parameter, "/a/x", true), (parameter, "/b/x", false),
+        (reserved, "/odata/%24batch", true), (reserved, "/v1/users%3aadmin/x", true),
+        (reserved, "/odata/%24all", false),
+        (reserved, "/odata/$batch", false), (encoded, "/@admin/x", true), (encoded, "/%40admin/x", false),
         (upper, "/admin/x", true), (upper, "/Admin/x", false), (upper, "/Admin/x;jsessionid=1/Y", false),
     ])
     func whatWasToldApartOnPurposePasses(routes: [(String, String)], target: String, isRefused: Bool?) throws {
