@@ -255,8 +255,9 @@ extension Keeper {
         let origin = call.url.origin
         // Before the issuer's state is looked at: it may be another one when there is a place.
         let key = IssuerKey(origin: origin, network: network)
-        try await enter(key, network)
-        defer { leave(key) }
+        let place = IssuerQueue.Key(issuer: key, limit: network.connections)
+        try await enter(place, network)
+        defer { leave(place) }
         if breakers.count >= Self.issuerLimit, breakers[origin] == nil {
             // What discovery has named and nobody calls any more.
             breakers = breakers.filter { $0.value.state(at: now) == .open }

@@ -35,7 +35,7 @@ actor Keeper: KeeperInbox {
     var tokensBySlot: [Slot: KeptToken] = [:]
     var issuers: [IssuerKey: UpstreamGroup] = [:]
     /// Those that are called now.
-    var issuerQueues: [IssuerKey: IssuerQueue] = [:]
+    var issuerQueues: [IssuerQueue.Key: IssuerQueue] = [:]
     /// By origin, as URLs write it.
     var breakers: [String: Breaker] = [:]
     /// By host and port.

@@ -39,6 +39,8 @@ import Testing
         let callers = (0..<150).map { scene.call(Wire.get("/\($0)/"), settles: $0 % 50 == 49) }
         #expect(scene.issuerCalls.count == limit)
         #expect(callers.allSatisfy { $0.status == nil })
+        weak var waiting = scene.inKeeper { $0.issuerQueues.values.first?.waiting.last }
+        #expect(waiting != nil)
         // Those that hold a place are answered one by one, and each answer lets in the next.
         scene.issuer = NumberedIssuer().answer
         let first = scene.issuers.filter { !$0.isClosed }
@@ -47,6 +49,7 @@ import Testing
         #expect(callers.map(\.status) == Array(repeating: 200, count: 150))
         #expect(scene.issuerCalls.count == 150)
         #expect(scene.inKeeper { $0.issuerQueues.isEmpty })
+        #expect(waiting == nil, "who waited is kept")
     }
 
     @Test func whoeverWaitsForATurnWaitsNoLongerThanForAToken() throws {
@@ -55,9 +58,12 @@ import Testing
         let callers = (0..<10).map { scene.call(Wire.get("/\($0)/")) }
         scene.pass(seconds: 2.5)
         #expect(callers.allSatisfy { $0.status == nil } && scene.issuerCalls.count == 2)
+        weak var waiting = scene.inKeeper { $0.issuerQueues.values.first?.waiting.last }
+        #expect(waiting != nil)
         scene.pass(seconds: 1.5)
         #expect(callers.allSatisfy { [503, 504].contains($0.status) }, "\(callers.map(\.status))")
         #expect(scene.inKeeper { $0.issuerQueues.values.allSatisfy { $0.waiting.isEmpty } })
+        #expect(waiting == nil, "who waited is kept")
     }
 
     /// Each pause takes a place among those whose timers the loop knows, and gives it back.
