@@ -39,7 +39,7 @@ import Testing
         let callers = (0..<150).map { scene.call(Wire.get("/\($0)/"), settles: $0 % 50 == 49) }
         #expect(scene.issuerCalls.count == limit)
         #expect(callers.allSatisfy { $0.status == nil })
-        weak var waiting = scene.inKeeper { $0.issuerQueues.values.first?.waiting.last }
+        weak let waiting = scene.inKeeper { $0.issuerQueues.values.first?.waiting.last }
         #expect(waiting != nil)
         // Those that hold a place are answered one by one, and each answer lets in the next.
         scene.issuer = NumberedIssuer().answer
@@ -58,7 +58,7 @@ import Testing
         let callers = (0..<10).map { scene.call(Wire.get("/\($0)/")) }
         scene.pass(seconds: 2.5)
         #expect(callers.allSatisfy { $0.status == nil } && scene.issuerCalls.count == 2)
-        weak var waiting = scene.inKeeper { $0.issuerQueues.values.first?.waiting.last }
+        weak let waiting = scene.inKeeper { $0.issuerQueues.values.first?.waiting.last }
         #expect(waiting != nil)
         scene.pass(seconds: 1.5)
         #expect(callers.allSatisfy { [503, 504].contains($0.status) }, "\(callers.map(\.status))")
