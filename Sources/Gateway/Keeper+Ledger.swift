@@ -266,6 +266,10 @@ extension Keeper {
         let mark = AttemptMark(
             account: Account(issuer: issuer, user: ByteString(user)), secretHash: ByteString(hash(secret)))
         let verdict = attempts.verdict(for: mark, identity.policy.attempts)
+        // Another flight has sent it and has no answer yet. That is no lost answer, for which there would be one more try, and no refusal.
+        if openAttempts.contains(mark), verdict == .spent || attempts.isRetry(mark, identity.policy.attempts) {
+            throw .issuerUnavailable(retryAfterSeconds: 1, reason: "another step with this password is under way")
+        }
         guard verdict == .allowed else {
             throw HeldBack(verdict, isUnanswered: attempts.isUnanswered(mark)).failure
         }

@@ -2,6 +2,7 @@ import ScriptedKernel
 import Testing
 
 @testable import Gateway
+@testable import Handshakes
 @testable import Tokens
 
 /// What is held back, and what callers are told of it: a refusal is told only where somebody has refused.
@@ -107,5 +108,36 @@ import Testing
             }
             #expect(scene.status("/w/x") == 200 && gate.handles == 2)
         }
+    }
+
+    private final class Outcomes: @unchecked Sendable {
+        var words: [String] = []
+    }
+
+    /// Two flights of one account, outside of a session: the second one knows nothing of what becomes of the first.
+    @Test(arguments: [false, true]) func aStepThatIsUnderWayIsNoLostAnswer(wasAccepted: Bool) throws {
+        let scene = try KeeperScene(Plans.gate())
+        let outcomes = Outcomes()
+        _ = scene.inKeeper { keeper in
+            keeper.start { keeper in
+                let identity = keeper.identities[0]
+                func spend() async -> AttemptMark? {
+                    do throws(Handshakes.GrantFailure) {
+                        let mark = try await keeper.spendAttempt(of: identity, user: "svc", secret: Secret("p"))
+                        outcomes.words.append("sent")
+                        return mark
+                    } catch {
+                        outcomes.words.append("\(error)")
+                        return nil
+                    }
+                }
+                if wasAccepted, let mark = await spend() { await keeper.settleAttempt(.accepted, of: mark) }
+                _ = await spend()
+                _ = await spend()
+            }
+        }
+        scene.settle()
+        #expect(outcomes.words.count { $0 == "sent" } == (wasAccepted ? 2 : 1))
+        #expect(outcomes.words.last?.contains("another step with this password is under way") == true)
     }
 }
