@@ -9,7 +9,7 @@ internal import Telemetry
 public struct AdminSite: AdminResponder {
     let source: FactSource
     let token: AdminToken?
-    /// Whoever reaches the address may read everything.
+    /// Everybody who reaches the address may read everything.
     let isOpenToRead: Bool
 
     /// - Parameters:

@@ -2,7 +2,7 @@ public import Configuration
 internal import FoundationEssentials
 internal import Synchronization
 
-/// What tells one gateway from another on the same machine: the configuration that it serves and its store. The body of `GET /place`,
+/// The marks that tell one gateway from another on the same machine: the configuration that it serves and its store. The body of `GET /place`,
 /// which is answered on the admin socket alone.
 public struct PlaceDocument: Codable, Sendable, Equatable {
     /// Where the configuration was found.
@@ -50,7 +50,7 @@ public struct PlaceDocument: Codable, Sendable, Equatable {
         return one.isSame(as: other)
     }
 
-    /// What the page names.
+    /// The configuration's place as the page names it.
     var shown: String {
         switch kind {
         case .file: configuration.real

@@ -44,7 +44,7 @@ public struct StatusDocument: Codable, Sendable, Equatable {
         public var state: String
         public var detail: String?
         public var server: String
-        /// As `store.shared.format` says: `old`, `both` or `new`.
+        /// The value of `store.shared.format`: `old`, `both` or `new`.
         public var format: String
         /// Versions, ends and news cannot be forged by who writes to the server: only with `new`.
         public var sealed: Bool

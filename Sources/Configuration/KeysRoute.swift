@@ -73,7 +73,7 @@ extension Keys {
             ),
         ])
 
-    /// Of a listener and of a route.
+    /// The key `hosts` of a listener and of a route.
     static let hostsHelp =
         "Names that callers may have in Host where their place alone admits them (no token, no tls_names); beside these an IP address, "
         + "a name without a dot, this machine's name, the host of 'to' and match.host are served, on loopback less; [any] switches the check off."
