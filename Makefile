@@ -20,6 +20,7 @@ TOKENS ?= 1000000
 RELEASE := $(SWIFT) build -c release --static-swift-stdlib --disable-local-rpath --force-resolved-versions
 PERFORMANCE := $(RELEASE) --package-path Tests/Performance --scratch-path .build/performance
 BINARY := .build/release/cardea
+PROMISES = python=$$(.ci/setup python); CARDEA_PYTHON=$$python $$python -m pytest -p no:cacheprovider Tests/Promises
 
 .PHONY: help
 help: ## this list
@@ -58,7 +59,9 @@ test: setup ## all tests: Swift, thread and address sanitizer, budgets, then the
 	$(SWIFT) test --quiet --scratch-path .build/budgets -c release -Xswiftc -enable-testing --filter Budgets
 	@$(MAKE) binary
 	python=$$(.ci/setup python); $$python -m pytest -p no:cacheprovider Tests/Budgets
-	python=$$(.ci/setup python); CARDEA_PYTHON=$$python $$python -m pytest -p no:cacheprovider Tests/Promises
+	# One worker a core; a page stays with one worker, whose servers it shares. Pages that would disturb others come afterwards.
+	$(PROMISES) -m 'not alone' --numprocesses auto --dist loadfile
+	$(PROMISES) -m alone
 
 .PHONY: fresh
 fresh: ## README's two commands in a fresh Debian 12 that has the Swift toolchain and nothing else of this machine (as root)

@@ -8,6 +8,10 @@ from peers import Redis
 from served import Echo
 
 
+def pytest_configure(config):
+    config.addinivalue_line("markers", "alone: measures, mounts or moves so much that others beside it would be disturbed")
+
+
 def pytest_report_header():
     """What the promises are kept against: a failure elsewhere begins with comparing these lines."""
     return versions.lines()

@@ -48,9 +48,13 @@ def eventually(condition, within=10.0, every=0.02, what="condition"):
         time.sleep(every)
 
 
-# Below the range that the kernel hands to outgoing connections: one of those could take a port before the gateway does. Each comes once a round,
-# so two routes of one test never share one: drawn anew each time, forty met in one of thirty runs.
-PORTS = itertools.cycle(random.sample(range(10240, 32768), 32768 - 10240))
+# Below the range that the kernel hands to outgoing connections: one of those could take a port before the gateway does. Each comes
+# once a round, so two routes of one test never share one: drawn anew each time, forty met in one of thirty runs. Promises that are
+# tried at once have ports of their own, since one that is free is not taken before its server starts.
+WORKERS = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+OWN_PORTS = range(10240 + WORKER, 32768, WORKERS)
+PORTS = itertools.cycle(random.sample(OWN_PORTS, len(OWN_PORTS)))
 
 
 def free_port():

@@ -10,6 +10,8 @@ from harness import executable
 from origins import forward
 from servers_of_http2 import Files
 
+pytestmark = pytest.mark.alone
+
 SIZE = 1 << 30
 FLAGS = {1: "--http1.1", 2: "--http2-prior-knowledge"}
 ALLOWED = 12 << 20

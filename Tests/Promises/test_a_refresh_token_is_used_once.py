@@ -242,6 +242,7 @@ def test_two_identities_with_one_first_token_are_named(gateway, provider):
 
 
 @pytest.mark.parametrize("ends", ["kill", "stop"])
+@pytest.mark.alone
 def test_a_full_disk_costs_no_login(gateway, provider, ends):
     with SmallDisk(gateway.folder / "disk") as disk:
         gateway.store = disk.folder / "tokens.db"

@@ -86,6 +86,7 @@ def test_a_purge_that_was_answered_outlasts_a_crash(hot):
 
 
 @pytest.mark.parametrize("whose", ["hr", "--all"])
+@pytest.mark.alone
 def test_a_purge_outlasts_a_full_disk(gateway, whose):
     """To delete a row takes space, too."""
     with SmallDisk(gateway.folder / "disk") as disk:
