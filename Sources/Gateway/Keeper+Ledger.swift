@@ -325,6 +325,7 @@ extension Keeper {
         guard let identity = identities.first(where: { $0.plan.name == name }) else { return false }
         identity.recovered(at: now)
         if identity.doubtsRegistration { letRegistrationGo(of: identity) }
+        overruleDoubt(of: identity)
         let all = accounts(of: identity)
         if !all.isEmpty {
             let rows = all.flatMap { attempts.reset($0) }

@@ -25,6 +25,8 @@ extension Keeper {
             }
             switch Orphans.disposition(of: material, after: .digestChanged) {
             case .keep: break
+            // What it began with may be what an identity names now.
+            case .drop where beginning(of: row, in: nil) != nil: changes += orphaned(row)
             case .drop:
                 dropped += 1
                 deletions.append(.delete(kind: row.kind, key: row.key))
@@ -78,6 +80,7 @@ extension Keeper {
             changes.append(.put(row.expiring(lastingExpiry(of: row))))
         }
         for identity in identities where back.contains(identity.digest) { forgetAbsence(of: identity) }
+        presumeFirsts()
         // By themselves: on a full disk they are made, and what stores something is not.
         erase(deletions)
         if !changes.isEmpty { store?.commit(changes) { _ in } }

@@ -7,13 +7,16 @@ internal import Tokens
 /// issuer takes for theft instead of a wrong password). The mark is on disk with the token that has taken the place.
 extension Keeper {
     func standing(ofFirst token: Secret, beside held: Secret?, ledger: KeeperLedger) -> FirstRefreshToken {
-        guard let lane = ledger.sessionKey?.lane else { return .unspent }
-        let standing = families.standing(of: ByteString(hash(token)), in: lane)
+        guard let key = ledger.sessionKey else { return .unspent }
+        presume(token, of: key)
+        let standing = families.standing(of: ByteString(hash(token)), in: key.lane)
         // Of a session whose beginning is not known here, as one that a fleet's other gateway began, it may well be this token.
         if let held, standing == .unspent, !families.holds(held), !families.hasEnded(held) {
             return .replaced(by: held)
         }
-        return standing
+        guard standing == .unspent, !families.overruled.contains(key.lane) else { return standing }
+        let isDoubtful = orphans.contains { orphan in beginning(of: orphan, in: key.lane).map { $0 != token } ?? false }
+        return isDoubtful ? .uncertain : .unspent
     }
 
     func refused(refreshToken: Secret, of identity: KeptIdentity) {
@@ -21,7 +24,8 @@ extension Keeper {
         warn(
             "the issuer refuses the refresh token: it has expired or was revoked, or somebody else has used it",
             of: identity)
-        endFamily(of: refreshToken)
+        guard let first = families.refused(refreshToken) else { return endFamily(of: refreshToken) }
+        keep([.delete(kind: RowKind.family, key: first.bytes)])
     }
 
     /// What a step has brought takes the place of what it has sent.
@@ -31,11 +35,35 @@ extension Keeper {
         by material: LayerMaterial, first sent: Secret?, for key: SessionKey, of identity: KeptIdentity
     ) -> [StoreChange] {
         guard let spent = material.spent, let next = material.refreshToken else { return [] }
-        if spent == sent { families.begin(with: spent, hash: ByteString(hash(spent)), in: key.lane) }
+        // A server that did not rotate until now replaces the first itself, which a session has held since.
+        let hash = hash(spent)
+        if spent == sent || hash == identity.secretHashes["refresh_token"] {
+            families.begin(with: spent, hash: ByteString(hash), in: key.lane)
+        }
         guard let first = families.replaced(spent, by: next) else { return [] }
+        // What is dropped goes from the disk whoever has sent it: it is another identity's, which keeps it there.
         let copies = dropCopies(of: spent, but: key)
-        guard identity.policy.access.persist else { return [] }
-        return familyRows(of: first) + copies
+        if identity.policy.access.persist { families.keep(first) }
+        if families.families[first]?.isKept != true { keepForOthers(first, than: identity) }
+        return (families.families[first]?.isKept == true ? familyRows(of: first) : []) + copies
+    }
+
+    /// Its own identity keeps nothing on disk; another one that names the same first token may.
+    private func keepForOthers(_ first: ByteString, than identity: KeptIdentity) {
+        let others = identities.filter { other in
+            other !== identity && other.namesFirstRefreshToken && other.policy.access.persist
+                && other.sessionKey(subject: nil)?.lane == families.families[first]?.lane
+        }
+        if others.contains(where: { $0.secretHashes["refresh_token"] == first.bytes }) { return families.keep(first) }
+        for other in others where other.secretHashes["refresh_token"] == nil {
+            start { keeper in
+                guard let token = try? await keeper.secret("refresh_token", of: other),
+                    ByteString(keeper.hash(token)) == first
+                else { return }
+                keeper.families.keep(first)
+                keeper.keep(keeper.familyRows(of: first))
+            }
+        }
     }
 
     /// Another gateway of the fleet has brought what takes the place of `held`.
@@ -53,6 +81,54 @@ extension Keeper {
         guard let first = families.ended(token), !isUnread else { return }
         keep(familyRows(of: first))
     }
+
+    // MARK: - Unknown beginnings
+
+    /// Sessions were taken up from the store. Where one holds another token than the first that its identity names, the first is spent: a
+    /// release without marks has sent it.
+    func presumeFirsts() {
+        for key in families.strays.keys {
+            guard let identity = identity(of: key.digest), identity.namesFirstRefreshToken else { continue }
+            start { keeper in
+                // One that cannot be read now is looked at when it can be.
+                guard let first = try? await keeper.secret("refresh_token", of: identity) else { return }
+                keeper.presume(first, of: key)
+            }
+        }
+    }
+
+    private func presume(_ first: Secret, of key: SessionKey) {
+        let hash = ByteString(hash(first))
+        guard families.presume(first, hash: hash, of: key), identity(of: key.digest)?.policy.access.persist == true
+        else { return }
+        families.keep(hash)
+        keep(familyRows(of: hash))
+    }
+
+    /// The refresh token of a stored session whose beginning is not known, where that may have been one that the configuration names:
+    /// releases without marks did not tell such sessions from those that no person brought.
+    /// - Parameter lane: whose; nil: that of any configured identity which names a first token.
+    func beginning(of row: StoredRow, in lane: SessionLane?) -> Secret? {
+        guard row.kind == RowKind.session, let key = try? KeyCodec.sessionKey(row.key),
+            let stored = LayerRow(encoded: row.value), !stored.isHuman, let token = stored.refreshToken,
+            !families.holds(token)
+        else { return nil }
+        if let lane { return key.lane == lane ? token : nil }
+        let isNamed = identities.contains { identity in
+            identity.namesFirstRefreshToken && identity.sessionKey(subject: nil)?.lane == key.lane
+        }
+        return isNamed ? token : nil
+    }
+
+    /// An operator says that the first token may be sent.
+    func overruleDoubt(of identity: KeptIdentity) {
+        guard identity.namesFirstRefreshToken, let lane = identity.sessionKey(subject: nil)?.lane,
+            orphans.contains(where: { beginning(of: $0, in: lane) != nil })
+        else { return }
+        families.overruled.insert(lane)
+    }
+
+    // MARK: - Rows
 
     /// Another identity that names the same first token, or this one before its settings changed, may hold what was just spent.
     private func dropCopies(of spent: Secret, but key: SessionKey) -> [StoreChange] {
@@ -77,14 +153,15 @@ extension Keeper {
         guard let family = families.families[first] else { return [] }
         let row = StoredRow(
             kind: RowKind.family, key: first.bytes,
-            value: FamilyRow(lane: family.lane, current: family.current).encoded())
+            value: FamilyRow(lane: family.lane, current: family.current, isPresumed: family.isPresumed).encoded())
         return [.put(row), .put(Self.markKeyRow(markKeyBytes))]
     }
 
     func restoreFamily(_ row: StoredRow, replacing: Bool = false) {
         guard let stored = FamilyRow(encoded: row.value) else { return }
         families.restore(
-            RefreshTokenFamilies.Family(lane: stored.lane, current: stored.current), under: ByteString(row.key),
-            replacing: replacing)
+            RefreshTokenFamilies.Family(
+                lane: stored.lane, current: stored.current, isPresumed: stored.isPresumed, isKept: true),
+            under: ByteString(row.key), replacing: replacing)
     }
 }

@@ -188,11 +188,15 @@ extension Keeper {
         sessions[key] = session
         lane.failures[key] = nil
         if session.material.isHuman { watchLogins() }
-        guard let row = sessionRow(key, session.material, of: identity), let store else {
+        var changes = lane.takeBesides()
+        if let row = sessionRow(key, session.material, of: identity) {
+            changes = [.put(row)] + versionRows(of: key) + changes
+        }
+        guard !changes.isEmpty, let store else {
             return sessionCommitted(key, generation, on: lane, succeeded: true)
         }
         let loop = self.loop
-        store.commit([.put(row)] + versionRows(of: key) + lane.takeBesides()) { result in
+        store.commit(changes) { result in
             // A lost letter is met by the alarm.
             _ = loop.post {
                 self.assumeIsolated { keeper in

@@ -232,6 +232,7 @@ extension Keeper {
             default: break
             }
         }
+        presumeFirsts()
         for route in routes {
             guard let identity = route.identity, route.published != nil else { continue }
             guard let row = learned[tableKey(of: route, identity)] else { continue }
@@ -263,8 +264,14 @@ extension Keeper {
 
     func restoreSession(_ row: StoredRow) {
         guard let key = try? KeyCodec.sessionKey(row.key), let stored = LayerRow(encoded: row.value) else { return }
-        guard identitiesByDigest[key.digest]?.issuer == key.issuer else { return }
-        if sessions[key] == nil, let material = material(of: stored) { adoptSession(material, key) }
+        guard let identity = identitiesByDigest[key.digest], identity.issuer == key.issuer else { return }
+        guard sessions[key] == nil, var material = material(of: stored) else { return }
+        if identity.namesFirstRefreshToken, let token = material.refreshToken {
+            // A person brought the configured one, and only a person brings another; rows of before do not say so.
+            material.isHuman = true
+            families.found(token, under: key)
+        }
+        adoptSession(material, key)
     }
 
     /// Nil when nothing is left of it.

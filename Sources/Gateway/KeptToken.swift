@@ -250,6 +250,9 @@ final class KeptIdentity: @unchecked Sendable {
         isPerUser = next.isPerUser
     }
 
+    /// The configuration gives the refresh token that its logins begin with.
+    var namesFirstRefreshToken: Bool { policy.secrets["refresh_token"] != nil }
+
     var standing: Standing { Standing(digest: digest, secretVersion: secretVersion, epoch: epoch) }
 }
 

@@ -16,10 +16,25 @@ struct RefreshTokenFamilies {
         var last: Secret?
         /// The first itself, where this process has seen it: it is marked anew when the key of the marks is another one.
         var first: Secret?
+        /// The first was not seen to be sent: it is named beside a session that holds another token. Where the issuer refuses that one, the
+        /// first is as good as it ever was.
+        var isPresumed = false
+        /// The family stands on disk, or has to: somebody who has part in it keeps what he has there.
+        var isKept = false
+    }
+
+    /// A session of unknown beginning, as one of a release without marks: whatever its identity names may have been its first.
+    struct Stray {
+        /// Nil where none is left that is good.
+        var current: Secret?
     }
 
     /// By the keyed hash of the first token.
     private(set) var families: [ByteString: Family] = [:]
+    /// Until the first token of their identity has been read.
+    private(set) var strays: [SessionKey: Stray] = [:]
+    /// The operator has said that a first token of these may be sent although the store has a login that it may have begun.
+    var overruled: Set<SessionLane> = []
 
     func standing(of first: ByteString, in lane: SessionLane) -> FirstRefreshToken {
         guard let family = families[first] else { return .unspent }
@@ -28,18 +43,19 @@ struct RefreshTokenFamilies {
     }
 
     /// Whether a family has the token in force.
-    func holds(_ token: Secret) -> Bool { first(of: token) != nil }
+    func holds(_ token: Secret) -> Bool { families.values.contains { $0.current == token } }
 
     /// Whether it was the last one of a family.
     func hasEnded(_ token: Secret) -> Bool { families.values.contains { $0.last == token } }
 
     mutating func begin(with first: Secret, hash: ByteString, in lane: SessionLane) {
-        families[hash] = Family(lane: lane, current: first, first: first)
+        families[hash] = Family(lane: lane, current: first, first: first, isKept: families[hash]?.isKept ?? false)
     }
 
     /// The issuer has replaced `spent`.
     /// - Returns: the hash of the family's first; nil where no family has the token in force.
     mutating func replaced(_ spent: Secret, by next: Secret) -> ByteString? {
+        for (key, stray) in strays where stray.current == spent { strays[key]?.current = next }
         guard let first = first(of: spent) else { return nil }
         families[first]?.current = next
         return first
@@ -48,11 +64,42 @@ struct RefreshTokenFamilies {
     /// The token is no longer good; its family's first is spent all the same.
     /// - Returns: as above.
     mutating func ended(_ token: Secret) -> ByteString? {
+        for (key, stray) in strays where stray.current == token { strays[key]?.current = nil }
         guard let first = first(of: token) else { return nil }
         families[first]?.current = nil
         families[first]?.last = token
         return first
     }
+
+    /// The issuer has refused the token: what was presumed of its first is not known any more.
+    /// - Returns: the hash of the first that is unmarked now; nil where it was not presumed.
+    mutating func refused(_ token: Secret) -> ByteString? {
+        for (key, stray) in strays where stray.current == token { strays[key] = nil }
+        guard let first = first(of: token), families[first]?.isPresumed == true else { return nil }
+        families[first] = nil
+        return first
+    }
+
+    mutating func keep(_ first: ByteString) { families[first]?.isKept = true }
+
+    // MARK: - Unknown beginnings
+
+    /// A session was taken up with this token.
+    mutating func found(_ token: Secret, under key: SessionKey) {
+        strays[key] = holds(token) ? nil : Stray(current: token)
+    }
+
+    /// The first token that the session's identity names has been read.
+    /// - Returns: whether it is marked now.
+    mutating func presume(_ first: Secret, hash: ByteString, of key: SessionKey) -> Bool {
+        guard let stray = strays.removeValue(forKey: key), families[hash] == nil, stray.current != first,
+            stray.current.map({ !holds($0) }) ?? true
+        else { return false }
+        families[hash] = Family(lane: key.lane, current: stray.current, first: first, isPresumed: true)
+        return true
+    }
+
+    // MARK: - Store
 
     /// Of the store. What is here already is younger, unless the store was another process's meanwhile.
     mutating func restore(_ family: Family, under first: ByteString, replacing: Bool = false) {

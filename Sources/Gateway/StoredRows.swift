@@ -42,6 +42,8 @@ struct FamilyRow {
     var lane: SessionLane
     /// Nil where none is left that is good.
     var current: Secret?
+    /// As `RefreshTokenFamilies.Family` has it.
+    var isPresumed = false
 }
 
 // MARK: - Encoding
@@ -52,7 +54,7 @@ extension FamilyRow {
         writer.put(lane.issuer.scheme.bytes)
         writer.put(lane.issuer.host.bytes)
         writer.put(Int64(lane.issuer.port))
-        writer.put(Int64((lane.subject == nil ? 0 : 1) | (current == nil ? 0 : 2)))
+        writer.put(Int64((lane.subject == nil ? 0 : 1) | (current == nil ? 0 : 2) | (isPresumed ? 4 : 0)))
         if let subject = lane.subject { writer.put(subject.bytes) }
         current?.withBytes { writer.put(Array($0)) }
         return writer.bytes
@@ -60,7 +62,7 @@ extension FamilyRow {
 
     init?(encoded bytes: [UInt8]) {
         guard var reader = RowReader(bytes), let scheme = reader.string(), let host = reader.string(),
-            let port = reader.number()?.within(0...UInt16.max), let marks = reader.number()?.within(0...3)
+            let port = reader.number()?.within(0...UInt16.max), let marks = reader.number()?.within(0...7)
         else { return nil }
         var subject: ByteString?
         if marks & 1 != 0 {
@@ -72,6 +74,7 @@ extension FamilyRow {
             current = Secret(bytes)
         }
         guard reader.isAtEnd else { return nil }
+        isPresumed = marks & 4 != 0
         let issuer = Tokens.Origin(scheme: ByteString(scheme), host: ByteString(host), port: port)
         lane = SessionLane(issuer: issuer, subject: subject)
     }

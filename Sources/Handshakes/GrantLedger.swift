@@ -170,6 +170,8 @@ public enum FirstRefreshToken: Sendable, Equatable {
     case replaced(by: Secret)
     /// What had replaced it was refused, revoked or given up. Only another one helps.
     case spent
+    /// A login is at hand that other settings have begun, perhaps with this one. An operator has to say that it was not.
+    case uncertain
 }
 
 /// Names one durable thing of an identity; part of its row's key, so never renamed.

@@ -246,6 +246,7 @@ extension OAuth2Handshake {
         case .unspent: held = first
         case .replaced(let current): held = current
         case .spent: throw Self.firstIsSpent
+        case .uncertain: throw Self.firstIsUncertain
         }
         // One that was refused for another reason than itself, as a scope that is not there, is still good; nothing else is to be tried.
         guard refusal?.token != held else { throw refusal?.reason ?? Self.firstIsSpent }
@@ -255,6 +256,12 @@ extension OAuth2Handshake {
     private static let firstIsSpent = GrantFailure.credentialRejected(
         reason: "token: the configured refresh_token was replaced by its use, and what replaced it is no longer good; "
             + "put a new one in its place")
+
+    private static let firstIsUncertain = GrantFailure.interactionRequired(
+        reason:
+            "token: the configured refresh_token is not sent: the store has a login of this client from settings that are "
+            + "no longer configured, and it may have begun with it; go back to those settings, or if this token was never "
+            + "used: cardea reset IDENTITY")
 
     private nonisolated(nonsending) func assertionGrant(
         _ type: String, _ assertion: Secret, _ trip: Trip

@@ -8,55 +8,6 @@ import Testing
 
 /// A refresh token that the configuration names is sent once, whatever becomes of the identity that names it.
 @Suite struct FirstRefreshTokenTests {
-    /// Replaces the refresh token at each use, and ends the login when a spent one comes.
-    private final class RotatingIssuer {
-        var current = "r0"
-        var uses = 0
-        var reuses = 0
-        /// Of the last answer: what goes with it.
-        var expiresIn = "100"
-
-        func answer(_ request: Request) -> String? {
-            guard let sent = request.member("refresh_token") else { return Wire.ok("") }
-            if request.member("scope") == "bad" { return Wire.json(#"{"error":"invalid_scope"}"#, status: 400) }
-            guard sent == current else {
-                if sent.hasPrefix("r"), current.hasPrefix("r") {
-                    reuses += 1
-                    current = "ended"
-                }
-                return Wire.json(#"{"error":"invalid_grant"}"#, status: 400)
-            }
-            uses += 1
-            current = "r\(uses)"
-            return Wire.bearer("t\(uses)", expiresIn: expiresIn, #","refresh_token":"\#(current)""#)
-        }
-    }
-
-    private static func plan(
-        _ identities: [String] = [""], token: String = "", routes: [(identity: Int, scope: String)] = [(0, "a")]
-    ) -> String {
-        var text = "identities:\n"
-        for (index, more) in identities.enumerated() {
-            text += """
-                  i\(index):
-                    oauth2:
-                      {token_url: "http://127.0.0.1:9100/token", grant: refresh_token, client_id: c, client_secret: env:S,
-                       refresh_token: env:R\(more.isEmpty ? "" : ", " + more)}
-                    token: {\(token)}
-
-                """
-        }
-        text += "routes:\n"
-        for route in routes {
-            text += """
-                  - {listen: "127.0.0.1:8080", to: "http://127.0.0.1:9000", use: i\(route.identity), \
-                match: {path: "/\(route.scope)/"}, name: \(route.scope), scopes: [\(route.scope)]}
-
-                """
-        }
-        return text
-    }
-
     private let secrets = Secrets(["R": "r0"])
 
     private func scene(
@@ -72,7 +23,7 @@ import Testing
     {
         let issuer = RotatingIssuer()
         let store = place == "memory" ? nil : MemoryStore()
-        let scene = try scene(Self.plan(token: place.hasPrefix("persist") ? place : ""), issuer, store: store)
+        let scene = try scene(RotatingIssuer.plan(token: place.hasPrefix("persist") ? place : ""), issuer, store: store)
         for uses in 1...3 {
             #expect(scene.status("/a/") == 200 && issuer.uses == uses)
             _ = scene.inKeeper { $0.purge(uses == 1 ? .everything : .identity("i0")) }
@@ -86,7 +37,7 @@ import Testing
         let store = MemoryStore()
         let changes = ["", "extra: {x: y}", "headers: {X-Tenant: t}", "", "extra: {x: y}"]
         for (index, more) in changes.enumerated() {
-            let scene = try scene(Self.plan([more]), issuer, store: store)
+            let scene = try scene(RotatingIssuer.plan([more]), issuer, store: store)
             // What was granted before serves, or a new one.
             #expect(scene.status("/a/") == 200)
             _ = scene.inKeeper { $0.purge(.everything) }
@@ -97,7 +48,7 @@ import Testing
 
     @Test func aScopeThatIsNotThereSpendsNothing() throws {
         let issuer = RotatingIssuer()
-        let scene = try scene(Self.plan(routes: [(0, "a"), (0, "bad")]), issuer, store: MemoryStore())
+        let scene = try scene(RotatingIssuer.plan(routes: [(0, "a"), (0, "bad")]), issuer, store: MemoryStore())
         #expect(scene.status("/a/") == 200)
         #expect(scene.status("/bad/") == 503)
         #expect(scene.issuerCalls.last?.member("refresh_token") == "r1")
@@ -109,7 +60,7 @@ import Testing
     @Test(arguments: [true, false]) func twoIdentitiesGoOnTogether(stored: Bool) throws {
         let issuer = RotatingIssuer()
         let store = stored ? MemoryStore() : nil
-        let yaml = Self.plan(["", "extra: {x: y}"], routes: [(0, "a"), (1, "b")])
+        let yaml = RotatingIssuer.plan(["", "extra: {x: y}"], routes: [(0, "a"), (1, "b")])
         let scene = try scene(yaml, issuer, store: store)
         for path in ["/a/", "/b/", "/a/", "/b/"] {
             #expect(scene.status(path) == 200)
@@ -125,18 +76,39 @@ import Testing
         #expect(issuer.uses > 4 && issuer.reuses == 0)
     }
 
+    /// The one that keeps nothing on disk uses what both have: what the other has there is its successor's.
+    @Test(arguments: [[0, 1], [1], [1, 0, 1]]) func oneOfTwoMayKeepNothing(_ order: [Int]) throws {
+        let issuer = RotatingIssuer()
+        let store = MemoryStore()
+        let routes = [(0, "a"), (1, "b")]
+        let yaml = RotatingIssuer.plan(["", "extra: {x: y}"], routes: routes)
+        let partly = yaml.replacing(
+            "extra: {x: y}}\n    token: {}", with: "extra: {x: y}}\n    token: {persist: false}")
+        #expect(partly != yaml)
+        let before = try scene(partly, issuer, store: store)
+        for index in order {
+            #expect(before.status("/\(routes[index].1)/") == 200)
+            before.pass(seconds: 100, step: 10)
+        }
+        for path in ["/a/", "/b/"] {
+            let scene = try scene(partly, issuer, store: store)
+            _ = scene.inKeeper { $0.purge(.everything) }
+            #expect(scene.status(path) == 200 && issuer.reuses == 0)
+        }
+    }
+
     @Test(arguments: [Keeper.StoreState.refused("another key"), .degraded("the disk does not answer")])
     func nothingIsSpentWhileTheStoreCannotBeRead(_ state: Keeper.StoreState) throws {
         let issuer = RotatingIssuer()
         let store = MemoryStore()
-        #expect(try scene(Self.plan(), issuer, store: store).status("/a/") == 200)
+        #expect(try scene(RotatingIssuer.plan(), issuer, store: store).status("/a/") == 200)
         let rows = MemoryStore()
         rows.disk = .failing
-        let blind = try scene(Self.plan(), issuer, store: rows, state: state)
+        let blind = try scene(RotatingIssuer.plan(), issuer, store: rows, state: state)
         let caller = blind.call(Wire.get("/a/"))
         #expect(caller.status == 503 && caller.receivedText.contains("problems/store-unusable"))
         #expect(blind.issuerCalls.isEmpty)
-        let back = try scene(Self.plan(), issuer, store: store)
+        let back = try scene(RotatingIssuer.plan(), issuer, store: store)
         _ = back.inKeeper { $0.purge(.everything) }
         #expect(back.status("/a/") == 200 && issuer.reuses == 0)
     }
@@ -144,7 +116,7 @@ import Testing
     @Test func aFullDiskIsReadable() throws {
         let issuer = RotatingIssuer()
         let store = MemoryStore()
-        let scene = try scene(Self.plan(), issuer, store: store)
+        let scene = try scene(RotatingIssuer.plan(), issuer, store: store)
         #expect(scene.status("/a/") == 200)
         store.disk = .failing
         for uses in 2...3 {
@@ -157,9 +129,9 @@ import Testing
     @Test func oneThatIsSpentStaysAtHomeWhenNothingIsLeftOfIt() throws {
         let issuer = RotatingIssuer()
         let store = MemoryStore()
-        #expect(try scene(Self.plan(), issuer, store: store).status("/a/") == 200)
+        #expect(try scene(RotatingIssuer.plan(), issuer, store: store).status("/a/") == 200)
         issuer.current = "revoked by somebody"
-        let scene = try scene(Self.plan(["extra: {x: y}"]), issuer, store: store)
+        let scene = try scene(RotatingIssuer.plan(["extra: {x: y}"]), issuer, store: store)
         #expect(scene.status("/a/") == 503)
         #expect(scene.issuerCalls.map { $0.member("refresh_token") } == ["r1"])
         _ = scene.inKeeper { $0.reset(identity: "i0") }
@@ -174,7 +146,7 @@ import Testing
 
     @Test func aLogoutLeavesItSpent() throws {
         let issuer = RotatingIssuer()
-        let scene = try scene(Self.plan(), issuer, store: MemoryStore())
+        let scene = try scene(RotatingIssuer.plan(), issuer, store: MemoryStore())
         #expect(scene.status("/a/") == 200)
         _ = scene.inKeeper { $0.beginLogout("i0") }
         scene.settle()
@@ -186,11 +158,11 @@ import Testing
     @Test func whatASessionOfUnknownBeginningBeganWithIsNotSent() throws {
         let issuer = RotatingIssuer()
         let store = MemoryStore()
-        #expect(try scene(Self.plan(), issuer, store: store).status("/a/") == 200)
+        #expect(try scene(RotatingIssuer.plan(), issuer, store: store).status("/a/") == 200)
         for row in store.rows(Keeper.RowKind.family) {
             store.commit([.delete(kind: row.kind, key: row.key)]) { _ in }
         }
-        let scene = try scene(Self.plan(routes: [(0, "bad"), (0, "a")]), issuer, store: store)
+        let scene = try scene(RotatingIssuer.plan(routes: [(0, "bad"), (0, "a")]), issuer, store: store)
         #expect(scene.status("/bad/") == 503)
         issuer.current = "revoked by somebody"
         _ = scene.inKeeper { $0.purge(.everything) }
@@ -201,7 +173,7 @@ import Testing
     /// The session goes on until it is refused; then the new one is sent.
     @Test func anotherOneIsSentWhenTheSessionOfTheFirstIsOver() throws {
         let issuer = RotatingIssuer()
-        let scene = try scene(Self.plan(), issuer, store: MemoryStore())
+        let scene = try scene(RotatingIssuer.plan(), issuer, store: MemoryStore())
         #expect(scene.status("/a/") == 200)
         secrets["R"] = "n0"
         issuer.current = "n0"
@@ -212,7 +184,7 @@ import Testing
 
     /// A server that does not rotate has one refresh token for ever.
     @Test func oneThatIsNotReplacedIsSentAgain() throws {
-        let scene = try KeeperScene(Self.plan(), store: MemoryStore(), secrets: secrets)
+        let scene = try KeeperScene(RotatingIssuer.plan(), store: MemoryStore(), secrets: secrets)
         var granted = 0
         scene.issuer = { _ in
             granted += 1
@@ -229,7 +201,7 @@ import Testing
     /// An issuer that takes its time has replaced the token all the same.
     @Test func itsSuccessorIsWaitedForLongerThanOthers() throws {
         let issuer = RotatingIssuer()
-        let scene = try scene(Self.plan(token: "acquire_timeout: 5s"), issuer, store: MemoryStore())
+        let scene = try scene(RotatingIssuer.plan(token: "acquire_timeout: 5s"), issuer, store: MemoryStore())
         var held: [String] = []
         scene.issuer = { request in
             held.append(issuer.answer(request) ?? "")
@@ -247,7 +219,7 @@ import Testing
 
     @Test func aCheckSparesIt() throws {
         let issuer = RotatingIssuer()
-        let scene = try scene(Self.plan(), issuer, store: MemoryStore())
+        let scene = try scene(RotatingIssuer.plan(), issuer, store: MemoryStore())
         scene.inKeeper { $0.sparesRefreshTokens = true }
         #expect(scene.status("/a/") == 503 && scene.issuerCalls.isEmpty)
     }
@@ -264,15 +236,5 @@ import Testing
                 #expect(FamilyRow(encoded: row.encoded() + [0]) == nil)
             }
         }
-    }
-}
-
-extension Request {
-    /// Of a form.
-    fileprivate func member(_ name: String) -> String? {
-        for pair in body.split(separator: "&") where pair.hasPrefix(name + "=") {
-            return String(pair.dropFirst(name.utf8.count + 1))
-        }
-        return nil
     }
 }
