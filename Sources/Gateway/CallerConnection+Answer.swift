@@ -143,13 +143,18 @@ extension CallerConnection {
     ) -> Exchange.Judgement {
         guard let identity = exchange.route?.identity else { return .answer }
         guard identity.inspectedStatuses.contains(status) else {
-            if identity.reportsSuccess, status != 401, status != 403 { data.desk.reportSuccess(self) }
+            if status != 401, status != 403 {
+                if identity.reportsSuccess { data.desk.reportSuccess(self) }
+                if !data.desk.takenPaths.isEmpty { data.desk.noteTaken(self) }
+            }
             return .answer
         }
         let verdict = data.judge(
             status, head: UnsafeRawBufferPointer(rebasing: upstream.input[..<length]), body: body, for: self)
         switch verdict {
-        case .none: return .answer
+        case .none:
+            if status != 401, status != 403, !data.desk.takenPaths.isEmpty { data.desk.noteTaken(self) }
+            return .answer
         case .unusable(let reason):
             data.noteGlitch(.unusableChallenge, route: exchange.route, reason: reason)
             // A refusal that cannot be read says nothing of whether the path is open.

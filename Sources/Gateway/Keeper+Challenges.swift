@@ -233,7 +233,7 @@ extension Keeper {
                 generation: sentGeneration, isReplay: report.isReplay, justGranted: report.justGranted,
                 demand: Demand(report.challenge),
                 place: Place(route: report.route, path: report.path.prefix { $0 != UInt8(ascii: "?") }.hashValue),
-                along: ScopeSet(along.map { ByteString($0) })), at: now)
+                hadTaken: report.hadTaken, along: ScopeSet(along.map { ByteString($0) })), at: now)
         if actions.contains(.postpone) { postpone(report, token) }
         // Kept only for the flight that it starts: a context is good once, and not for long.
         let startsFlight = actions.contains { if case .startFlight = $0 { true } else { false } }

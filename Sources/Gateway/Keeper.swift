@@ -253,6 +253,8 @@ actor Keeper: KeeperInbox {
                 if direct.isAsked { direct.outcome = outcome } else { deliver(outcome, of: token, to: loops) }
             // Kept by whoever reported the challenge.
             case .postpone: break
+            case .watch(let route, let until):
+                for loop in 0..<loopCount { order(.watch(slot: token.slot, route: route, until: until), to: loop) }
             case .scout(let loops):
                 for loop in loops.indices { order(.settled(slot: token.slot, .scout), to: loop) }
             case .schedule(let time): alarm(of: token).set(at: time)

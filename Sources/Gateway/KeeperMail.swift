@@ -57,6 +57,8 @@ struct ChallengeOfRequest: Sendable {
     let isFinal: Bool
     /// What was sent is what the request's wait was ended with, and not what has taken its place meanwhile.
     let justGranted: Bool
+    /// A token of the slot has been taken on this path since the route has been watched.
+    let hadTaken: Bool
     let subject: RequestSubject?
 }
 
@@ -67,6 +69,8 @@ enum KeeperOrder: Sendable {
     case request(Ticket, TokenAnswer)
     /// The next answer that is no refusal of this slot's credential is to be told again.
     case wantsSuccess(slot: Slot)
+    /// Until then challenges of this slot on this route are to be told with what was taken there.
+    case watch(slot: Slot, route: Int, until: UInt64)
 }
 
 enum TokenAnswer: Sendable {

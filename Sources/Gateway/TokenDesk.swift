@@ -18,6 +18,8 @@ final class TokenDesk {
     private(set) var parked: [UInt64: CallerConnection] = [:]
     private var lastTicket: UInt64 = 0
     private(set) var waiters = 0
+    /// Of routes where tokens were refused lately; empty on most days.
+    private(set) var takenPaths = TakenPaths()
 
     init(data: DataLoop, keeper: any KeeperInbox, loopIndex: Int) {
         self.data = data
@@ -160,7 +162,8 @@ final class TokenDesk {
             ticket: ticket, scout: scout, loop: loopIndex, route: route.number, path: Array(caller.heldPath),
             method: Array(caller.heldMethod), challenge: challenge, sent: caller.exchange.machine.credential.sent,
             isReplay: caller.exchange.machine.replayed, isFinal: caller.exchange.machine.isFinal,
-            justGranted: caller.exchange.sendsJustGranted, subject: caller.subject(on: route))
+            justGranted: caller.exchange.sendsJustGranted, hadTaken: hadTaken(caller),
+            subject: caller.subject(on: route))
         if !keeper.send(.challenged(report), from: loopIndex), parks {
             unpark(caller)
             caller.perform(caller.exchange.machine.on(.refused(Fault(.tooManyWaiters, retryAfter: 1))))
@@ -184,6 +187,20 @@ final class TokenDesk {
     /// Generations whose success was told and not followed by a refusal since.
     private var reported: [Slot: UInt64] = [:]
 
+    /// The answer is no refusal, and some route is watched.
+    func noteTaken(_ caller: CallerConnection) {
+        guard let sent = caller.exchange.machine.credential.sent, let route = caller.exchange.route else { return }
+        takenPaths.note(caller.heldPath, slot: sent.slot, route: route.number, now: data.loop.now)
+    }
+
+    private func hadTaken(_ caller: CallerConnection) -> Bool {
+        guard !takenPaths.isEmpty, let sent = caller.exchange.machine.credential.sent,
+            let route = caller.exchange.route
+        else { return false }
+        return takenPaths.contains(
+            caller.heldPath, slot: sent.slot, route: route.number, forgets: caller.exchange.machine.replayed)
+    }
+
     func scoutSawNothing(_ caller: CallerConnection) {
         guard caller.exchange.scoutTicket != 0 else { return }
         let ticket = Ticket(loop: loopIndex, number: caller.exchange.scoutTicket)
@@ -197,6 +214,8 @@ final class TokenDesk {
         switch order {
         case .settled(let slot, let answer): settle(slot, answer)
         case .wantsSuccess(let slot): reported[slot] = nil
+        case .watch(let slot, let route, let until):
+            takenPaths.watch(slot: slot, route: route, until: until, now: data.loop.now)
         case .request(let ticket, let answer):
             guard let caller = parked[ticket.number] else {
                 // Its caller left while the order was on its way; `left` has told the keeper.

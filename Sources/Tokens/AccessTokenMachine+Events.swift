@@ -68,21 +68,21 @@ extension AccessTokenMachine {
         let asksForMore = report.demand.lacksScope || !held.grant.meets(Demand(level: report.demand.level))
         if report.isReplay {
             if asksForMore {
-                if report.justGranted { noteFutile(report.demand, of: held, at: now) }
+                if report.justGranted { noteFutile(report, of: held, at: now) }
                 return refuse(loop)
             }
             if report.justGranted {
                 // The only door into a window: what the issuer just gave is refused, so more grants would not help.
-                windows.refused(report.generation, at: report.place, limit: policy.negativeFor, now: now)
-                return refuse(loop)
+                let isNews = windows.refused(report.generation, at: report.place, limit: policy.negativeFor, now: now)
+                return refuse(loop) + (isNews ? [watch(report.place.route, at: now)] : [])
             }
             // This caller has had its replay, but the token it was sent was old: renew it for the others.
-            guard !windows.holds(report.place, at: now), mayGrant(at: now) else { return refuse(loop) }
+            guard !isHeld(report, at: now), mayGrant(at: now) else { return refuse(loop) }
             return refuse(loop) + invalidate()
                 + start(.challenged, for: report.demand, along: report.along, at: now)
         }
         if asksForMore { return stepUp(held, from: loop, report, at: now) }
-        if windows.holds(report.place, at: now) { return refuse(loop) }
+        if isHeld(report, at: now) { return refuse(loop) }
         if isBusy { return (held.isRefused ? [] : invalidate()) + join(loop, for: report.demand, at: now) }
         if let refusal = refusal(at: now) { return [answer(loop, refusal)] }
         waiters = .loop(loop)
@@ -93,26 +93,38 @@ extension AccessTokenMachine {
     private mutating func stepUp(
         _ held: Held, from loop: Int, _ report: ChallengeReport, at now: Instant
     ) -> [Action] {
-        if let futile, now < futile.until {
-            if report.demand.lacksScope && held.grant.meets(report.demand) || futile.stepUpsLeft == 0 {
+        let route = report.place.route
+        if let window = futile[route], window.isOpen(at: now) {
+            if report.demand.lacksScope && held.grant.meets(report.demand) || window.stepUpsLeft <= 0 {
                 return refuse(loop)
             }
         }
         if isBusy { return join(loop, for: report.demand, at: now) }
         if let refusal = refusal(at: now) { return [answer(loop, refusal)] }
-        guard windows.pass(at: report.place, now: now) else { return refuse(loop) }
-        if report.demand.level != nil { futile?.stepUpsLeft -= 1 }
+        guard windows.pass(at: report.place, hadTaken: report.hadTaken, now: now) else { return refuse(loop) }
+        if report.demand.level != nil { futile[route]?.stepUpsLeft -= 1 }
         waiters = .loop(loop)
         return start(.steppedUp, for: report.demand, along: report.along, at: now)
     }
 
     /// What was granted for a demand does not meet it. An upstream that asks for more each time must not have a grant for each request.
-    /// The windows of rule 3 are others: they would keep a revoked token from being replaced for everybody. Scopes that are new each time
-    /// have their end in what the operator allows.
-    private mutating func noteFutile(_ demand: Demand, of held: Held, at now: Instant) {
-        guard !demand.lacksScope || held.grant.meets(demand) else { return }
-        if let futile, now < futile.until { return }
-        futile = Futility(until: now.saturatingAdd(policy.negativeFor))
+    /// The windows of rule 3 are others: they would keep a revoked token from being replaced. These grow as they do, and hold for the route.
+    /// Scopes that are new each time have their end in what the operator allows.
+    private mutating func noteFutile(_ report: ChallengeReport, of held: Held, at now: Instant) {
+        guard !report.demand.lacksScope || held.grant.meets(report.demand) else { return }
+        futile = futile.filter { !$0.value.isForgotten(at: now, limit: policy.negativeFor) }
+        futile[report.place.route] = GrowingWindow(
+            after: futile[report.place.route], held.grant.generation, limit: policy.negativeFor, now: now)
+    }
+
+    private func isHeld(_ report: ChallengeReport, at now: Instant) -> Bool {
+        windows.holds(report.place, hadTaken: report.hadTaken, at: now)
+    }
+
+    /// For as long as there may be a window of the route, and what led to it is known.
+    private func watch(_ route: Int, at now: Instant) -> Action {
+        let memory = RegrantWindows.memory(limit: policy.negativeFor).saturatingAdd(policy.negativeFor)
+        return .watch(route: route, until: now.saturatingAdd(memory))
     }
 
     private mutating func invalidate() -> [Action] {
@@ -244,7 +256,7 @@ extension AccessTokenMachine {
         case .purge, .logout:
             held = nil
             windows = RegrantWindows()
-            futile = nil
+            futile = [:]
             pause = nil
             backoff.succeeded()
             actions += [.unpublish, .deleteRow]
@@ -257,7 +269,7 @@ extension AccessTokenMachine {
         case .reset, .reload:
             if cause == .reset {
                 windows = RegrantWindows()
-                futile = nil
+                futile = [:]
                 actions += clearRefusals(at: now)
             }
             // The loops ask once a generation, so a background renewal that was cut off is taken up again too.

@@ -21,8 +21,8 @@ public struct AccessTokenMachine: Sendable {
     /// The last issuer failure and until when it is obeyed.
     var pause: Pause?
     var windows = RegrantWindows()
-    /// A token that was just granted for more was not enough: the same scopes are not asked for again, and few levels.
-    var futile: Futility?
+    /// Routes where a token that was just granted for more was not enough: the same scopes are not asked for again, and few levels.
+    var futile: [Int: GrowingWindow] = [:]
     var backoff: Backoff
     var lastFlight: UInt64 = 0
     var timer: Instant?
@@ -56,11 +56,6 @@ public struct AccessTokenMachine: Sendable {
         var isWanted: Bool
     }
 
-    struct Futility: Equatable, Sendable {
-        var until: Instant
-        var stepUpsLeft = 3
-    }
-
     /// - Parameter seed: of the jitter.
     public init(policy: AccessTokenPolicy, standing: Standing, seed: UInt64) {
         self.policy = policy
@@ -86,6 +81,8 @@ public struct AccessTokenMachine: Sendable {
         case answer(LoopSet, Outcome)
         /// The flight under way brings less than this challenge asks for: report it again when the machine is busy no more.
         case postpone
+        /// Where the key's token is taken on this route is to be remembered until then, and told with the challenges (`hadTaken`).
+        case watch(route: Int, until: Instant)
         /// A cold key of a challenge-driven identity: the loop's parked requests go to the scout machine.
         case scout(LoopSet)
         /// Replaces the earlier time.
@@ -164,18 +161,21 @@ public struct ChallengeReport: Equatable, Sendable {
     public var justGranted: Bool
     public var demand: Demand
     public var place: Place
+    /// The path has taken a token of the key since its route has been watched.
+    public var hadTaken: Bool
     /// What others that wait want beside it: asked for along with it where a flight starts, so that one serves them all.
     public var along: ScopeSet
 
     public init(
         generation: UInt64, isReplay: Bool = false, justGranted: Bool = false, demand: Demand = .token,
-        place: Place = Place(), along: ScopeSet = []
+        place: Place = Place(), hadTaken: Bool = false, along: ScopeSet = []
     ) {
         self.generation = generation
         self.isReplay = isReplay
         self.justGranted = justGranted
         self.demand = demand
         self.place = place
+        self.hadTaken = hadTaken
         self.along = along
     }
 }

@@ -13,86 +13,150 @@ public struct Place: Hashable, Sendable {
 
 /// Rule 3: where a token that was just granted has been refused, a 401 gets the final answer for a while without another grant.
 ///
-/// The while begins at a second and doubles, up to `negative_for`, as long as it goes on like this. It holds for the path, since most often it
-/// is one URL that refuses, or one moment in which the token was revoked again. A route is held where three of its paths in a row have refused
-/// a token of their own each: then its upstream refuses whatever the issuer grants. Other routes of the same key are never held.
+/// The while is a `GrowingWindow`. It holds for the path, since most often it is one URL that refuses, or one moment in which the token was
+/// revoked again. A route is held where three of its paths have refused a token of their own each: then its upstream may refuse whatever the
+/// issuer grants. Other routes of the same key are never held.
+///
+/// Whether it does, or a few paths do and the rest is healthy, cannot be told from refusals alone; and a grant helps every path of the key,
+/// whichever of them asked for it. So a held route lets those pass of which it is not known that a grant would be in vain:
+/// - a path that has taken the key's token while the route was watched, and is refused now: that is what a revocation looks like, and neither
+///   a path that always refuses nor one that asks for no token can look like it;
+/// - a path that has refused no token of its own yet, as long as few such (`trials`) have passed in vain. One that is a success costs nothing.
+///
+/// Neither passes within a second of the last token that was granted in vain. So a revocation shuts a healthy path for a second at most,
+/// however long others have refused. An upstream that refuses everything never brings the first and spends the second at one a second: it
+/// costs three grants, four trials, and one for each of the growing windows, whatever its paths; at one request a second or more that is less
+/// than 20 in 150 requests. What is left are paths that nobody has asked for lately, beside an endless stream of other new ones that refuse:
+/// they may have to wait for the window's end, since nothing tells the ones from the others.
 struct RegrantWindows: Equatable, Sendable {
-    private var paths: [Place: Window] = [:]
-    private var routes: [Int: Window] = [:]
-    /// The latest, at most three a route, of different paths and generations.
+    private var paths: [Place: GrowingWindow] = [:]
+    private var routes: [Int: Door] = [:]
+    /// The latest, at most eight a route, each of another generation.
     private var refusals: [Refusal] = []
 
-    private struct Window: Equatable, Sendable {
-        var until: Instant
-        var span: Nanoseconds
-        /// Challenges that ask for more are no refusals and pass, but not for ever.
-        var stepUpsLeft = 3
+    private struct Door: Equatable, Sendable {
+        var window: GrowingWindow
+        /// When a token was last refused here right after its grant.
+        var refusedAt: Instant
+        var trialsLeft = RegrantWindows.trials
+        /// When the last trial was in vain, or one came back.
+        var triedAt: Instant
     }
 
     private struct Refusal: Equatable, Sendable {
-        let place: Place
+        let route: Int
         let generation: UInt64
         let at: Instant
+        /// Different ones, so many that three refusals can be told to be of different paths.
+        var paths: [Int]
     }
 
-    static let first: Nanoseconds = .seconds(1)
     static let pathLimit = 16
-    private static let refusalsOfARoute = 3
+    static let trials = 4
+    private static let refusalsThatHold = 3
+    private static let refusalLimit = 8
 
-    func holds(_ place: Place, at now: Instant) -> Bool {
-        now < paths[place]?.until ?? 0 || now < routes[place.route]?.until ?? 0
+    /// - Parameter hadTaken: the path has taken a token of the key since the route has been watched.
+    func holds(_ place: Place, hadTaken: Bool = false, at now: Instant) -> Bool {
+        if paths[place]?.isOpen(at: now) ?? false { return true }
+        guard let door = routes[place.route], door.window.isOpen(at: now) else { return false }
+        if now < door.refusedAt.saturatingAdd(GrowingWindow.first) { return true }
+        return !hadTaken && (paths[place] != nil || door.trialsLeft == 0)
     }
 
     /// - Returns: whether a challenge that asks for more may pass.
-    mutating func pass(at place: Place, now: Instant) -> Bool {
-        guard holds(place, at: now) else { return true }
-        let isPath = now < paths[place]?.until ?? 0
-        guard let left = isPath ? paths[place]?.stepUpsLeft : routes[place.route]?.stepUpsLeft, left > 0 else {
+    mutating func pass(at place: Place, hadTaken: Bool = false, now: Instant) -> Bool {
+        guard holds(place, hadTaken: hadTaken, at: now) else { return true }
+        let isPath = paths[place]?.isOpen(at: now) ?? false
+        guard let left = isPath ? paths[place]?.stepUpsLeft : routes[place.route]?.window.stepUpsLeft, left > 0 else {
             return false
         }
-        if isPath { paths[place]?.stepUpsLeft -= 1 } else { routes[place.route]?.stepUpsLeft -= 1 }
+        if isPath { paths[place]?.stepUpsLeft -= 1 } else { routes[place.route]?.window.stepUpsLeft -= 1 }
         return true
     }
 
     /// A replay was refused with the token that was granted for it.
     /// - Parameter limit: the longest window.
-    mutating func refused(_ generation: UInt64, at place: Place, limit: Nanoseconds, now: Instant) {
-        paths = paths.filter { now < $0.value.until.saturatingAdd(limit) }
-        routes = routes.filter { now < $0.value.until.saturatingAdd(limit) }
-        if paths[place] == nil, paths.count >= Self.pathLimit,
+    /// - Returns: whether it is news to the route: many requests that carried the same token are one refusal.
+    mutating func refused(_ generation: UInt64, at place: Place, limit: Nanoseconds, now: Instant) -> Bool {
+        routes = routes.filter { !$0.value.window.isForgotten(at: now, limit: limit) }
+        // A held route keeps its paths from showing that they still refuse; they are no new ones for that.
+        paths = paths.filter { routes[$0.key.route] != nil || !$0.value.isForgotten(at: now, limit: limit) }
+        let isFirstOfPath = paths[place] == nil
+        if isFirstOfPath, paths.count >= Self.pathLimit,
             let oldest = paths.min(by: { $0.value.until < $1.value.until })
         {
             paths[oldest.key] = nil
         }
-        paths[place] = Self.prolonged(paths[place], limit: limit, now: now)
-        note(Refusal(place: place, generation: generation, at: now), limit: limit)
-        guard refusals.count(where: { $0.place.route == place.route }) == Self.refusalsOfARoute else { return }
-        routes[place.route] = Self.prolonged(routes[place.route], limit: limit, now: now)
+        paths[place] = GrowingWindow(after: paths[place], generation, limit: limit, now: now)
+        let isNews = note(generation, at: place, limit: limit, now: now)
+        hold(place.route, generation, isTrial: isFirstOfPath, isNews: isNews, limit: limit, now: now)
+        return isNews
     }
 
-    private mutating func note(_ refusal: Refusal, limit: Nanoseconds) {
+    /// How long after the last refusal something of it is known. Nanoseconds.
+    static func memory(limit: Nanoseconds) -> Nanoseconds {
         // Long enough to see that it goes on while the route is held for as long as it ever is.
-        let memory = limit.saturatingAdd(limit).saturatingAdd(limit)
-        refusals.removeAll { $0.place == refusal.place || $0.at.saturatingAdd(memory) <= refusal.at }
-        let isRoutes: (Refusal) -> Bool = { $0.place.route == refusal.place.route }
-        // Many requests that carried the same token are one refusal.
-        guard !refusals.contains(where: { isRoutes($0) && $0.generation == refusal.generation }) else { return }
-        if refusals.count(where: isRoutes) == Self.refusalsOfARoute, let first = refusals.firstIndex(where: isRoutes) {
-            refusals.remove(at: first)
-        }
-        refusals.append(refusal)
+        limit.saturatingAdd(limit).saturatingAdd(limit)
     }
 
-    /// One that is open is not prolonged: nothing new is known.
-    private static func prolonged(_ window: Window?, limit: Nanoseconds, now: Instant) -> Window {
-        guard let window else { return Window(until: now.saturatingAdd(min(first, limit)), span: min(first, limit)) }
-        guard window.until <= now else { return window }
-        let span = min(window.span.saturatingAdd(window.span), limit)
-        return Window(until: now.saturatingAdd(span), span: span)
+    private mutating func note(_ generation: UInt64, at place: Place, limit: Nanoseconds, now: Instant) -> Bool {
+        let memory = Self.memory(limit: limit)
+        refusals.removeAll { $0.at.saturatingAdd(memory) <= now }
+        if let known = refusals.firstIndex(where: { $0.route == place.route && $0.generation == generation }) {
+            // Whichever of a burst is told first must not decide.
+            if refusals[known].paths.count < Self.refusalsThatHold, !refusals[known].paths.contains(place.path) {
+                refusals[known].paths.append(place.path)
+            }
+            return false
+        }
+        if refusals.count(where: { $0.route == place.route }) == Self.refusalLimit,
+            let oldest = refusals.firstIndex(where: { $0.route == place.route })
+        {
+            refusals.remove(at: oldest)
+        }
+        refusals.append(Refusal(route: place.route, generation: generation, at: now, paths: [place.path]))
+        return true
+    }
+
+    private mutating func hold(
+        _ route: Int, _ generation: UInt64, isTrial: Bool, isNews: Bool, limit: Nanoseconds, now: Instant
+    ) {
+        let sets = refusals.filter { $0.route == route }.map(\.paths)
+        guard Self.differ(sets[...], count: Self.refusalsThatHold, beside: []) else { return }
+        guard var door = routes[route] else {
+            routes[route] = Door(
+                window: GrowingWindow(after: nil, generation, limit: limit, now: now), refusedAt: now, triedAt: now)
+            return
+        }
+        guard isNews else { return }
+        if !door.window.isOpen(at: now) {
+            door.window = GrowingWindow(after: door.window, generation, limit: limit, now: now)
+            // A few in vain long ago are no reason to shut new paths out for ever, where others go on refusing.
+            if door.trialsLeft < Self.trials, door.triedAt.saturatingAdd(Self.memory(limit: limit)) <= now {
+                door.trialsLeft += 1
+                door.triedAt = now
+            }
+        } else if isTrial, door.trialsLeft > 0 {
+            door.trialsLeft -= 1
+            door.triedAt = now
+        }
+        door.refusedAt = now
+        routes[route] = door
+    }
+
+    /// Whether `count` of the sets have a path each that none of the others of them is taken for.
+    private static func differ(_ sets: ArraySlice<[Int]>, count: Int, beside taken: [Int]) -> Bool {
+        guard count > 0 else { return true }
+        return sets.indices.contains { index in
+            sets[index].contains { path in
+                !taken.contains(path) && differ(sets[(index + 1)...], count: count - 1, beside: taken + [path])
+            }
+        }
     }
 
     /// Nothing is held any more.
     func isOver(at now: Instant) -> Bool {
-        paths.values.allSatisfy { $0.until <= now } && routes.values.allSatisfy { $0.until <= now }
+        paths.values.allSatisfy { !$0.isOpen(at: now) } && routes.values.allSatisfy { !$0.window.isOpen(at: now) }
     }
 }

@@ -84,7 +84,8 @@ def test_two_requests_a_caller_and_few_grants(gateway, word):
         # One try and one replay.
         assert max(refusing.seen.values()) <= 2
         # One grant for the cold key, and one for each of three paths that refuse what was granted for them; then their route is held for one
-        # second, two, four, and so on up to `negative_for`. A scope that was asked for once is not asked for again: seven are allowed.
+        # second, two, four, and so on up to `negative_for`, but for four new paths, one a second, that may be healthy ones. A scope that was
+        # asked for once is not asked for again: seven are allowed.
         assert len(script.grants) - before <= 20
         assert set(good_statuses) == {200}
         assert call(gateway.listens["good"]).status == 200

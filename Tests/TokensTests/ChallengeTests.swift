@@ -236,29 +236,57 @@ import Testing
         #expect(bench.challenge(0, report, at: 7) == ["answer [0] final", "report challengeRefused"])
         #expect(bench.machine.windows == RegrantWindows(), "a revoked token is replaced all the same")
         (report.isReplay, report.justGranted) = (false, false)
-        #expect(bench.challenge(0, report, at: 8) == ["answer [0] final", "report challengeRefused"])
+        #expect(bench.challenge(0, report, at: 7) == ["answer [0] final", "report challengeRefused"])
+        report.place.route = 6
+        #expect(bench.challenge(0, report, at: 7) == ["fly #2 steppedUp"], "another route of the key is not held")
+        _ = bench.land(2, at: 7)
+        report.place.route = 0
+        report.generation = 3
         report.demand = .lacking(["b"])
-        #expect(bench.challenge(0, report, at: 9) == ["fly #2 steppedUp"], "others are")
+        #expect(bench.challenge(0, report, at: 7) == ["fly #3 steppedUp"], "other scopes are")
     }
 
-    @Test func levelsWithoutAnEndGetThreeMoreGrants() {
-        var bench = Bench.warm(level: 1)
-        var grants = 0
-        for turn in 0..<10 {
-            let generation = bench.machine.heldGrant?.generation ?? 0
-            let level = 2 + turn
-            let second = UInt64(5 + 3 * turn)
-            guard
-                bench.challenge(0, Self.level(level, generation: generation), at: second).first?.hasPrefix("fly")
-                    == true
-            else { continue }
-            grants += 1
-            _ = bench.land(UInt64(grants), at: second + 1, level: level)
-            var again = Self.level(level + 1, generation: bench.machine.heldGrant?.generation ?? 0)
-            (again.isReplay, again.justGranted) = (true, true)
-            #expect(bench.challenge(0, again, at: second + 2).first == "answer [0] final")
+    /// One that asks for a scope that the token has, each time: the windows grow as those of rule 3 do.
+    @Test func aScopeThatIsNeverEnoughIsAskedForLessAndLess() {
+        var bench = Bench.warm()
+        var granted: [UInt64] = []
+        for second in 5..<80 as Range<UInt64> {
+            var report = ChallengeReport(
+                generation: bench.machine.heldGrant?.generation ?? 0, demand: .lacking(["a"]))
+            guard bench.challenge(0, report, at: second).first?.hasPrefix("fly") == true else { continue }
+            granted.append(second)
+            _ = bench.land(UInt64(granted.count), at: second)
+            (report.generation, report.isReplay, report.justGranted) = (bench.generation, true, true)
+            // However many were under way with it.
+            for _ in 0..<3 { _ = bench.challenge(0, report, at: second) }
         }
-        #expect(grants == 4)
+        #expect(granted == [5, 6, 8, 12, 20, 36, 66])
+    }
+
+    /// However fast the requests come.
+    @Test(arguments: [100, 1000] as [UInt64])
+    func levelsWithoutAnEndCostAtMostTwentyGrantsIn150Requests(_ pace: UInt64) {
+        var bench = Bench.warm(level: 1)
+        var (grants, early) = (UInt64(0), UInt64(0))
+        for turn in 0..<150 as Range<UInt64> {
+            let now: Instant = .seconds(5) + .milliseconds(pace * turn)
+            let generation = bench.machine.heldGrant?.generation ?? 0
+            let level = 2 + Int(turn)
+            let answer = lines(bench.machine.challenged(from: 0, Self.level(level, generation: generation), at: now))
+            guard answer.first?.hasPrefix("fly") == true else { continue }
+            grants += 1
+            if now < .seconds(6) { early += 1 }
+            bench.generation += 1
+            let lifetime = LifetimePolicy().lifetime(sentAt: now, expiresIn: 100, jitter: 0)
+            let grant = Grant(generation: bench.generation, lifetime: lifetime, level: level)
+            _ = bench.machine.landed(bench.token(grants), grant, at: now)
+            var again = Self.level(level + 1, generation: bench.generation)
+            (again.isReplay, again.justGranted) = (true, true)
+            #expect(lines(bench.machine.challenged(from: 0, again, at: now)).first == "answer [0] final")
+        }
+        #expect(grants <= 20, "\(grants)")
+        // One who needs a few levels more is not held up by it.
+        #expect(pace == 1000 || early == 4, "\(early)")
     }
 
     // MARK: - With the issuer down

@@ -47,7 +47,7 @@ func lines(_ actions: [AccessTokenMachine.Action]) -> [String] {
         case .answer(let loops, let outcome): "answer \(loops.indices) \(text(outcome))"
         case .postpone: "postpone"
         case .scout(let loops): "scout \(loops.indices)"
-        case .schedule, .cancelTimer: nil
+        case .schedule, .cancelTimer, .watch: nil
         case .deleteRow: "delete row"
         case .discard(let token, let revoke): "discard #\(token.id)" + (revoke ? " revoke" : "")
         case .report(let event): "report \(text(event))"

@@ -58,7 +58,7 @@ import Testing
                 case .scout(let loops): waiting.subtract(loops)
                 case .schedule(let time): timer = time
                 case .cancelTimer: timer = nil
-                case .unpublish, .deleteRow, .discard, .report, .postpone: break
+                case .unpublish, .deleteRow, .discard, .report, .postpone, .watch: break
                 }
             }
             if let held = machine.held, held.isRefused, !machine.isBusy {
