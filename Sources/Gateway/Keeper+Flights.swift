@@ -9,8 +9,10 @@ internal import Tokens
 /// Runs grants: one task a flight, on the keeper's loop.
 extension Keeper {
     func startFlight(_ flight: Flight, of token: KeptToken) {
-        let challenge = token.challenge
+        // What was cut off is taken up with the challenge that it was to answer.
+        let challenge = token.challenge ?? (flight.reason == .restarted ? token.answering : nil)
         token.challenge = nil
+        token.answering = challenge
         hold(token) { await $0.fly(flight, token, challenge: challenge) }
     }
 
@@ -21,7 +23,9 @@ extension Keeper {
         let number = token.flights
         token.flightTask = start { keeper in
             await work(keeper)
-            if token.flights == number { token.flightTask = nil }
+            guard token.flights == number else { return }
+            token.flightTask = nil
+            token.answering = nil
         }
     }
 

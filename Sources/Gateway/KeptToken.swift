@@ -27,6 +27,8 @@ final class KeptToken: @unchecked Sendable {
     var sharedIdentity: String?
     /// The challenge that the next flight answers. Single-use, never stored.
     var challenge: Handshakes.Challenge?
+    /// The one that the flight under way answers.
+    var answering: Handshakes.Challenge?
     /// The route whose request met it.
     weak var challengedRoute: KeptRoute?
     /// The route that the token was first made for: where a probe goes.

@@ -152,7 +152,8 @@ extension AccessTokenMachine {
         followedSecret = false
         backoff.succeeded()
         let wait = grant.rotated ? Self.rotationWait : Self.commitWait
-        landing = Landing(grant: grant, reason: flight.reason, deadline: now.saturatingAdd(wait))
+        landing = Landing(
+            grant: grant, reason: flight.reason, asked: flight.asked, deadline: now.saturatingAdd(wait))
         if policy.persist || grant.rotated { return settle([.commit(generation: grant.generation)], at: now) }
         return settle(publishLanding(at: now), at: now)
     }
@@ -169,7 +170,7 @@ extension AccessTokenMachine {
             // ever meet its own, and refused ones would follow each other without a pause.
             self.flight = nil
             followedSecret = true
-            return settle(restart(asking: flight.scopes, at: now), at: now)
+            return settle(restart(flight.asked, at: now), at: now)
         }
         followedSecret = false
         return settle(fail(failure, at: now), at: now)
@@ -248,7 +249,8 @@ extension AccessTokenMachine {
         standing.epoch = epoch
         var actions: [Action] = []
         let interrupted = flight != nil || landing != nil
-        let asked = flight?.scopes ?? landing?.grant.asked ?? []
+        let asked = flight?.asked ?? landing?.asked ?? .token
+        let isAnswered = landing != nil
         if let flight { actions.append(.abandonFlight(flight.token)) }
         flight = nil
         landing = nil
@@ -264,7 +266,7 @@ extension AccessTokenMachine {
                 logoutEpoch = epoch
                 actions += answerWaiters(.failed(.interactionRequired, retryAfter: nil))
             } else if !waiters.isEmpty {
-                actions += restart(asking: asked, at: now)
+                actions += restart(asked, isAnswered: isAnswered, at: now)
             }
         case .reset, .reload:
             if cause == .reset {
@@ -273,7 +275,7 @@ extension AccessTokenMachine {
                 actions += clearRefusals(at: now)
             }
             // The loops ask once a generation, so a background renewal that was cut off is taken up again too.
-            if interrupted, flight == nil { actions += restart(asking: asked, at: now) }
+            if interrupted, flight == nil { actions += restart(asked, isAnswered: isAnswered, at: now) }
         }
         return settle(actions, at: now)
     }

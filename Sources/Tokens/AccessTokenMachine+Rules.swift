@@ -97,15 +97,17 @@ extension AccessTokenMachine {
     }
 
     /// Takes up for the waiters, or for nobody, what a new epoch or secret cut off.
-    /// - Parameter scopes: what that flight asked for; its waiters are owed them.
-    mutating func restart(asking scopes: ScopeSet, at now: Instant) -> [Action] {
-        guard !policy.needsChallenge else {
+    /// - Parameters:
+    ///   - demand: what that flight asked for; its waiters are owed it, and whoever comes now waits for nothing less.
+    ///   - isAnswered: the issuer has answered that flight, so that a challenge with a level is spent.
+    mutating func restart(_ demand: Demand, isAnswered: Bool = false, at now: Instant) -> [Action] {
+        guard !policy.needsChallenge, !isAnswered || demand.level == nil else {
             // The challenge went with the flight; the callers' next requests bring a new one.
             return restoreRefused(at: now)
                 + answerWaiters(.failed(.issuerUnavailable(retryAfter: .seconds(1)), retryAfter: .seconds(1)))
         }
         if let refusal = refusal(at: now) { return restoreRefused(at: now) + answerWaiters(refusal) }
-        return start(.restarted, along: scopes, at: now)
+        return start(.restarted, for: demand, at: now)
     }
 
     /// The served token again, when its replacement is not to be had: one refusal by one URL does not prove it dead.

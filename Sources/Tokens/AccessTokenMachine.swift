@@ -46,6 +46,8 @@ public struct AccessTokenMachine: Sendable {
     struct Landing: Equatable, Sendable {
         var grant: Grant
         var reason: Flight.Reason
+        /// What its flight was to bring.
+        var asked: Demand
         var deadline: Instant
     }
 

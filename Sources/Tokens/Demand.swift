@@ -39,6 +39,9 @@ extension Flight {
         }
     }
 
+    /// What it is to bring.
+    var asked: Demand { Demand(level: level, scopes: scopes) }
+
     /// Whether what it brings may be the answer to the demand. Of a flight whose level is not known that is known when it has landed.
     func meets(_ demand: Demand) -> Bool {
         if let wanted = demand.level, wanted > level ?? -1 { return false }

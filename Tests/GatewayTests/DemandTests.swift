@@ -51,7 +51,9 @@ import Testing
 
         /// Sends the three, and lets grants through until nobody waits.
         /// - Returns: what they got, and how many grants it took.
-        func run(paths: [String], waves: [Int]) -> (statuses: [Int?], grants: Int) {
+        func run(
+            paths: [String], waves: [Int], afterTheFirst interruption: () -> Void = {}
+        ) -> (statuses: [Int?], grants: Int) {
             holdsBack = true
             defer { holdsBack = false }
             let before = grants
@@ -61,6 +63,7 @@ import Testing
                     callers.append(scene.call(Wire.get(path), settles: false))
                 }
                 scene.settle()
+                if wave == 0 { interruption() }
                 _ = goOn()
             }
             for _ in 0..<8 where goOn() {}
@@ -73,8 +76,8 @@ import Testing
     // MARK: - Levels
 
     /// Tokens are `NUMBER.LEVEL`; paths end in the level that they need.
-    private static func levels() throws -> Play {
-        let play = try Play(Plans.gate(names: names))
+    private static func levels(identity: String = "") throws -> Play {
+        let play = try Play(Plans.gate(identity: identity, names: names))
         let gate = NumberedGate()
         play.scene.issuer = { request in
             guard request.path.hasSuffix("/access") else { return gate.answer(request) }
@@ -111,6 +114,20 @@ import Testing
                 #expect(found.grants <= Set(needs).count, "needs \(needs), waves \(waves)")
             }
         }
+    }
+
+    /// A flight that a reset cuts off is taken up with the challenge that it was to answer: the probe's would bring the least.
+    @Test(arguments: [true, false])
+    func aFlightThatWasCutOffBringsTheLevelThatItWasFor(_ holdsOne: Bool) throws {
+        let play = try Self.levels(identity: "probe: /1")
+        if holdsOne { #expect(play.scene.status("/n0/1") == 200) }
+        let found = play.run(paths: ["/n0/3", "/n0/3", "/n0/2"], waves: [0, 0, 1]) {
+            #expect(play.scene.inKeeper { $0.reset(identity: "n0") })
+            play.scene.settle()
+        }
+        #expect(found.statuses == [200, 200, 200])
+        let before = play.grants
+        #expect(play.scene.status("/n0/3") == 200 && play.grants == before)
     }
 
     // MARK: - Scopes

@@ -158,6 +158,43 @@ import Testing
         #expect(bench.machine.blocked == nil)
     }
 
+    /// What the flight that takes up a cut-off one is for: its waiters are owed that, and others wait for nothing less.
+    @Test(
+        arguments: Interruption.allCases, [Demand.token, .level(3), .lacking(["b"]), Demand(level: 3, scopes: ["b"])])
+    func rule9_ARestartedFlightIsForWhatItsPredecessorWas(_ interruption: Interruption, _ demand: Demand) {
+        var bench = Bench(AccessTokenPolicy(persist: false))
+        _ = bench.challenge(0, ChallengeReport(generation: 0, demand: demand), at: 0)
+        let first = bench.machine.flight
+        switch interruption {
+        case .secret:
+            _ = bench.machine.secretChanged(to: 2, at: .seconds(1))
+            _ = bench.fail(1, .credentialRejected, at: 2)
+        case .epoch(let cause): _ = bench.machine.epochRose(to: 2, cause: cause, at: .seconds(1))
+        }
+        let flight = bench.machine.flight
+        #expect(flight?.reason == .restarted && flight?.level == demand.level && flight?.scopes == first?.scopes)
+        // One who needs the same waits for it; one who needs more has a flight of his own.
+        #expect(bench.challenge(1, ChallengeReport(generation: 0, demand: demand), at: 2) == [])
+        #expect(bench.challenge(2, ChallengeReport(generation: 0, demand: .level(4)), at: 2) == ["postpone"])
+        #expect(bench.challenge(2, ChallengeReport(generation: 0, demand: .lacking(["c"])), at: 2) == ["postpone"])
+    }
+
+    enum Interruption: CaseIterable {
+        case secret, epoch(EpochCause)
+        static let allCases: [Interruption] = [.secret, .epoch(.purge), .epoch(.reset), .epoch(.reload)]
+    }
+
+    /// The issuer has answered: the challenge is spent, and without it a flight brings less than the waiters were challenged for.
+    @Test(arguments: [EpochCause.purge, .reset, .reload])
+    func rule9_ALevelWhoseChallengeIsSpentIsNotRestarted(_ cause: EpochCause) {
+        var bench = Bench(AccessTokenPolicy())
+        _ = bench.challenge(0, ChallengeReport(generation: 0, demand: .level(3)), at: 0)
+        _ = bench.land(1, at: 0, level: 3)
+        #expect(bench.machine.landingGrant != nil)
+        let actions = lines(bench.machine.epochRose(to: 2, cause: cause, at: .seconds(0)))
+        #expect(actions.last == "answer [0] failed unavailable" && bench.machine.flight == nil, "\(actions)")
+    }
+
     /// A program that brings another secret each time.
     @Test func rule9_SecretsThatChangeWithEachReadingAreNotSentOneAfterTheOther() {
         var bench = Bench()
