@@ -34,6 +34,8 @@ public final class HTTP2Session {
     /// Calls of `tellUsers` that are under way: a user may end the connection, and the others are told within that.
     private var tellings = 0
     var assembly: HeadAssembly
+    /// Of a server's connection; a client's peer is bounded by its requests' own timeouts.
+    private var sections = FieldSectionWatch(preface: HTTP2Session.prefaceSize)
     var gauge = FloodGauge()
     /// Of a server's connection. A client's has all of its window from the start: see `dataCame`.
     var window: ReceiveWindow
@@ -57,6 +59,9 @@ public final class HTTP2Session {
     let memory: HTTP2Memory
 
     public enum Role: Sendable { case server, client }
+
+    /// Octets of the client's connection preface (RFC 9113 §3.4).
+    private static let prefaceSize = 24
 
     /// - Parameters:
     ///   - blocks: where the streams' queues take their memory.
@@ -94,6 +99,8 @@ extension HTTP2Session {
     public func receive(_ bytes: UnsafeRawBufferPointer, now: UInt64) -> Bool {
         guard !failed, let session else { return false }
         self.now = now
+        if role == .server { sections.pass(bytes) }
+        let explained = unexplained
         let taken = nghttp2_session_mem_recv(
             session, bytes.baseAddress?.assumingMemoryBound(to: UInt8.self), bytes.count)
         unexplained &+= bytes.count
@@ -158,8 +165,8 @@ extension HTTP2Session {
         streams.count - (assembly.stream != 0 && assembly.kind == .request ? 1 : 0)
     }
 
-    /// The field section that has begun and whose end has not come, by a number that no other one has soon.
-    public var unfinishedSection: UInt32? { assembly.stream == 0 ? nil : assembly.number }
+    /// Of a server: the field section that has begun and whose end has not come, by a number that no other one has soon.
+    public var unfinishedSection: UInt32? { sections.isOpen ? sections.number : nil }
 
     /// A stream whose head has come, in the order in which they came: a server's new request, told once.
     public func nextOpened() -> HTTP2Stream? {

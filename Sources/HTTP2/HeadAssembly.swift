@@ -12,8 +12,6 @@ internal import HTTP1
 struct HeadAssembly: ~Copyable {
     /// Of the stream whose section comes in; 0 for none.
     private(set) var stream: Int32 = 0
-    /// Sections that have begun so far, wrapped: tells one from the next.
-    private(set) var number: UInt32 = 0
     private(set) var kind = Kind.request
     var text = HeadText()
     /// `content-length`; nghttp2 compares it with the DATA that comes.
@@ -57,7 +55,6 @@ struct HeadAssembly: ~Copyable {
 extension HeadAssembly {
     mutating func begin(_ kind: Kind, of stream: Int32) {
         self.stream = stream
-        number &+= 1
         self.kind = kind
         text.clear()
         contentLength = nil

@@ -191,6 +191,25 @@ def test_a_flood_of_continuations(attacked):
         assert sent < 20000, sent
 
 
+@pytest.mark.parametrize("kind", ["malformed", "closed", "behind"])
+def test_a_section_that_is_passed_over_has_no_longer_than_another(attacked, kind):
+    """Its CONTINUATION is awaited, and nothing else can come meanwhile, while the requests before it wait for as long as they like."""
+    hold = Hold()
+    gateway = attacked(Scripted(hold), limits={"head_timeout": "1s"})
+    with Caller(gateway.listen) as caller:
+        caller.send(caller.request(5, "/waits"))
+        if kind == "closed":
+            caller.send(caller.request(7, "/over"), reset(7))
+        # HPACK: an indexed :method, and a name that has a capital letter, which no field may have.
+        stream, block = {"malformed": (7, b"\x82\0\1A\1b"), "closed": (7, b"\x82"), "behind": (3, b"\x82")}[kind]
+        caller.send(frame(HEADERS, 0, stream, block))
+        begun = time.monotonic()
+        assert caller.rest() == ENHANCE_YOUR_CALM
+        assert time.monotonic() - begun < 10
+        hold.event.set()
+    others(gateway)
+
+
 def test_a_small_head_that_unpacks_to_a_large_one(attacked):
     """One field of 4000 octets in the table, then an octet for each time that it is meant."""
     gateway = attacked(Scripted(echo))
