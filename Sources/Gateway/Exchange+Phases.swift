@@ -90,10 +90,10 @@ extension CallerConnection {
     /// nobody's.
     private var namedPort: UInt16? {
         switch listener.forward.mode {
-        case .gateway: nil
-        case .transparent: peer.destination?.port ?? 0
-        case .forward where peer.authority != nil: peer.authorityPort
-        case .forward: data.requestHead.namedPort(input.octets) ?? 0
+        case .gateway: return nil
+        case .transparent: return peer.destination?.port ?? 0
+        case .forward where peer.authority != nil: return peer.authorityPort
+        case .forward: return data.requestHead.namedPort(input.octets, schemePort: lane?.schemePort) ?? 0
         }
     }
 

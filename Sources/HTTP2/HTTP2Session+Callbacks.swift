@@ -134,6 +134,7 @@ extension HTTP2Session {
         case .request:
             guard stream.refusal == nil else { break }
             stream.acceptsTrailers = assembly.acceptsTrailers
+            stream.schemePort = assembly.schemePort
             guard queueHead(on: stream) else { return Self.accepted }
         case .answer:
             guard queueHead(on: stream) else { return Self.accepted }

@@ -38,6 +38,8 @@ public final class HTTP2Stream {
     public internal(set) var contentLength: UInt64?
     /// The peer's `te: trailers`.
     public internal(set) var acceptsTrailers = false
+    /// Of a request: the port of its scheme, 80 or 443 (RFC 9110 §4.2); 0 of another one, and without.
+    public internal(set) var schemePort: UInt16 = 0
     /// END_STREAM has come; bytes may still wait.
     public internal(set) var inputEnded = false
     /// Field lines behind the body, each with CRLF; complete with `inputEnded`.
@@ -99,6 +101,7 @@ public final class HTTP2Stream {
         refusal = nil
         contentLength = nil
         acceptsTrailers = false
+        schemePort = 0
         inputEnded = false
         // Most often empty already: giving up even an empty array costs a locked instruction.
         if !trailers.isEmpty { trailers = [] }

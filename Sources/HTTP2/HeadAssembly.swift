@@ -17,6 +17,8 @@ struct HeadAssembly: ~Copyable {
     /// `content-length`; nghttp2 compares it with the DATA that comes.
     private(set) var contentLength: UInt64?
     private(set) var acceptsTrailers = false
+    /// The port that `:scheme` stands for (RFC 9110 §4.2); 0 of another scheme, and without one.
+    private(set) var schemePort: UInt16 = 0
     /// Of an answer; 0 until known.
     private(set) var status = 0
     private(set) var flaw: Flaw?
@@ -59,6 +61,7 @@ extension HeadAssembly {
         text.clear()
         contentLength = nil
         acceptsTrailers = false
+        schemePort = 0
         status = 0
         flaw = nil
         parts.clear()
@@ -122,6 +125,7 @@ extension HeadAssembly {
         switch name.count {
         case 5 where name.spells(":path"): path = keep(value)
         case 7 where name.spells(":method"): method = keep(value)
+        case 7 where name.spells(":scheme"): schemePort = value.spells("http") ? 80 : value.spells("https") ? 443 : 0
         case 7 where name.spells(":status"): status = Int(decimal(value) ?? 0)
         case 10 where name.spells(":authority"): authority = keep(value)
         default: break

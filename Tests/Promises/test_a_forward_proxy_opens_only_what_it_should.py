@@ -61,6 +61,17 @@ def test_a_port_of_its_own_stands_in_the_match(place):
         assert "auth=[] " in place.ask(target).body.decode(), target
 
 
+def test_the_scheme_names_the_port_over_http2_too(place):
+    place.start(route={"match": {"port": 443}, "to": "https://api.test"})
+    caller = H2(place.raw().socket)
+    cases = [("https", "", 200), ("http", "", 404), ("ftp", "", 404), ("http", ":443", 200), ("https", ":80", 404)]
+    for scheme, port, expected in cases:
+        head = ((":method", "GET"), (":scheme", scheme), (":authority", f"api.test{port}"), (":path", "/"))
+        status, body = caller.ask(*head)
+        assert (status, TOKEN.encode() in body) == (expected, expected == 200), (scheme, port, status)
+    caller.socket.close()
+
+
 def test_what_is_no_proxy_request_is_refused(place):
     place.start(unmatched="tunnel")
     for method, target in (("GET", "/a"), ("OPTIONS", "*")):
