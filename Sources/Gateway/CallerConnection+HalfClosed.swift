@@ -32,11 +32,19 @@ extension CallerConnection {
         guard loop.now >= goneAt else { return watchHalfClosed(until: goneAt) }
         // Its last octets may still be on their way through us; whoever stalls there has a deadline of its own. However short the time of the
         // route, the timer must not fire in every turn meanwhile.
-        if !exchange.requestComplete, exchange.machine.phase == .asking {
-            let next = loop.now + max(exchange.route?.halfClosedTimeout ?? 0, Self.leastPause)
+        let time = exchange.route?.halfClosedTimeout ?? 0
+        if isSending || exchange.wasSending {
+            // Behind the last of them the caller has its whole time.
+            exchange.wasSending = isSending
+            let next = loop.now + (exchange.wasSending ? max(time, Self.leastPause) : time)
             exchange.goneAt = next
             return watchHalfClosed(until: next)
         }
         close()
+    }
+
+    /// The request has not left us whole: what the kernel holds for the upstream it delivers after a close, but not what waits here.
+    private var isSending: Bool {
+        exchange.machine.phase == .asking && !exchange.requestComplete || exchange.upstream?.hasPending == true
     }
 }

@@ -90,6 +90,8 @@ struct CallerExchange: ~Copyable {
 
     /// When a caller that has closed its side counts as gone; nil: it has not, or nobody has looked yet.
     var goneAt: UInt64?
+    /// At the last look at such a caller, some of its request was still on its way through us.
+    var wasSending = false
 
     /// Nothing has been looked at since it was made ready for the next request.
     var isReset = false

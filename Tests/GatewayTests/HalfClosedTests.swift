@@ -106,4 +106,46 @@ import Testing
         #expect(caller.receivedText.hasSuffix("taken"))
         scene.end()
     }
+
+    /// All of it has been read, and the upstream takes the rest slowly; from then on the caller has its whole time.
+    @Test func octetsThatWaitForTheUpstreamAreNotCut() throws {
+        let scene = try Scene(Plans.open("timeouts: {half_closed: 2s}"))
+        let body = String(repeating: "b", count: 10_000)
+        let caller = scene.call("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10000\r\n\r\n")
+        scene.upstreams[0].window = 1000
+        caller.send(body)
+        caller.finish()
+        scene.settle()
+        #expect(caller.unread == 0)
+        for _ in 0..<39 { scene.pass(seconds: 0.1) }
+        #expect(!scene.upstreams[0].isClosed && !caller.isClosed)
+        scene.upstreams[0].window = Int.max
+        scene.settle()
+        #expect(scene.upstreams[0].receivedText.hasSuffix(body))
+        for _ in 0..<19 { scene.pass(seconds: 0.1) }
+        #expect(!caller.isClosed)
+        scene.upstreams[0].send(Wire.ok("taken"))
+        scene.settle()
+        #expect(caller.receivedText.hasSuffix("taken"))
+        scene.end()
+    }
+
+    /// A body that is read late ends late.
+    @Test func theGraceBeginsWithTheEndOfTheBody() throws {
+        let scene = try Scene(Plans.open("timeouts: {half_closed: 2s}"))
+        let caller = scene.call("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 300000\r\n\r\n")
+        scene.upstreams[0].window = 1000
+        caller.send(String(repeating: "b", count: 300_000))
+        caller.finish()
+        scene.settle()
+        for _ in 0..<39 { scene.pass(seconds: 0.1) }
+        scene.upstreams[0].window = Int.max
+        scene.settle()
+        for _ in 0..<19 { scene.pass(seconds: 0.1) }
+        #expect(!caller.isClosed && !scene.upstreams[0].isClosed)
+        // Nobody waits for ever.
+        for _ in 0..<25 { scene.pass(seconds: 0.1) }
+        #expect(caller.isClosed && scene.upstreams[0].isClosed)
+        scene.end()
+    }
 }
