@@ -87,7 +87,7 @@ extension CallerConnection {
         exchange.answerPersistent = data.responseHead.keepAlive && framing != .untilClose
         exchange.answerHeadLength = length
         exchange.answerHeadFraming = framing
-        if data.responseHead.hasChallenges, upstream.owner == nil { ownIfBound(upstream) }
+        if data.responseHead.hasChallenges { ownIfBound(upstream) }
         let bringsNonce = takeNonce(of: upstream, head: length)
         if beginLook(at: status, in: upstream) { return true }
         return follow(judge(status, head: length, body: nil, in: upstream, bringsNonce: bringsNonce), of: upstream)

@@ -47,7 +47,9 @@ extension CallerConnection {
             data.responseHead.bindsConnection(in: upstream.input.octets)
         else { return }
         if lane == nil {
-            own(upstream)
+            if upstream.owner == nil { own(upstream) }
+            // With another answer such a token ends the authentication (RFC 4559 §4.1).
+            upstream.isInHandshake = exchange.answerStatus == 401 || exchange.answerStatus == 407
         } else {
             // Its owner would be a connection that many may share, so it has none and ends with the answer.
             exchange.answerPersistent = false

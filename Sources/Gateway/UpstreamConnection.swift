@@ -23,6 +23,8 @@ final class UpstreamConnection: Stream, HTTP2StreamUser, Waiter {
     private(set) var place: UpstreamAddress?
     /// Whose requests alone it carries; nil: anybody's.
     var owner: UpstreamOwner?
+    /// Its server has asked for the next message of its owner's authentication, which has not come yet.
+    var isInHandshake = false
     /// When it became idle last.
     private(set) var idleSince: UInt64 = 0
     /// Seconds that its server has announced to keep it without a request, at most a day.
@@ -57,7 +59,7 @@ final class UpstreamConnection: Stream, HTTP2StreamUser, Waiter {
 
     enum State { case connecting, tunnelling, handshaking, busy, idle, closed }
 
-    enum Deadline { static let connect: UInt8 = 1, idle: UInt8 = 2, user: UInt8 = 3 }
+    enum Deadline { static let connect: UInt8 = 1, idle: UInt8 = 2, user: UInt8 = 3, message: UInt8 = 4 }
 
     init(group: UpstreamGroup, user: any UpstreamUser) {
         self.group = group
@@ -76,6 +78,7 @@ final class UpstreamConnection: Stream, HTTP2StreamUser, Waiter {
         requests = 0
         place = nil
         owner = nil
+        isInHandshake = false
         idleSince = 0
         announcedTimeout = nil
         insistsOnRecent = false
@@ -369,6 +372,11 @@ final class UpstreamConnection: Stream, HTTP2StreamUser, Waiter {
             group.noteUnreachable(fault)
             lose(fault)
         case Deadline.idle: group.discard(self)
+        case Deadline.message:
+            // From here on it is idle like others, and may be closed for one who waits.
+            isInHandshake = false
+            expect(by: idleSince + group.plan.idleTimeout, kind: Deadline.idle)
+            group.serveWaitingSoon()
         default: user?.upstreamTimedOut(self)
         }
     }
@@ -441,6 +449,9 @@ final class UpstreamConnection: Stream, HTTP2StreamUser, Waiter {
         expect(by: deadline, kind: Deadline.idle)
     }
 
+    /// It is its owner's turn, who has this long.
+    func expectNextMessage(by deadline: UInt64) { expect(by: deadline, kind: Deadline.message) }
+
     /// Takes the place of an idle connection, with its socket and everything that is known of it.
     func goOn(with other: UpstreamConnection) {
         tls = other.tls
@@ -467,6 +478,7 @@ final class UpstreamConnection: Stream, HTTP2StreamUser, Waiter {
     func takeUp(_ user: any UpstreamUser) {
         state = .busy
         isPooled = true
+        isInHandshake = false
         place?.inFlight += 1
         self.user = user
         expectNothing()

@@ -7,9 +7,10 @@ extension UpstreamGroup {
     /// Makes room for one more connection, or lets it wait, or refuses it.
     /// - Returns: whether it may be made now.
     func admit(_ connection: UpstreamConnection) -> Bool {
-        // An idle one leads elsewhere, or its use was refused: this one is wanted now.
+        // An idle one leads elsewhere, or its use was refused: this one is wanted now. Between two messages of a handshake a connection is closed
+        // only for one who cannot wait.
         if isFull {
-            if idle.isEmpty { closeIdlestOwned() } else { discard(idle[0]) }
+            if idle.isEmpty { closeIdlestOwned(sparing: waiting.count < plan.waiterLimit) } else { discard(idle[0]) }
         }
         guard isFull else {
             connection.holdsSocket = true
@@ -49,6 +50,7 @@ extension UpstreamGroup {
 
     /// First come, first served.
     private func serveWaiting() {
+        defer { recount() }
         while let first = waiting.first {
             if let session = sharedSession(for: first) {
                 stopWaiting(first)
@@ -56,7 +58,7 @@ extension UpstreamGroup {
             } else if !first.insistsOnNew, let free = idle.last, free.isFresh(forRequestOnce: first.insistsOnRecent) {
                 stopWaiting(first)
                 handOver(free, to: first)
-            } else if !isFull || !idle.isEmpty || !owned.isEmpty {
+            } else if !isFull || !idle.isEmpty || owned.idlest(sparing: true) != nil {
                 stopWaiting(first)
                 start(first)
             } else {

@@ -14,6 +14,7 @@ extension UpstreamGroup {
     /// What is offered may be known by now, or its session gone.
     func judgeOffers() {
         guard !offersAwaited.isEmpty else { return }
+        defer { recount() }
         let waiting = offersAwaited
         offersAwaited.removeAll()
         for connection in waiting where connection.state == .connecting {

@@ -366,6 +366,7 @@ final class UpstreamGroup {
 
     /// The scout's word is known, or the scout is gone: those that waited go on.
     private func decide() {
+        defer { recount() }
         let waiting = undecided
         undecided.removeAll()
         for connection in waiting where connection.state == .connecting {

@@ -32,8 +32,23 @@ struct OwnedConnections {
         members[owner] = nil
     }
 
-    /// The one that has been without an exchange the longest. Looks at all of them, which only a bound that is reached asks for.
-    var idlest: UpstreamConnection? { members.values.min { $0.idleSince < $1.idleSince } }
+    /// The one that has been without an exchange the longest, a handshake between two of its messages being the last one chosen. Looks at all
+    /// of them, which only a bound that is reached asks for.
+    /// - Parameter sparing: no such handshake is chosen.
+    func idlest(sparing: Bool) -> UpstreamConnection? {
+        var found: UpstreamConnection?
+        for member in members.values where !sparing || !member.isInHandshake {
+            guard let best = found else {
+                found = member
+                continue
+            }
+            let isBetter =
+                member.isInHandshake == best.isInHandshake
+                ? member.idleSince < best.idleSince : best.isInHandshake
+            if isBetter { found = member }
+        }
+        return found
+    }
 }
 
 extension UpstreamGroup {
@@ -41,14 +56,20 @@ extension UpstreamGroup {
     func keepOwned(_ connection: UpstreamConnection, for owner: UpstreamOwner) {
         if owned.count >= OwnedConnections.limit { closeIdlestOwned() }
         connection.becomeIdle(until: loop.now + plan.idleTimeout)
+        if connection.isInHandshake { connection.expectNextMessage(by: loop.now + Self.handshakePause) }
         owned.put(connection, of: owner)?.close()
         serveWaitingSoon()
         recount()
     }
 
+    /// How long an owner may take between two messages of its handshake, before whom nobody else gets the connection: callers that displaced
+    /// one another there would all begin again for ever.
+    private static let handshakePause: UInt64 = 1_000_000_000
+
     /// Makes room at a bound.
-    func closeIdlestOwned() {
-        if let idlest = owned.idlest { discard(idlest) }
+    /// - Parameter sparing: not by ending a handshake between two messages.
+    func closeIdlestOwned(sparing: Bool = false) {
+        if let idlest = owned.idlest(sparing: sparing) { discard(idlest) }
     }
 
     /// The owner is gone.

@@ -166,10 +166,62 @@ import Testing
         let first = scene.call(Wire.get("/", Self.firstMessage))
         let second = scene.call(Wire.get("/second"))
         #expect(scene.upstreams.count == 1)
+        let cells = scene.plan.metrics.upstreams[0]
+        #expect(scene.count(cells.waiting) == 1)
+        answer(scene, 0)
+        #expect(scene.upstreams[0].isClosed && scene.upstreams.count == 2)
+        #expect(scene.count(cells.waiting) == 0)
+        answer(scene, 1)
+        #expect(first.status == 200 && second.status == 200)
+        scene.end()
+    }
+
+    /// More callers than connections: each handshake comes to its end before the next one begins.
+    @Test func handshakesDoNotDisplaceOneAnother() throws {
+        let scene = try Scene(Plans.open("limits: {connections: 1}"))
+        let callers = (0..<3).map { _ in scene.call(Wire.get("/", Self.firstMessage)) }
+        for index in 0..<3 {
+            #expect(scene.upstreams.count == index + 1)
+            answer(scene, index, Self.asked)
+            scene.pass(seconds: 0.5)
+            #expect(!scene.upstreams[index].isClosed)
+            callers[index].send(Wire.get("/\(index)", Self.lastMessage))
+            scene.settle()
+            #expect(scene.upstreams[index].receivedText.contains("GET /\(index) "))
+            answer(scene, index, Wire.ok("x", "WWW-Authenticate: Negotiate oYG=\r\n"))
+            #expect(callers[index].receivedText.contains("200 OK"))
+        }
+        #expect(scene.upstreams.map(\.isClosed) == [true, true, false])
+        scene.end()
+    }
+
+    /// Whoever does not go on with it is not waited for longer than a second, and not at all where nobody else may wait.
+    @Test(arguments: [true, false]) func aHandshakeThatStopsGivesWay(mayWait: Bool) throws {
+        let scene = try Scene(Plans.open("limits: {connections: 1, waiters: \(mayWait ? 4 : 0)}"))
+        _ = scene.call(Wire.get("/", Self.firstMessage))
         answer(scene, 0, Self.asked)
+        let second = scene.call(Wire.get("/second"))
+        if mayWait {
+            scene.pass(seconds: 0.9)
+            #expect(!scene.upstreams[0].isClosed && scene.upstreams.count == 1)
+            scene.pass(seconds: 0.2)
+        }
         #expect(scene.upstreams[0].isClosed && scene.upstreams.count == 2)
         answer(scene, 1)
-        #expect(first.status == 401 && second.status == 200)
+        #expect(second.status == 200)
+        scene.end()
+    }
+
+    /// Behind the second it has the time that every owned connection has.
+    @Test func aHandshakeThatStopsEndsAfterTheIdleTimeout() throws {
+        let scene = try Scene(Plans.open("timeouts: {idle: 3s}"))
+        _ = scene.call(Wire.get("/", Self.firstMessage))
+        answer(scene, 0, Self.asked)
+        scene.pass(seconds: 1.5)
+        scene.pass(seconds: 1)
+        #expect(!scene.upstreams[0].isClosed)
+        scene.pass(seconds: 1)
+        #expect(scene.upstreams[0].isClosed)
         scene.end()
     }
 }
