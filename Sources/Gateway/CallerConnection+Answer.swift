@@ -181,6 +181,10 @@ extension CallerConnection {
     /// - Parameter upstream: the exchange's, which the caller holds.
     func relayAnswer(from upstream: UpstreamConnection) {
         guard let route = exchange.route, upstream.state == .busy else { return answer(Fault(.upstreamClosed)) }
+        // Nothing of it was sent: this caller need not see half an answer.
+        if let source = upstream.uncountedLane, source._withUnsafeGuaranteedRef({ $0.isRefused }) {
+            return answer(upstream.breakOff.fault)
+        }
         // The answer to a HEAD is none to the request.
         if exchange.caution.isProbe { return followProbe() }
         // The loop's scratch may have served other connections while this answer was held.

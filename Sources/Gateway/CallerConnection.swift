@@ -399,6 +399,7 @@ final class CallerConnection: Stream, HTTP2StreamUser {
             if stage == .exchanging, exchange.answerBegun { noteIncomplete() }
             data.account(self)
         }
+        if lacksItsEnd { endAbruptly() }
         stage = .closed
         leaveDesk()
         releaseUpstream(reusable: false)

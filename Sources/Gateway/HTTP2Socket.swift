@@ -74,6 +74,8 @@ class HTTP2Socket: Stream, HTTP2SessionHost {
                 }
                 start = 0
                 end = 0
+                if session.owesReset { writeOutput() }
+                guard !isOver else { return }
                 tell()
                 if session.isOver { return finish() }
             }

@@ -40,6 +40,9 @@ public final class HTTP2Session {
     /// Of a server's connection. A client's has all of its window from the start: see `dataCame`.
     var window: ReceiveWindow
     var now: UInt64 = 0
+    /// Of a client: what came last may contradict what came before it (RFC 9113 §8.1.1). nghttp2 passes over it without a word and queues a
+    /// reset, whose leaving alone says for which stream: `send` is to be asked before anybody takes that answer for a good one.
+    public private(set) var owesReset = false
     /// When the last octets of a body went out; zero: none have. By the clock of `receive` and `send`.
     public internal(set) var sentDataAt: UInt64 = 0
     /// Bytes that came, less those of frames that were told of and those that may still be on their way to a stream that we closed.
@@ -113,6 +116,7 @@ extension HTTP2Session {
         } else if unexplained > Self.ignorable {
             spendOnIgnored()
         }
+        owesReset = role == .client && unexplained > explained && nghttp2_session_get_outbound_queue_size(session) > 0
         noteOutput()
         return !failed
     }

@@ -165,6 +165,9 @@ extension HTTP2Stream {
     /// It ended early, by the peer's word or with its connection.
     public var isReset: Bool { resetCode != nil && !(inputEnded && endSent) }
 
+    /// We reset it before its end, since what came of it breaks the protocol or found no room.
+    public var isRefused: Bool { resetCode != nil && resetBy == .us && !inputEnded }
+
     /// The peer vouches that it did not look at the request (RFC 9113 §8.7), or wants it in another version of HTTP.
     public var wasNotProcessed: Bool {
         resetCode == HTTP2ErrorCode.refusedStream.rawValue || resetCode == HTTP2ErrorCode.http11Required.rawValue

@@ -99,6 +99,13 @@ open class Kernel {
         _ = shutdown(descriptor, Int32(SHUT_WR))
     }
 
+    /// The coming `close` of a TCP connection resets it and sends nothing that still waits, so that its peer is told that it did not get all.
+    open func resetOnClose(_ descriptor: Int32) {
+        systemCalls &+= 1
+        var linger = linger(l_onoff: 1, l_linger: 0)
+        _ = setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &linger, socklen_t(MemoryLayout<linger>.size))
+    }
+
     open func close(_ descriptor: Int32) {
         systemCalls &+= 1
         _ = Glibc.close(descriptor)

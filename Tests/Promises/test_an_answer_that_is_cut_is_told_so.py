@@ -2,6 +2,7 @@
 was and after how many bytes, and a caller of HTTP/2 gets the upstream's own reason."""
 
 import socket
+import ssl
 import struct
 import threading
 
@@ -24,7 +25,9 @@ from frames import (
     reset,
 )
 from harness import eventually
+from pki import Authority
 from scripted import Scripted
+from wire import address
 
 
 def start(gateway, upstream, http="1.1", **route):
@@ -79,6 +82,41 @@ def test_an_upstream_that_closes(gateway, piece, version):
                 with pytest.raises((EOFError, ConnectionResetError)):
                     raw.answer()
         told(gateway, "upstream", "upstream-closed", 1000)
+
+
+@pytest.mark.parametrize("secure", [False, True], ids=["clear", "tls"])
+@pytest.mark.parametrize("whole", [False, True], ids=["cut", "whole"])
+def test_a_caller_that_knows_of_no_chunks(gateway, tmp_path, secure, whole):
+    """The end of its connection is the end of its answer, so an answer that was cut must not end in order."""
+    piece = b"Transfer-Encoding: chunked\r\n\r\n3e8\r\n" + b"x" * 1000 + b"\r\n" + (b"0\r\n\r\n" if whole else b"")
+    made = None
+    with broken(piece) as upstream:
+        gateway.with_identity({"static": {"value": gateway.secret("token", "token-0123456789")}})
+        route = gateway.config["routes"][0]
+        route.update({"name": "cut", "to": f"http://{upstream.address}"})
+        if secure:
+            authority = Authority(tmp_path / "pki")
+            certificate, key = authority.leaf("localhost", "DNS:localhost,IP:127.0.0.1")
+            gateway.config["listeners"] = {"edge": {"address": gateway.listen, "tls": [{"certificate": str(certificate), "key": f"file:{key}"}]}}
+            route["listen"] = "edge"
+            made = ssl.create_default_context(cafile=str(authority.pem))
+        gateway.start()
+        caller = socket.create_connection(address(gateway.listen), timeout=10)
+        if made:
+            caller = made.wrap_socket(caller, server_hostname="localhost", suppress_ragged_eofs=False)
+        with caller:
+            caller.sendall(f"GET /x HTTP/1.0\r\nHost: {gateway.listen}\r\n\r\n".encode())
+            got, fault = b"", None
+            try:
+                while data := caller.recv(65536):
+                    got += data
+            except (ConnectionResetError, ssl.SSLError) as error:
+                fault = error
+        if whole:
+            assert fault is None and got.endswith(b"x" * 1000)
+        else:
+            assert fault is not None, got
+            told(gateway, "upstream", "upstream-closed", 1000)
 
 
 def test_an_upstream_whose_framing_breaks(gateway):

@@ -363,6 +363,11 @@ public final class FakeKernel: Kernel {
         if socket.inputEnds { edge(socket) }
     }
 
+    public override func resetOnClose(_ descriptor: Int32) {
+        systemCalls &+= 1
+        open(descriptor, "setsockopt")?.resetsOnClose = true
+    }
+
     public override func close(_ descriptor: Int32) {
         systemCalls &+= 1
         if descriptor == Self.epoll { return }

@@ -61,6 +61,8 @@ public final class Peer {
 
     /// The gateway said that no more comes, or closed.
     public var sawEnd: Bool { socket.outputEnded || socket.isClosed }
+    /// The gateway closed its descriptor so that the connection was reset.
+    public var sawReset: Bool { socket.isClosed && socket.resetsOnClose }
     /// The gateway closed its descriptor.
     public var isClosed: Bool { socket.isClosed }
     /// Bytes that the gateway has not read.
@@ -130,6 +132,7 @@ final class FakeSocket {
     /// The last write said that more would follow at once.
     var holdsBack = false
     var isClosed = false
+    var resetsOnClose = false
     /// Pending, reported once.
     var error: Int32 = 0
     var window = Int.max
