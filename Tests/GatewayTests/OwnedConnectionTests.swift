@@ -170,7 +170,7 @@ import Testing
         #expect(scene.count(cells.waiting) == 1)
         answer(scene, 0)
         #expect(scene.upstreams[0].isClosed && scene.upstreams.count == 2)
-        #expect(scene.count(cells.waiting) == 0)
+        #expect(scene.count(cells.waiting) == 0 && scene.count(cells.open) == 1)
         answer(scene, 1)
         #expect(first.status == 200 && second.status == 200)
         scene.end()
