@@ -110,7 +110,7 @@ extension Fault {
                 "proxy_configuration_error")
         case .storeUnusable:
             .init(
-                503, "Service Unavailable", "store-unusable", "The gateway's store cannot be read",
+                503, "Service Unavailable", "store-unusable", "The gateway's store cannot be used",
                 "proxy_configuration_error")
         case .interactionRequired:
             .init(503, "Service Unavailable", "login-required", "A person must log in", "proxy_internal_response")

@@ -376,6 +376,13 @@ extension Keeper {
                     perform(token.probation?.withheld() ?? [], on: token)
                     continue
                 }
+                // Each request with it is a login attempt, whose mark is the other process's to keep.
+                if let refusal = refusal(of: .password) {
+                    token.failed(refusal, asking: nil, at: now)
+                    token.secretFault = .storeUnusable
+                    perform(token.probation?.withheld() ?? [], on: token)
+                    continue
+                }
                 if awaitsTrial(token) { continue }
                 answer(
                     Ticket(loop: ticket.loop, number: ticket.number),

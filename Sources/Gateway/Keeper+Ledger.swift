@@ -278,7 +278,14 @@ extension Keeper {
             openAttempts.remove(mark)
             throw error
         }
-        await storeAttempts([attempts.spend(mark, identity.policy.attempts)])
+        // A password that was never accepted, and the one more try of one that was: nobody sends them without a mark that a crash leaves. One that
+        // was accepted locks no account, and a full disk is no reason to serve nobody.
+        let needsMark = !attempts.wasAccepted(mark) || attempts.isRetry(mark, identity.policy.attempts)
+        let isMarked = await storeAttempts([attempts.spend(mark, identity.policy.attempts)])
+        guard isMarked || !needsMark else {
+            await settleAttempt(.notSent, of: mark)
+            throw .storeUnusable
+        }
         return mark
     }
 

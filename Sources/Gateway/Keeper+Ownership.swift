@@ -95,10 +95,7 @@ extension Keeper {
         for token in tokens.values where token.identity.policy.access.persist && token.machine.heldGrant == nil {
             token.mayBeStored = true
         }
-        // What was refused for want of a store may be asked for again.
-        for token in tokens.values {
-            apply(token.machine.settingsChanged(to: token.identity.policy.access, at: now), to: token)
-        }
+        askAgain()
         flushOrders()
     }
 

@@ -105,10 +105,23 @@ extension Keeper {
 
     /// What a disk that was slow at boot could not give then. Younger things in memory win.
     func takeUpLate() {
+        let isFirst = !storeIsRead
         storeIsRead = true
-        guard let rows = store?.restore(), !rows.isEmpty else { return }
-        restore(rows)
-        sweep(rows)
+        if isFirst { attempts.restoreBegins() }
+        let rows = store?.restore() ?? []
+        if !rows.isEmpty {
+            restore(rows)
+            sweep(rows)
+        }
+        if isFirst { askAgain() }
+    }
+
+    /// What was refused for want of a store may be asked for again.
+    func askAgain() {
+        for token in tokens.values {
+            apply(token.machine.settingsChanged(to: token.identity.policy.access, at: now), to: token)
+            if token.probation?.state == .quarantined { reload(token) }
+        }
     }
 
     /// Commits what nobody waits for.
@@ -126,13 +139,17 @@ extension Keeper {
         erase(kind: RowKind.access, key: KeyCodec.encode(token.key))
     }
 
-    private func write(_ rows: [StoredRow], deleting: [StoredRow] = []) async {
-        guard let store else { return }
+    /// - Returns: false where it is not on disk; a gateway without a store has nothing to wait for.
+    @discardableResult
+    private func write(_ rows: [StoredRow], deleting: [StoredRow] = []) async -> Bool {
+        guard let store else { return true }
         let result: Result<Void, StoreFault> = await withCheckedContinuation { continuation in
             let changes = rows.map { StoreChange.put($0) } + deleting.map { .delete(kind: $0.kind, key: $0.key) }
             store.commit(changes) { continuation.resume(returning: $0) }
         }
         note(result)
+        if case .success = result { return true }
+        return false
     }
 
     func storeDurable(_ key: DurableKey, _ material: LayerMaterial, of identity: KeptIdentity) async {
@@ -190,7 +207,9 @@ extension Keeper {
             ?? identity.digest.bytes
     }
 
-    func storeAttempts(_ rows: [AttemptLedger.Row]) async {
+    /// - Returns: false where the disk did not take them.
+    @discardableResult
+    func storeAttempts(_ rows: [AttemptLedger.Row]) async -> Bool {
         var puts: [StoredRow] = []
         var deletes: [StoredRow] = []
         let histories = attempts.takeHistory()
@@ -202,12 +221,12 @@ extension Keeper {
                 deletes.append(StoredRow(kind: kind, key: key, value: [], expiresWall: nil))
             }
         }
-        guard !puts.isEmpty || !deletes.isEmpty else { return }
-        // The key in memory is not the one that stands there, and must not take its place.
-        if case .degraded = storeState, !storeIsRead { return }
+        guard !puts.isEmpty || !deletes.isEmpty else { return true }
+        // The key in memory is not the one that stands there, and must not take its place. An operator has said that the password may be sent.
+        if isUnread { return true }
         // Marks without the key of their hashes would say nothing after a restart: they go to disk together.
         puts.append(Self.markKeyRow(markKeyBytes))
-        await write(puts, deleting: deletes)
+        return await write(puts, deleting: deletes)
     }
 
     static func markKeyRow(_ bytes: [UInt8]) -> StoredRow {

@@ -39,7 +39,7 @@ public enum LiveCheck {
                 keeper.fleet = shared?.fleet
                 keeper.sparesRefreshTokens = true
                 // Attempts that were spent cannot be seen: nothing is sent that could lock an account.
-                if isBlind { keeper.attempts.restoreUnreadable() }
+                if isBlind || keeper.isUnread { keeper.attempts.restoreUnreadable() }
                 keeper.restore(rows)
                 keeper.recallKnown()
                 if let path = configuration.store.path { keeper.tellStore(path, found: found) }

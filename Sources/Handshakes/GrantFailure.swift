@@ -89,8 +89,8 @@ extension GrantFailure: CustomStringConvertible {
         case .secretUnreadable(let name, let reason): "secret \(name) unreadable: \(reason)"
         case .secretUnusable(let name, let reason): "secret \(name) cannot be used: \(reason)"
         case .storeUnusable:
-            "the gateway's store cannot be read, and what it knows of this credential with it; nobody was asked. "
-                + "The log says why (store not used, store degraded); see store.key and store.path"
+            "the gateway's store cannot be used: what it knows of this credential is not known here, or an attempt cannot be "
+                + "booked. Nobody was asked. The log says why (store not used, store degraded); see store.key and store.path"
         case .internal(let reason): "internal fault: \(reason)"
         }
     }

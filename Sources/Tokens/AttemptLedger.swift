@@ -110,6 +110,9 @@ public struct AttemptLedger: Sendable {
     /// Whether this attempt is one more than the policy has, for a secret that was accepted before.
     public func isRetry(_ mark: AttemptMark, _ policy: Policy) -> Bool { isSpent(mark, policy) && mayRetry(mark) }
 
+    /// It was good once, and nothing was refused since.
+    public func wasAccepted(_ mark: AttemptMark) -> Bool { histories[mark]?.wasAccepted == true }
+
     /// It was sent, and what the issuer said was not seen.
     public func isUnanswered(_ mark: AttemptMark) -> Bool {
         (entries[mark]?.spent ?? 0) > 0 && histories[mark]?.wasRejected != true
@@ -220,8 +223,12 @@ public struct AttemptLedger: Sendable {
         histories[mark] = history
     }
 
-    /// The marks are sealed under a key that is lost or unknown. A damaged file is not this: it counts as no marks.
+    /// The marks are sealed under a key that is lost or unknown, or stand on a disk that has not answered. A damaged file is not this: it
+    /// counts as no marks.
     public mutating func restoreUnreadable() { isUnreadable = true }
+
+    /// The disk has answered after all: what stands there comes next.
+    public mutating func restoreBegins() { isUnreadable = false }
 
     static func encode(_ mark: AttemptMark, _ entry: Entry) -> [UInt8] {
         var writer = ByteWriter(1, 5)

@@ -85,7 +85,8 @@ final class KeeperScene {
         }
         self.loops = loops
         let seeds = KeeperSeeds(
-            rows: store?.restore() ?? [],
+            // Of one that was not read there are none yet.
+            rows: state == nil || state == .serving ? store?.restore() ?? [] : [],
             keys: gateway.fixedKeys.map { ($0.key, $0.value.slot, $0.value.identity, $0.value.wanted) },
             marksUnreadable: marksUnreadable)
         let keeper = self.keeper

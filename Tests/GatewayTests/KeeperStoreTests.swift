@@ -69,13 +69,22 @@ internal import TokenStore
         #expect(session.count == 1 && store.rows(Kind.session).isEmpty && store.rows(Kind.access).isEmpty)
     }
 
+    /// The disk takes nothing more from the moment the password is on its way: its mark stands there.
+    private func failing(_ store: MemoryStore, _ gate: NumberedGate) -> (Request) -> String? {
+        var isFirst = true
+        return { request in
+            if isFirst { store.disk = .failing }
+            isFirst = false
+            return gate.answer(request)
+        }
+    }
+
     /// Nothing is asked for meanwhile: no grant would find out that there is room again.
     @Test func whatTheDiskDidNotTakeIsPutAgain() throws {
         typealias Kind = Keeper.RowKind
         let store = MemoryStore()
         let (scene, gate) = try warm(store)
-        scene.settle()
-        store.disk = .failing
+        scene.issuer = failing(store, gate)
         #expect(scene.status("/w/x") == 200)
         #expect(scene.inKeeper { $0.storeState } != .serving)
         scene.pass(seconds: 300, step: 5)
@@ -91,9 +100,8 @@ internal import TokenStore
 
     @Test func whatTheDiskDidNotTakeIsPutAtTheEnd() throws {
         let store = MemoryStore()
-        let (scene, _) = try warm(store)
-        scene.settle()
-        store.disk = .failing
+        let (scene, gate) = try warm(store)
+        scene.issuer = failing(store, gate)
         #expect(scene.status("/w/x") == 200)
         store.disk = .good
         scene.keeper.putLast()

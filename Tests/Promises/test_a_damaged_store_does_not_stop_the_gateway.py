@@ -7,6 +7,7 @@ import os
 import pytest
 
 from harness import eventually
+from small_disk import SmallDisk
 
 
 def readiness(gateway):
@@ -120,6 +121,22 @@ def test_marks_that_cannot_be_read_keep_passwords_at_home(gateway):
 def test_a_folder_that_cannot_be_written(gateway):
     gateway.oauth(changes={"store": {"path": "/proc/nowhere/tokens.db"}}).start()
     assert gateway.get("/api/employees/1").status == 200
+
+
+def test_a_password_waits_for_a_store_that_comes_late(gateway):
+    """What is known of it may stand there: a gateway that starts again and again would lock the account."""
+    with SmallDisk(gateway.folder / "disk") as disk:
+        disk.fill()
+        store = {"path": str(disk.folder / "tokens.db"), "key": f"file:{gateway.folder}/store-key"}
+        gateway.webgate(changes={"store": store}).start(ready=False)
+        eventually(lambda: "identity hr: the store cannot be read" in readiness(gateway), what="a word of the store")
+        answer = gateway.get()
+        assert (answer.status, answer.problem["type"]) == (503, "urn:cardea:problems/store-unusable"), answer
+        assert gateway.lab.counts()["password_attempts"] == 0
+        disk.free()
+        eventually(lambda: gateway.get().status == 200, within=70, what="a login when the store is there")
+        assert gateway.lab.counts()["password_attempts"] == 2 and gateway.lab.counts()["password_rejected"] == 0
+        gateway.stop()
 
 
 def test_a_second_process_does_without_the_store(gateways):
