@@ -123,14 +123,17 @@ final class AdminServer: @unchecked Sendable {
         connection.begin()
     }
 
-    /// At the limit, the one gives way that has asked for nothing the longest.
-    /// - Returns: false when all are being answered.
+    /// At the limit, the one gives way on which nothing has moved the longest: it asks for nothing, or does not read what it asked for.
+    /// - Returns: false when all are being answered and read.
     private func makeRoom(
         at entrance: AdminRequest.Entrance, limit: Int, _ counts: (AdminConnection) -> Bool
     ) -> Bool {
         let present = connections.values.filter { $0.entrance == entrance && counts($0) }
         guard present.count >= limit else { return true }
-        guard let oldest = present.filter(\.isWaiting).min(by: { $0.waitsSince < $1.waitsSince }) else { return false }
+        for connection in present { connection.look() }
+        guard let oldest = present.filter(\.mayGiveWay).min(by: { $0.progress.at < $1.progress.at }) else {
+            return false
+        }
         oldest.close()
         return true
     }
@@ -199,8 +202,9 @@ private final class AdminConnection: Stream {
     let entrance: AdminRequest.Entrance
     /// Of the other end; empty for a unix socket.
     let address: [UInt8]
-    /// Since its last answer, or its beginning.
-    private(set) var waitsSince: UInt64
+    private(set) var progress: ReadingProgress
+    /// When nothing was due any more; in between there are looks at an answer's reader.
+    private var due: UInt64 = 0
     /// Some of a request's head is there, and the rest is due.
     private var hasBegun = true
     private var head = RequestHead(maxFields: 64)
@@ -219,6 +223,8 @@ private final class AdminConnection: Stream {
     private static let headTime: UInt64 = 2_000_000_000
     /// Nanoseconds for the next request, and for whoever reads an answer.
     private static let idleTime: UInt64 = 30_000_000_000
+    /// Nanoseconds between two looks at whether an answer is read.
+    private static let lookTime: UInt64 = 1_000_000_000
 
     private static let limits = HeadLimits(headSize: 16 * 1024, fields: 64, target: 2048)
     /// The command line hands on what a browser came back with.
@@ -228,19 +234,35 @@ private final class AdminConnection: Stream {
         self.server = server
         self.entrance = entrance
         self.address = address
-        waitsSince = server.loop.now
+        progress = ReadingProgress(at: server.loop.now)
         super.init(loop: server.loop, buffers: server.buffers)
     }
 
     func begin() {
         canWrite = true
-        expect(by: loop.now + Self.headTime, kind: 0)
+        allow(Self.headTime)
     }
 
-    /// No request of it is being answered.
-    var isWaiting: Bool { !isAnswering && !isClosing }
+    /// Who waits for the store is kept from reading by us.
+    var mayGiveWay: Bool { held == nil && (!isAnswering || progress.isStalled(at: loop.now)) }
+
+    /// Notes whether the answer's reader has taken some of it. The socket alone would not show that: it asks for more only when a large
+    /// part of its buffer is free, which a slow reader needs half a minute for.
+    func look() {
+        guard isAnswering else { return }
+        progress.note(left: pendingCount + answer.count - written + loop.kernel.unsentCount(descriptor), at: loop.now)
+    }
+
+    private func allow(_ time: UInt64) {
+        due = loop.now + time
+        expect(by: due, kind: 0)
+    }
 
     override func deadlinePassed(_ kind: UInt8) {
+        if loop.now < due {
+            look()
+            return expect(by: isAnswering ? min(due, loop.now + Self.lookTime) : due, kind: 0)
+        }
         guard held != nil else { return close() }
         server.forget(self)
         stored("it does not answer")
@@ -299,7 +321,7 @@ private final class AdminConnection: Stream {
             case .notNow:
                 if end > start, !hasBegun {
                     hasBegun = true
-                    expect(by: loop.now + Self.headTime, kind: 0)
+                    allow(Self.headTime)
                 }
                 return
             case .blockFull: return send(AdminAnswer(431, "text/plain", "request too large\n"), closing: true)
@@ -321,7 +343,7 @@ private final class AdminConnection: Stream {
         }
         guard answer.unlessStored != nil else { return send(answer, closing: closing, headOnly: isHead) }
         held = (answer, closing)
-        expect(by: loop.now + Self.patience, kind: 0)
+        allow(Self.patience)
         server.wait(self)
     }
 
@@ -398,9 +420,13 @@ private final class AdminConnection: Stream {
         }
         self.answer = message
         hasBegun = false
-        waitsSince = loop.now
-        expect(by: loop.now + Self.idleTime, kind: 0)
+        progress = ReadingProgress(at: loop.now)
+        allow(Self.idleTime)
         guard write() else { return close() }
+        if isAnswering {
+            look()
+            expect(by: loop.now + Self.lookTime, kind: 0)
+        }
         if closing {
             isClosing = true
             if !isAnswering { close() }

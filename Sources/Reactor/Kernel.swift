@@ -136,6 +136,13 @@ open class Kernel {
         return SocketAddress(storage: storage, length: length)
     }
 
+    /// Octets that were written and that the other end has not acknowledged, or not read where it is a unix socket; zero where the kernel
+    /// cannot tell.
+    open func unsentCount(_ descriptor: Int32) -> Int {
+        systemCalls &+= 1
+        return max(0, Int(cardea_unsent_count(descriptor)))
+    }
+
     open func makeEpoll() -> Int32 {
         systemCalls &+= 1
         let descriptor = epoll_create1(Int32(EPOLL_CLOEXEC))

@@ -50,6 +50,16 @@ import Testing
             scene.settle()
             return caller
         }
+
+        /// A caller whose buffer takes the answer's beginning and is not read.
+        func askAndStall() throws -> Peer {
+            let caller = try #require(scene.keeperKernel.call(listener))
+            caller.window = 60
+            caller.send("GET /read HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            scene.settle()
+            #expect(caller.receivedCount == 60 && !caller.isClosed)
+            return caller
+        }
     }
 
     private static let perUser = """
@@ -194,6 +204,65 @@ import Testing
         store.thaw()
         desk.scene.settle()
         #expect(busy.takeText().contains("purged"))
+    }
+
+    // MARK: - Readers that do not read
+
+    /// Whoever asks and does not read holds a place for two seconds, if somebody wants it.
+    @Test func whoeverDoesNotReadGivesWay() throws {
+        let desk = try Desk(nil)
+        var stalled: [Peer] = []
+        for _ in 0..<AdminServer.addressLimit {
+            stalled.append(try desk.askAndStall())
+            desk.scene.pass(seconds: 0.01)
+        }
+        desk.scene.pass(seconds: 1)
+        let early = try desk.ask("/read")
+        #expect(early.isClosed)
+        #expect(stalled.allSatisfy { !$0.isClosed })
+        desk.scene.pass(seconds: 1.5)
+        for gone in 1...3 {
+            let next = try desk.ask("/read")
+            #expect(next.takeText().hasSuffix("read"))
+            // Those that were answered come after those that read nothing.
+            #expect(stalled.map(\.isClosed) == stalled.indices.map { $0 < gone })
+        }
+        // Where nobody wants the places, they end after half a minute as before.
+        desk.scene.pass(seconds: 25)
+        #expect(stalled.count { $0.isClosed } == 3)
+        desk.scene.pass(seconds: 5)
+        #expect(stalled.allSatisfy { $0.isClosed })
+        #expect(desk.scene.keeperKernel.misuse == [])
+    }
+
+    /// One octet a second is slow, and is no stall: also where the socket has not asked for more since.
+    @Test func whoeverReadsSlowlyStays() throws {
+        let desk = try Desk(nil)
+        let slow = try desk.askAndStall()
+        var stalled: [Peer] = []
+        for _ in 1..<AdminServer.addressLimit { stalled.append(try desk.askAndStall()) }
+        for second in 1...AdminServer.addressLimit {
+            _ = slow.take(1)
+            desk.scene.pass(seconds: 1)
+            guard second > 2, second < AdminServer.addressLimit else { continue }
+            let next = try desk.ask("/read")
+            #expect(next.takeText().hasSuffix("read") && !slow.isClosed)
+        }
+        #expect(stalled.contains { $0.isClosed })
+    }
+
+    /// The bound of all addresses together, from as many as it takes.
+    @Test func readersThatDoNotReadLockNobodyOut() throws {
+        let desk = try Desk(nil)
+        var stalled: [Peer] = []
+        for place in 0..<AdminServer.connectionLimit {
+            desk.scene.keeperKernel.callerAddress = "192.0.2.\(place / AdminServer.addressLimit)"
+            stalled.append(try desk.askAndStall())
+        }
+        desk.scene.pass(seconds: 2.5)
+        desk.scene.keeperKernel.callerAddress = "198.51.100.1"
+        let next = try desk.ask("/read")
+        #expect(next.takeText().hasSuffix("read") && stalled.count { $0.isClosed } == 1)
     }
 
     /// Many in one read, none of which waits.

@@ -15,6 +15,8 @@ public final class FakeKernel: Kernel {
     public var wallOffset: Int64 = 1_700_000_000_000
     /// Decides over the connection attempts to come.
     public var connectPlan: (SocketAddress) -> ConnectPlan = { _ in .accepted }
+    /// Where callers are accepted from.
+    public var callerAddress = "127.0.0.1"
     /// Errors for the next calls of `socket`; zero lets one through.
     public var socketErrors: [Int32] = []
     /// Connections that the gateway began, in order.
@@ -348,7 +350,7 @@ public final class FakeKernel: Kernel {
         guard !listener.backlog.isEmpty else { return -EAGAIN }
         let waiting = listener.backlog.removeFirst()
         place(waiting)
-        SocketAddress(host: "127.0.0.1", port: 50_000)?.withStorage { storage, size in
+        SocketAddress(host: callerAddress, port: 50_000)?.withStorage { storage, size in
             address = storage.pointee
             length = size
         }
@@ -387,6 +389,11 @@ public final class FakeKernel: Kernel {
     public override func peerUser(_ descriptor: Int32) -> UInt32? {
         systemCalls &+= 1
         return open(descriptor, "getsockopt") == nil ? nil : 1000
+    }
+
+    public override func unsentCount(_ descriptor: Int32) -> Int {
+        systemCalls &+= 1
+        return open(descriptor, "ioctl")?.output.count ?? 0
     }
 
     public override func makeEpoll() -> Int32 {

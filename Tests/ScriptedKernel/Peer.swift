@@ -54,6 +54,13 @@ public final class Peer {
         return bytes
     }
 
+    /// Takes the first octets of it alone, as a slow reader does.
+    public func take(_ count: Int) -> [UInt8] {
+        let bytes = Array(socket.output.bytes.prefix(count))
+        socket.output.drop(bytes.count)
+        return bytes
+    }
+
     public func takeText() -> String { String(decoding: take(), as: UTF8.self) }
 
     /// Takes what was received without copying it anywhere.

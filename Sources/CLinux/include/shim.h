@@ -19,9 +19,11 @@
 #include <string.h>
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
+#include <linux/sockios.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/inotify.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -78,6 +80,12 @@ static inline int cardea_socket_error(int descriptor) {
     socklen_t length = sizeof error;
     if (getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &error, &length) != 0) return errno;
     return error;
+}
+
+// Octets in the socket's send queue (SIOCOUTQ); -1 where the kernel does not say.
+static inline int cardea_unsent_count(int descriptor) {
+    int count = 0;
+    return ioctl(descriptor, SIOCOUTQ, &count) == 0 ? count : -1;
 }
 
 static inline int cardea_set_option(int descriptor, int level, int option, int value) {
