@@ -70,33 +70,37 @@ extension SocketAddress {
         let ip = ipBytes
         // This network (RFC 1122 section 3.2.1.3): Linux takes some of it for this machine.
         guard ip.count == 16 else { return ip.first != 0 }
-        if let inside = ip.embedded(translators) {
-            return SocketAddress(host: inside, port: 1)?.isOpenDestination(own) == true
+        guard ip.embedded(translators).allSatisfy({ SocketAddress(host: $0, port: 1)?.isOpenDestination(own) == true })
+        else {
+            return false
         }
         // For local use alone (RFC 8215): where IPv4 stands in it nobody else can know.
-        return !ip.starts(with: [0, 0x64, 0xff, 0x9b, 0, 1])
+        return !ip.starts(with: [0, 0x64, 0xff, 0x9b, 0, 1]) || translators.contains { $0.holds(ip) }
     }
 }
 
 extension [UInt8] {
-    /// The IPv4 address to which a translator or a tunnel takes this IPv6 address: of NAT64 (RFC 6052), 6to4 (RFC 3056), or in the compatible
-    /// form (RFC 4291 section 2.5.5.1).
-    fileprivate func embedded(_ translators: [AddressRange]) -> String? {
+    /// The IPv4 addresses to which translators and tunnels may take this IPv6 address. An address may be of two forms at once, and who
+    /// decides which one counts stands further on.
+    fileprivate func embedded(_ translators: [AddressRange]) -> [String] {
+        var found: [[UInt8]] = []
         for range in translators where range.holds(self) {
-            var place = range.prefixLength / 8
-            var octets: [String] = []
-            while octets.count < 4, place < count {
-                // Bits 64 to 71 are none of the address (RFC 6052 section 2.2).
-                if place != 8 { octets.append("\(self[place])") }
-                place += 1
-            }
-            return octets.joined(separator: ".")
+            // Bits 64 to 71 are none of the address (RFC 6052 section 2.2).
+            found.append(Array((range.prefixLength / 8..<count).filter { $0 != 8 }.prefix(4).map { self[$0] }))
         }
-        let wellKnown: [UInt8] = [0, 0x64, 0xff, 0x9b, 0, 0, 0, 0, 0, 0, 0, 0]
-        if starts(with: wellKnown) || prefix(12).allSatisfy({ $0 == 0 }) {
-            return self[12...].map { "\($0)" }.joined(separator: ".")
-        }
-        if starts(with: [0x20, 0x02]) { return self[2..<6].map { "\($0)" }.joined(separator: ".") }
-        return nil
+        let last = Array(self[12...])
+        // NAT64 (RFC 6052), the compatible form (RFC 4291 section 2.5.5.1) and the translated one (RFC 2765 section 2.1).
+        let forms: [[UInt8]] = [
+            [0, 0x64, 0xff, 0x9b, 0, 0, 0, 0, 0, 0, 0, 0], [UInt8](repeating: 0, count: 12),
+            [0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0, 0],
+        ]
+        if forms.contains(where: { starts(with: $0) }) { found.append(last) }
+        // 6to4 (RFC 3056).
+        if starts(with: [0x20, 0x02]) { found.append(Array(self[2..<6])) }
+        // Teredo (RFC 4380 section 4): the server, and the client, each bit of it turned.
+        if starts(with: [0x20, 0x01, 0, 0]) { found += [Array(self[4..<8]), last.map { ~$0 }] }
+        // ISATAP (RFC 5214 section 6.1), behind any prefix; the bits u and g may be set.
+        if self[8] & 0xfc == 0, self[9...11].elementsEqual([0, 0x5e, 0xfe]) { found.append(last) }
+        return found.map { $0.map { "\($0)" }.joined(separator: ".") }
     }
 }
