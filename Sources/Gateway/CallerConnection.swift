@@ -266,12 +266,9 @@ final class CallerConnection: Stream, HTTP2StreamUser {
         case .relay: relayAnswer()
         case .reportAndPark:
             expectToken()
-            data.desk.report(self, parks: true)
+            data.desk.report(self)
         case .pause(let conflict):
             expect(by: loop.now + ConflictPause.nanoseconds(after: conflict), kind: Deadline.pause)
-        case .reportRefusal:
-            data.desk.report(self, parks: false)
-            refuseFinally()
         case .reportOpenAndRelay:
             data.desk.reportOpen(self)
             relayAnswer()

@@ -20,7 +20,7 @@ struct Exchange: ~Copyable {
     /// The one retry at another address has been used, for this request and its replay together.
     private(set) var moved = false
     private var withdrawn = false
-    /// The request cannot be sent again: whatever the keeper says of its challenge, the caller gets the held answer.
+    /// The request cannot be sent again, or has been: whatever the keeper says of its challenge, the held answer is the last.
     private(set) var isFinal = false
     /// How often the upstream could not take it at that moment.
     private(set) var conflicts = 0
@@ -131,8 +131,6 @@ struct Exchange: ~Copyable {
         case reportAndPark
         /// Hold the answer for a moment, then send the request again; which conflict it is, from 0.
         case pause(Int)
-        /// Tell the keeper that the credential it just granted was refused, and refuse in turn.
-        case reportRefusal
         /// The scout met no challenge: tell the keeper, relay.
         case reportOpenAndRelay
         /// The held answer goes to the caller after all, or a fault in its place: the route's `final` decides.
@@ -155,7 +153,7 @@ struct Exchange: ~Copyable {
 
         case (.parked, .refused) where isFinal, (.parked, .verdict) where isFinal:
             phase = .relaying
-            return .relay
+            return replayed ? .refuseFinally : .relay
 
         case (.waiting, .refused(let fault)), (.parked, .refused(let fault)):
             return end(with: fault)
@@ -312,12 +310,9 @@ struct Exchange: ~Copyable {
             // What was refused stands in the connection, and there is nothing else to send.
             phase = .relaying
             return .refuseFinally
-        case .challenge where replayed:
-            phase = .relaying
-            return .reportRefusal
         case .challenge:
-            // Also where the answer is the caller's anyway: his next request, sent at once, must not meet the token that was refused.
-            isFinal = replay != .once || body == .lost
+            // Also where the caller is refused anyway: his next request, sent at once, must not meet the token that was refused.
+            isFinal = replayed || replay != .once || body == .lost
             phase = .parked
             return .reportAndPark
         }

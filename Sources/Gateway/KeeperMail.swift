@@ -53,7 +53,7 @@ struct ChallengeOfRequest: Sendable {
     /// The slot and generation that were sent; nil for none.
     let sent: (slot: Slot, generation: UInt64)?
     let isReplay: Bool
-    /// The request cannot be sent again. Its answer waits only until the token that was refused is served no more.
+    /// The request is not sent again. Its answer waits only until the token that was refused is served no more.
     let isFinal: Bool
     /// What was sent is what the request's wait was ended with, and not what has taken its place meanwhile.
     let justGranted: Bool

@@ -145,14 +145,16 @@ final class TokenDesk {
 
     // MARK: - Reporting
 
-    /// A challenge. With `parks` the request waits for the keeper's word on it.
-    func report(_ caller: CallerConnection, parks: Bool) {
+    /// A challenge. The request waits for the keeper's word on it.
+    func report(_ caller: CallerConnection) {
         guard let route = caller.exchange.route, let challenge = caller.exchange.record.challenge?.challenge else {
             return
         }
-        if parks, !admitWaiter(caller) { return }
+        // At the bound the keeper hears even so of what goes out no more, or the refused token would be served on.
+        let waits = !caller.exchange.machine.isFinal || waiters + parked.count < data.limits.waiters
+        if waits, !admitWaiter(caller) { return }
         if let sent = caller.exchange.machine.credential.sent { reported[sent.slot] = nil }
-        let ticket = parks ? park(caller) : nil
+        let ticket = waits ? park(caller) : nil
         var scout: Ticket?
         if caller.exchange.scoutTicket != 0 {
             scout = Ticket(loop: loopIndex, number: caller.exchange.scoutTicket)
@@ -164,7 +166,7 @@ final class TokenDesk {
             isReplay: caller.exchange.machine.replayed, isFinal: caller.exchange.machine.isFinal,
             justGranted: caller.exchange.sendsJustGranted, hadTaken: hadTaken(caller),
             subject: caller.subject(on: route))
-        if !keeper.send(.challenged(report), from: loopIndex), parks {
+        if !keeper.send(.challenged(report), from: loopIndex) || !waits {
             unpark(caller)
             caller.perform(caller.exchange.machine.on(.refused(Fault(.tooManyWaiters, retryAfter: 1))))
         }

@@ -37,6 +37,7 @@ private struct Story: Sendable, CustomTestStringConvertible {
 
     static let replaying = parked.then(.verdict(.replay(token)))
     static let askingAgain = replaying.then(.connected)
+    static let refusedAgain = askingAgain.then(.answered(.challenge))
     /// A request that cannot be sent again, challenged.
     static let final = asking.with(body: .lost).then(.answered(.challenge))
 
@@ -139,7 +140,11 @@ private struct Row: Sendable, CustomTestStringConvertible {
             "challenged with the nonce", .asking.then(.answered(.nonce), .connected), .answered(.challenge),
             .reportAndPark, .parked),
         // One replay and no more.
-        Row("refused again", .askingAgain, .answered(.challenge), .reportRefusal, .relaying),
+        Row("refused again", .askingAgain, .answered(.challenge), .reportAndPark, .parked),
+        Row("refused again: pass", .refusedAgain, .verdict(.pass), .refuseFinally, .relaying),
+        Row("refused again: replay", .refusedAgain, .verdict(.replay(token)), .refuseFinally, .relaying),
+        Row("refused again: no token", .refusedAgain, .verdict(.fault(timeout)), .refuseFinally, .relaying),
+        Row("refused again: verdict late", .refusedAgain, .refused(timeout), .refuseFinally, .relaying),
         Row("accepted at last", .askingAgain, .answered(.answer), .relay, .relaying),
         Row("the replay's token left", .askingAgain, .withdrawn(slot: other), .askToken(slot: other), .waiting),
         // Relaying.
@@ -235,7 +240,7 @@ private struct Row: Sendable, CustomTestStringConvertible {
         _ = exchange.on(.connected)
         #expect(exchange.on(.lost(closed, pooled: true)) == .connect(fresh: true))
         _ = exchange.on(.connected)
-        #expect(exchange.on(.answered(.challenge)) == .reportRefusal, "still the replay")
+        #expect(exchange.on(.answered(.challenge)) == .reportAndPark && exchange.isFinal, "still the replay")
     }
 
     /// A token that is gone again by the time its connection stands will be gone the next time too.

@@ -211,10 +211,13 @@ import Testing
         scene.answer(ticket, .use(slot: slot, granted: 2))
         scene.upstreams[0].send(Wire.challenge)
         scene.settle()
-        #expect(caller.status == 502 && caller.receivedText.contains("received-status=401") && !caller.sawEnd)
+        // Not before the keeper has this token out of service too.
+        #expect(caller.receivedCount == 0)
         let report = try #require(scene.keeper.challenges.last)
-        #expect(scene.keeper.challenges.count == 2 && report.isReplay && report.justGranted && report.ticket == nil)
+        #expect(scene.keeper.challenges.count == 2 && report.isReplay && report.justGranted && report.isFinal)
         #expect(report.sent?.generation == 2)
+        scene.answer(try #require(report.ticket), .pass)
+        #expect(caller.status == 502 && caller.receivedText.contains("received-status=401") && !caller.sawEnd)
         scene.end()
     }
 
@@ -325,6 +328,25 @@ import Testing
         #expect(other.receivedCount == 0)
         scene.pass(seconds: 60)
         #expect(other.takeText() == Wire.challenge && !other.sawEnd)
+        scene.end()
+    }
+
+    /// With no place to wait left, what is not sent again is answered at once, and the keeper hears of the token all the same.
+    @Test func aRefusalBeyondTheBoundIsReported() throws {
+        let scene = try Scene(Plans.fixed("on_rejected: {replay: never}") + "limits: {waiters: 1}\n")
+        try scene.publish("t1", generation: 1)
+        let first = scene.call(Wire.get())
+        scene.upstreams[0].send(Wire.challenge)
+        scene.settle()
+        #expect(first.receivedCount == 0)
+        let second = scene.call(Wire.get())
+        scene.upstreams[1].send(Wire.challenge)
+        scene.settle()
+        #expect(second.takeText() == Wire.challenge && scene.keeper.challenges.count == 2)
+        let report = try #require(scene.keeper.challenges.last)
+        #expect(report.ticket == nil && report.sent?.generation == 1)
+        scene.answer(try #require(scene.keeper.challenges[0].ticket), .pass)
+        #expect(first.takeText() == Wire.challenge)
         scene.end()
     }
 
