@@ -45,7 +45,8 @@ extension Page {
             "span", class: address.isHealthy ? "chip good" : "chip bad", address.isHealthy ? "fit" : "gets no requests")
         if let failure = address.lastFailure {
             out.markup(" ")
-            out.element("span", class: "quiet", sentence(failure))
+            let when = address.lastFailureAgo.map { "\(spelled($0)) ago: " } ?? ""
+            out.element("span", class: "quiet", when + sentence(failure))
         }
         out.markup("</td><td class=\"n\" data-name=\"Checks\">")
         out.text(grouped(address.checks))

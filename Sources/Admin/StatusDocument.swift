@@ -160,6 +160,7 @@ public struct StatusDocument: Codable, Sendable, Equatable {
         public var failures: UInt64
         /// Why the last check was bad.
         public var lastFailure: String?
+        public var lastFailureSecondsAgo: Double?
     }
 
     public static let maximumTokens = 1000
@@ -281,7 +282,8 @@ extension StatusDocument.Upstream {
         addresses = status.addresses.map {
             .init(
                 address: shortened($0.address), healthy: $0.isHealthy, checks: $0.checks, failures: $0.failures,
-                lastFailure: $0.lastFailure.map { shortened($0) })
+                lastFailure: $0.lastFailure.map { shortened($0) },
+                lastFailureSecondsAgo: $0.lastFailureAgo.map(StatusDocument.seconds))
         }
     }
 }

@@ -93,13 +93,19 @@ public struct UpstreamHealthStatus: Sendable {
         public var failures: UInt64
         /// Why the last check was bad; nil after a good one.
         public var lastFailure: String?
+        /// Nanoseconds since that check's end; nil after a good one.
+        public var lastFailureAgo: UInt64?
 
-        public init(address: String, isHealthy: Bool, checks: UInt64, failures: UInt64, lastFailure: String?) {
+        public init(
+            address: String, isHealthy: Bool, checks: UInt64, failures: UInt64, lastFailure: String?,
+            lastFailureAgo: UInt64
+        ) {
             self.address = address
             self.isHealthy = isHealthy
             self.checks = checks
             self.failures = failures
             self.lastFailure = lastFailure
+            self.lastFailureAgo = lastFailure == nil ? nil : lastFailureAgo
         }
     }
 

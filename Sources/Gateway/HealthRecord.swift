@@ -28,6 +28,8 @@ struct HealthRecord {
     private(set) var failures: UInt64 = 0
     /// Why the last check was bad; nil after a good one.
     private(set) var lastFailure: String?
+    /// When that was, in nanoseconds of the clock that the checks are timed by; zero before any.
+    private(set) var lastFailureAt: UInt64 = 0
     /// Outcomes in a row that speak against `isHealthy`.
     private var contrary = 0
 
@@ -50,11 +52,14 @@ struct HealthRecord {
 
     /// - Parameter failure: nil for a good outcome.
     /// - Returns: whether the address has turned over.
-    mutating func ended(_ plan: HealthPlan, failure: String?) -> Bool {
+    mutating func ended(_ plan: HealthPlan, failure: String?, at now: UInt64) -> Bool {
         isRunning = false
         checks += 1
         lastFailure = failure
-        if failure != nil { failures += 1 }
+        if failure != nil {
+            failures += 1
+            lastFailureAt = now
+        }
         guard (failure == nil) != isHealthy else {
             contrary = 0
             return false

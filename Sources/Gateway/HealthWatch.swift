@@ -52,7 +52,7 @@ final class HealthWatch: Watched {
         tick()
     }
 
-    var status: [UpstreamHealthStatus] { upstreams.map(\.status) }
+    var status: [UpstreamHealthStatus] { upstreams.map { $0.status(at: loop.now) } }
 
     // MARK: - Checking
 
@@ -108,7 +108,7 @@ final class HealthWatch: Watched {
         let probe = HealthProbe(health, group: group) { [unowned self, unowned upstream, unowned address] failure in
             address.probe = nil
             running -= 1
-            if address.record.ended(health, failure: failure) { turned(address, of: upstream) }
+            if address.record.ended(health, failure: failure, at: loop.now) { turned(address, of: upstream) }
             // Put off: an attempt that fails at once would otherwise come back here from within.
             loop.putOffToEndOfTurn { [weak self] in self?.tick() }
         }
@@ -214,13 +214,14 @@ private final class CheckedUpstream {
         }
     }
 
-    var status: UpstreamHealthStatus {
+    func status(at now: UInt64) -> UpstreamHealthStatus {
         UpstreamHealthStatus(
             upstream: plan.origin, path: health.path,
             addresses: addresses.map {
                 .init(
                     address: "\($0.address)", isHealthy: $0.record.isHealthy, checks: $0.record.checks,
-                    failures: $0.record.failures, lastFailure: $0.record.lastFailure)
+                    failures: $0.record.failures, lastFailure: $0.record.lastFailure,
+                    lastFailureAgo: now - min(now, $0.record.lastFailureAt))
             })
     }
 }

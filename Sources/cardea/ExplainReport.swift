@@ -130,8 +130,18 @@ extension ExplainReport {
 
     private static func words(_ addresses: [StatusDocument.Address]) -> String {
         let fit = addresses.count { $0.healthy }
-        return "\(addresses.count) \(addresses.count == 1 ? "address" : "addresses"), \(fit) up"
+        var words = "\(addresses.count) \(addresses.count == 1 ? "address" : "addresses"), \(fit) up"
+        let failing = addresses.filter { $0.lastFailure != nil }
+        for address in failing.prefix(shownAddresses) {
+            words +=
+                "; \(address.address): last failure\(ago(address.lastFailureSecondsAgo)): \(address.lastFailure ?? "")"
+        }
+        if failing.count > shownAddresses { words += "; \(failing.count - shownAddresses) more fail" }
+        return words
     }
+
+    /// In one line; `/status` has them all.
+    private static let shownAddresses = 4
 
     private static func words(_ token: StatusDocument.Token) -> String {
         var words = [token.state]

@@ -4,6 +4,7 @@ import collections
 import contextlib
 import json
 import pathlib
+import re
 import signal
 
 import pytest
@@ -109,7 +110,12 @@ def test_a_server_that_turns_503_and_comes_back(gateway, tmp_path, tls):
         assert set(hosts(gateway, 40)) == {HOSTS[1]}
         told = gateway.command("explain", "GET", f"http://{gateway.listen}/")[1]
         assert f"{len(HOSTS)} addresses, {len(HOSTS) - 1} up" in told
-        assert health(gateway)[HOSTS[0]]["last_failure"] == "status 503"
+        # Where an operator looks: which one, why, and how long ago.
+        assert re.search(rf"; {sites.places[0]}: last failure \d+s ago: status 503", told), told
+        ill, well = health(gateway)[HOSTS[0]], health(gateway)[HOSTS[1]]
+        assert ill["last_failure"] == "status 503" and 0 <= ill["last_failure_seconds_ago"] < 60
+        assert "last_failure" not in well and "last_failure_seconds_ago" not in well
+        assert re.search(r"gets no requests</span> <span class=\"quiet\">\d+ s ago: Status 503", gateway.ask("/").body.decode())
         metrics = gateway.metrics()
         values = {
             dict(labels)["address"].split(":")[0]: value
