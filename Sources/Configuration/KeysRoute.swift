@@ -76,7 +76,7 @@ extension Keys {
     /// The key `hosts` of a listener and of a route.
     static let hostsHelp =
         "Names that callers may have in Host where their place alone admits them (no token, no tls_names); beside these an IP address, "
-        + "a name without a dot, this machine's name, the host of 'to' and match.host are served, on loopback less; [any] switches the check off."
+        + "a name without a dot, this machine's name, the host of 'to', match.host and the names in the TLS certificate that was shown are served, on loopback less; [any] switches the check off."
 
     static let tokenStub = Block(
         name: "token_stub", description: "How callers' own token requests are answered.",
@@ -144,7 +144,7 @@ extension Keys {
             KeySpec("strip_prefix", .text(.absolutePath), "Taken off the request path."),
             KeySpec(
                 "response", .onOff,
-                "Whether Location, Content-Location and cookies that name the upstream become what the caller used, and a WebDAV Destination that names what the caller used the upstream's."
+                "Whether Location, Content-Location and cookies that name the upstream become what the caller used, and WebDAV's Destination and the resource tags of If that name what the caller used the upstream's. Bodies are never edited: a multistatus keeps its hrefs, most of which are paths."
             ),
         ])
 

@@ -3,11 +3,13 @@
 import json
 import os
 import socket
+import ssl
 import stat
 
 import pytest
 
 from harness import eventually, free_port
+from pki import Authority
 from wire import address, call
 
 
@@ -28,12 +30,14 @@ def test_our_names_are_served(hot):
 def published(gateway):
     """Beyond loopback, as in a container whose port is published: the callers' place alone admits them."""
 
-    def start(route=None, listener=None):
+    def start(route=None, listener=None, warm=True):
         port = gateway.listen.split(":")[1]
         gateway.webgate(route=route, changes={"listeners": {"published": {"address": f"0.0.0.0:{port}"} | (listener or {})}})
         gateway.config["routes"][0]["listen"] = "published"
-        gateway.start().warm()
-        gateway.lab.reset(tokens=False)
+        gateway.start()
+        if warm:
+            gateway.warm()
+            gateway.lab.reset(tokens=False)
         return gateway
 
     return start
@@ -61,6 +65,30 @@ def test_a_foreign_host_is_421_beyond_loopback_too(published, route):
     with gateway.raw() as caller:
         caller.send(b"GET /hr/rest/employees/42 HTTP/1.0\r\n\r\n")
         assert caller.answer().status == 200
+
+
+def test_the_names_of_the_certificate_that_was_shown_are_served(published, tmp_path):
+    """Somebody whom its authority believes says that they are ours; those of another certificate have not been shown."""
+    authority = Authority(tmp_path / "pki")
+    entries = []
+    for name, names in (("gw.example", "DNS:gw.example,DNS:*.apps.example"), ("other.example", "DNS:other.example")):
+        certificate, key = authority.leaf(name, names)
+        entries.append({"certificate": str(certificate), "key": f"file:{key}"})
+    gateway = published({"callers": "local"}, {"tls": entries}, warm=False)
+    context = ssl.create_default_context(cafile=authority.pem)
+
+    def status(host, called="gw.example"):
+        with socket.create_connection(address(gateway.listen), timeout=15) as plain:
+            with context.wrap_socket(plain, server_hostname=called) as caller:
+                caller.sendall(f"GET /hr/rest/employees/42 HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode())
+                return int(caller.makefile("rb").readline().split()[1])
+
+    for host in ("gw.example", "GW.example:8443", "hr.apps.example"):
+        assert status(host) == 200, host
+    for host in ("evil.example", "gw.example.evil.example", "apps.example", "a.b.apps.example", "other.example"):
+        assert status(host) == 421, host
+    assert status("other.example", called="other.example") == 200
+    assert status("gw.example", called="other.example") == 421
 
 
 def test_hosts_name_what_else_is_served(published):
