@@ -99,17 +99,12 @@ private func writeReceivedFields<Sink: HeadSink & ~Copyable>(
 ) {
     var seenUserAgent = false
     var seenCookie = false
-    let hasDestination = !edits.destinationScheme.isEmpty && head.knownMethod == .other
+    let mapsAddresses = !edits.destinationScheme.isEmpty && head.knownMethod.mayName
     for index in 0..<head.fieldCount {
         let field = head[index]
         switch verdict(field, head, bytes, edits, hop) {
-        case .keep where hasDestination && bytes.spells("destination", at: field.name):
-            guard let path = destinationPath(field.value, head, bytes, edits) else {
-                sink.keep(field, of: bytes)
-                break
-            }
-            sink.flush(bytes)
-            writeDestination(field, path, head, bytes, edits, &sink)
+        case .keep where mapsAddresses && field.holdsAddresses(head.knownMethod, in: bytes):
+            writeAddresses(of: field, head, bytes, edits, &sink)
         case .keep:
             sink.keep(field, of: bytes)
         case .drop:
@@ -213,56 +208,6 @@ private func writeMaxForwards<Sink: HeadSink & ~Copyable>(
     } else {
         sink.output.append(bytes, value)
     }
-    sink.end()
-}
-
-// MARK: - Destination
-
-/// What of a `Destination` the upstream is to read as its path, or nil where it does not name the place that was called.
-private func destinationPath(
-    _ value: ByteRange, _ head: borrowing RequestHead, _ bytes: Span<UInt8>, _ edits: borrowing RequestEdits
-) -> ByteRange? {
-    var start = Int(value.start)
-    let end = Int(value.end)
-    guard start < end else { return nil }
-    if bytes[start] != 0x2F {
-        let length = [8, 7].first { length in
-            end - start > length
-                && bytes.spells(
-                    length == 8 ? "https://" : "http://", at: ByteRange(start..<start &+ length))
-        }
-        guard let length, let host = head.authority ?? head.host else { return nil }
-        start &+= length
-        guard end - start >= Int(host.count) else { return nil }
-        for offset in 0..<Int(host.count)
-        where lowercased(bytes[start &+ offset]) != lowercased(bytes[Int(host.start) &+ offset]) { return nil }
-        start &+= Int(host.count)
-        guard start == end || bytes[start] == 0x2F || bytes[start] == 0x3F else { return nil }
-    } else if start &+ 1 < end, bytes[start &+ 1] == 0x2F {
-        return nil
-    }
-    guard !edits.stripPrefix.isEmpty else { return ByteRange(start..<end) }
-    return strippableLength(bytes.extracting(start..<end), prefix: edits.stripPrefix.span)
-        .map { ByteRange(start &+ $0..<end) }
-}
-
-/// As the upstream knows itself: by its scheme and by the `Host` that it is sent.
-private func writeDestination<Sink: HeadSink & ~Copyable>(
-    _ field: Field, _ path: ByteRange, _ head: borrowing RequestHead, _ bytes: Span<UInt8>,
-    _ edits: borrowing RequestEdits, _ sink: inout Sink
-) {
-    sink.begin(field, of: bytes)
-    if bytes[Int(field.value.start)] != 0x2F {
-        sink.output.append(edits.destinationScheme.span)
-        if edits.host.isEmpty {
-            sink.output.append(bytes, head.host ?? .empty)
-        } else {
-            sink.output.append(edits.host.span)
-        }
-    }
-    sink.output.append(edits.destinationPrefix.span)
-    if path.isEmpty || bytes[Int(path.start)] != 0x2F { sink.output.append(byte: 0x2F) }
-    sink.output.append(bytes, path)
     sink.end()
 }
 

@@ -49,6 +49,45 @@ import Testing
         #expect(off.contains("Destination: \(value)\r\n"))
     }
 
+    /// RFC 4918 section 10.4: tags stand outside of lists, and what stands inside of them is the server's own.
+    @Test(arguments: [
+        ("<http://gw:8080/dav/b> (<urn:uuid:1>)", "<https://files.example/base/b> (<urn:uuid:1>)"),
+        ("</dav/b> (Not <DAV:no-lock> [W/\"a\"])", "</base/b> (Not <DAV:no-lock> [W/\"a\"])"),
+        (
+            "<http://GW:8080/dav/> (<t:1>) (<t:2>)<http://other/dav/b>(<t:3>)\t<https://gw:8080/dav/c?q> ([\"x\"])",
+            "<https://files.example/base/> (<t:1>) (<t:2>)<http://other/dav/b>(<t:3>)\t<https://files.example/base/c?q> ([\"x\"])"
+        ),
+        // Tokens and entity tags that look like ends, lists or addresses.
+        (
+            "<http://gw:8080/dav/b> ([\")<http://gw:8080/dav/x>\"] <http://gw:8080/dav/token>)",
+            "<https://files.example/base/b> ([\")<http://gw:8080/dav/x>\"] <http://gw:8080/dav/token>)"
+        ),
+        // No tag of ours.
+        ("(<http://gw:8080/dav/token> [\"a\"])", nil), ("<http://gw:8080/x> (<t:1>)", nil), ("<> (<t:1>)", nil),
+        ("<//gw:8080/dav/b> (<t:1>)", nil), ("", nil),
+        // What cannot be read is the upstream's to refuse.
+        ("<http://gw:8080/dav/b", nil), ("<http://gw:8080/dav/b> (<t:1>", nil), ("<http://gw:8080/dav/b> x", nil),
+        ("<http://gw:8080/dav/b> (<t:1> [\"a)", nil), ("<http://gw:8080/dav/b> ((<t:1>))", nil),
+        ("<http://gw:8080/dav/b> (<t:1>) \"<http://gw:8080/dav/c>\"", nil),
+    ])
+    func theTagsOfAnIfNameTheUpstream(value: String, expected: String?) throws {
+        var edits = RequestEdits()
+        edits.host = Array("files.example".utf8)
+        edits.stripPrefix = Array("/dav".utf8)
+        edits.targetPrefix = Array("/base".utf8)
+        edits.destinationScheme = Array("https://".utf8)
+        edits.destinationPrefix = Array("/base".utf8)
+        for method in ["PUT", "DELETE", "MOVE", "LOCK", "PATCH", "POST"] {
+            let result = try forwarded(
+                "\(method) /dav/a HTTP/1.1\r\nHost: gw:8080\r\nA: 1\r\nIf: \(value)\r\nB: 2\r\n\r\n", edits: edits)
+            #expect(result.contains("\r\nA: 1\r\nIf: \(expected ?? value)\r\nB: 2\r\n"), "\(method)")
+        }
+        edits.destinationScheme = []
+        let off = try forwarded(
+            "PUT /dav/a HTTP/1.1\r\nHost: gw:8080\r\nIf: \(value)\r\n\r\n", edits: edits)
+        #expect(off.contains("\r\nIf: \(value)\r\n"))
+    }
+
     /// Names that an upstream may read as the injected one, and Connection naming what is injected.
     static let smuggled: [String] = [
         "Authorization: Basic stolen",
