@@ -307,7 +307,7 @@ final class CallerConnection: Stream, HTTP2StreamUser {
         guard let upstream = exchange.upstream, !exchange.caution.isProbe,
             upstream.hasCut(requestComplete: exchange.requestComplete)
         else { return false }
-        upstream.session?.retire()
+        upstream.session?.doubt()
         return true
     }
 

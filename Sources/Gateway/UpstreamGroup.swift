@@ -305,7 +305,7 @@ final class UpstreamGroup {
         if scout === connection { scout = nil }
         // Made because another address was wanted and could not be had: one session an address is enough while it has room.
         for other in sessions where other !== session && other.place === session.place {
-            if other.isUsable || other.isStalled { other.retire() }
+            if other.isStalled { other.doubt() } else if other.isUsable { other.retire() }
         }
         connection.share(session)
         // It carries the request that it was made for, and no other.

@@ -12,12 +12,16 @@ final class UpstreamSession: HTTP2Socket {
     /// What the peer had taken when output began to wait, and since when it has taken nothing of that.
     private var takenBefore: UInt64 = 0
     private var waitsSince: UInt64?
+    /// It is asked again and again whether it lives.
+    private var isDoubted = false
 
     private enum Deadline { static let idle: UInt8 = 1, quiet: UInt8 = 2, pong: UInt8 = 3 }
 
     /// How long a connection with requests on it may be silent before it is asked whether it lives, and how long the answer may take.
     private static let quietTime: UInt64 = 20_000_000_000
     private static let pongTime: UInt64 = 10_000_000_000
+    /// The same where there is a reason to think that nobody reads what is sent.
+    private static let doubtTime: UInt64 = 5_000_000_000
     /// A peer that takes nothing of what waits for it for as long as this gets no new requests.
     private static let stallTime: UInt64 = 1_000_000_000
 
@@ -100,6 +104,21 @@ final class UpstreamSession: HTTP2Socket {
         if session.openStreams == 0 { end(.none) }
     }
 
+    /// No more requests, and those that run end with it if its server, which seems to have stopped reading, says nothing at all: they would
+    /// wait in vain, and some of them can go out again.
+    func doubt() {
+        retire()
+        guard !isOver, !isDoubted else { return }
+        isDoubted = true
+        ask(within: Self.doubtTime)
+    }
+
+    private func ask(within time: UInt64) {
+        bytesAtCheck = bytesIn
+        session.ping()
+        expect(by: loop.now + time, kind: Deadline.pong)
+    }
+
     override func sessionChanged() {
         if !group.waiting.isEmpty { group.serveWaitingSoon() }
         if session.knowsPeer { group.judgeOffers() }
@@ -111,7 +130,8 @@ final class UpstreamSession: HTTP2Socket {
     override func sessionEnded() { group.sessionEnded(self) }
 
     private func watchTime() {
-        guard !isOver else { return }
+        // What ends or begins on it says nothing of its server.
+        guard !isOver, !isDoubted else { return }
         if session.openStreams == 0 {
             expect(by: loop.now + group.plan.keepTimeout, kind: Deadline.idle)
         } else {
@@ -124,9 +144,9 @@ final class UpstreamSession: HTTP2Socket {
         switch kind {
         case Deadline.idle where session.openStreams == 0: retire()
         case Deadline.quiet where bytesIn == bytesAtCheck && session.openStreams > 0:
-            session.ping()
-            expect(by: loop.now + Self.pongTime, kind: Deadline.pong)
+            ask(within: Self.pongTime)
         case Deadline.pong where bytesIn == bytesAtCheck: end(.cancel)
+        case Deadline.pong where isDoubted: ask(within: Self.doubtTime)
         default: watchTime()
         }
     }
