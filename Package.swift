@@ -96,8 +96,8 @@ let package = Package(
         tests(
             "Gateway",
             [
-                "CLinux", "Configuration", "HTTP1", "Handshakes", "HotCache", "Reactor", "ScriptedKernel", "TLS",
-                "TLSTests", "Telemetry", "TokenStore", "Tokens",
+                "CLinux", "Configuration", "Fleet", "HTTP1", "Handshakes", "HotCache", "Numbers", "Reactor",
+                "ScriptedKernel", "TLS", "TLSTests", "Telemetry", "TokenStore", "Tokens",
             ]),
         tests("Admin", ["Gateway", "Telemetry", "TLS"]),
 

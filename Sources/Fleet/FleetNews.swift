@@ -7,12 +7,15 @@ public enum FleetNews: Sendable, Equatable {
     case published(SharedName, identity: String)
     case withdrawn(SharedName, identity: String)
     case released(SharedName)
-    case session(SharedName)
+    /// A session has come to this version; without one, as gateways of the old format tell it, that it has changed.
+    case session(SharedName, version: SessionVersion?)
     /// The session of this version, and none after it. Without a version, as gateways of the old format tell it, nothing is known but that
     /// it is worth a look.
     case sessionEnded(SharedName, version: SessionVersion?)
     case rejected(account: SharedName)
     case reset(account: SharedName)
+    /// The server has lost a session: whoever has it is to bring it back.
+    case sessionMissed(SharedName)
     /// The server was wiped while it ran: what each gateway knows is to be brought back.
     case forgotten
 
@@ -31,15 +34,23 @@ public enum FleetNews: Sendable, Equatable {
         case ("published", 3): self = .published(name, identity: String(words[2]))
         case ("withdrawn", 3): self = .withdrawn(name, identity: String(words[2]))
         case ("released", 2): self = .released(name)
-        case ("session", 2): self = .session(name)
+        case ("session", 2): self = .session(name, version: nil)
+        case ("session", 3):
+            guard let version = Self.version(words[2]) else { return nil }
+            self = .session(name, version: version)
         case ("ended", 2): self = .sessionEnded(name, version: nil)
         case ("ended", 3):
-            guard let version = ReceivedNumber(words[2]).flatMap({ SessionVersion($0) }) else { return nil }
+            guard let version = Self.version(words[2]) else { return nil }
             self = .sessionEnded(name, version: version)
+        case ("missed", 2): self = .sessionMissed(name)
         case ("rejected", 2): self = .rejected(account: name)
         case ("reset", 2): self = .reset(account: name)
         default: return nil
         }
+    }
+
+    private static func version(_ word: Substring) -> SessionVersion? {
+        ReceivedNumber(word).flatMap { SessionVersion($0) }
     }
 
     private var words: [String] {
@@ -47,7 +58,8 @@ public enum FleetNews: Sendable, Equatable {
         case .published(let name, let identity): ["published", name.text, identity]
         case .withdrawn(let name, let identity): ["withdrawn", name.text, identity]
         case .released(let name): ["released", name.text]
-        case .session(let name): ["session", name.text]
+        case .session(let name, let version): ["session", name.text] + (version.map { ["\($0)"] } ?? [])
+        case .sessionMissed(let name): ["missed", name.text]
         case .sessionEnded(let name, let version): ["ended", name.text] + (version.map { ["\($0)"] } ?? [])
         case .rejected(let account): ["rejected", account.text]
         case .reset(let account): ["reset", account.text]
@@ -57,8 +69,11 @@ public enum FleetNews: Sendable, Equatable {
 
     /// In the old format there is no version, and gateways of that time take no news that has one.
     var oldMessage: String {
-        if case .sessionEnded(let name, _) = self { return "ended \(name.text)" }
-        return words.joined(separator: " ")
+        switch self {
+        case .session(let name, _): "session \(name.text)"
+        case .sessionEnded(let name, _): "ended \(name.text)"
+        default: words.joined(separator: " ")
+        }
     }
 }
 

@@ -153,6 +153,13 @@ enum FleetScripts {
             return 1
             """
 
+    /// ARGV: channel, news.
+    static let news =
+        tell + """
+            tell(ARGV[1], ARGV[2], ARGV[3])
+            return 1
+            """
+
     /// KEYS: spending. ARGV: owner whose spending is over.
     static let spentOut = """
         if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end

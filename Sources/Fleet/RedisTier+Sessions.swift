@@ -123,7 +123,8 @@ extension RedisTier {
         do throws(RedisFault) { fields = try written(session, name) } catch { return completion(.failure(error)) }
         run(
             FleetScripts.commit, [key(.session, name), key(.lease, lease.name), key(.spending, lease.name)],
-            Self.words(lease.owner) + fields + Self.words(Self.milliseconds(session.lasts)) + telling(.session(name)),
+            Self.words(lease.owner) + fields + Self.words(Self.milliseconds(session.lasts))
+                + telling(.session(name, version: session.version)),
             completion, Self.flag)
     }
 
@@ -131,7 +132,8 @@ extension RedisTier {
         _ session: SharedSession, _ name: SharedName, under lease: SharedLease?, completion: @escaping Answer<Bool>
     ) {
         replace(
-            name, with: session, under: lease, telling: .session(name), tries: Self.offers, completion: completion
+            name, with: session, under: lease, telling: .session(name, version: session.version), tries: Self.offers,
+            completion: completion
         ) { $0.map { $0.version < session.version } ?? true }
     }
 
@@ -139,8 +141,13 @@ extension RedisTier {
         replace(
             name, with: SharedSession(version: version, value: []), under: nil,
             telling: .sessionEnded(name, version: version), tries: Self.offers, completion: { _ in }
-        ) { $0.map { $0.version <= version } ?? (version > .none) }
+        ) { found in
+            guard let found else { return version > .none }
+            return found.version < version || found.version == version && !found.value.isEmpty
+        }
     }
+
+    public func tell(_ news: FleetNews) { tell(FleetScripts.news, [], telling(news)) }
 
     /// Puts a session in the place of what stands there, where that is to give way.
     /// - Parameter givesWay: judges what stands there; it is asked again where somebody has come in between.

@@ -55,6 +55,9 @@ public protocol SharedTier: Sendable {
     /// afterwards is empty.
     func endSession(_ name: SharedName, version: SessionVersion)
 
+    /// Tells the others, and this gateway with them, what no change on the server says.
+    func tell(_ news: FleetNews)
+
     // MARK: Leases
 
     func renew(_ lease: SharedLease, completion: @escaping Answer<Bool>)

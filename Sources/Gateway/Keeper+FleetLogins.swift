@@ -14,23 +14,26 @@ extension Keeper {
     func offerLogin(_ material: LayerMaterial, _ key: SessionKey, of identity: KeptIdentity) async -> Bool {
         guard let fleet, identity.policy.sharesTokens else { return true }
         await firstConnection(fleet)
-        let name = fleet.tier.name(.session, KeyCodec.encode(key))
+        let name = sessionName(key, fleet)
         var isTold = false
+        var version = SessionVersion.none
         for _ in 0..<Self.offers where !isTold {
             // What the others have may be many steps ahead of what this gateway has seen.
             let found: Result<SharedSession?, RedisFault> = await ask { fleet.tier.session(name, completion: $0) }
-            let known = max((try? found.get())?.version ?? .none, fleet.versions[key] ?? .none)
-            fleet.versions[key] = known.next
+            let known = max((try? found.get())?.version ?? .none, fleet.versions.newest(of: key))
+            version = known.next
             if case .failure(let fault) = found {
                 noteFleet(fault)
                 // A login that was made meanwhile is the newest when the server is there again, also after a restart of this gateway.
-                fleet.versions[key] = known.beyondTheUnseen
+                version = known.beyondTheUnseen
             }
-            guard let isNewest = await offer(material, key, fleet) else { break }
+            guard let isNewest = await offer(material, key, as: version, fleet) else { break }
             isTold = isNewest
         }
-        let rows = versionRows(of: key)
-        if !rows.isEmpty, identity.policy.access.persist { store?.commit(rows) { _ in } }
+        // What it replaces is no longer this gateway's; whoever calls takes up the new one with nothing in between.
+        fleet.versions.holds(version, of: key)
+        let rows = identity.policy.access.persist ? versionRows(of: key, beside: material) : []
+        if !rows.isEmpty { store?.commit(rows) { _ in } }
         return isTold
     }
 
@@ -49,7 +52,7 @@ extension Keeper {
         }
     }
 
-    private func sessionKeys(of identity: KeptIdentity) -> Set<SessionKey> {
+    func sessionKeys(of identity: KeptIdentity) -> Set<SessionKey> {
         var keys = Set(sessions.keys.filter { $0.digest == identity.digest })
         if let own = identity.sessionKey(subject: nil) { keys.insert(own) }
         return keys
@@ -61,7 +64,7 @@ extension Keeper {
     func lookForLogins(_ name: SharedName?, _ fleet: KeptFleet) {
         for identity in identities where identity.policy.sharesTokens && loginNeed(of: identity)?.word == .needed {
             guard let key = identity.sessionKey(subject: nil),
-                name == nil || fleet.tier.name(.session, KeyCodec.encode(key)) == name
+                name == nil || sessionName(key, fleet) == name
             else { continue }
             start { await $0.takeLogin(key, identity) }
         }

@@ -17,10 +17,12 @@ extension Keeper {
             wake(name, fleet)
             renewal(name, fleet) { $0.sharedIdentity == identity }
         case .released(let name): wake(name, fleet)
-        case .session(let name):
+        case .session(let name, let version):
             wake(name, fleet)
             lookForLogins(name, fleet)
+            if let version { sessionMoved(name, version, fleet) }
         case .sessionEnded(let name, let version): sessionEnded(name, version, fleet)
+        case .sessionMissed(let name): sessionMissed(name, fleet)
         case .rejected(let account): rejected(account, fleet)
         case .reset(let account): resetElsewhere(account, fleet)
         case .forgotten: start { await $0.bringBack() }
@@ -91,19 +93,21 @@ extension Keeper {
             guard let identity = identity(of: key.digest), identity.policy.sharesTokens,
                 sessions[key]?.generation == session.generation
             else { continue }
-            await offer(session.material, key, fleet)
+            await bringBack(session, key, identity, fleet)
             // What gateways of the old format have written is looked at: by that it stands there in the new one too.
             if fleet.format == .both {
-                let name = fleet.tier.name(.session, KeyCodec.encode(key))
+                let name = sessionName(key, fleet)
                 let _: Result<SharedSession?, RedisFault> = await ask { fleet.tier.session(name, completion: $0) }
             }
         }
+        for (key, version) in fleet.versions.ended { fleet.tier.endSession(sessionName(key, fleet), version: version) }
         // A key that tokens are bound to is this gateway's alone.
         let own = ByteString(DurablePart.proofKey.name)
         for key in durables.keys where key.part != own && identity(of: key.digest)?.policy.isShared == true {
             await offerDurable(key, fleet)
         }
         lookForLogins(nil, fleet)
+        await fetchLogins(fleet)
         for identity in identities where identity.account != nil && attemptsRefused(identity) {
             await tellRejected(identity, fleet)
         }

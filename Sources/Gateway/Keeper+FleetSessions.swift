@@ -12,7 +12,7 @@ internal import Tokens
 extension Keeper {
     private static let patience: UInt64 = 250_000_000
 
-    private func withheld(_ fleet: KeptFleet, _ reason: String) -> Handshakes.GrantFailure {
+    func withheld(_ fleet: KeptFleet, _ reason: String) -> Handshakes.GrantFailure {
         fleet.withheld += 1
         return .issuerUnavailable(retryAfterSeconds: 1, reason: "not without the shared store: \(reason)")
     }
@@ -23,9 +23,9 @@ extension Keeper {
     func freshen(_ key: SessionKey?, of identity: KeptIdentity) async {
         guard let fleet, let key, identity.policy.sharesTokens else { return }
         await firstConnection(fleet)
-        let name = fleet.tier.name(.session, KeyCodec.encode(key))
+        let name = sessionName(key, fleet)
         guard case .success(let found?) = await ask({ fleet.tier.session(name, completion: $0) }) else { return }
-        if found.value.isEmpty { return sessionEnded(name, found.version, fleet) }
+        if found.value.isEmpty { return sessionEnded(key, found.version, fleet) }
         take(found, key, identity, fleet)
     }
 
@@ -34,15 +34,20 @@ extension Keeper {
     private func take(
         _ found: SharedSession, _ key: SessionKey, _ identity: KeptIdentity, _ fleet: KeptFleet
     ) -> LayerMaterial? {
-        guard fleet.versions[key].map({ found.version > $0 }) ?? true, let material = material(of: found) else {
-            return nil
-        }
-        fleet.versions[key] = found.version
+        guard fleet.versions.takes(found.version, of: key, isHere: sessions[key] != nil),
+            let material = material(of: found)
+        else { return nil }
+        fleet.versions.holds(found.version, of: key)
         fleet.uncommitted[key] = nil
         let besides = noteSpentElsewhere(sessions[key]?.material.refreshToken, for: material, key, identity)
         adoptSession(material, key)
         if let row = sessionRow(key, material, of: identity) {
             store?.commit([.put(row)] + versionRows(of: key) + besides) { _ in }
+        }
+        // Another gateway has sent what both configurations name.
+        if identity.namesFirstRefreshToken, let token = material.refreshToken {
+            families.found(token, under: key)
+            presumeFirsts()
         }
         return material
     }
@@ -80,7 +85,7 @@ extension Keeper {
         let key = step.key
         let lane = fleet.tier.name(
             .lane, Array(key.issuer.description.utf8) + [0] + (key.subject.map { [1] + $0.bytes } ?? []))
-        let name = fleet.tier.name(.session, KeyCodec.encode(key))
+        let name = sessionName(key, fleet)
         let deadline = now + 2 * identity.policy.access.acquireTimeout
         while true {
             let turn: Result<SharedTurn, RedisFault> = await ask {
@@ -92,7 +97,10 @@ extension Keeper {
                 throw withheld(fleet, "\(fault)")
             case .success(.lease(let lease, let found)):
                 let hold = hold(lease, fleet)
-                return begin(step, claim, standing, found, FleetPlace(hold: hold, name: name), identity, fleet)
+                let place = FleetPlace(hold: hold, name: name)
+                if let turn = try begin(step, claim, standing, found, place, identity, fleet) { return turn }
+                letGo(hold)
+                await recall(key, name, fleet)
             case .success(.busy), .success(.settling):
                 guard now < deadline, !Task.isCancelled else {
                     throw withheld(fleet, "another gateway is at it, or was when it ended")
@@ -107,26 +115,42 @@ extension Keeper {
         let name: SharedName
     }
 
+    /// - Returns: nil where the others are to be asked first for what the server does not have.
     private func begin(
         _ step: SessionMachine.Step, _ claim: SessionClaim, _ standing: LayerMaterial?, _ found: SharedSession?,
         _ place: FleetPlace, _ identity: KeptIdentity, _ fleet: KeptFleet
-    ) -> FleetTurn {
-        let known = max(found?.version ?? .none, fleet.versions[step.key] ?? .none)
+    ) throws(Handshakes.GrantFailure) -> FleetTurn? {
         let newer = found.flatMap { take($0, step.key, identity, fleet) }
         let local: SessionRung = step.rung == .refreshToken ? .refreshToken : .fullGrant
+        var rung = newer.map { $0.refreshToken == nil ? .fullGrant : .refreshToken } ?? local
+        var start = newer ?? standing
+        if newer == nil {
+            switch ground(of: step.key, beside: found, rung, identity, fleet) {
+            case .sound: break
+            case .missing:
+                if mayRecall(step.key, fleet) { return nil }
+            case .lost:
+                if mayRecall(step.key, fleet) { return nil }
+                guard claim.canGrantFully, !identity.policy.isIrreplaceable else {
+                    letGo(place.hold)
+                    throw lost(step.key, identity, fleet)
+                }
+                (rung, start) = (.fullGrant, nil)
+            }
+        }
         var ready: LayerMaterial?
         if let newer, !claim.isOwn, newer.isLive(at: now), newer.bytes != claim.refused?.bytes { ready = newer }
         return FleetTurn(
-            hold: place.hold, key: step.key, name: place.name,
-            rung: newer.map { $0.refreshToken == nil ? .fullGrant : .refreshToken } ?? local,
-            standing: newer ?? standing, ready: ready, version: known)
+            hold: place.hold, key: step.key, name: place.name, rung: rung, standing: start, ready: ready,
+            version: max(found?.version ?? .none, fleet.versions.newest(of: step.key)))
     }
 
     /// Commits what a step brought before it is used; where the server is away, it is kept here and brought back.
     func commit(_ material: LayerMaterial, in turn: FleetTurn) async {
         guard let fleet else { return }
-        let version = turn.version.next
-        fleet.versions[turn.key] = version
+        // A login may have come in between.
+        let version = max(turn.version, fleet.versions.newest(of: turn.key)).next
+        fleet.versions.holds(version, of: turn.key)
         let session = shared(material, version: version)
         let result: Result<Bool, RedisFault> = await ask {
             fleet.tier.commit(session, turn.name, under: turn.hold.lease, completion: $0)
@@ -147,10 +171,11 @@ extension Keeper {
     /// Puts a session there, unless the fleet has a newer one.
     /// - Returns: nil where it could not be told, false where the fleet has a newer one.
     @discardableResult
-    func offer(_ material: LayerMaterial, _ key: SessionKey, _ fleet: KeptFleet) async -> Bool? {
-        let version = fleet.versions[key] ?? .none
+    func offer(
+        _ material: LayerMaterial, _ key: SessionKey, as version: SessionVersion, _ fleet: KeptFleet
+    ) async -> Bool? {
         let lease = fleet.uncommitted[key]
-        let name = fleet.tier.name(.session, KeyCodec.encode(key))
+        let name = sessionName(key, fleet)
         let session = shared(material, version: version)
         let result: Result<Bool, RedisFault> = await ask {
             fleet.tier.offer(session, name, under: lease, completion: $0)
@@ -158,46 +183,6 @@ extension Keeper {
         guard case .success(let isNewest) = result else { return nil }
         fleet.uncommitted[key] = nil
         return isNewest
-    }
-
-    /// It is dead to its issuer, or was purged: nobody is to use it.
-    func endInFleet(_ key: SessionKey) {
-        guard let fleet else { return }
-        fleet.tier.endSession(fleet.tier.name(.session, KeyCodec.encode(key)), version: fleet.versions[key] ?? .none)
-    }
-
-    /// Another gateway says so, or the server. One that is newer than what has ended goes on; nothing is erased for news that do not say which
-    /// one it was, since anybody can send those.
-    func sessionEnded(_ name: SharedName, _ version: SessionVersion?, _ fleet: KeptFleet) {
-        let ended = sessions.keys.first { fleet.tier.name(.session, KeyCodec.encode($0)) == name }
-        guard let key = ended else { return }
-        guard let version else {
-            if let identity = identity(of: key.digest) { start { await $0.freshen(key, of: identity) } }
-            return
-        }
-        guard version >= fleet.versions[key] ?? .none, let lane = lanes[key.lane], lane.runner == nil else { return }
-        sessions[key] = nil
-        fleet.versions[key] = nil
-        erase(kind: RowKind.session, key: KeyCodec.encode(key))
-        lane.machine.adopted(
-            key, SessionMachine.Session(generation: generations.next(), stopServingAt: 0, hasRefreshToken: false))
-        watchLogins()
-    }
-
-    /// A session goes to disk with its version: after a restart, beside a server that has forgotten, the newest is to win.
-    func versionRows(of key: SessionKey) -> [StoreChange] {
-        guard let version = fleet?.versions[key] else { return [] }
-        let expiry = wall + Orphans.keptForMilliseconds
-        return [
-            .put(
-                StoredRow(kind: RowKind.version, key: KeyCodec.encode(key), value: version.octets, expiresWall: expiry))
-        ]
-    }
-
-    func restoreVersion(_ row: StoredRow) {
-        guard let fleet, let key = try? KeyCodec.sessionKey(row.key), sessions[key] != nil else { return }
-        // One that no gateway counts to came from a server that others could write to; it counts as none.
-        fleet.versions[key] = SessionVersion(octets: row.value)
     }
 
     // MARK: - Registrations

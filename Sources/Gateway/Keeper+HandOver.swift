@@ -70,6 +70,7 @@ extension Keeper {
                 guard let key = try? KeyCodec.sessionKey(row.key) else { continue }
                 sessions[key] = nil
                 restoreSession(row)
+            case RowKind.version: restoreVersion(row, replacing: true)
             default: break
             }
         }

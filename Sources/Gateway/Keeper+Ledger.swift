@@ -333,6 +333,7 @@ extension Keeper {
         identity.recovered(at: now)
         if identity.doubtsRegistration { letRegistrationGo(of: identity) }
         overruleDoubt(of: identity)
+        settleForHeld(of: identity)
         let all = accounts(of: identity)
         if !all.isEmpty {
             let rows = all.flatMap { attempts.reset($0) }

@@ -23,8 +23,14 @@ final class KeptFleet: @unchecked Sendable {
     var waits: [SharedName: [NewsWait]] = [:]
     /// Who waits for the first connection.
     var arrivals: [NewsWait] = []
-    /// The version of each session, as the fleet counts them.
-    var versions: [SessionKey: SessionVersion] = [:]
+    /// How far the sessions have come, as the fleet counts them.
+    var versions = FleetVersions()
+    /// What news of sessions are about. Those of sessions that are gone are dropped now and then.
+    var sessionNames: [SharedName: SessionKey] = [:]
+    /// When the others were last asked for a session that the server does not have. Nanoseconds of the loop's clock.
+    var recalls: [SessionKey: UInt64] = [:]
+    /// Versions of which operators were told that they are lost.
+    var toldLost: [SessionKey: SessionVersion] = [:]
     /// Turns whose outcome could not be committed: what they spent is known to this gateway alone.
     var uncommitted: [SessionKey: SharedLease] = [:]
     /// Turns that are held, to be renewed at once when the server is there again.

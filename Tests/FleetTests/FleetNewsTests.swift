@@ -14,9 +14,10 @@ import Testing
         keys = try FleetKeys(SealingKeyRing([SealingKey(bytes: (0..<32).map { UInt8($0) })]))
         let name = keys.name(.session, [1])
         all = [
-            .published(name, identity: "a1"), .withdrawn(name, identity: "a1"), .released(name), .session(name),
-            .sessionEnded(name, version: SessionVersion.none.next), .rejected(account: name), .reset(account: name),
-            .forgotten,
+            .published(name, identity: "a1"), .withdrawn(name, identity: "a1"), .released(name),
+            .session(name, version: nil), .sessionEnded(name, version: SessionVersion.none.next),
+            .rejected(account: name), .reset(account: name),
+            .forgotten, .session(name, version: SessionVersion.none.next), .sessionMissed(name),
         ]
     }
 
@@ -28,8 +29,10 @@ import Testing
         }
     }
 
-    @Test func anEndOfTheOldFormatNamesNoVersion() {
+    @Test func newsOfTheOldFormatNameNoVersion() {
         let name = keys.name(.session, [1])
+        let moved = FleetNews.session(name, version: SessionVersion.none.next)
+        #expect(FleetNews(Array(moved.oldMessage.utf8)) == .session(name, version: nil))
         let ended = FleetNews.sessionEnded(name, version: SessionVersion.none.next)
         #expect(FleetNews(Array(ended.oldMessage.utf8)) == .sessionEnded(name, version: nil))
     }

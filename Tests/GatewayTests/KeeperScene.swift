@@ -40,9 +40,11 @@ final class KeeperScene {
     /// - Parameters:
     ///   - store: nil: memory only.
     ///   - begun: where the clock stands, seconds.
+    ///   - server: of the fleet that it is one of.
     init(
         _ yaml: String, loops count: Int = 1, store: MemoryStore? = nil, state: Keeper.StoreState? = nil,
-        secrets: Secrets = Secrets(), clock: UInt64 = 1_000_000_000_000, marksUnreadable: Bool = false
+        secrets: Secrets = Secrets(), clock: UInt64 = 1_000_000_000_000, marksUnreadable: Bool = false,
+        fleet server: MemoryServer? = nil
     ) throws {
         let loaded = Configuration.load(.text("name: gate\n" + yaml)) { secrets[$0] }
         #expect(loaded.errors.map(\.message) == [])
@@ -88,10 +90,11 @@ final class KeeperScene {
             // Of one that was not read there are none yet.
             rows: state == nil || state == .serving ? store?.restore() ?? [] : [],
             keys: gateway.fixedKeys.map { ($0.key, $0.value.slot, $0.value.identity, $0.value.wanted) },
-            marksUnreadable: marksUnreadable)
+            marksUnreadable: marksUnreadable, fleet: try server.map { try MemoryTier($0).kept })
         let keeper = self.keeper
         let bound = loops.map { LoopBound($0.data) }
         _ = keeperLoop.post { keeper.assumeIsolated { $0.takeUp(seeds, for: bound) } }
+        server.map { join($0) }
     }
 
     // MARK: - Turning

@@ -42,6 +42,27 @@ def test_a_life_without_end(gateways, lab, provider, redis):
     assert late.get().status == 200
 
 
+@pytest.mark.parametrize("format", ["both", "new"])
+def test_what_is_deleted_comes_back_from_whoever_has_it(gateways, provider, redis, format):
+    """A gateway starts from what another one has, not from what it saw last."""
+    made = fleet(gateways, 2, shared(redis, format), rotating(provider))
+    assert set(asked(made)) == {200}
+
+    def served(gateway):
+        # One that is refused again at once is replaced after a pause.
+        eventually(lambda: call(gateway.listens["api"], timeout=30).status == 200, within=20, every=0.3, what="a token")
+
+    # Each makes a step; the second one alone knows what came of it.
+    for gateway in made:
+        revoke(provider, made[0])
+        served(gateway)
+        served(made[0])
+    redis.do("DEL", *keys(redis, "s"), *keys(redis, "v"))
+    revoke(provider, made[1])
+    served(made[0])
+    assert provider.steps("refresh_reused") == []
+
+
 # --- What is sealed ----------------------------------------------------------------------------------------------------
 
 
