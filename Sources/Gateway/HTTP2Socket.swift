@@ -69,13 +69,16 @@ class HTTP2Socket: Stream, HTTP2SessionHost {
             if end > start {
                 guard session.receive(input, now: loop.now) else {
                     start = end
-                    tell()
+                    // Of answers that are not whole no more is passed on: their users are told with the end of all.
+                    if session.role == .server { tell() }
                     return finish()
                 }
                 start = 0
                 end = 0
-                if session.owesReset { writeOutput() }
-                guard !isOver else { return }
+                if session.owesReset {
+                    guard sendAll() else { return end(.cancel) }
+                    if session.isOver { return finish() }
+                }
                 tell()
                 if session.isOver { return finish() }
             }
@@ -108,11 +111,7 @@ class HTTP2Socket: Stream, HTTP2SessionHost {
     private func writeOutput() {
         isScheduled = false
         guard !isOver else { return }
-        while !hasPending {
-            let count = session.send(into: buffers.session, now: loop.now)
-            guard count > 0 else { break }
-            guard send(UnsafeRawBufferPointer(rebasing: buffers.session[..<count])) else { return end(.cancel) }
-        }
+        guard sendAll() else { return end(.cancel) }
         // Streams whose output went out may have more.
         if session.hasNews { tell() } else if hasPending { outputWaits() }
         if session.isOver, !hasPending { end(.none) }
@@ -120,11 +119,19 @@ class HTTP2Socket: Stream, HTTP2SessionHost {
 
     /// Says why, as far as the socket takes it, and ends.
     private func finish() {
+        _ = sendAll()
+        end(.cancel)
+    }
+
+    /// Writes what the session has to send, as far as the socket takes it.
+    /// - Returns: false when the connection is lost.
+    private func sendAll() -> Bool {
         while !hasPending {
             let count = session.send(into: buffers.session, now: loop.now)
-            guard count > 0, send(UnsafeRawBufferPointer(rebasing: buffers.session[..<count])) else { break }
+            guard count > 0 else { return true }
+            guard send(UnsafeRawBufferPointer(rebasing: buffers.session[..<count])) else { return false }
         }
-        end(.cancel)
+        return true
     }
 
     /// Ends the connection now. Safe to call twice.

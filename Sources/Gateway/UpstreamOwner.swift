@@ -56,13 +56,16 @@ extension UpstreamGroup {
     func keepOwned(_ connection: UpstreamConnection, for owner: UpstreamOwner) {
         if owned.count >= OwnedConnections.limit { closeIdlestOwned() }
         connection.becomeIdle(until: loop.now + plan.idleTimeout)
-        if connection.isInHandshake { connection.expectNextMessage(by: loop.now + Self.handshakePause) }
+        if connection.isInHandshake {
+            // Whoever waits for it meanwhile has the connect timeout.
+            connection.expectNextMessage(by: loop.now + min(Self.handshakePause, plan.connectTimeout / 2))
+        }
         owned.put(connection, of: owner)?.close()
         serveWaitingSoon()
         recount()
     }
 
-    /// How long an owner may take between two messages of its handshake, before whom nobody else gets the connection: callers that displaced
+    /// How long an owner may take at most between two messages of its handshake, before whom nobody else gets the connection: callers that displaced
     /// one another there would all begin again for ever.
     private static let handshakePause: UInt64 = 1_000_000_000
 

@@ -74,6 +74,8 @@ extension HTTP2Session {
 
     /// The connection is gone: every stream ends with `code`.
     public func abandon(_ code: HTTP2ErrorCode) {
+        // A peer that broke the protocol has not just gone.
+        let hasBroken = failed || session.map { nghttp2_session_want_read($0) == 0 } ?? true
         failed = true
         isAbandoned = true
         isGoingAway = true
@@ -81,7 +83,7 @@ extension HTTP2Session {
             entry._withUnsafeGuaranteedRef { stream in
                 if stream.resetCode == nil, !stream.inputEnded || !stream.endSent {
                     stream.resetCode = code.rawValue
-                    stream.resetBy = .connection
+                    stream.resetBy = hasBroken ? .us : .connection
                 }
                 stream.session = nil
                 stream.credential.drop()

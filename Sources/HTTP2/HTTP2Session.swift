@@ -41,7 +41,8 @@ public final class HTTP2Session {
     var window: ReceiveWindow
     var now: UInt64 = 0
     /// Of a client: what came last may contradict what came before it (RFC 9113 §8.1.1). nghttp2 passes over it without a word and queues a
-    /// reset, whose leaving alone says for which stream: `send` is to be asked before anybody takes that answer for a good one.
+    /// reset, or the connection's end, whose leaving alone says for which stream: `send` is to be asked before anybody takes such an answer for
+    /// a good one.
     public private(set) var owesReset = false
     /// When the last octets of a body went out; zero: none have. By the clock of `receive` and `send`.
     public internal(set) var sentDataAt: UInt64 = 0

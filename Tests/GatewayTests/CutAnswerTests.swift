@@ -50,6 +50,25 @@ import Testing
         scene.end()
     }
 
+    /// Nor is a connection that breaks beside the head, of a server that does not speak the protocol any more.
+    @Test func whatBreaksItsConnectionBesideItIsAnswered() throws {
+        let scene = try Scene(Plans.open("http: 2"))
+        let caller = scene.call(Wire.get())
+        // SETTINGS have no five octets.
+        let breach = Self.frame(4, 0, [0, 0, 0, 0, 0])
+        scene.upstreams[0].send(Self.frame(4, 0, []) + Self.head + Self.data("123", ends: false) + breach)
+        scene.settle()
+        #expect(caller.status == 502 && caller.receivedText.contains("problems/upstream-garbage"))
+        // What was whole before stays so.
+        let next = scene.call(Wire.get("/next"))
+        #expect(scene.upstreams.count == 2)
+        scene.upstreams[1].send(Self.frame(4, 0, []) + Self.head + Self.data("12345", ends: true) + breach)
+        scene.settle()
+        #expect(next.status == 200 && next.receivedText.hasSuffix("\r\n\r\n12345"))
+        #expect(scene.upstreams.map(\.isClosed) == [true, true])
+        scene.end()
+    }
+
     /// With the head on its way it is too late for another answer.
     @Test func whatContradictsItLaterIsCut() throws {
         let scene = try Scene(Plans.open("http: 2"))

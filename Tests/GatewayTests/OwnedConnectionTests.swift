@@ -212,6 +212,19 @@ import Testing
         scene.end()
     }
 
+    /// Who may wait for less gets it sooner.
+    @Test func aWaiterGetsItWithinItsOwnTime() throws {
+        let scene = try Scene(Plans.open("limits: {connections: 1}, timeouts: {connect: 1s}"))
+        _ = scene.call(Wire.get("/", Self.firstMessage))
+        answer(scene, 0, Self.asked)
+        let second = scene.call(Wire.get("/second"))
+        scene.pass(seconds: 0.6)
+        #expect(scene.upstreams[0].isClosed && scene.upstreams.count == 2)
+        answer(scene, 1)
+        #expect(second.status == 200)
+        scene.end()
+    }
+
     /// Behind the second it has the time that every owned connection has.
     @Test func aHandshakeThatStopsEndsAfterTheIdleTimeout() throws {
         let scene = try Scene(Plans.open("timeouts: {idle: 3s}"))
