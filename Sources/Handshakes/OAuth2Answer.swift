@@ -9,6 +9,8 @@ struct OAuth2Answer {
     private(set) var refreshToken: Secret?
     /// The refresh token that was sent, where one was.
     var sentRefreshToken: Secret?
+    /// A password was sent, which the issuer may have judged.
+    var besidesPassword = false
     /// How long the refresh token is good for, as far as the issuer says.
     private(set) var refreshLife: RefreshLife?
     /// OpenID Connect Core §3.1.3.3.
@@ -88,9 +90,11 @@ extension OAuth2Answer {
         result = .failure(.credentialRejected(reason: "\(reason); \(advice)"))
     }
 
-    /// Whether it was the client that was refused, and not what it asked for.
+    /// Whether it was the client that was refused, and not what it asked for: the request may be sent again with another proof.
     var refusesClient: Bool {
-        if error == "unauthorized_client" { return true }
+        if error == "invalid_client" || error == "unauthorized_client" { return true }
+        // What is not said of the client by name may be said of the user.
+        if besidesPassword { return false }
         if case .failure(.credentialRejected) = result { return true }
         return false
     }

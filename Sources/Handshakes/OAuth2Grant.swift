@@ -166,6 +166,7 @@ extension OAuth2Handshake {
                 request, to: trip.endpoints.token, as: trip.client, for: trip.user, attempt: attempt,
                 issuer: trip.issuer)
             var answer = OAuth2Answer(raw, boundTo: trip.proofKey, isToken: request.isToken)
+            answer.besidesPassword = request.carriesPassword
             if settings.oracle?.issued != nil { answer.whole = try? JSONTree(raw.body) }
             // The endpoint has moved, or was never there.
             if !answer.isTokenEndpoint { discovery?.forget() }
@@ -358,6 +359,7 @@ extension OAuth2Handshake {
                 ("grant_type", .text("password")), ("username", .text(username)), ("password", .secret(password)),
             ], at: 0)
         request.isSingleUse = true
+        request.carriesPassword = true
         let answer: OAuth2Answer
         do throws(OAuth2SendFailure) {
             answer = try await ask(request, trip)

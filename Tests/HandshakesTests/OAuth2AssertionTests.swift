@@ -69,6 +69,27 @@ private func parts(_ body: String) throws -> [String] {
         #expect(other.sent.count == 1)
     }
 
+    /// What may have judged the password ends it; what names the client has judged nobody else.
+    @Test(arguments: [
+        (ScriptedIssuer.Line.status(401, #"{"error":"IDAAS-62001"}"#), 1, AttemptOutcome.rejected),
+        (.status(401, #"{"error":"IDAAS-60001"}"#), 1, .unknown), (.status(401, #"{"error":"denied"}"#), 1, .unknown),
+        (.status(401, "{}"), 1, .unknown), (.status(400, #"{"error":"invalid_grant"}"#), 1, .rejected),
+        (.status(401, #"{"error":"invalid_client"}"#), 2, .notSent),
+        (.status(400, #"{"error":"unauthorized_client"}"#), 2, .notSent),
+    ])
+    func `a password goes with one key`(_ line: ScriptedIssuer.Line, _ count: Int, _ outcome: AttemptOutcome)
+        async throws
+    {
+        let oauth = try handshake {
+            $0.keys = ["key", "key 2"]
+            $0.grant = .password(username: "u")
+        }
+        let issuer = ScriptedIssuer([line, line, line])
+        let ledger = ledger(["key": p256, "key 2": ed25519])
+        _ = await failure { _ = try await oauth.acquire(wanted, ledger: ledger, issuer: issuer) }
+        #expect(issuer.sent.count == count && ledger.outcomes == [outcome] && ledger.isBalanced)
+    }
+
     @Test func `an assertion of our own as the grant`() async throws {
         let issuer = ScriptedIssuer([.ok(good)])
         let oauth = try handshake {
