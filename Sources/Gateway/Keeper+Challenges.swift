@@ -419,8 +419,9 @@ extension Keeper {
             return Fault(
                 .quarantined,
                 detail:
-                    "identity \(name) is quarantined: a login was cut off before its answer came, so nobody knows whether "
-                    + "the issuer accepted it; look whether the account is locked, then run: cardea reset \(name)")
+                    "identity \(name) is quarantined: a login was cut off before its answer came, or got one that is not the "
+                    + "issuer's own, so nobody knows whether the issuer accepted it; look whether the account is locked, then run: cardea reset \(name)"
+            )
         case .store:
             return Fault(.storeUnusable, retryAfter: 1, detail: "\(Handshakes.GrantFailure.storeUnusable)")
         }

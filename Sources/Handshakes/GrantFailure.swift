@@ -80,7 +80,8 @@ extension GrantFailure: CustomStringConvertible {
         case .credentialRejected(let reason): "credential rejected: \(reason)"
         case .quarantined: "credential quarantined"
         case .unanswered:
-            "credential quarantined: a login was cut off before its answer came, so nobody knows whether the issuer accepted it"
+            "credential quarantined: a login was cut off before its answer came, or got one that is not the issuer's own, so "
+                + "nobody knows whether the issuer accepted it"
         case .configuration(let reason): "configuration: \(reason)"
         case .interactionRequired(let reason): "interaction required: \(reason)"
         case .policyDenied(let reason): "denied by policy: \(reason)"

@@ -1,7 +1,8 @@
 /// What Mobile & Social said to one step, told apart by what is to be done about it.
 enum OAMWebGateAnswer {
     case token(Secret)
-    /// 401 without more: at `register` and `authenticate` the password, at `access` the user token.
+    /// 401 without more: at `register` and `authenticate` the password, at `access` the user token. The service says it in JSON; what a
+    /// proxy or a WebGate on the way says otherwise refuses no password.
     case refused(reason: String)
     /// The client, not the user: its registration handle is not known any more.
     case clientRefused(reason: String)
@@ -12,10 +13,11 @@ enum OAMWebGateAnswer {
 extension OAMWebGateAnswer {
     /// - Parameters:
     ///   - tokenType: the type asked for; a qualified one (`USERTOKEN::OAMUT`) may be answered by its first half.
+    ///   - sendsPassword: `register` and `authenticate`.
     ///   - phrases: parts of messages that blame the client, beside the known ones; in lower case.
     init(
-        _ answer: IssuerAnswer, step: String, tokenType: String, handleRejectedCodes: Set<String>,
-        phrases: [String] = []
+        _ answer: IssuerAnswer, step: String, tokenType: String, sendsPassword: Bool = true,
+        handleRejectedCodes: Set<String>, phrases: [String] = []
     ) {
         let object = Result { () throws(AnswerObject.Fault) in try AnswerObject(answer.body) }
         let code = (try? object.get()).flatMap(Self.code)
@@ -28,13 +30,21 @@ extension OAMWebGateAnswer {
                 self = .failed(.issuerAnswerInvalid(reason: "\(step): \(fault.rawValue)"), judged: true)
             }
         case 401:
-            let client =
-                (try? object.get()).map { Self.blamesClient($0, code: code, handleRejectedCodes, phrases) } ?? false
+            guard let object = try? object.get() else {
+                // A user token is asked for anew, which ends nobody's login.
+                self = sendsPassword ? Self.foreign(reason) : .refused(reason: reason)
+                return
+            }
+            let client = Self.blamesClient(object, code: code, handleRejectedCodes, phrases)
             self = client ? .clientRefused(reason: reason) : .refused(reason: reason)
         case 300..<400:
             // A login page may have looked at the password before it sent us elsewhere.
             self = .failed(.configuration(reason: reason + ": redirected instead of answered"), judged: true)
         case 403:
+            guard (try? object.get()) != nil else {
+                self = Self.foreign(reason)
+                return
+            }
             // Also what a locked or expired account gets: better one reset too many than one attempt.
             self = .failed(.policyDenied(reason: reason), judged: true)
         case 408, 425, 429, 500..<600:
@@ -44,6 +54,11 @@ extension OAMWebGateAnswer {
         default:
             self = .failed(.issuerAnswerInvalid(reason: reason), judged: true)
         }
+    }
+
+    /// What stands behind whoever answered may have looked at the password all the same.
+    private static func foreign(_ reason: String) -> OAMWebGateAnswer {
+        .failed(.issuerAnswerInvalid(reason: reason + " without JSON: not the service's own answer"), judged: true)
     }
 
     private static func success(

@@ -102,7 +102,7 @@ extension OAMWebGateHandshake {
         } catch {
             throw GrantFailure(error, step: "access")
         }
-        switch read(answer, step: "access", tokenType: "ACCESSTOKEN") {
+        switch read(answer, step: "access", tokenType: "ACCESSTOKEN", sendsPassword: false) {
         case .token(let token):
             return .granted(
                 AccessGrant(
@@ -116,9 +116,12 @@ extension OAMWebGateHandshake {
         }
     }
 
-    private func read(_ answer: IssuerAnswer, step: String, tokenType: String) -> OAMWebGateAnswer {
+    private func read(
+        _ answer: IssuerAnswer, step: String, tokenType: String, sendsPassword: Bool = true
+    ) -> OAMWebGateAnswer {
         OAMWebGateAnswer(
-            answer, step: step, tokenType: tokenType, handleRejectedCodes: settings.handleRejectedCodes,
+            answer, step: step, tokenType: tokenType, sendsPassword: sendsPassword,
+            handleRejectedCodes: settings.handleRejectedCodes,
             phrases: settings.handleRejectedPhrases)
     }
 }

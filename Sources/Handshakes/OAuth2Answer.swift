@@ -216,7 +216,8 @@ extension OAuth2Answer {
 // MARK: - Refusal (RFC 6749 §5.2, with the dialects met in the field)
 
 extension OAuth2Answer {
-    /// The code of `error`, of an `error` object's `code`, `error` or `message`, or of `errorCode`; nil: none of them.
+    /// The code of `error`, of an `error` object's `code`, `error` or `message`, of `errorCode`, or of the `oicErrorCode` of Oracle's
+    /// Mobile & Social; nil: none of them.
     static func errorCode(_ object: AnswerObject) -> String? {
         switch object["error"] {
         case .string(let text)?: return text.asErrorCode ?? "unreadable"
@@ -226,7 +227,7 @@ extension OAuth2Answer {
         case .bool, .null, nil: break
         case .integer, .number, .other: return "unreadable"
         }
-        return object.string("errorCode")?.asErrorCode
+        return (object.string("errorCode") ?? object.string("oicErrorCode"))?.asErrorCode
     }
 
     private static func refusal(

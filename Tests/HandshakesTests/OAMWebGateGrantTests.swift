@@ -178,12 +178,16 @@ private let deadHandle = ScriptedIssuer.Line.status(
     /// The rows of the error table, met while the password is on its way.
     static let refusals: [(ScriptedIssuer.Line, String, AttemptOutcome)] = [
         (deadUser, "rejected", .rejected),
-        (.status(401), "rejected", .rejected),
+        (.status(401, "{}"), "rejected", .rejected),
+        // Of a proxy, a WebGate or a container on the way.
+        (.status(401), "invalid", .unknown),
+        (.status(401, "<html>"), "invalid", .unknown),
         (.status(401, #"{"message":"client handle and password wrong"}"#), "rejected", .rejected),
         (.status(400, #"{"oicErrorCode":"IDAAS-10001"}"#), "configuration", .notSent),
         (.status(404, "<html>"), "configuration", .notSent),
         (.status(409), "configuration", .notSent),
-        (.status(403), "denied", .unknown),
+        (.status(403, #"{"message":"locked"}"#), "denied", .unknown),
+        (.status(403), "invalid", .unknown),
         (.status(302), "configuration", .unknown),
         (.status(500), "unavailable", .notSent),
         (.status(503), "unavailable", .notSent),
@@ -227,7 +231,8 @@ private let deadHandle = ScriptedIssuer.Line.status(
     }
 
     @Test(arguments: [
-        (ScriptedIssuer.Line.status(403), "denied"), (.status(400), "configuration"), (.status(404), "configuration"),
+        (ScriptedIssuer.Line.status(403, "{}"), "denied"), (.status(403, "<html>"), "invalid"),
+        (.status(400), "configuration"), (.status(404), "configuration"),
         (.status(409), "configuration"), (.status(302), "configuration"), (.status(503), "unavailable"),
         (.ok("<html>"), "invalid"), (reply("USERTOKEN", "a"), "invalid"),
         (.fault(IssuerFault(.timedOut, provablyUnsent: false)), "timedOut"),
@@ -240,6 +245,17 @@ private let deadHandle = ScriptedIssuer.Line.status(
         let failed = await failure { _ = try await webgate.acquire(wanted, ledger: ledger, issuer: issuer) }
         #expect(failed?.kind == kind)
         #expect(issuer.steps == ["access"] && ledger.outcomes.isEmpty && ledger.heldSession != nil)
+    }
+
+    /// Its user token may be dead: there is one new login, with the handle that is there.
+    @Test(arguments: ["", "<html>", "{}"]) func `any 401 to an access step asks for a new user token`(_ body: String)
+        async throws
+    {
+        let webgate = try OAMWebGateHandshake(settings())
+        let issuer = ScriptedIssuer([.status(401, body), reply("USERTOKEN", "u2"), reply("ACCESSTOKEN", "a")])
+        let ledger = MemoryLedger(handle: "h", session: "u")
+        _ = try await webgate.acquire(wanted, ledger: ledger, issuer: issuer)
+        #expect(issuer.steps == ["access", "authenticate", "access"] && ledger.outcomes == [.accepted])
     }
 
     @Test func `only the code of a refusal is told`() async throws {
