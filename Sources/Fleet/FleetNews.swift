@@ -105,14 +105,14 @@ extension FleetKeys {
     private static let newsBinding = Array("2 news".utf8)
     private static let newsMark = Array("2 ".utf8)
 
-    /// With the moment in it: news that are told again later tell nothing.
+    /// With the moment in it: news that are told again later tell nothing, and within that time count once (`HeardNews`).
     func seal(_ news: FleetNews, at now: WallTime) throws(SealingFault) -> [UInt8] {
         let text = "\(now.milliseconds) \(news.sealedText)"
         return Self.newsMark + Array(Base64.encodeURL(try seal(Array(text.utf8), boundTo: Self.newsBinding)).utf8)
     }
 
-    /// Nil for what no gateway of the fleet has sealed within the time that clocks may differ.
-    func news(_ message: [UInt8], at now: WallTime) -> FleetNews? {
+    /// With the moment that they were sealed at. Nil for what no gateway of the fleet has sealed within the time that clocks may differ.
+    func news(_ message: [UInt8], at now: WallTime) -> (news: FleetNews, moment: WallTime)? {
         guard message.count <= 1024, message.starts(with: Self.newsMark),
             let sealed = Base64.decodeURL(message.dropFirst(Self.newsMark.count)),
             let opened = try? open(sealed, boundTo: Self.newsBinding)
@@ -121,7 +121,7 @@ extension FleetKeys {
         guard parts.count == 2, let moment = ReceivedNumber(parts[0]).map({ WallTime(milliseconds: $0) }),
             moment.left(at: now) <= SealedEnvelope.tolerance, now.left(at: moment) <= SealedEnvelope.tolerance
         else { return nil }
-        return FleetNews(Array(parts[1].utf8))
+        return FleetNews(Array(parts[1].utf8)).map { ($0, moment) }
     }
 
     static func isSealedNews(_ message: [UInt8]) -> Bool { message.starts(with: newsMark) }

@@ -12,7 +12,7 @@ public final class RedisTier: SharedTier {
     let keys: FleetKeys
     let format: FleetFormat
     private let client: RedisClient
-    private let channel: String
+    let channel: String
     private let wall: @Sendable () -> WallTime
     /// As the server called its run when the connection was made.
     private let run = Run()
@@ -37,7 +37,8 @@ public final class RedisTier: SharedTier {
         channel = prefix + "news"
         let command = Self.command(FleetScripts.greet, [prefix + "epoch", prefix + "settling"])
         let run = self.run
-        let heard = RepeatedNews()
+        let heard = HeardNews(since: wall())
+        let repeated = RepeatedNews()
         client = try RedisClient(
             settings, channel: channel,
             listener: RedisClient.Listener(
@@ -47,8 +48,10 @@ public final class RedisTier: SharedTier {
                 },
                 greeted: { _ in },
                 news: { message in
-                    guard let known = Self.news(message, keys, format, wall()) else { return }
-                    if !heard.isRepeated(known, isSealed: FleetKeys.isSealedNews(message), at: wall()) { news(known) }
+                    guard let known = Self.news(message, keys, format, heard, wall()) else { return }
+                    if !repeated.isRepeated(known, isSealed: FleetKeys.isSealedNews(message), at: wall()) {
+                        news(known)
+                    }
                 },
                 changed: changed))
     }
@@ -61,9 +64,12 @@ public final class RedisTier: SharedTier {
 
     /// What is not in a format that is read tells nothing.
     private static func news(
-        _ message: [UInt8], _ keys: FleetKeys, _ format: FleetFormat, _ now: WallTime
+        _ message: [UInt8], _ keys: FleetKeys, _ format: FleetFormat, _ heard: HeardNews, _ now: WallTime
     ) -> FleetNews? {
-        if FleetKeys.isSealedNews(message) { return format.readsNew ? keys.news(message, at: now) : nil }
+        if FleetKeys.isSealedNews(message) {
+            guard format.readsNew, let told = keys.news(message, at: now) else { return nil }
+            return heard.counts(told.news, sealedAt: told.moment, at: now) ? told.news : nil
+        }
         return format.readsOld ? FleetNews(message) : nil
     }
 

@@ -24,7 +24,7 @@ import Testing
     @Test func newsAreReadAsTheyWereSealed() throws {
         for news in all {
             let message = try keys.seal(news, at: Self.now)
-            #expect(keys.news(message, at: Self.now) == news)
+            #expect(keys.news(message, at: Self.now)?.news == news)
             #expect(FleetNews(message) == nil, "gateways of the old format take it for their own")
         }
     }
@@ -41,6 +41,36 @@ import Testing
     func newsThatAreToldAgainTellNothing(milliseconds: Int64) throws {
         let message = try keys.seal(all[6], at: Self.now)
         #expect(keys.news(message, at: WallTime(milliseconds: Self.now.milliseconds + milliseconds)) == nil)
+    }
+
+    @Test func whatActsByItselfCountsOnce() {
+        let heard = HeardNews(since: Self.now)
+        let name = keys.name(.account, [1])
+        let later = WallTime(milliseconds: Self.now.milliseconds + 1)
+        #expect(heard.counts(.reset(account: name), sealedAt: Self.now, at: later))
+        #expect(!heard.counts(.reset(account: name), sealedAt: Self.now, at: later))
+        #expect(heard.counts(.reset(account: name), sealedAt: later, at: later), "another one")
+        #expect(heard.counts(.rejected(account: name), sealedAt: Self.now, at: later))
+        // What only leads to a look may come twice.
+        for _ in 0..<2 { #expect(heard.counts(.session(name, version: nil), sealedAt: Self.now, at: later)) }
+    }
+
+    @Test func whatWasSealedBeforeAGatewayListenedIsToldAgain() {
+        let before = WallTime(milliseconds: Self.now.milliseconds - 1)
+        #expect(
+            !HeardNews(since: Self.now).counts(
+                .reset(account: keys.name(.account, [1])), sealedAt: before, at: Self.now))
+    }
+
+    @Test func whatWasHeardIsNotForgottenTooEarly() {
+        let heard = HeardNews(since: Self.now)
+        let names = (0...HeardNews.most).map { keys.name(.account, [UInt8($0 >> 8), UInt8($0 & 255)]) }
+        for name in names.dropLast() { #expect(heard.counts(.reset(account: name), sealedAt: Self.now, at: Self.now)) }
+        #expect(!heard.counts(.reset(account: names[HeardNews.most]), sealedAt: Self.now, at: Self.now))
+        #expect(!heard.counts(.reset(account: names[0]), sealedAt: Self.now, at: Self.now))
+        // When none of them can be told again, there is room.
+        let later = WallTime(milliseconds: Self.now.milliseconds + 120_001)
+        #expect(heard.counts(.reset(account: names[0]), sealedAt: later, at: later))
     }
 
     @Test func whatIsNotSealedByTheFleetIsNone() throws {

@@ -89,6 +89,26 @@ import Testing
         #expect(told.load(ordering: .relaxed) == 1)
     }
 
+    @Test func aResetThatIsPublishedAgainCountsOnce() throws {
+        let server = try RedisServer()
+        let told = Atomic<Int>(0)
+        let ended = Atomic<Bool>(false)
+        let count: @Sendable (FleetNews) -> Void = { news in
+            if case .reset = news { told.add(1, ordering: .relaxed) }
+            if case .released = news { ended.store(true, ordering: .releasing) }
+        }
+        let tier = try tier(server, format: .new, news: count)
+        defer { tier.stop() }
+        let name = tier.name(.account, [1])
+        let message = String(decoding: try tier.keys.seal(.reset(account: name), at: tier.now), as: UTF8.self)
+        for _ in 0..<3 { try server.command("PUBLISH", tier.channel, message) }
+        // In the order in which they were published.
+        let last = String(decoding: try tier.keys.seal(.released(name), at: tier.now), as: UTF8.self)
+        try server.command("PUBLISH", tier.channel, last)
+        for _ in 0..<2000 where !ended.load(ordering: .acquiring) { usleep(5000) }
+        #expect(ended.load(ordering: .acquiring) && told.load(ordering: .relaxed) == 1)
+    }
+
     /// Whoever may write to the server writes what no gateway of ours counts to.
     @Test(arguments: ["9223372036854775807", "-1", "99999999999999999999999", "9007199254740993", "1e3"])
     func aVersionThatNobodyCountsToIsNone(version: String) throws {

@@ -1,0 +1,47 @@
+internal import Numbers
+internal import Synchronization
+
+/// Sealed news that do something by themselves count once: whoever can publish can tell them again for as long as clocks may differ.
+///
+/// A reset that is told again would give a password another try, and what was forgotten or is missed has gateways bring back what they
+/// have. All other news lead to a look at what stands on the server, compare a version or an identity, or wake who waits anyway: told
+/// twice, they do nothing. What is remembered is the message as it was opened, since one sealed text has more than one spelling.
+///
+/// A restart forgets what was heard. The server keeps no news for who was not there, so what was sealed before this gateway began to listen
+/// is told again: it does not count. A sender whose clock is behind is not heard in the first moments, as any news may be lost; one whose
+/// clock is ahead, by the two minutes that are allowed, could have its reset told again for that long after a restart.
+final class HeardNews: Sendable {
+    private let since: WallTime
+    private let heard = Mutex<[String: WallTime]>([:])
+    /// Resets and losses are rare. Beyond this many within the time, further ones do not count: none is ever forgotten too early.
+    static let most = 4096
+
+    /// - Parameter since: when this gateway begins to listen.
+    init(since: WallTime) { self.since = since }
+
+    /// - Parameter moment: when the news were sealed, by the sender's clock.
+    func counts(_ news: FleetNews, sealedAt moment: WallTime, at now: WallTime) -> Bool {
+        guard news.actsByItself else { return true }
+        guard moment >= since else { return false }
+        return heard.withLock { heard in
+            let name = "\(moment.milliseconds) \(news.oldMessage)"
+            guard heard[name] == nil else { return false }
+            if heard.count >= Self.most {
+                // What was sealed longer ago than clocks may differ is not opened any more.
+                heard = heard.filter { now.left(at: $0.value) <= SealedEnvelope.tolerance }
+                guard heard.count < Self.most else { return false }
+            }
+            heard[name] = moment
+            return true
+        }
+    }
+}
+
+extension FleetNews {
+    fileprivate var actsByItself: Bool {
+        switch self {
+        case .reset, .rejected, .forgotten, .sessionMissed: true
+        case .published, .withdrawn, .released, .session, .sessionEnded: false
+        }
+    }
+}
