@@ -68,6 +68,11 @@ fresh: ## README's two commands in a fresh Debian 12 that has the Swift toolchai
 	@.ci/setup fresh
 	@.ci/fresh
 
+.PHONY: house
+house: ## modules, their rooms and which uses which, as text
+	@$(SWIFT) test --quiet --filter HouseTests >/dev/null
+	@cat .build/house.txt
+
 .PHONY: lint
 lint: ## format and warnings, both strict
 	$(FORMAT) lint --strict --recursive --parallel $(SOURCES)
