@@ -124,11 +124,12 @@ enum Keys {
             KeySpec("hot_cache", .size, "Tokens in memory.", default: "64MiB"),
             KeySpec(
                 "subjects", .integer(atLeastOne),
-                "Subjects with tokens of their own in memory; more take the place of those that were used least, which come back from the store.",
+                "Subjects, and URLs of 'token_scope: url', with tokens of their own in memory; more take the place of those that were used least, which come back from the store.",
                 default: "10000"),
             KeySpec(
                 "new_subjects_per_second", .integer(atLeastOne),
-                "Subjects that neither memory nor the store has seen; more get 503 with Retry-After.", default: "10"),
+                "Subjects and URLs that neither memory nor the store has seen, and realms beyond what a route holds; more get 503 with Retry-After.",
+                default: "10"),
         ])
 
     static let log = Block(

@@ -166,7 +166,7 @@ extension DataLoop {
             index: -1, number: -1, edition: plan.edition, name: "-", logName: 0, matches: RouteMatch(),
             admission: Admission(), upstream: upstream, pathPrefix: "",
             edits: edits, answerEdits: ResponseEdits(), identity: nil, injection: nil, forwarding: .untouched,
-            answerNotes: [], slot: nil, learned: nil, bindsToURL: false, strictPaths: false, replay: .never,
+            answerNotes: [], slot: nil, learned: nil, strictPaths: false, replay: .never,
             replayMethods: [], replayBody: 0, largeBody: .send, passesFinalRefusal: true,
             answerTimeout: model?.answerTimeout ?? 60_000_000_000, idleTimeout: model?.idleTimeout ?? 60_000_000_000,
             halfClosedTimeout: model?.halfClosedTimeout ?? 1_000_000_000)

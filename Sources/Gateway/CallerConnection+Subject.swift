@@ -116,7 +116,11 @@ extension CallerConnection {
 
     /// For the keeper; nil on routes whose token is everybody's.
     func subject(on route: RoutePlan) -> RequestSubject? {
-        guard let plan = route.subject, block != nil else { return nil }
+        guard block != nil else { return nil }
+        if route.urls != nil {
+            return RequestSubject(key: URLKey.with(heldPath, on: route) { ByteString($0) }, token: nil)
+        }
+        guard let plan = route.subject else { return nil }
         let token = plan.source == .callerToken ? Secret(input[exchange.subjectAt]) : nil
         return RequestSubject(key: withSubjectKey(plan) { ByteString($0) }, token: token)
     }

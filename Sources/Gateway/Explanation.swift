@@ -167,7 +167,9 @@ extension Explanation {
             statuses: identity.plan.inspectedStatuses, consequence: Self.consequence(on: route, identity))
         isChallengeDriven = identity.plan.isChallengeDriven
         key = [("identity", identity.digest.description), ("origin", kept.origin.description)]
-        if let realm = kept.realm {
+        if kept.bindsToURL {
+            key.append(("url", "each has a token of its own"))
+        } else if let realm = kept.realm {
             key.append(("realm", realm.description))
         } else if isChallengeDriven {
             key.append(("realm", "as the upstream's challenge names it"))

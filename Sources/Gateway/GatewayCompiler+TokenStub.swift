@@ -23,7 +23,7 @@ extension GatewayCompiler {
                 index: index, number: -1, edition: edition, name: route.name, logName: routeNames.intern(route.name),
                 matches: match(of: route), admission: try admission(of: route, to: nil), upstream: nowhere,
                 pathPrefix: "", edits: edits, answerEdits: ResponseEdits(), identity: nil, injection: nil,
-                forwarding: .untouched, answerNotes: [], slot: nil, learned: nil, bindsToURL: false,
+                forwarding: .untouched, answerNotes: [], slot: nil, learned: nil,
                 strictPaths: false, standing: standing(of: route), replay: .never, replayMethods: [], replayBody: 0,
                 largeBody: .send,
                 passesFinalRefusal: true, answerTimeout: 60_000_000_000, idleTimeout: 60_000_000_000,

@@ -175,6 +175,11 @@ struct GatewayCompiler {
         if let identity, identity.policy.kind != .challengeDriven {
             slot = try fixedSlot(of: kept, identity: identity, realm: kept.realm ?? Realm(""))
         }
+        var urls: Slot?
+        if let identity, kept.bindsToURL {
+            identity.bindsToURL = true
+            urls = try fixedSlot(of: kept, identity: identity, realm: kept.realmOfURLs)
+        }
         routes.append(
             RoutePlan(
                 index: index, number: kept.number, edition: edition, name: route.name,
@@ -184,7 +189,7 @@ struct GatewayCompiler {
                 answerEdits: answerEdits(of: route, to: to), identity: plan, injection: injection(of: route, carried),
                 forwarding: forwarding(of: route), answerNotes: answerNotes(of: route), slot: slot,
                 subject: identity == nil ? nil : subject(of: route),
-                learned: kept.published, bindsToURL: kept.bindsToURL, strictPaths: route.paths == .strict,
+                learned: kept.published, urls: urls, strictPaths: route.paths == .strict,
                 standing: standing(of: route),
                 replay: route.onRejected.replay == .once ? .once : .never,
                 replayMethods: (route.onRejected.methods ?? []).map { Array($0.utf8) },

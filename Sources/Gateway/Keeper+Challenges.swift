@@ -59,7 +59,10 @@ extension Keeper {
         if let handshake = identity.plan.handshake as? any OneTimeHandshake {
             return fetch(for: request.ticket, target: request.path, on: route, identity, by: handshake)
         }
-        if let subject = request.subject { return arrived(request, for: subject, on: route, identity) }
+        if let subject = request.subject {
+            if route.bindsToURL { return arrived(request, at: subject.key, on: route, identity) }
+            return arrived(request, for: subject, on: route, identity)
+        }
         if let slot = request.slot, let token = tokensBySlot[slot], token.probation != nil {
             return arriveOnProbation(request.ticket, token)
         }
@@ -96,6 +99,10 @@ extension Keeper {
                 return answer(request.ticket, .fault(heldBackFault(held, identity)))
             }
         }
+        scout(request, entry, on: route)
+    }
+
+    func scout(_ request: ParkedRequest, _ entry: LearnedEntry, on route: KeptRoute) {
         perform(
             route.scouts.arrived(
                 ScoutMachine.Parked(
@@ -189,8 +196,9 @@ extension Keeper {
         }
         let token: KeptToken?
         switch identity.policy.kind {
+        case .challengeDriven where route.bindsToURL: return learnURL(of: report, on: route, identity)
         case .challengeDriven:
-            let realm = route.realm ?? realm(of: report, on: route)
+            let realm = route.realm ?? Realm(ByteString(report.challenge.realm))
             let entry = LearnedEntry(path: path(of: report.path, on: route), method: report.method)
             if let fault = learn(realm, at: entry, on: route) {
                 if let ticket = report.ticket { answer(ticket, .fault(fault)) }
@@ -220,7 +228,7 @@ extension Keeper {
     }
 
     /// - Parameter along: scopes that others who wait want beside it.
-    private func decide(
+    func decide(
         _ report: ChallengeOfRequest, _ token: KeptToken, on route: KeptRoute, along: [String] = []
     ) {
         if let own = report.subject?.token { token.subject?.token = own }
@@ -243,7 +251,7 @@ extension Keeper {
         }
         let outcome = apply(actions, to: token, direct: true)
         guard let ticket = report.ticket, !actions.contains(.postpone) else { return }
-        if let outcome { answer(ticket, tokenAnswer(outcome, of: token)) } else { token.tickets.append(ticket) }
+        if let outcome { answer(ticket, tokenAnswer(outcome, of: token)) } else { wait(ticket, for: token) }
     }
 
     // MARK: - Challenges that wait for another flight
@@ -252,6 +260,7 @@ extension Keeper {
         // Nobody waits for it: one such is enough to have the grant made.
         if report.ticket == nil, token.postponed.contains(where: { $0.ticket == nil }) { return }
         token.postponed.append(report)
+        if let ticket = report.ticket { noteWaiting(ticket, for: token) }
     }
 
     /// No flight is under way any more: those whose challenge it could not answer are looked at anew. Who asks for the highest level comes
@@ -278,7 +287,7 @@ extension Keeper {
     }
 
     /// The scout has brought its challenge: those behind it wait for the same token.
-    private func endScout(_ report: ChallengeOfRequest, on route: KeptRoute, joining token: KeptToken?) {
+    func endScout(_ report: ChallengeOfRequest, on route: KeptRoute, joining token: KeptToken?) {
         guard let scout = report.scout else { return }
         for action in route.scouts.challenged(.init(loop: scout.loop, number: scout.number)) {
             guard case .handOver(let tickets) = action else { continue }
@@ -291,21 +300,14 @@ extension Keeper {
                 if let outcome = apply(token.machine.missed(from: ticket.loop, at: now), to: token, direct: true) {
                     answer(ticket, tokenAnswer(outcome, of: token))
                 } else {
-                    token.tickets.append(ticket)
+                    wait(ticket, for: token)
                 }
             }
         }
     }
 
-    private func realm(of report: ChallengeOfRequest, on route: KeptRoute) -> Realm {
-        guard route.bindsToURL else { return Realm(ByteString(report.challenge.realm)) }
-        // `token_scope: url`: the URL is ours, as it was sent; the one in the realm is the upstream's word and selects nothing.
-        let url = report.challenge.resource.prefix { $0 != "?" }
-        return Realm(ByteString(report.challenge.realm + " " + url))
-    }
-
     /// What the learned table is keyed by: the path, or the whole target where a token belongs to one URL.
-    private func path(of target: [UInt8], on route: KeptRoute) -> [UInt8] {
+    func path(of target: [UInt8], on route: KeptRoute) -> [UInt8] {
         let path = target.prefix { $0 != UInt8(ascii: "?") }
         return route.bindsToURL ? path + [UInt8(ascii: "/")] : Array(path)
     }

@@ -64,12 +64,21 @@ extension Keeper {
         if !isAnswered { wait(request.ticket, for: token) }
     }
 
-    private func wait(_ ticket: Ticket, for token: KeptToken) {
+    func wait(_ ticket: Ticket, for token: KeptToken) {
         token.tickets.append(ticket)
+        noteWaiting(ticket, for: token)
+    }
+
+    /// So that one who leaves is found without a look at every token.
+    func noteWaiting(_ ticket: Ticket, for token: KeptToken) {
+        guard token.key.subject != nil else { return }
         subjectTickets[ticket] = WeakToken(token)
         // Those that were answered are swept now and then instead of one by one.
         if subjectTickets.count > 2 * subjectTicketsSwept + 1024 {
-            subjectTickets = subjectTickets.filter { $0.value.token?.tickets.contains($0.key) == true }
+            subjectTickets = subjectTickets.filter { waiting in
+                guard let token = waiting.value.token else { return false }
+                return token.tickets.contains(waiting.key) || token.postponed.contains { $0.ticket == waiting.key }
+            }
             subjectTicketsSwept = subjectTickets.count
         }
     }
@@ -78,13 +87,14 @@ extension Keeper {
     func subjectLeft(_ ticket: Ticket) -> Bool {
         guard let token = subjectTickets.removeValue(forKey: ticket)?.token else { return false }
         token.tickets.removeAll { $0 == ticket }
+        token.postponed.removeAll { $0.ticket == ticket }
         return true
     }
 
     // MARK: - Who is let in
 
     /// Nil where the user is known, or becomes so.
-    private func admit(_ token: KeptToken) -> Fault? {
+    func admit(_ token: KeptToken) -> Fault? {
         guard let subject = token.subject, let name = token.key.subject, !subject.isAdmitted else { return nil }
         if token.machine.heldGrant == nil, let wait = subjects.admitNew(at: now) {
             noteSubjectsRefused()
@@ -103,7 +113,7 @@ extension Keeper {
         return nil
     }
 
-    private func tooManySubjects(_ seconds: Int) -> Fault { Fault(.tooManySubjects, retryAfter: seconds) }
+    func tooManySubjects(_ seconds: Int) -> Fault { Fault(.tooManySubjects, retryAfter: seconds) }
 
     /// Once a second: each refusal is somebody's request, and the log is bounded by time.
     private func noteSubjectsRefused() {
@@ -137,7 +147,7 @@ extension Keeper {
         token.machine.isBusy || token.recall != nil || !token.tickets.isEmpty
     }
 
-    private func forgetUnadmitted(_ token: KeptToken) {
+    func forgetUnadmitted(_ token: KeptToken) {
         guard tokens[token.key] === token, token.subject?.isAdmitted == false, !isAtWork(token) else { return }
         forget(token)
     }
@@ -163,15 +173,19 @@ extension Keeper {
         subjects.removed()
     }
 
-    /// Rows of users whom memory does not hold go with a purge too.
-    func dropUsers(of identity: KeptIdentity) {
-        guard identity.isPerUser else { return }
+    /// Rows of users, URLs and realms that have given way in memory go with a purge too.
+    func dropAbsent(of identity: KeptIdentity) {
         let digest = identity.digest
-        dropUsers(where: { $0.digest == digest })
+        dropAbsent(of: identity) { $0.digest == digest }
     }
 
-    func dropUsers(where isMeant: @escaping @Sendable (AccessKey) -> Bool) {
-        eraseAccess { $0.subject != nil && isMeant($0) }
+    func dropAbsent(of identity: KeptIdentity, where isMeant: @escaping @Sendable (AccessKey) -> Bool) {
+        switch identity.policy.kind {
+        case .challengeDriven: eraseAccess(where: isMeant)
+        case .fixed, .basic, .proactive:
+            guard identity.isPerUser else { return }
+            eraseAccess { $0.subject != nil && isMeant($0) }
+        }
     }
 
     // MARK: - Flights
@@ -186,7 +200,7 @@ extension Keeper {
 
     /// For whom a flight is; nil for tokens that are everybody's.
     func endUser(of token: KeptToken) throws(Handshakes.GrantFailure) -> EndUser? {
-        guard let key = token.key.subject else { return nil }
+        guard let key = token.user else { return nil }
         guard key.bytes.first == SubjectPlan.digestMark else {
             return .name(String(decoding: key.bytes, as: UTF8.self))
         }
@@ -206,7 +220,7 @@ extension Keeper {
 
     /// Tells users apart in logs without naming them: a short hash under a key that never leaves the process.
     func pseudonym(of token: KeptToken) -> [LogField] {
-        guard let subject = token.key.subject else { return [] }
+        guard let subject = token.user else { return [] }
         let digits = markKey.tag(Array("subject".utf8) + subject.bytes).prefix(4).map { byte in
             (byte < 16 ? "0" : "") + String(byte, radix: 16)
         }

@@ -40,7 +40,7 @@ extension Keeper {
             .filter { !wanted.scopes.contains($0) }
         let ledger = KeeperLedger(
             keeper: self, identity: identity, standing: flight.token.standing, claimant: nextClaimant(),
-            subject: token.key.subject)
+            subject: token.user)
         if challenge != nil { ledger.challengedRoute = token.challengedRoute }
         token.claimant = ledger.claimant
         defer {
@@ -63,7 +63,7 @@ extension Keeper {
         }
         defer { letGo(hold) }
         do throws(Handshakes.GrantFailure) {
-            if wanted.challenge == nil, let route = token.route, let path = identity.probe {
+            if wanted.challenge == nil, let route = token.route, let path = probePath(of: token) {
                 wanted.challenge = try await probe(path, on: route, identity)
             }
             wanted.user = try endUser(of: token)
@@ -140,7 +140,7 @@ extension Keeper {
         _ flight: Flight, _ token: KeptToken, _ failure: Handshakes.GrantFailure, asking place: String? = nil
     ) {
         token.failed(failure, asking: place, at: now)
-        token.identity.note(failure, ofUser: token.key.subject != nil, asking: place, at: now)
+        token.identity.note(failure, ofUser: token.user != nil, asking: place, at: now)
         apply(token.machine.failed(flight.token, Tokens.GrantFailure(failure), at: now), to: token)
     }
 

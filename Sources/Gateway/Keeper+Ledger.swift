@@ -385,7 +385,7 @@ extension Keeper {
                 deleteDurable(key)
             }
         }
-        if cause == .purge || cause == .logout { dropUsers(of: identity) }
+        if cause == .purge || cause == .logout { dropAbsent(of: identity) }
         if cause == .purge || cause == .logout { withdrawFromFleet(identity) }
         raiseSessionEpoch(of: identity, cause: cause)
         for token in tokens.values where token.identity === identity {

@@ -79,7 +79,7 @@ extension Keeper {
             apply(token.machine.epochRose(to: token.identity.epoch, cause: .purge, at: now), to: token)
             reloadFixed(token)
         }
-        if identity.isPerUser { dropUsers(where: isOfRoute) }
+        dropAbsent(of: identity, where: isOfRoute)
         return PurgeReport(identities: same(as: identity).map(\.plan.name), tokens: count)
     }
 }

@@ -2,8 +2,8 @@ internal import HotCache
 internal import Telemetry
 internal import Tokens
 
-/// What routes have learned of their upstreams. There is room for so many realms, or URLs (`token_scope: url`), and so many paths; where it is
-/// full, what was used least gives way, as fast as new end users come at most (`limits.new_subjects_per_second`).
+/// What routes have learned of their upstreams. There is room for so many realms and so many paths; where it is full, what was used least
+/// gives way, as fast as new end users come at most (`limits.new_subjects_per_second`).
 extension Keeper {
     /// A challenge of a realm came on a path.
     /// - Returns: why it cannot be learned now.
@@ -54,9 +54,8 @@ extension Keeper {
 
     private func forgetRealm(on route: KeptRoute) -> Bool {
         // The first realm is the whole route's: every path without an entry goes with it.
-        let first = route.bindsToURL ? 0 : 1
         var least: (index: Int, usedAt: UInt64)?
-        for index in first..<route.table.realms.count {
+        for index in 1..<route.table.realms.count {
             let token = route.key(of: route.table.realms[index]).flatMap { tokens[$0] }
             if let token, isAtWork(token) { continue }
             let usedAt = token?.usedAt ?? 0

@@ -52,7 +52,8 @@ extension Keeper {
     func warmUp() { warmUp(Array(tokens.values), routes) }
 
     func warmUp(_ tokens: [KeptToken], _ routes: [KeptRoute]) {
-        for token in tokens {
+        // What stands for all URLs of a route is no token.
+        for token in tokens where !token.identity.bindsToURL || token.isOfURL {
             switch token.identity.policy.kind {
             case .fixed, .basic: loadFixed(token)
             case .proactive, .challengeDriven:
@@ -77,6 +78,7 @@ extension Keeper {
             guard let challenge = try await probe(path, on: route, identity),
                 routesByNumber[route.number] === route
             else { return }
+            if route.bindsToURL { return warmUp(path, challenge, on: route, identity) }
             let realm = route.realm ?? Realm(ByteString(challenge.realm))
             let entry = LearnedEntry(path: Array(path.utf8), method: Array("GET".utf8))
             if route.table.learnChallenge(of: realm, at: entry) == .learned { publishTable(of: route) }

@@ -56,8 +56,12 @@ extension Keeper {
 
     /// Identities that must have a token before the gateway is ready, and have none.
     func awaited(strictly: Bool) -> [String] {
+        // Tokens of users do not count: who they are is not known before they come.
+        let awaitsURL = identities.contains { $0.bindsToURL && $0.policy.startup != .lazy }
+        let counted = awaitsURL ? tokens.values.filter(\.isOfURL) : []
         let served = Set(
-            shared.values.filter { $0.machine.servedGeneration(at: now) != nil }.map { ObjectIdentifier($0.identity) })
+            (counted + shared.values).filter { $0.machine.servedGeneration(at: now) != nil }
+                .map { ObjectIdentifier($0.identity) })
         return identities.filter { identity in
             guard identity.policy.startup == .required || (identity.policy.startup == .wait && !strictly) else {
                 return false
@@ -86,7 +90,7 @@ extension Keeper {
                     },
                     grants: token.grants, lastFailure: token.failureWords, waiting: token.tickets.count,
                     granted: held.flatMap { $0.granted == token.key.scopes ? nil : $0.granted.description },
-                    subjects: token.identity.isPerUser ? perUser[token.slot] ?? 0 : nil,
+                    subjects: token.identity.isPerKey ? perUser[token.slot] ?? 0 : nil,
                     retryIn: token.machine.pausedUntil.map { $0 - min(now, $0) },
                     lastFailureAgo: token.failedAt.map { now - min(now, $0) }))
         }

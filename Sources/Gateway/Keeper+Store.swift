@@ -255,9 +255,11 @@ extension Keeper {
         for route in routes {
             guard let identity = route.identity, route.published != nil else { continue }
             guard let row = learned[tableKey(of: route, identity)] else { continue }
-            guard let table = try? LearnedTable(decoding: row.value, binding: route.bindsToURL ? .url : .realm) else {
+            guard var table = try? LearnedTable(decoding: row.value, binding: route.bindsToURL ? .url : .realm) else {
                 continue
             }
+            // Rows of before have the URLs too.
+            if route.bindsToURL { table.forgetRealms() }
             route.table = table
             for realm in table.realms { _ = token(of: realm, on: route) }
             publishTable(of: route)

@@ -309,7 +309,7 @@ actor Keeper: KeeperInbox {
                 "identity \(token.identity.plan.name) is configured to be offline, and there is no valid token"
         }
         // One user's trouble, which he can do something about.
-        if token.key.subject != nil, fault.kind == .policyDenied { fault.kind = .subjectRefused }
+        if token.user != nil, fault.kind == .policyDenied { fault.kind = .subjectRefused }
         // The machine waits as it does for an issuer; who must act is the operator.
         if fault.kind == .issuerUnavailable, let secret = token.secretFault { fault.kind = secret }
         if !handOver.mayGrant, failure == .notPermitted(retryAfter: .seconds(1)) { return Self.upgrading }
@@ -419,6 +419,10 @@ final class KeptRoute: @unchecked Sendable {
         probeAgent = next.probeAgent
         scoutPatience = next.scoutPatience
     }
+
+    /// What the keys of the route's URLs have instead of a realm: the upstream's word selects nothing. Two routes that lead to one URL by
+    /// different ways have a token each.
+    var realmOfURLs: Realm { realm ?? Realm(ByteString(pathPrefix)) }
 
     func key(of realm: Realm) -> AccessKey? {
         guard let identity else { return nil }

@@ -181,6 +181,10 @@ final class KeptIdentity: @unchecked Sendable {
     var logins: [String: UInt64] = [:]
     /// Each end user has a token of it.
     var isPerUser = false
+    /// Each URL has a token of it (`token_scope: url`).
+    var bindsToURL = false
+    /// Its tokens are kept under keys that requests bring.
+    var isPerKey: Bool { isPerUser || bindsToURL }
     private(set) var failures: [Handshakes.GrantFailure.Reason: UInt64] = [:]
 
     /// - Parameters:
@@ -250,6 +254,7 @@ final class KeptIdentity: @unchecked Sendable {
         probe = next.probe
         scopes = next.scopes
         isPerUser = next.isPerUser
+        bindsToURL = next.bindsToURL
     }
 
     /// The configuration gives the refresh token that its logins begin with.

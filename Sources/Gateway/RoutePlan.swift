@@ -36,8 +36,8 @@ final class RoutePlan: Sendable {
     let subject: SubjectPlan?
     /// What was learned of a challenge-driven route: written by the keeper.
     let learned: Published<LearnedSnapshot>?
-    /// Learned entries are whole paths: a token is good for one URL.
-    let bindsToURL: Bool
+    /// Where a token is good for one URL (`token_scope: url`), the space of the URLs' keys.
+    let urls: Slot?
     let strictPaths: Bool
     /// The same number for routes that are equal in `use`, `callers`, `subject` and `to`: a request may take one for the other.
     let standing: Int
@@ -64,7 +64,7 @@ final class RoutePlan: Sendable {
         admission: Admission, upstream: UpstreamPlan, pathPrefix: String, edits: RequestEdits,
         answerEdits: consuming ResponseEdits, identity: IdentityPlan?, injection: Injection?, forwarding: ForwardedHop,
         answerNotes: AnswerNotes, slot: Slot?, subject: SubjectPlan? = nil,
-        learned: Published<LearnedSnapshot>?, bindsToURL: Bool,
+        learned: Published<LearnedSnapshot>?, urls: Slot? = nil,
         strictPaths: Bool, standing: Int = -1, replay: Exchange.ReplayPolicy, replayMethods: [[UInt8]], replayBody: Int,
         largeBody: BodyCaution.Way,
         passesFinalRefusal: Bool, answerTimeout: UInt64, idleTimeout: UInt64, halfClosedTimeout: UInt64 = 1_000_000_000,
@@ -90,7 +90,7 @@ final class RoutePlan: Sendable {
         self.slot = slot
         self.subject = subject
         self.learned = learned
-        self.bindsToURL = bindsToURL
+        self.urls = urls
         self.strictPaths = strictPaths
         self.standing = standing
         if case .exact = matches.path { readsPathsTwice = false } else { readsPathsTwice = strictPaths }

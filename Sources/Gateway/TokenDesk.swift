@@ -40,8 +40,14 @@ final class TokenDesk {
         _ route: RoutePlan, path: UnsafeRawBufferPointer, method: UnsafeRawBufferPointer, caller: CallerConnection
     ) -> Exchange.Lookup {
         guard route.identity != nil, let learned = route.learned else { return .cold }
+        if let urls = route.urls,
+            let slot = URLKey.with(path, on: route, { data.reader.slot(of: $0, in: urls) })
+        {
+            return caller.lookUp(slot)
+        }
         var path = UnsafeRawBufferPointer(rebasing: path.prefix { $0 != UInt8(ascii: "?") })
-        if route.bindsToURL {
+        if route.urls != nil {
+            // What is known of one path that needs no token says nothing of those below it.
             var cursor = OutputCursor(data.buffers.scratch)
             cursor.append(path.octets)
             cursor.append("/")

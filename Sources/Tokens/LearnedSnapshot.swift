@@ -39,7 +39,7 @@ public final class LearnedSnapshot: @unchecked Sendable {
     private static let cellCount = 512
 
     init(slots: [Slot], entries: [LearnedEntry: LearnedTable.Target], binding: LearnedTable.Binding, seed: UInt64) {
-        precondition(entries.count <= LearnedTable.entryLimit && slots.count <= LearnedTable.urlLimit + 1)
+        precondition(entries.count <= LearnedTable.entryLimit && slots.count <= LearnedTable.realmLimit + 1)
         self.seed = seed
         wholePaths = binding == .url
         bound = wholePaths ? nil : slots.first

@@ -22,8 +22,8 @@ public struct LearnedTable: Equatable, Sendable {
     public static let realmLimit = 16
     /// Realms that cannot be told apart are one, beside the limit: what an upstream makes up must not push out the others.
     public static let unnamed: Realm = ""
-    /// Realms where each is one URL (`Binding.url`); the snapshot numbers them in a byte.
-    public static let urlLimit = 250
+    /// Of URLs in rows of before, when they had no place of their own; `forgetRealms` drops them.
+    private static let urlLimit = 250
     /// A longer directory or method is not learned.
     public static let lengthLimit = 4096
 
@@ -38,7 +38,7 @@ public struct LearnedTable: Equatable, Sendable {
     public enum Binding: Equatable, Sendable {
         /// Every path of its realm: the first realm is the whole route's, the longest prefix wins.
         case realm
-        /// One URL (`token_scope: url`): an entry is a whole path, and says nothing of any other.
+        /// One URL (`token_scope: url`): tokens are found elsewhere, and an entry is a whole path that needs none.
         case url
     }
 
@@ -68,17 +68,14 @@ public struct LearnedTable: Equatable, Sendable {
     public mutating func learnChallenge(of realm: Realm, at entry: LearnedEntry) -> Lesson {
         guard let index = realms.firstIndex(of: realm) else {
             let beside = realm == Self.unnamed || realms.contains(Self.unnamed) ? 1 : 0
-            guard realms.count < (binding == .url ? Self.urlLimit : Self.realmLimit) + beside else {
-                return .realmsFull
-            }
-            let isFirst = realms.isEmpty
-            guard isFirst && binding == .realm || hasRoom(for: entry) else { return .entriesFull }
+            guard realms.count < Self.realmLimit + beside else { return .realmsFull }
+            guard realms.isEmpty || hasRoom(for: entry) else { return .entriesFull }
             realms.append(realm)
             set(entry, .realm(realms.count - 1))
             return .learned
         }
         guard target(of: entry) != .realm(index) else { return .unchanged }
-        guard index == 0 && binding == .realm || hasRoom(for: entry) else { return .entriesFull }
+        guard index == 0 || hasRoom(for: entry) else { return .entriesFull }
         return set(entry, .realm(index)) ? .learned : .entriesFull
     }
 
@@ -101,6 +98,20 @@ public struct LearnedTable: Equatable, Sendable {
             return other == index ? nil : .realm(other - 1)
         }
         return realm
+    }
+
+    /// What is left are the paths that need no credential.
+    public mutating func forgetRealms() {
+        realms = []
+        entries = entries.filter { $0.value == .open }
+    }
+
+    /// The path needs a credential after all.
+    /// - Returns: whether it counted as one that needs none.
+    public mutating func forgetOpen(_ entry: LearnedEntry) -> Bool {
+        guard entries[entry] == .open else { return false }
+        entries[entry] = nil
+        return true
     }
 
     /// Forgets one path, an open one where there is any.

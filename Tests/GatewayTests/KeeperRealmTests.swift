@@ -5,7 +5,7 @@ import Testing
 @testable import Reactor
 @testable import Tokens
 
-/// More realms and URLs than a route holds: what was used least gives way, and comes back.
+/// More realms than a route holds: what was used least gives way, and comes back.
 @Suite struct KeeperRealmTests {
     /// An upstream with a realm for each directory, which takes that realm's tokens alone.
     private final class Site {
@@ -33,9 +33,9 @@ import Testing
         func status(_ place: Int) -> Int { scene.status("/w/\(place)/x") }
     }
 
-    @Test(arguments: [("", 40), ("token_scope: url", 300)])
-    func theTableNeverFillsForGood(_ identity: String, places: Int) throws {
-        let site = try Site(identity.isEmpty ? "" : identity, store: MemoryStore())
+    @Test func theTableNeverFillsForGood() throws {
+        let site = try Site(store: MemoryStore())
+        let places = 40
         for place in 0..<places {
             #expect(site.status(place) == 200, "\(place)")
             site.scene.pass(seconds: 0.2, step: 0.2)
@@ -47,6 +47,24 @@ import Testing
             site.scene.pass(seconds: 0.2, step: 0.2)
         }
         #expect(site.grants == places)
+    }
+
+    /// Also those that memory does not hold.
+    @Test func aPurgeForgetsTheRealmsThatGaveWay() throws {
+        let site = try Site(store: MemoryStore())
+        for place in 0..<30 {
+            #expect(site.status(place) == 200)
+            site.scene.pass(seconds: 0.2, step: 0.2)
+        }
+        #expect(site.status(1) == 200 && site.grants == 30)
+        site.scene.pass(seconds: 0.2, step: 0.2)
+        _ = site.scene.inKeeper { $0.purge(.identity("w")) }
+        site.scene.settle()
+        for place in [1, 2, 29] {
+            #expect(site.status(place) == 200)
+            site.scene.pass(seconds: 0.2, step: 0.2)
+        }
+        #expect(site.grants == 33)
     }
 
     @Test func whatIsUsedStays() throws {

@@ -335,6 +335,10 @@ final class MemoryStore: RowStore {
             return !state.hasJob
         }
         guard isFirst else { return completion(.failure(StoreFault(.busy, "another job is under way"))) }
+        if disk == .failing {
+            state.withLock { $0.hasJob = false }
+            return completion(.failure(StoreFault(.full, "no space")))
+        }
         let work: @Sendable () -> Void = { [self] in
             for row in rows(kind) where !isWanted(row) { make([.delete(kind: row.kind, key: row.key)]) }
             state.withLock { $0.hasJob = false }
