@@ -117,6 +117,9 @@ enum AddressParser {
             throw TextFault(
                 "must name the address to listen on: 127.0.0.1:\(port) for this machine, 0.0.0.0:\(port) for all")
         }
+        guard !text.contains("://") else {
+            throw TextFault("must be an address and a port alone, without a scheme and a path: 127.0.0.1:8080")
+        }
         let (host, port) = try hostAndPort(text, defaultPort: nil)
         if host == "localhost" { return .tcp(IPAddress(v4: 0x7f00_0001), port: port) }
         guard let address = IPAddress(host) else {

@@ -44,7 +44,10 @@ struct Checker {
     /// The block inside this one that has such a key: the only one, or one that is written.
     private static func home(of key: String, in block: Block, beside others: [String]) -> String? {
         let homes = block.keys.filter { spec in
-            if case .block(let inside) = spec.type { inside[key] != nil } else { false }
+            switch spec.type {
+            case .block(let inside), .list(.block(let inside)), .named(_, .block(let inside)): inside[key] != nil
+            default: false
+            }
         }.map(\.name)
         return homes.first { others.contains($0) } ?? (homes.count == 1 ? homes[0] : nil)
     }
@@ -55,7 +58,8 @@ struct Checker {
     ) {
         if node.scalar?.isFaulty == true { return }
         guard let type = type.fitting(node) else {
-            let advice = node.isUnquotedTemplate ? "; a value that begins with { needs quotes" : ""
+            let advice =
+                node.isUnquotedTemplate ? "; a value that begins with { needs quotes" : spec.type.spelling(of: node)
             error("'\(spec.name)' must be \(type.expectation), not \(node.kind)\(advice) (in \(place))", mark)
             return
         }
@@ -97,11 +101,12 @@ struct Checker {
         _ scalar: Node.Scalar, _ words: [String], _ aliases: [String: String], spec: KeySpec, block: Block, mark: Mark
     ) {
         guard words.contains(scalar.text) || aliases[scalar.text] != nil else {
-            let expected = ValueType.words(words).expectation
+            // What else the key takes is told too: a word is what a person tries first.
+            let expected = spec.type.expectation
             let begun = words.filter { !scalar.text.isEmpty && $0.hasPrefix(scalar.text.lowercased()) }
             let near =
                 (NearestWord.of(scalar.text, in: words + aliases.keys.sorted()) ?? (begun.count == 1 ? begun[0] : nil))
-                .map { "; did you mean '\($0)'?" } ?? ""
+                .map { "; did you mean '\($0)'?" } ?? spec.type.spelling(ofWord: scalar.text)
             error("'\(spec.name)' must be \(expected), not '\(Quoted.short(scalar.written))'\(near)", mark)
             return
         }

@@ -100,4 +100,26 @@ extension ValueType {
         case .json: "a JSON value"
         }
     }
+
+    /// How a value that was written as one word, where a list or a map is wanted, is to be written; empty where nobody can tell. Never of a
+    /// secret.
+    func spelling(of node: Node) -> String {
+        guard let text = node.scalar?.text, !text.isEmpty, text.utf8.count <= 100 else { return "" }
+        switch self {
+        case .list(.text), .list(.words):
+            let items = text.split { $0 == " " || $0 == "," }
+            let isPlain = items.allSatisfy { $0.allSatisfy { $0.isLetter || $0.isNumber || "._-:/".contains($0) } }
+            return isPlain && items.count <= 8 ? "; write [\(items.joined(separator: ", "))]" : ""
+        case .block(let block):
+            return text.hasPrefix("/") && !text.contains(" ") && block["path"] != nil ? "; write {path: \(text)}" : ""
+        default: return ""
+        }
+    }
+
+    /// The same where one of a few words, or a map, is wanted.
+    func spelling(ofWord text: String) -> String {
+        guard case .either(let types) = self, (try? AddressParser.network(text)) != nil else { return "" }
+        let takesAddresses = types.contains { if case .block(let block) = $0 { block["allow"] != nil } else { false } }
+        return takesAddresses ? "; write {allow: [\(text)]}" : ""
+    }
 }

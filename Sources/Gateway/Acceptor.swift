@@ -257,15 +257,22 @@ public struct ListenFault: Error, Sendable, CustomStringConvertible {
     /// Something that is no socket stands at the path.
     var meetsFile = false
 
+    private var isFile: Bool { address.hasPrefix("unix:") }
+
     public var description: String {
         let advice =
             switch errno {
             case EADDRINUSE where meetsFile:
                 "; a file that is no socket stands there: remove it, or choose another path"
+            case EADDRINUSE where isFile:
+                "; another process listens there, or left its socket where this user may not remove it"
             case EADDRINUSE: "; another process listens there"
             case EPERM where call == "chown":
                 "; the process is not in that group: add its user to it, or leave socket.group out"
-            case EACCES: "; ports below 1024 and this folder need more rights"
+            case EACCES where isFile: "; this user may not make a file in that folder"
+            case EACCES:
+                "; a port below 1024 wants the capability CAP_NET_BIND_SERVICE (AmbientCapabilities= in a unit), or take a higher one"
+            case ENOENT where isFile: "; create the folder, owned by the user that runs the gateway"
             case EADDRNOTAVAIL: "; this machine has no such address"
             default: ""
             }

@@ -60,7 +60,16 @@ extension Gateway {
             events.warn("store was damaged and set aside", [place, LogField("aside", .name(aside))])
             return OpenedStore(store: store, state: .serving, markKey: try MarkKey(), workshop: workshop)
         case .degraded(let reason):
-            events.error("store degraded", [place, LogField("reason", .name(reason))])
+            events.error(
+                "store degraded",
+                [
+                    place, LogField("reason", .name(reason)),
+                    LogField(
+                        "advice",
+                        .name(
+                            "tokens live in memory until it can be written: see that its folder exists, is its user's and has room"
+                        )),
+                ])
             let rows = store.restore()
             return OpenedStore(
                 store: store, state: .degraded(reason), rows: rows, markKey: try MarkKey(in: rows), workshop: workshop)
@@ -73,7 +82,10 @@ extension Gateway {
             return opened
         case .unknownKey(let ids):
             let names = ids.map { SealingKey.name(of: $0) }.joined(separator: ", ")
-            var opened = try refused("it is sealed with a key that store.key does not name: \(names)", place, events)
+            var opened = try refused(
+                "it is sealed with a key that store.key does not name: \(names)", place, events,
+                advice:
+                    "name that key in store.key too, behind the new one; without it the logins in the store are lost")
             opened.marksUnreadable = true
             return opened
         case .notOurs(let reason):
@@ -85,10 +97,11 @@ extension Gateway {
         }
     }
 
-    private static func refused(_ reason: String, _ place: LogField, _ events: EventLog) throws(GatewayFault)
-        -> OpenedStore
-    {
-        events.error("store not used", [place, LogField("reason", .name(reason))])
+    private static func refused(
+        _ reason: String, _ place: LogField, _ events: EventLog, advice: String? = nil
+    ) throws(GatewayFault) -> OpenedStore {
+        let told = advice.map { [LogField("advice", .name($0))] } ?? []
+        events.error("store not used", [place, LogField("reason", .name(reason))] + told)
         return OpenedStore(store: nil, state: .refused(reason), markKey: try MarkKey())
     }
 }

@@ -160,7 +160,9 @@ extension Keeper {
                     subject: subject, isGood: fault == nil, isTried: fault != nil, milliseconds: since(begun),
                     text: fault ?? "not tried: it would spend the refresh token; ask the running gateway")
             }
-            return LiveFinding(subject: subject, isGood: false, milliseconds: since(begun), text: "\(error)")
+            return LiveFinding(
+                subject: subject, isGood: false, milliseconds: since(begun),
+                text: IssuerTrail.words("\(error)", asking: client.trail.place))
         }
     }
 
@@ -170,7 +172,7 @@ extension Keeper {
     ) async -> String? {
         guard let oauth2 = identity.plan.handshake as? Handshakes.OAuth2Handshake else { return nil }
         do throws(Handshakes.GrantFailure) { try await oauth2.reach(ledger: ledger, issuer: client) } catch {
-            return "\(error)"
+            return IssuerTrail.words("\(error)", asking: client.trail.place)
         }
         return nil
     }
@@ -182,7 +184,7 @@ extension Keeper {
         do throws(IssuerFault) {
             _ = try await client.send(call)
             return nil
-        } catch { return "the issuer cannot be reached: \(error.kind)" }
+        } catch { return IssuerTrail.words("the issuer cannot be reached: \(error.kind)", asking: client.trail.place) }
     }
 
     private func tryUpstream(_ plan: UpstreamPlan) async -> LiveFinding {

@@ -61,7 +61,7 @@ struct StoreKeys: Sendable {
                     try bytes.withBytes { (raw: UnsafeRawBufferPointer) throws(SealingFault) in
                         try SealingKey(fileContents: Array(raw))
                     })
-            } catch { throw Problem(text: "store.key \(reference): \(error)") }
+            } catch { throw Problem(text: "store.key: \(error)") }
         }
         return keys
     }

@@ -42,6 +42,30 @@ import Testing
         ),
         ("use: hr", "use: hr\n    match: {methods: [get]}", "12:23 error 'methods' must be in capitals: GET"),
         (
+            "use: hr", "use: hr\n    callers: 10.0.0.0/8",
+            "12:5 error 'callers' must be 'local', or a map (allow, tls_names, token, unix_users, …), not '10.0.0.0/8'; write {allow: [10.0.0.0/8]}"
+        ),
+        (
+            "use: hr", "use: hr\n    scopes: read write",
+            "12:5 error 'scopes' must be a list, each item a scope, not a single value; write [read, write] (in route 'one')"
+        ),
+        (
+            "use: hr", "use: hr\n    match: /hr",
+            "12:5 error 'match' must be a map (host, path, port, methods, …), not a single value; write {path: /hr} (in route 'one')"
+        ),
+        (
+            "routes:", "store: /var/lib/cardea/tokens.db\nroutes:",
+            "7:1 error 'store' must be a map (path, key, shared), not a single value; write {path: /var/lib/cardea/tokens.db} (in the file)"
+        ),
+        (
+            "routes:", "timeouts: {response: 30s}\nroutes:",
+            "7:1 error unknown key 'timeouts' in the file; it belongs under 'routes'"
+        ),
+        (
+            "listen: 127", "listen: http://127",
+            "9:5 error 'listen' must be an address and a port alone, without a scheme and a path: 127.0.0.1:8080"
+        ),
+        (
             "127.0.0.1:8080", "8080",
             "9:13 error 'listen' must name the address to listen on: 127.0.0.1:8080 for this machine, 0.0.0.0:8080 for all"
         ),

@@ -107,7 +107,7 @@ import Testing
         ("limits: {header_size: 64K}", "'header_size: 64K' needs a unit of 1024: 64KiB"),
         ("log: {level: verbose}", "'level' must be one of debug, info, notice, warning, error, not 'verbose'"),
         ("log: {access: eror}", "'access' must be one of off, errors, all, not 'eror'; did you mean 'errors'?"),
-        ("admin: no", "'admin' must be 'off', not 'no'"),
+        ("admin: no", "'admin' must be 'off', or a map (listen, probes, socket, hosts, …), not 'no'"),
         ("admin: {listen: 127.0.0.1:8080}", "'listen' of 'admin' is the address of listener '127.0.0.1:8080'"),
         (
             "store: {path: /x, key: secret}",

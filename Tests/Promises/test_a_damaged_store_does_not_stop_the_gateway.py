@@ -100,6 +100,8 @@ def test_an_unknown_key_leaves_the_file_alone(gateway):
     gateway.oauth().start().warm("/api/employees/1")
     digest = wrong_key(gateway)
     assert gateway.get("/api/employees/1").status == 200
+    [told] = [event for event in gateway.events() if event["message"] == "store not used"]
+    assert "a key that store.key does not name" in told["reason"] and "name that key in store.key too" in told["advice"]
     gateway.stop()
     assert hashlib.sha256(gateway.store.read_bytes()).hexdigest() == digest
 
@@ -121,6 +123,8 @@ def test_marks_that_cannot_be_read_keep_passwords_at_home(gateway):
 def test_a_folder_that_cannot_be_written(gateway):
     gateway.oauth(changes={"store": {"path": "/proc/nowhere/tokens.db"}}).start()
     assert gateway.get("/api/employees/1").status == 200
+    [told] = [event for event in gateway.events() if event["message"] == "store degraded"]
+    assert "/proc/nowhere" in told["path"] and "see that its folder exists" in told["advice"]
 
 
 def test_a_password_waits_for_a_store_that_comes_late(gateway):

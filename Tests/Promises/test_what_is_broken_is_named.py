@@ -32,6 +32,8 @@ def test_an_issuer_that_is_down(gateway):
     assert status["identities"][0]["last_failure"] == status["tokens"][0]["last_failure"] == said
     assert 0 <= status["identities"][0]["last_failure_seconds_ago"] < 60
     assert re.search(rf"Last failure, \d+ s ago\s+Issuer unavailable: token: connection refused \(at {re.escape(place)}\)", page(gateway))
+    code, out, _ = gateway.command("check", "--live")
+    assert code == 69 and re.search(rf"^FAIL  identity \w+  \d+ ms  {re.escape(said)} ", out, re.M), out
 
 
 def test_an_answer_of_an_issuer(gateway):
