@@ -55,7 +55,11 @@ extension CallerConnection {
     func pumpTunnel() {
         guard let upstream = exchange.upstream, exchange.tunnel != nil else { return }
         if let route = exchange.route { expect(by: loop.now + route.idleTimeout, kind: Deadline.stall) }
-        guard carry(from: self, to: upstream), carry(from: upstream, to: self) else { return close() }
+        guard carry(from: self, to: upstream), carry(from: upstream, to: self) else {
+            // To a caller of HTTP/2 (RFC 9113 §8.5); what came before the loss still goes.
+            exchange.record.cutCode = .connectError
+            return close()
+        }
         if inputEnded, start == end, !upstream.hasPending, exchange.tunnel?.upstreamToldEnd == false {
             exchange.tunnel?.upstreamToldEnd = true
             upstream.endOutput()
@@ -64,7 +68,12 @@ extension CallerConnection {
             exchange.tunnel?.callerToldEnd = true
             endOutput()
         }
-        if exchange.tunnel?.upstreamToldEnd == true, exchange.tunnel?.callerToldEnd == true { close() }
+        // A stream's end leaves with the turn: closed before, it would be a reset.
+        if exchange.tunnel?.upstreamToldEnd == true, exchange.tunnel?.callerToldEnd == true, hasSentEnd,
+            upstream.hasSentEnd
+        {
+            close()
+        }
     }
 
     /// - Returns: false when either connection is lost.
@@ -136,6 +145,9 @@ extension CallerConnection {
 }
 
 extension Stream {
+    /// What said that no more comes has left, as far as that can be known.
+    fileprivate final var hasSentEnd: Bool { lane?.isFlushed ?? true }
+
     /// Says that no more comes; the other direction stays.
     final func endOutput() {
         if let lane {

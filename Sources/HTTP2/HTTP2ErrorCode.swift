@@ -13,6 +13,8 @@ public struct HTTP2ErrorCode: RawRepresentable, Equatable, Sendable {
     public static let refusedStream = HTTP2ErrorCode(rawValue: 0x7)
     public static let inadequateSecurity = HTTP2ErrorCode(rawValue: 0xc)
     public static let cancel = HTTP2ErrorCode(rawValue: 0x8)
+    /// The connection behind a CONNECT was lost (RFC 9113 §8.5).
+    public static let connectError = HTTP2ErrorCode(rawValue: 0xa)
     public static let enhanceYourCalm = HTTP2ErrorCode(rawValue: 0xb)
     public static let http11Required = HTTP2ErrorCode(rawValue: 0xd)
 }
