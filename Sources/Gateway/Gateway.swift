@@ -301,6 +301,19 @@ public final class Gateway: Sendable {
         }
     }
 
+    /// Cuts short what still runs, so that records, metrics and log say it.
+    /// - Parameter completion: called once, on some loop's thread.
+    public func cut(completion: @escaping @Sendable () -> Void) {
+        let left = DrainCount(loops.count, completion)
+        for loop in loops {
+            let isPosted = loop.value.loop.post {
+                loop.value.closeEverything()
+                left.oneLess()
+            }
+            if !isPosted { left.oneLess() }
+        }
+    }
+
     /// Commits what is queued and closes the store.
     public func close() {
         fleet?.stop()

@@ -228,8 +228,21 @@ struct Service {
 
     // MARK: - The end
 
-    /// Not ready at once and still accepting, then draining, each for its time. A second signal means now.
+    /// Nanoseconds in which each loop cuts short what it still has; one that hangs is not waited for.
+    private static let lastMoment: UInt64 = 500_000_000
+
+    /// Not ready at once and still accepting, then draining, each for its time. A second signal means now. What runs even then is cut short.
     mutating func end() {
+        drain()
+        let flag = Latch()
+        gateway.cut { [vigil] in
+            flag.set()
+            vigil.wake()
+        }
+        _ = isToldAgain(until: Vigil.now + Self.lastMoment) { flag.isSet }
+    }
+
+    private mutating func drain() {
         let shutdown = configuration.shutdown
         let start = Vigil.now
         let timeout = UInt64(max(0, shutdown.timeout.wholeNanoseconds))

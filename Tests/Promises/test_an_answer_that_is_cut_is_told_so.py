@@ -26,7 +26,7 @@ from frames import (
 )
 from harness import eventually
 from pki import Authority
-from scripted import Scripted
+from scripted import Scripted, plain
 from wire import address
 
 
@@ -161,6 +161,28 @@ def test_one_that_breaks_beside_its_head_is_answered(gateway, piece, version):
         assert gateway.metrics()["cardea_problems_total", (("problem", "upstream-garbage"), ("route", "cut"))] == 1
 
 
+def test_a_body_over_the_limit_beside_its_answer(gateway):
+    """Want of room, as gRPC reads it, and neither the caller's wish nor a fault."""
+    ended = threading.Event()
+
+    def script(peer):
+        peer.socket.recv(65536)
+        peer.send(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nearly")
+        assert ended.wait(15)
+
+    with Scripted(script) as upstream:
+        plain(gateway, upstream, limits={"body_size": "1KiB"}).start()
+        with Caller(gateway.listen) as caller:
+            caller.send(caller.request(1, "/x", "POST", ended=False))
+            assert caller.until(lambda: caller.bodies.get(1) == b"early")
+            caller.send(frame(DATA, 0, 1, bytes(2000)))
+            assert caller.until(lambda: 1 in caller.resets)
+            assert caller.resets == {1: ENHANCE_YOUR_CALM}
+        ended.set()
+        record = eventually(lambda: next(iter(gateway.access()), None))
+        assert record["fault"] == "big-body" and record["incomplete"] == "caller", record
+
+
 def test_a_caller_that_leaves(gateway):
     def script(peer):
         for _ in peer.requests():
@@ -180,6 +202,35 @@ def test_a_caller_that_leaves(gateway):
         samples = gateway.metrics()
         assert samples["cardea_incomplete_answers_total", (("route", "cut"), ("side", "caller"))] == 1
         assert "an answer was cut short" not in gateway.text()
+
+
+def endless(peer):
+    for _ in peer.requests():
+        peer.send(b"HTTP/1.1 200 OK\r\nContent-Length: 500000000\r\n\r\n")
+        while True:
+            peer.send(bytes(65536))
+
+
+def test_a_record_of_errors_has_it_too(gateway):
+    """Where only errors are recorded, a 200 that is cut is one, whoever's doing it was."""
+    with Scripted(endless) as upstream:
+        plain(gateway, upstream, log={"format": "json", "access": "errors"}).start()
+        with gateway.raw() as raw:
+            raw.send(f"GET /x HTTP/1.1\r\nHost: {gateway.listen}\r\n\r\n")
+            assert raw.head()[0] == 200
+        [record] = eventually(gateway.access, what="the record")
+        assert (record["status"], record["incomplete"]) == (200, "caller")
+
+
+def test_a_stop_that_waits_no_longer(gateway):
+    with Scripted(endless) as upstream:
+        plain(gateway, upstream, shutdown={"linger": "0s", "timeout": "500ms"}).start()
+        with gateway.raw() as raw:
+            raw.send(f"GET /x HTTP/1.1\r\nHost: {gateway.listen}\r\n\r\n")
+            assert raw.head()[0] == 200
+            gateway.stop()
+        [record] = gateway.access()
+        assert (record["status"], record["incomplete"], record["fault"]) == (200, "gateway", "draining"), record
 
 
 def test_a_whole_answer_is_none(gateway):
