@@ -30,6 +30,23 @@ import Testing
         return seen
     }
 
+    // MARK: - Places
+
+    /// Of WebDAV (RFC 4918 section 10.3): where Location is mapped, the other way round too.
+    @Test(arguments: [
+        ("", "http://localhost/a%20b", "http://127.0.0.1:9000/base/a%20b"), ("", "/a", "/base/a"),
+        ("rewrite: {strip_prefix: /hr}", "http://localhost/hr/b", "http://127.0.0.1:9000/base/b"),
+        ("", "http://elsewhere.example/a", "http://elsewhere.example/a"),
+        ("rewrite: {response: false}", "http://localhost/a", "http://localhost/a"),
+    ])
+    func aDestinationIsTheUpstreams(route: String, sent: String, seen: String) throws {
+        let scene = try Scene(Plans.open(route).replacing("127.0.0.1:9000\"", with: "127.0.0.1:9000/base\""))
+        _ = scene.call("MOVE /hr/x HTTP/1.1\r\nHost: localhost\r\nDestination: \(sent)\r\n\r\n")
+        let upstream = try #require(scene.upstreams.first)
+        #expect(upstream.receivedText.contains("\r\nDestination: \(seen)\r\n"))
+        scene.end()
+    }
+
     // MARK: - Where the credential goes
 
     @Test func intoTheQuery() throws {

@@ -8,11 +8,16 @@ import Testing
 @Suite struct LenientRoutesTests {
     /// In the order of the file: path, what sets the route apart, `paths`.
     static func plan(_ routes: [(path: String, rest: String)]) -> String {
-        "identities:\n  a: {static: {value: env:V}}\nroutes:\n"
+        "identities:\n  a: {static: {value: env:V}}\n" + user + "routes:\n"
             + routes.map { path, rest in
                 "  - {listen: \"127.0.0.1:8080\", match: {path: \"\(path)\"}, \(rest)}\n"
             }.joined()
     }
+
+    /// An identity with a token for each user.
+    private static let user =
+        "  u: {oauth2: {token_url: \"https://idp.example/t\", grant: client_credentials, client_id: c, client_secret: env:S, "
+        + "extra: {act_as: \"{subject}\"}}}\n"
 
     static let near = "to: \"http://127.0.0.1:9000\""
     static let strict = near + ", use: a, callers: {token: env:T}"
@@ -72,6 +77,14 @@ import Testing
     static let equal = [("/admin/", fallback), ("/", fallback)]
     static let elsewhere = [("/admin/", "to: \"http://127.0.0.1:9001\", use: none"), ("/", fallback)]
     static let alone = [("/admin/", strict)]
+    // Told apart by one thing alone.
+    static let byCallers = [("/admin/", fallback + ", callers: {token: env:T}"), ("/", fallback)]
+    static let bySubject = [
+        ("/admin/", near + ", use: u, callers: local, subject: {from_header: X-User}"),
+        ("/", near + ", use: u, callers: local, subject: {from_header: X-Other}"),
+    ]
+    static let byUse = [("/admin/", near + ", use: a"), ("/", fallback)]
+    static let exactBefore = [("/admin", strict), ("/admin/", fallback), ("/", fallback)]
     static let parameter = [("/a;v=1/", strict), ("/", fallback)]
     static let reserved = [("/odata/$batch", strict), ("/v1/users:admin/", strict), ("/", fallback)]
     static let encoded = [("/%40admin/", strict), ("/", fallback)]
@@ -87,6 +100,10 @@ import Testing
         (raw, "/ADMIN/x", false), (raw, "/admin;/x", false), (raw, "/admin", false),
         (equal, "/ADMIN/x", false), (equal, "/admin", false),
         (elsewhere, "/ADMIN/x", true), (elsewhere, "/admin", true), (elsewhere, "/admin/x", false),
+        (byCallers, "/ADMIN/x", true), (byCallers, "/admin", true), (byCallers, "/admin/x", false),
+        (bySubject, "/ADMIN/x", true), (bySubject, "/admin/x", false), (byUse, "/ADMIN/x", true),
+        // Written out in full as a prefix is, whatever comes before it.
+        (exactBefore, "/admin/", false), (exactBefore, "/admin/?x", false), (exactBefore, "/ADMIN/", true),
         (alone, "/admin/X", false), (alone, "/ADMIN/x", nil),
         (parameter, "/a;v=1/x", false), (parameter, "/a/x", true), (parameter, "/b/x", false),
         (reserved, "/odata/%24batch", true), (reserved, "/v1/users%3aadmin/x", true),

@@ -68,6 +68,9 @@ import Testing
         Case(answer: "WWW-Authenticate: Negotiate realm=\"a\"\r\n", isOwned: true),
         Case(answer: "Proxy-Authenticate: NTLM abc=\r\n", isOwned: true),
         Case(answer: "X-Authenticate: NTLM abc=\r\n"),
+        // More lines than are read: nobody knows what stands in the rest.
+        Case(answer: String(repeating: "WWW-Authenticate: Basic realm=\"a\"\r\n", count: 16)),
+        Case(answer: String(repeating: "WWW-Authenticate: Basic realm=\"a\"\r\n", count: 17), isOwned: true),
         // The caller's own credential is deleted here.
         Case(request: "Authorization: NTLM abc=\r\n", route: "headers: {remove: authorization}"),
         Case(answer: "WWW-Authenticate: NTLM abc=\r\n", route: "headers: {set: {Authorization: Basic YTpi}}"),
@@ -81,6 +84,22 @@ import Testing
         #expect(scene.upstreams.count == (known.isOwned ? 2 : 1))
         answer(scene, scene.upstreams.count - 1)
         #expect(first.status == 200 && second.status == 200)
+        scene.end()
+    }
+
+    /// Its stream is one of many of a connection, which would be the owner of all.
+    @Test(arguments: [true, false]) func nobodyOwnsWhatAStreamWasChallengedOn(hasData: Bool) throws {
+        let scene = try Scene(Plans.open())
+        let first = scene.call()
+        first.send(SessionDeadlinesTests.preface + SessionDeadlinesTests.head(1, ends: true))
+        scene.settle()
+        answer(scene, 0, hasData ? Self.asked : Self.asked.replacing("NTLM TlRMTVNTUAACAAAA", with: "NTLM"))
+        #expect(scene.upstreams[0].isClosed == hasData)
+        first.send(SessionDeadlinesTests.head(3, ends: true))
+        scene.settle()
+        #expect(scene.upstreams.count == (hasData ? 2 : 1))
+        answer(scene, scene.upstreams.count - 1)
+        #expect(scene.idleUpstreams == 1)
         scene.end()
     }
 
@@ -114,6 +133,29 @@ import Testing
         caller.finish()
         scene.settle()
         #expect(scene.upstreams[0].isClosed)
+        scene.end()
+    }
+
+    /// A place that a proxy's caller has named is no route's, and its connections are the caller's all the same.
+    @Test func itEndsWithItsOwnerWhereverItLeads() throws {
+        let scene = try Scene(
+            "listeners:\n  l: {address: \"127.0.0.1:8080\", mode: forward_proxy, unmatched: tunnel}\nroutes:\n"
+                + "  - {listen: l, to: \"http://a.test\", use: none, match: {host: a.test}}\n")
+        func get(_ fields: String = "") -> String {
+            "GET http://192.0.2.9/ HTTP/1.1\r\nHost: 192.0.2.9\r\n\(fields)\r\n"
+        }
+        let caller = scene.call(get(Self.firstMessage))
+        try #require(scene.upstreams.count == 1)
+        answer(scene, 0)
+        let other = scene.call(get())
+        try #require(scene.upstreams.count == 2)
+        answer(scene, 1)
+        #expect(caller.status == 200 && other.status == 200 && !scene.upstreams[0].isClosed)
+        caller.finish()
+        scene.settle()
+        #expect(scene.upstreams[0].isClosed && !scene.upstreams[1].isClosed)
+        scene.upstreams[1].finish()
+        scene.settle()
         scene.end()
     }
 

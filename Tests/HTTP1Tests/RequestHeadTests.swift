@@ -208,6 +208,24 @@ import Testing
         #expect(head.length == bytes.count)
     }
 
+    /// Of the place that a proxy's caller names: what is written counts, then what the target's scheme has.
+    @Test(
+        arguments: [
+            ("GET http://a.test/ HTTP/1.1\r\nHost: a.test\r\n\r\n", 80),
+            ("GET http://a.test:81/ HTTP/1.1\r\nHost: a.test\r\n\r\n", 81),
+            ("GET https://a.test/ HTTP/1.1\r\nHost: a.test\r\n\r\n", 443),
+            ("GET HTTPS://a.test/ HTTP/1.1\r\nHost: a.test\r\n\r\n", 443),
+            ("GET https://a.test:80/ HTTP/1.1\r\nHost: a.test\r\n\r\n", 80),
+            ("GET http://[::1]:82/ HTTP/1.1\r\nHost: a.test\r\n\r\n", 82),
+            ("GET / HTTP/1.1\r\nHost: a.test\r\n\r\n", 80), ("GET / HTTP/1.1\r\nHost: a.test:83\r\n\r\n", 83),
+            ("GET http://a.test/ HTTP/1.1\r\nHost: a.test:84\r\n\r\n", 80),
+            ("GET / HTTP/1.0\r\n\r\n", nil),
+        ] as [(String, UInt16?)])
+    func aPlaceHasAPort(request: String, port: UInt16?) throws {
+        let bytes = octets(request)
+        #expect(try parsedRequest(bytes).namedPort(bytes.span) == port)
+    }
+
     @Test(arguments: [
         ("GET / HTTP/1.1\r\nHost: a\r\nExpect: 100-Continue\r\n\r\n", true),
         ("GET / HTTP/1.1\r\nHost: a\r\nExpect: other\r\n\r\n", false),

@@ -72,6 +72,22 @@ def test_the_scheme_names_the_port_over_http2_too(place):
     caller.socket.close()
 
 
+def test_an_opened_connection_has_the_port_that_it_was_going_to(place):
+    """Routes of one host that differ by their ports: a request is of the port of its CONNECT, whatever it says itself."""
+    tls = {"ca": str(place.web.authority.pem)}
+    other = {"name": "other", "listen": "edge", "match": {"host": "api.test", "port": 8443}, "to": "https://api.test", "tls": tls, "use": "none"}
+    own = {**other, "name": "own", "match": {"host": "api.test"}, "use": "api"}
+    for routes in ([other, own], [own, other]):
+        place.start(intercept=["api.test"], routes=routes)
+        for port, has in ((443, True), (8443, False)):
+            for host in ("api.test", f"api.test:{port}"):
+                seen = through(place.opened(f"api.test:{port}"), request(host))
+                assert seen.startswith("HTTP/1.1 200") and (TOKEN in seen) == has, (port, host, seen)
+        place.gateway.stop()
+        for suffix in (".pem", ".crt"):
+            pathlib.Path(f"{place.ca}{suffix}").unlink()
+
+
 def test_what_is_no_proxy_request_is_refused(place):
     place.start(unmatched="tunnel")
     for method, target in (("GET", "/a"), ("OPTIONS", "*")):

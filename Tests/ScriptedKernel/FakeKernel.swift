@@ -17,6 +17,8 @@ public final class FakeKernel: Kernel {
     public var connectPlan: (SocketAddress) -> ConnectPlan = { _ in .accepted }
     /// Where callers are accepted from.
     public var callerAddress = "127.0.0.1"
+    /// Where a redirected connection was going, for each that is asked about.
+    public var redirected: SocketAddress?
     /// Errors for the next calls of `socket`; zero lets one through.
     public var socketErrors: [Int32] = []
     /// Connections that the gateway began, in order.
@@ -439,6 +441,8 @@ public final class FakeKernel: Kernel {
         socket.isQueued = false
         queue.removeAll { $0 === socket }
     }
+
+    public override func originalDestination(_ descriptor: Int32) -> SocketAddress? { redirected }
 
     public override func wait(
         _ epoll: Int32, into events: UnsafeMutableBufferPointer<epoll_event>, milliseconds: Int32
