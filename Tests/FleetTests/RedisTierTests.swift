@@ -110,7 +110,9 @@ import Testing
     }
 
     /// Whoever may write to the server writes what no gateway of ours counts to.
-    @Test(arguments: ["9223372036854775807", "-1", "99999999999999999999999", "9007199254740993", "1e3"])
+    @Test(arguments: [
+        "9223372036854775807", "-1", "99999999999999999999999", "9007199254740993", "4503599627370497", "1e3",
+    ])
     func aVersionThatNobodyCountsToIsNone(version: String) throws {
         let server = try RedisServer()
         let tier = try tier(server, format: .old)
@@ -180,6 +182,27 @@ import Testing
         #expect(try Self.left(other, name)?.value == [9])
     }
 
+    /// Anybody may say something in the old format; whoever takes the new one alone does not listen.
+    @Test(arguments: FleetFormat.allCases) func newsAreHeardInTheFormatsThatAreRead(format: FleetFormat) throws {
+        let server = try RedisServer()
+        let heard = Mutex<[FleetNews]>([])
+        let tier = try tier(server, format: format, news: { news in heard.withLock { $0.append(news) } })
+        let other = try self.tier(server, format: format)
+        defer { for tier in [tier, other] { tier.stop() } }
+        let (forged, name) = (tier.name(.account, [1]), tier.name(.session, [2]))
+        try server.command("PUBLISH", tier.keys.prefix + "news", "reset \(forged.text)")
+        // Told in order: what was to be heard of the first has been heard when the last is. With both formats one is told in each, and heard
+        // once.
+        try Self.offer(other, name, 1, 1)
+        try Self.offer(other, tier.name(.session, [3]), 1, 1)
+        // The old format tells no version.
+        let version = format == .old ? nil : SessionVersion.none.next
+        let last = FleetNews.session(tier.name(.session, [3]), version: version)
+        for _ in 0..<2000 where !heard.withLock({ $0.contains(last) }) { usleep(5000) }
+        let all: [FleetNews] = [.reset(account: forged), .session(name, version: version), last]
+        #expect(heard.withLock { $0 } == (format == .new ? Array(all.dropFirst()) : all))
+    }
+
     /// A gateway that knows only the old format makes a step: whoever reads both puts it beside, for those that take the new one alone.
     @Test func aStepInTheOldFormatReachesTheNewOneByWhoReadsBoth() throws {
         let server = try RedisServer()
@@ -220,6 +243,19 @@ import Testing
         #expect(try Self.left(new, name)?.value == [])
         #expect(try Self.offer(new, name, 3, 8) == false)
         #expect(try Self.offer(new, name, 4, 9))
+    }
+
+    /// Whoever has missed a step ends what it knows, and not what came after.
+    @Test(arguments: [1, 2, 3] as [Int64]) func whatIsOlderEndsNothing(version: Int64) throws {
+        let server = try RedisServer()
+        let tier = try tier(server)
+        defer { tier.stop() }
+        let name = tier.name(.session, [1])
+        try Self.offer(tier, name, 2, 7)
+        tier.endSession(name, version: try #require(SessionVersion(ReceivedNumber(version))))
+        // Two looks and a change: answered in order.
+        for _ in 0..<3 { _ = try Self.left(tier, name) }
+        #expect(try Self.left(tier, name)?.value == (version < 2 ? [7] : []))
     }
 
     @Test(arguments: ["version", "value"]) func whatCannotBeReadHidesNothing(field: String) throws {

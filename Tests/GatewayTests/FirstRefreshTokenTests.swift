@@ -113,6 +113,24 @@ import Testing
         #expect(back.status("/a/") == 200 && issuer.reuses == 0)
     }
 
+    /// The mark is made with the key of the process, and the disk brings another one.
+    @Test func theMarkOutlivesItsKey() throws {
+        typealias Kind = Keeper.RowKind
+        let before = MemoryStore()
+        #expect(try scene(RotatingIssuer.plan(), RotatingIssuer(), store: before).status("/a/") == 200)
+        let issuer = RotatingIssuer()
+        let store = MemoryStore()
+        store.disk = .failing
+        let yaml = RotatingIssuer.plan(["", "extra: {x: y}"], token: "persist: false", routes: [(0, "a"), (1, "b")])
+        let late = try scene(yaml, issuer, store: store, state: .degraded("no answer"))
+        #expect(late.status("/a/") == 200 && issuer.uses == 1)
+        store.disk = .good
+        before.rows(Kind.markKey).forEach { store.put($0) { _ in } }
+        late.pass(seconds: 61, step: 1)
+        #expect(late.inKeeper { $0.storeState } == .serving)
+        #expect(late.status("/b/") == 200 && issuer.uses == 2 && issuer.reuses == 0)
+    }
+
     @Test func aFullDiskIsReadable() throws {
         let issuer = RotatingIssuer()
         let store = MemoryStore()

@@ -46,6 +46,24 @@ import Testing
         #expect(scene.issuerCalls.count == 1)
     }
 
+    /// A request that cannot be sent again gets the refusal itself; whoever comes behind it, on whatever loop, waits for the next token.
+    @Test(arguments: [0, 1]) func aTokenThatWasRefusedIsServedNoMore(loop: Int) throws {
+        let scene = try KeeperScene(Plans.client(route: "on_rejected: {replay: never}"), loops: 2)
+        let issuer = NumberedIssuer()
+        scene.issuer = issuer.answer
+        for loop in 0..<2 { #expect(scene.call(loop: loop).status == 200) }
+        scene.issuer = { _ in nil }
+        scene.upstream = { $0.authorization == "Bearer t1" ? Wire.challenge : Wire.ok("new") }
+        #expect(scene.call(Wire.post("x")).status == 401)
+        let seen = scene.upstreamCalls.count
+        let next = scene.call(Wire.post("x"), loop: loop)
+        #expect(scene.upstreamCalls.count == seen && scene.issuerCalls.count == 2)
+        let call = try #require(scene.issuerCalls.last)
+        try #require(scene.issuers.last).send(try #require(issuer.answer(call)))
+        scene.settle()
+        #expect(next.status == 200 && scene.upstreamCalls.last?.authorization == "Bearer t2")
+    }
+
     @Test func anUpstreamThatAlwaysRefusesCostsFewGrantsAndHarmsNoOtherRoute() throws {
         let text = """
             identities:

@@ -64,6 +64,7 @@ import Testing
         #expect(callers.allSatisfy { [503, 504].contains($0.status) }, "\(callers.map(\.status))")
         #expect(scene.inKeeper { $0.issuerQueues.values.allSatisfy { $0.waiting.isEmpty } })
         #expect(waiting == nil, "who waited is kept")
+        #expect(scene.issuerCalls.count == 2, "who has given up calls nobody")
     }
 
     /// Each pause takes a place among those whose timers the loop knows, and gives it back.

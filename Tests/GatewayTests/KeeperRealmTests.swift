@@ -67,6 +67,31 @@ import Testing
         #expect(site.grants == 33)
     }
 
+    /// Whose token is on its way keeps its place, however many come meanwhile.
+    @Test func whoWaitsIsNotPushedOut() throws {
+        let site = try Site()
+        #expect(site.status(0) == 200)
+        let answer = site.scene.issuer
+        var held: Request?
+        site.scene.issuer = { request in
+            guard request.path.hasSuffix("/access"), request.body.contains("ctx-1") else { return answer(request) }
+            held = request
+            return nil
+        }
+        let caller = site.scene.call(Wire.get("/w/1/x"))
+        let call = try #require(held)
+        site.scene.issuer = answer
+        let peer = try #require(site.scene.issuers.last)
+        for place in 20..<60 {
+            #expect(site.status(place) == 200)
+            site.scene.pass(seconds: 0.1, step: 0.1)
+        }
+        #expect(caller.status == nil)
+        peer.send(try #require(answer(call)))
+        site.scene.settle()
+        #expect(caller.status == 200)
+    }
+
     @Test func whatIsUsedStays() throws {
         let site = try Site()
         for place in 0..<60 {

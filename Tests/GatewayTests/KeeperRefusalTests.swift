@@ -93,6 +93,18 @@ import Testing
         #expect(scene.status("/w/x") == 200 && gate.handles == 2)
     }
 
+    /// Whoever did not answer has said nothing of it.
+    @Test func aResetKeepsARegistrationThatNobodySpokeAgainst() throws {
+        let (scene, gate) = try cutOff(MemoryStore())
+        #expect(scene.status("/w/x") == 200 && gate.handles == 1)
+        _ = scene.inKeeper { $0.purge(.everything) }
+        gate.fails = Wire.unavailable
+        #expect(scene.status("/w/x") == 503)
+        gate.fails = nil
+        _ = scene.inKeeper { $0.reset(identity: "w") }
+        #expect(scene.status("/w/x") == 200 && gate.handles == 1)
+    }
+
     @Test func wordsForAForgottenRegistrationCanBeConfigured() throws {
         let yaml = Plans.gate(identity: #"handle_unknown: [X-1, "Zut alors"]"#)
         for said in [#"{"message":"eh, zut ALORS, eh"}"#, #"{"error":"x","message":"zut alors"}"#] {

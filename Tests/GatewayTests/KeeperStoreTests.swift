@@ -89,6 +89,8 @@ internal import TokenStore
         #expect(scene.inKeeper { $0.storeState } != .serving)
         scene.pass(seconds: 300, step: 5)
         #expect(store.rows(Kind.session).isEmpty && scene.inKeeper { $0.storeState } != .serving)
+        // The pause has grown: two commits at each look, and those of the login.
+        #expect(scene.inKeeper { $0.storeCommits.failed } < 40)
         store.disk = .good
         scene.pass(seconds: 61, step: 1)
         #expect(store.rows(Kind.session).count == 1 && store.rows(Kind.durable).count == 1)
@@ -96,6 +98,28 @@ internal import TokenStore
         // And it is the last word that is put.
         let (next, _) = try warm(store)
         #expect(next.status("/w/x") == 200 && next.issuerCalls.map(\.path).allSatisfy { !$0.hasSuffix("register") })
+    }
+
+    /// Nobody asks for anything meanwhile. What stands there is read before anything is written: the marks would say nothing beside another key.
+    @Test func aDiskThatComesLateIsReadFirst() throws {
+        typealias Kind = Keeper.RowKind
+        let before = MemoryStore()
+        let (scene, gate) = try warm(before)
+        gate.refusesPassword = true
+        #expect(scene.status("/w/x") == 503 && before.rows(Kind.attempt).count == 1)
+        let store = MemoryStore()
+        store.disk = .failing
+        let late = try KeeperScene(Plans.gate(), store: store, state: .degraded("the disk does not answer"))
+        late.issuer = NumberedGate().answer
+        late.upstream = gate.guarded()
+        late.pass(seconds: 100, step: 5)
+        store.disk = .good
+        for kind in [Kind.attempt, Kind.markKey] { before.rows(kind).forEach { store.put($0) { _ in } } }
+        late.pass(seconds: 61, step: 1)
+        #expect(late.inKeeper { $0.storeState } == .serving)
+        #expect(store.rows(Kind.markKey) == before.rows(Kind.markKey))
+        let caller = late.call(Wire.get("/w/x"))
+        #expect(caller.receivedText.contains("problems/credential-quarantined") && late.issuerCalls.isEmpty)
     }
 
     @Test func whatTheDiskDidNotTakeIsPutAtTheEnd() throws {

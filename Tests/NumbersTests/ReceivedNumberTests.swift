@@ -79,6 +79,9 @@ import Testing
         #expect((second * 90).seconds == 90)
         #expect((second - TimeSpan(1, .milliseconds)).nanoseconds == 999_000_000)
         #expect(second - second * 2 == .zero)
+        // Whose low 64 bits are those of a short time.
+        #expect(second * (1 << 55) == .longest && TimeSpan(3, .milliseconds) * (1 << 58) == .longest)
+        #expect(TimeSpan(ReceivedNumber(Int64(1) << 55), .seconds) == .longest)
     }
 
     @Test(

@@ -43,6 +43,16 @@ import TokenStore
         #expect(found == "new" && store.restore().count == 1)
     }
 
+    @Test func `what is too large is not put again`() {
+        let store = ErasureMask(disk, lastingKinds: [1])
+        store.put(row(1, "a", "large")) { _ in }
+        disk.answer(with: .full)
+        #expect(store.untaken.count == 1)
+        store.put(row(1, "a", "larger")) { _ in }
+        disk.answer(with: .tooLarge)
+        #expect(store.untaken.isEmpty)
+    }
+
     @Test func `where it could not be put anew, the old one stays hidden`() {
         put("old")
         disk.answer()
