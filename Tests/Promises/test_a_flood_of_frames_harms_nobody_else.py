@@ -222,10 +222,12 @@ def test_a_small_head_that_unpacks_to_a_large_one(attacked):
             assert caller.status(3) == 200
     callers = [Caller(gateway.listen) for _ in range(20)]
     for caller in callers:
-        with caller, contextlib.suppress(OSError):
-            for number in range(200):
-                caller.send(caller.request(2 * number + 1, "/bomb", fields=[("x-big", "a" * 3900)] * 4000))
-            assert caller.rest() == ENHANCE_YOUR_CALM
+        with caller:
+            with contextlib.suppress(OSError):
+                for number in range(200):
+                    caller.send(caller.request(2 * number + 1, "/bomb", fields=[("x-big", "a" * 3900)] * 4000))
+            # It is over; the reason may be lost behind a reset.
+            assert caller.rest() in (ENHANCE_YOUR_CALM, None)
     others(gateway)
 
 
