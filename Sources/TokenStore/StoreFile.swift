@@ -25,6 +25,15 @@ enum StoreFile {
         case failed(Int32)
     }
 
+    /// Whether its file system has less left than a few rows need. False where that cannot be known, as with a quota.
+    static func hasNoSpace(_ path: String) -> Bool {
+        var disk = statvfs()
+        guard statvfs(path, &disk) == 0, disk.f_blocks > 0 else { return false }
+        // What is kept for root is for nobody else.
+        let blocks = Int(clamping: geteuid() == 0 ? disk.f_bfree : disk.f_bavail)
+        return blocks < (32 << 10) / max(1, Int(clamping: disk.f_frsize))
+    }
+
     /// Judges by the header. `ours` says whose it is, not that it is whole.
     static func inspect(_ path: String) -> Verdict {
         var status = stat()

@@ -208,9 +208,11 @@ extension StoreWorker {
             switch once(work) {
             case .done:
                 guard counts else { return .success(()) }
+                // What found a place among blocks that the log had already says nothing of a disk that is full.
+                let isFull = shared.withLock { $0.condition.degraded?.kind == .full } && StoreFile.hasNoSpace(path)
                 shared.withLock {
                     $0.condition.commits &+= 1
-                    $0.condition.degraded = nil
+                    if !isFull { $0.condition.degraded = nil }
                 }
                 return .success(())
             case .unsealed: return .failure(record(StoreFault(.sealing, "the value could not be sealed")))
