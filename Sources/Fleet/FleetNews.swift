@@ -7,6 +7,9 @@ public enum FleetNews: Sendable, Equatable {
     case published(SharedName, identity: String)
     case withdrawn(SharedName, identity: String)
     case released(SharedName)
+    /// A step that may spend a refresh token is under way in that lane, or over. The marks on the server say so too, but whoever writes to it
+    /// can take them away.
+    case spending(SharedName, owner: String, isOver: Bool)
     /// A session has come to this version; without one, as gateways of the old format tell it, that it has changed.
     case session(SharedName, version: SessionVersion?)
     /// The session of this version, and none after it. Without a version, as gateways of the old format tell it, nothing is known but that
@@ -19,12 +22,14 @@ public enum FleetNews: Sendable, Equatable {
     /// The server was wiped while it ran: what each gateway knows is to be brought back.
     case forgotten
 
-    /// As the old format has them.
+    /// As the old format has them. What it does not have, as a version, anybody may have written who knows the new one: it is none.
     init?(_ message: [UInt8]) {
-        self.init(words: String(decoding: message.prefix(256), as: UTF8.self).split(separator: " "))
+        let text = String(decoding: message.prefix(256), as: UTF8.self)
+        self.init(words: text.split(separator: " "))
+        guard oldMessage == text else { return nil }
     }
 
-    private init?(words: [Substring]) {
+    fileprivate init?(words: [Substring]) {
         if words == ["forgotten"] {
             self = .forgotten
             return
@@ -34,6 +39,9 @@ public enum FleetNews: Sendable, Equatable {
         case ("published", 3): self = .published(name, identity: String(words[2]))
         case ("withdrawn", 3): self = .withdrawn(name, identity: String(words[2]))
         case ("released", 2): self = .released(name)
+        case ("spending", 3), ("spent", 3):
+            guard words[2].utf8.count <= 32 else { return nil }
+            self = .spending(name, owner: String(words[2]), isOver: words[0] == "spent")
         case ("session", 2): self = .session(name, version: nil)
         case ("session", 3):
             guard let version = Self.version(words[2]) else { return nil }
@@ -58,6 +66,7 @@ public enum FleetNews: Sendable, Equatable {
         case .published(let name, let identity): ["published", name.text, identity]
         case .withdrawn(let name, let identity): ["withdrawn", name.text, identity]
         case .released(let name): ["released", name.text]
+        case .spending(let name, let owner, let isOver): [isOver ? "spent" : "spending", name.text, owner]
         case .session(let name, let version): ["session", name.text] + (version.map { ["\($0)"] } ?? [])
         case .sessionMissed(let name): ["missed", name.text]
         case .sessionEnded(let name, let version): ["ended", name.text] + (version.map { ["\($0)"] } ?? [])
@@ -72,6 +81,8 @@ public enum FleetNews: Sendable, Equatable {
         switch self {
         case .session(let name, _): "session \(name.text)"
         case .sessionEnded(let name, _): "ended \(name.text)"
+        // There is none.
+        case .spending: ""
         default: words.joined(separator: " ")
         }
     }
@@ -88,6 +99,7 @@ final class RepeatedNews: Sendable {
         heard.withLock { heard in
             heard.removeAll { now.left(at: $0.moment) > Self.patience }
             if isSealed {
+                guard !news.oldMessage.isEmpty else { return false }
                 if heard.count == Self.most { heard.removeFirst() }
                 heard.append((news.oldMessage, now))
                 return false
@@ -121,7 +133,7 @@ extension FleetKeys {
         guard parts.count == 2, let moment = ReceivedNumber(parts[0]).map({ WallTime(milliseconds: $0) }),
             moment.left(at: now) <= SealedEnvelope.tolerance, now.left(at: moment) <= SealedEnvelope.tolerance
         else { return nil }
-        return FleetNews(Array(parts[1].utf8)).map { ($0, moment) }
+        return FleetNews(words: parts[1].split(separator: " ")).map { ($0, moment) }
     }
 
     static func isSealedNews(_ message: [UInt8]) -> Bool { message.starts(with: newsMark) }

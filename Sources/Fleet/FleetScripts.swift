@@ -111,14 +111,18 @@ enum FleetScripts {
             return 1
             """
 
-    /// KEYS: lease, generation, session, spending, settling, epoch. ARGV: owner, lease time, 1 when it spends, time of silence; `settled`.
+    /// KEYS: lease, generation, session, spending, settling, epoch. ARGV: owner, lease time, 1 when it spends, time of silence, news of that in
+    /// the new format; `settled`. In one step, so that whoever has a later turn, by whatever means, has heard of it before.
     static let turn =
         settled(epoch: 6, settling: 5, otherwise: "{3}") + """
             if redis.call('EXISTS', KEYS[4]) == 1 then return {2} end
             if not redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then return {2} end
             local generation = redis.call('INCR', KEYS[2])
             redis.call('EXPIRE', KEYS[2], 604800)
-            if ARGV[3] == '1' then redis.call('SET', KEYS[4], ARGV[1], 'PX', ARGV[4]) end
+            if ARGV[3] == '1' then
+              redis.call('SET', KEYS[4], ARGV[1], 'PX', ARGV[4])
+              tell(ARGV[#ARGV - 2], '', ARGV[5])
+            end
             return {0, generation, redis.call('HGET', KEYS[3], 'version'), redis.call('HGET', KEYS[3], 'value'),
               redis.call('HGET', KEYS[3], 'sealed'), redis.call('PTTL', KEYS[3])}
             """
@@ -166,19 +170,23 @@ enum FleetScripts {
         return 1
         """
 
-    /// KEYS: lease, spending. ARGV: owner, lease time, time of silence, 1 when it spends. A server that has lost the mark is told again.
-    static let renew = """
-        if ARGV[4] == '1' then
-          redis.call('SET', KEYS[2], ARGV[1], 'NX', 'PX', ARGV[3])
-          if redis.call('GET', KEYS[2]) == ARGV[1] then redis.call('PEXPIRE', KEYS[2], ARGV[3]) end
-        end
-        if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
-        return redis.call('PEXPIRE', KEYS[1], ARGV[2])
-        """
+    /// KEYS: lease, spending. ARGV: owner, lease time, time of silence, 1 when it spends, channel, news of that. A server that has lost the mark
+    /// is told again, and so are the others.
+    static let renew =
+        tell + """
+            if ARGV[4] == '1' then
+              redis.call('SET', KEYS[2], ARGV[1], 'NX', 'PX', ARGV[3])
+              if redis.call('GET', KEYS[2]) == ARGV[1] then redis.call('PEXPIRE', KEYS[2], ARGV[3]) end
+              tell(ARGV[5], ARGV[6], ARGV[7])
+            end
+            if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
+            return redis.call('PEXPIRE', KEYS[1], ARGV[2])
+            """
 
-    /// KEYS: lease, spending. ARGV: owner, channel, news.
+    /// KEYS: lease, spending. ARGV: owner, channel, news, and those of the end of its spending.
     static let release =
         tell + """
+            tell(ARGV[2], '', ARGV[5])
             if redis.call('GET', KEYS[2]) == ARGV[1] then redis.call('DEL', KEYS[2]) end
             if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
             redis.call('DEL', KEYS[1])

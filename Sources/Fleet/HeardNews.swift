@@ -41,7 +41,7 @@ extension FleetNews {
     fileprivate var actsByItself: Bool {
         switch self {
         case .reset, .rejected, .forgotten, .sessionMissed: true
-        case .published, .withdrawn, .released, .session, .sessionEnded: false
+        case .published, .withdrawn, .released, .spending, .session, .sessionEnded: false
         }
     }
 }

@@ -24,7 +24,8 @@ extension RedisTier {
                 key(.lease, lane), key(.generation, lane), key(.session, session), key(.spending, lane), settlingKey,
                 epochKey,
             ],
-            Self.words(owner, "\(SharedLease.duration)", spends ? "1" : "0", "\(SharedLease.silence)") + settling,
+            Self.words(owner, "\(SharedLease.duration)", spends ? "1" : "0", "\(SharedLease.silence)")
+                + [spends ? sealedNews(.spending(lane, owner: owner, isOver: false)) : []] + settling,
             completion
         ) { [self] answer throws(RedisFault) in
             let items = answer.items ?? []

@@ -88,9 +88,12 @@ public final class RedisTier: SharedTier {
     /// What a script needs to tell others: the channel, and the news in the old format and in the new one, as far as they are written.
     func telling(_ news: FleetNews) -> [[UInt8]] {
         let old = format.readsOld ? Array(news.oldMessage.utf8) : []
-        // Without a seal there is nothing to tell; who waits for it looks.
-        let new = format.readsNew ? (try? keys.seal(news, at: wall())) ?? [] : []
-        return [Array(channel.utf8), old, new]
+        return [Array(channel.utf8), old, sealedNews(news)]
+    }
+
+    /// Without a seal there is nothing to tell; who waits for it looks.
+    func sealedNews(_ news: FleetNews) -> [UInt8] {
+        format.readsNew ? (try? keys.seal(news, at: wall())) ?? [] : []
     }
 
     var now: WallTime { wall() }
@@ -182,14 +185,16 @@ extension RedisTier {
     public func renew(_ lease: SharedLease, completion: @escaping Answer<Bool>) {
         run(
             FleetScripts.renew, [key(.lease, lease.name), key(.spending, lease.name)],
-            Self.words(lease.owner, "\(SharedLease.duration)", "\(SharedLease.silence)", lease.spends ? "1" : "0"),
+            Self.words(lease.owner, "\(SharedLease.duration)", "\(SharedLease.silence)", lease.spends ? "1" : "0")
+                + telling(.spending(lease.name, owner: lease.owner, isOver: false)),
             completion, Self.flag)
     }
 
     public func release(_ lease: SharedLease) {
         tell(
             FleetScripts.release, [key(.lease, lease.name), key(.spending, lease.name)],
-            Self.words(lease.owner) + telling(.released(lease.name)))
+            Self.words(lease.owner) + telling(.released(lease.name))
+                + [lease.spends ? sealedNews(.spending(lease.name, owner: lease.owner, isOver: true)) : []])
     }
 
     public func spend(_ attempt: SharedAttempt, limit: UInt32, completion: @escaping Answer<SharedVerdict>) {

@@ -105,12 +105,15 @@ public struct SharedLease: Sendable, Equatable {
     let owner: String
     let generation: Int64
     let spends: Bool
+
+    /// Whether news of `FleetNews.spending` are of this one.
+    public func isOwned(by owner: String) -> Bool { self.owner == owner }
     /// Milliseconds that it holds from before it was asked for.
     public static let duration: Int64 = 6000
     /// How often a holder renews it.
     public static let renewal: Int64 = 2000
     /// Milliseconds after the last renewal for which a turn that may have spent a refresh token keeps everybody else away.
-    static let silence: Int64 = 30_000
+    public static let silence: Int64 = 30_000
 }
 
 public struct SharedSession: Sendable, Equatable {

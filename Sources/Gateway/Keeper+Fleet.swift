@@ -184,6 +184,7 @@ extension Keeper {
         hold.isOver = true
         hold.alarm.clear()
         loop.close(hold.alarm)
+        fleet?.spending.ended(hold.lease)
         fleet?.holds[ObjectIdentifier(hold)] = nil
     }
 

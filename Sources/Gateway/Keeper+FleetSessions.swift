@@ -97,17 +97,38 @@ extension Keeper {
                 throw withheld(fleet, "\(fault)")
             case .success(.lease(let lease, let found)):
                 let hold = hold(lease, fleet)
+                await mailRead()
+                guard !fleet.spending.isTaken(beside: lease, at: now) else {
+                    letGo(hold)
+                    try await othersTurn(lane, until: deadline, fleet)
+                    continue
+                }
                 let place = FleetPlace(hold: hold, name: name)
                 if let turn = try begin(step, claim, standing, found, place, identity, fleet) { return turn }
                 letGo(hold)
                 await recall(key, name, fleet)
             case .success(.busy), .success(.settling):
-                guard now < deadline, !Task.isCancelled else {
-                    throw withheld(fleet, "another gateway is at it, or was when it ended")
-                }
-                await news(of: lane, within: Self.patience, fleet)
+                try await othersTurn(lane, until: deadline, fleet)
             }
         }
+    }
+
+    /// News that came before an answer are letters, and an answer is none: it may be met first.
+    private func mailRead() async {
+        let loop = self.loop
+        await withCheckedContinuation { continuation in
+            let isPosted = loop.post { continuation.resume() }
+            if !isPosted { continuation.resume() }
+        }
+    }
+
+    private func othersTurn(
+        _ lane: SharedName, until deadline: UInt64, _ fleet: KeptFleet
+    ) async throws(Handshakes.GrantFailure) {
+        guard now < deadline, !Task.isCancelled else {
+            throw withheld(fleet, "another gateway is at it, or was when it ended")
+        }
+        await news(of: lane, within: Self.patience, fleet)
     }
 
     private struct FleetPlace {
@@ -162,6 +183,8 @@ extension Keeper {
             fleet.uncommitted[turn.key] = turn.hold.lease
             events.error(
                 "a session came after its lease had passed", [LogField("server", .name(fleet.place))])
+            // What it has sent is spent: nobody is to start from that, unless another one has come further.
+            await offer(material, turn.key, as: version, fleet)
         case .failure(let fault):
             fleet.uncommitted[turn.key] = turn.hold.lease
             noteFleet(fault)

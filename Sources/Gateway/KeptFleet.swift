@@ -33,6 +33,8 @@ final class KeptFleet: @unchecked Sendable {
     var toldLost: [SessionKey: SessionVersion] = [:]
     /// Turns whose outcome could not be committed: what they spent is known to this gateway alone.
     var uncommitted: [SessionKey: SharedLease] = [:]
+    /// Steps that spend a refresh token, here and elsewhere.
+    var spending = SpendingTurns()
     /// Turns that are held, to be renewed at once when the server is there again.
     var holds: [ObjectIdentifier: FleetHold] = [:]
     var attempts: [AttemptMark: SharedAttempt] = [:]

@@ -18,6 +18,7 @@ import Testing
             .session(name, version: nil), .sessionEnded(name, version: SessionVersion.none.next),
             .rejected(account: name), .reset(account: name),
             .forgotten, .session(name, version: SessionVersion.none.next), .sessionMissed(name),
+            .spending(name, owner: "o", isOver: false), .spending(name, owner: "o", isOver: true),
         ]
     }
 
@@ -33,6 +34,12 @@ import Testing
         let name = keys.name(.session, [1])
         let moved = FleetNews.session(name, version: SessionVersion.none.next)
         #expect(FleetNews(Array(moved.oldMessage.utf8)) == .session(name, version: nil))
+        // One that does was written by somebody else.
+        for word in [
+            "ended \(name.text) 9", "session \(name.text) 9", "spending \(name.text) o", "spent \(name.text) o",
+        ] {
+            #expect(FleetNews(Array(word.utf8)) == nil)
+        }
         let ended = FleetNews.sessionEnded(name, version: SessionVersion.none.next)
         #expect(FleetNews(Array(ended.oldMessage.utf8)) == .sessionEnded(name, version: nil))
     }

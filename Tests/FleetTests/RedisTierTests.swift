@@ -109,6 +109,36 @@ import Testing
         #expect(ended.load(ordering: .acquiring) && told.load(ordering: .relaxed) == 1)
     }
 
+    @Test func whoGetsALeaseThatWasTakenAwayHasHeardOfTheStep() throws {
+        let server = try RedisServer()
+        let heard = Mutex<[String]>([])
+        let note: @Sendable (FleetNews) -> Void = { news in
+            if case .spending(_, let owner, false) = news { heard.withLock { $0.append(owner) } }
+        }
+        let tiers = [try tier(server, format: .new), try tier(server, format: .new, news: note)]
+        defer { for tier in tiers { tier.stop() } }
+        let (lane, name) = (tiers[0].name(.lane, [1]), tiers[0].name(.session, [1]))
+        func lease(_ tier: RedisTier) throws -> (lease: SharedLease, heard: [String])? {
+            for _ in 0..<200 {
+                let (turn, heard) = try Waiting<(SharedTurn, [String])>.of { completion in
+                    tier.turn(lane, session: name, spends: true) { turn in
+                        completion(turn.map { ($0, heard.withLock { $0 }) })
+                    }
+                }.get()
+                guard case .lease(let lease, _) = turn else {
+                    usleep(50_000)
+                    continue
+                }
+                return (lease, heard)
+            }
+            return nil
+        }
+        let first = try #require(try lease(tiers[0]))
+        try server.command("DEL", tiers[0].key(.lease, lane), tiers[0].key(.spending, lane))
+        let second = try #require(try lease(tiers[1]))
+        #expect(second.heard == [first.lease.owner, second.lease.owner])
+    }
+
     /// Whoever may write to the server writes what no gateway of ours counts to.
     @Test(arguments: [
         "9223372036854775807", "-1", "99999999999999999999999", "9007199254740993", "4503599627370497", "1e3",

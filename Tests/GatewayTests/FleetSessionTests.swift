@@ -71,6 +71,13 @@ import Testing
         return caller.status ?? 0
     }
 
+    /// What was told of the last step.
+    private var newest: FleetNews? {
+        server.news.last {
+            if case .session = $0 { true } else { false }
+        }
+    }
+
     private func issues(_ scene: KeeperScene) -> [String?] { scene.issuerCalls.map { $0.member("refresh_token") } }
 
     /// Two gateways of which the second has made the newest step and the first has not heard of it; and what the server had before.
@@ -140,7 +147,7 @@ import Testing
             server.isSilent = false
         }
         server.state.withLock { _ = $0.listeners.removeLast() }
-        let news = try #require(server.news.last)
+        let news = try #require(newest)
         let before = server.sessions
         server.sessions = [:]
         server.tell(news)
@@ -165,7 +172,7 @@ import Testing
 
     @Test func anOperatorMayHaveItSent() throws {
         let (behind, _, _) = try apart(Self.first)
-        let news = try #require(server.news.last)
+        let news = try #require(newest)
         server.sessions = [:]
         server.tell(news)
         behind.settle()
@@ -178,7 +185,7 @@ import Testing
 
     @Test func aPasswordMakesALostOneAnew() throws {
         let (behind, _, _) = try apart(Self.password)
-        let news = try #require(server.news.last)
+        let news = try #require(newest)
         server.sessions = [:]
         server.tell(news)
         behind.settle()
@@ -199,6 +206,37 @@ import Testing
             Self.plan("grant: refresh_token, refresh_token: env:R, extra: {x: y}"), store: store)
         #expect(step(changed) == 200)
         #expect(issuer.reuses == 0 && issues(changed) == [used ? "r2" : "r1"])
+    }
+
+    // MARK: - Leases
+
+    /// Whoever writes to the server ends the lease of a step that is under way.
+    @Test(arguments: [first, password]) func aLeaseThatIsTakenAwayIsNoTurnForAnother(yaml: String) throws {
+        let (one, other) = (try gateway(yaml), try gateway(yaml))
+        #expect(step(one, others: [other]) == 200)
+        #expect(step(other, others: [one]) == 200)
+        for gateway in [one, other] { gateway.pass(seconds: 100, step: 10) }
+        var held: [Request] = []
+        one.issuer = { request in
+            held.append(request)
+            return nil
+        }
+        let caller = one.call()
+        #expect(held.count == 1)
+        server.leases = [:]
+        other.settle()
+        let calls = other.issuerCalls.count
+        let waiting = other.call()
+        other.pass(seconds: 1)
+        #expect(other.issuerCalls.count == calls && waiting.status == nil)
+        // Its outcome counts although its lease is gone.
+        let peer = try #require(one.issuers.last { !$0.isClosed })
+        peer.send(try #require(issuer.answer(held[0])))
+        one.settle()
+        one.issuer = issuer.answer
+        other.pass(seconds: 2)
+        #expect(caller.status == 200 && waiting.status == 200)
+        #expect(issuer.reuses == 0 && issuer.passwords <= 1)
     }
 
     // MARK: - After an end

@@ -24,6 +24,10 @@ final class MemoryServer: Sendable {
         get { state.withLock { $0.sessions } }
         set { state.withLock { $0.sessions = newValue } }
     }
+    var leases: [SharedName: SharedLease] {
+        get { state.withLock { $0.leases } }
+        set { state.withLock { $0.leases = newValue } }
+    }
     var news: [FleetNews] { state.withLock { $0.news } }
     var isSilent: Bool {
         get { state.withLock { $0.isSilent } }
@@ -85,6 +89,7 @@ final class MemoryTier: SharedTier {
 
     func turn(_ lane: SharedName, session: SharedName, spends: Bool, completion: @escaping Answer<SharedTurn>) {
         guard let lease = lease(lane, spends: spends) else { return completion(.success(.busy)) }
+        if spends { server.tell(.spending(lane, owner: lease.owner, isOver: false)) }
         completion(.success(.lease(lease, server.sessions[session])))
     }
     func session(_ name: SharedName, completion: @escaping Answer<SharedSession?>) {
@@ -93,6 +98,7 @@ final class MemoryTier: SharedTier {
     func commit(
         _ session: SharedSession, _ name: SharedName, under lease: SharedLease, completion: @escaping Answer<Bool>
     ) {
+        guard server.leases[lease.name] == lease else { return completion(.success(false)) }
         server.sessions[name] = session
         server.tell(.session(name, version: session.version))
         completion(.success(true))
@@ -121,6 +127,7 @@ final class MemoryTier: SharedTier {
     func renew(_ lease: SharedLease, completion: @escaping Answer<Bool>) { completion(.success(true)) }
     func release(_ lease: SharedLease) {
         server.state.withLock { if $0.leases[lease.name] == lease { $0.leases[lease.name] = nil } }
+        if lease.spends { server.tell(.spending(lease.name, owner: lease.owner, isOver: true)) }
     }
     func spend(_ attempt: SharedAttempt, limit: UInt32, completion: @escaping Answer<SharedVerdict>) {
         completion(.success(.allowed))
