@@ -33,7 +33,7 @@ extension Keeper {
         // What it replaces is no longer this gateway's; whoever calls takes up the new one with nothing in between.
         fleet.versions.holds(version, of: key)
         let rows = identity.policy.access.persist ? versionRows(of: key, beside: material) : []
-        if !rows.isEmpty { store?.commit(rows) { _ in } }
+        keep(rows)
         return isTold
     }
 

@@ -42,7 +42,7 @@ extension Keeper {
         let besides = noteSpentElsewhere(sessions[key]?.material.refreshToken, for: material, key, identity)
         adoptSession(material, key)
         if let row = sessionRow(key, material, of: identity) {
-            store?.commit([.put(row)] + versionRows(of: key) + besides) { _ in }
+            keep([.put(row)] + versionRows(of: key) + besides)
         }
         // Another gateway has sent what both configurations name.
         if identity.namesFirstRefreshToken, let token = material.refreshToken {

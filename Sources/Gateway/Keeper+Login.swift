@@ -231,7 +231,7 @@ extension Keeper {
         login?.isUntold = !isTold
         adoptSession(material, key)
         // A purge that came meanwhile has ended the session before and put that one's row over this one.
-        if identity.epoch != epoch, let row = sessionRow(key, material, of: identity) { store?.put(row) { _ in } }
+        if identity.epoch != epoch, let row = sessionRow(key, material, of: identity) { keep([.put(row)]) }
         identity.recovered(at: now)
         for token in tokens.values where token.identity === identity { token.lastFailure = nil }
         if let account = identity.account {

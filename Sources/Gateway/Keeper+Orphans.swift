@@ -39,7 +39,7 @@ extension Keeper {
                 [LogField("dropped", .count(dropped)), LogField("kept", .count(Int64(orphans.count)))])
         }
         erase(deletions)
-        if !changes.isEmpty { store?.commit(changes) { _ in } }
+        keep(changes)
     }
 
     /// What a flight of an identity that a reload took away has still brought: its issuer has replaced the refresh token.
@@ -47,7 +47,7 @@ extension Keeper {
         guard Orphans.disposition(of: nature(of: material), after: .digestChanged) == .orphan else { return }
         let row = row(RowKind.session, KeyCodec.encode(key), material)
         orphans.removeAll { $0.kind == row.kind && $0.key == row.key }
-        store?.commit(orphaned(row)) { _ in }
+        keep(orphaned(row))
     }
 
     /// After a reload: `identities` are the new ones. Call it before their tokens are asked for.
@@ -83,7 +83,7 @@ extension Keeper {
         presumeFirsts()
         // By themselves: on a full disk they are made, and what stores something is not.
         erase(deletions)
-        if !changes.isEmpty { store?.commit(changes) { _ in } }
+        keep(changes)
     }
 
     /// The identity's session was away, and is back. An exchange that had begun before may have asked for a token in between: that a person

@@ -8,6 +8,9 @@ struct StoreWatch {
     /// Until the next look, in nanoseconds.
     var pause = Self.least
 
+    /// Commits that are put again at once: fewer than the store's queue takes.
+    static let mostCommits = 2048
+
     static let least: UInt64 = 1_000_000_000
     static let most: UInt64 = 60_000_000_000
 }
@@ -61,17 +64,18 @@ extension Keeper {
         keep([.put(Self.markKeyRow(markKeyBytes))])
     }
 
-    /// What the disk did not do.
+    /// What the disk did not do, piece by piece: a disk that has room for some of it takes that.
     func putAgain() {
         guard let store else { return }
         erase(store.standing)
-        keep(store.untaken.map { .put($0) })
+        for changes in store.untakenCommits.prefix(StoreWatch.mostCommits) { keep(changes) }
     }
 
     /// At the end, when nothing else is put any more: any thread.
     nonisolated func putLast() {
         guard let store else { return }
-        let changes = store.standing + store.untaken.map { StoreChange.put($0) }
-        if !changes.isEmpty { store.commit(changes) { _ in } }
+        for changes in ([store.standing] + store.untakenCommits).prefix(StoreWatch.mostCommits) where !changes.isEmpty {
+            store.commit(changes) { _ in }
+        }
     }
 }

@@ -250,7 +250,7 @@ extension Keeper {
             return deleteSessionRow(key)
         }
         sessions[key] = session
-        if let row = sessionRow(key, session.material, of: identity) { store?.put(row) { _ in } }
+        if let row = sessionRow(key, session.material, of: identity) { keep([.put(row)]) }
     }
 
     /// Rule 9: the outcome of an older epoch is not used, but the issuer has replaced the refresh token all the same.

@@ -72,6 +72,16 @@ extension ErasureMask {
         }
     }
 
+    /// The same by the commits that they came with: what has to be there together is put together, and what does not fit keeps nothing
+    /// else away.
+    public var untakenCommits: [[StoreChange]] {
+        state.withLock { state in
+            let left = state.entries.values.filter { $0.hides && $0.row != nil }
+            let commits = Dictionary(grouping: left, by: \.number).sorted { $0.key < $1.key }
+            return commits.map { $0.value.compactMap { entry in entry.row.map { .put($0) } } }
+        }
+    }
+
     public var isDegraded: Bool { base.isDegraded }
 
     /// Without those that are to go.

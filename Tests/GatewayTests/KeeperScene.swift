@@ -251,7 +251,11 @@ final class Secrets: Sendable {
 
 /// A store in memory, which outlives its gateways. Its disk fails or hangs as told.
 final class MemoryStore: RowStore {
-    enum Disk { case good, failing, hung }
+    enum Disk {
+        case good, failing, hung
+        /// Has room for what comes in small pieces.
+        case tight
+    }
 
     private struct State {
         var rows: [RowName: StoredRow] = [:]
@@ -292,7 +296,8 @@ final class MemoryStore: RowStore {
     func commit(_ changes: [StoreChange], completion: @escaping Completion) {
         switch disk {
         // What writes nothing needs no space.
-        case .failing where !changes.isEmpty: completion(.failure(StoreFault(.full, "no space")))
+        case .failing where !changes.isEmpty, .tight where changes.count > 4:
+            completion(.failure(StoreFault(.full, "no space")))
         case .hung:
             state.withLock { state in
                 state.waiting.append { [self] in
@@ -300,7 +305,7 @@ final class MemoryStore: RowStore {
                     completion(.success(()))
                 }
             }
-        case .good, .failing:
+        case .good, .failing, .tight:
             make(changes)
             completion(.success(()))
         }
@@ -315,7 +320,7 @@ final class MemoryStore: RowStore {
         switch disk {
         case .failing: completion(.failure(StoreFault(.io, "no disk")))
         case .hung: state.withLock { $0.waiting.append(find) }
-        case .good: find()
+        case .good, .tight: find()
         }
     }
 

@@ -132,6 +132,42 @@ internal import TokenStore
         #expect(store.rows(Keeper.RowKind.session).count == 1)
     }
 
+    /// A disk may have room for some of it, and whoever stops us may not wait.
+    @Test(arguments: [true, false]) func whatTheDiskDidNotTakeIsPutInPieces(isLast: Bool) throws {
+        let store = MemoryStore()
+        let (scene, _) = try warm(store)
+        scene.settle()
+        store.disk = .failing
+        func row(_ kind: UInt8, _ number: Int) -> StoredRow {
+            StoredRow(kind: kind, key: [UInt8(number)], value: [1])
+        }
+        scene.inKeeper { keeper in
+            for number in 0..<20 { keeper.keep([.put(row(2, number)), .put(row(3, number))]) }
+        }
+        #expect(scene.inKeeper { $0.storeState } != .serving)
+        store.disk = .tight
+        if isLast { scene.keeper.putLast() } else { scene.pass(seconds: 2) }
+        #expect(store.rows(2).count == 20 && store.rows(3).count == 20)
+    }
+
+    /// Whatever has put it: a disk that refuses a login is looked at again.
+    @Test func aLoginThatIsKeptForItsIdentityIsPutAgain() throws {
+        let store = MemoryStore()
+        #expect(try warm(store).0.status("/w/x") == 200)
+        // Of these the disk would refuse the deletion, and be looked at for that.
+        for kind in [Keeper.RowKind.access, Keeper.RowKind.session, Keeper.RowKind.learned] {
+            for row in store.rows(kind) { store.commit([.delete(kind: kind, key: row.key)]) { _ in } }
+        }
+        let scene = try KeeperScene(Plans.client(), store: store)
+        store.disk = .failing
+        scene.settle()
+        #expect(scene.inKeeper { $0.storeState } != .serving)
+        store.disk = .good
+        scene.pass(seconds: 3)
+        #expect(store.rows(Keeper.RowKind.durable).allSatisfy { $0.expiresWall != nil })
+        #expect(scene.inKeeper { $0.storeState } == .serving)
+    }
+
     /// What was deleted since is not put again, and neither is what a younger one has replaced.
     @Test func onlyTheLastWordIsPutAgain() throws {
         let base = MemoryStore()
