@@ -68,7 +68,7 @@ extension Keeper {
             }
             wanted.user = try endUser(of: token)
             let grant = try await identity.plan.handshake.acquire(wanted, ledger: ledger, issuer: client)
-            identity.doubtsRegistration = false
+            note(doubt: false, of: identity)
             land(flight, token, grant, challenge: challenge)
             publishToFleet(token, under: hold)
         } catch {

@@ -331,7 +331,7 @@ extension Keeper {
     func reset(identity name: String) -> Bool {
         guard let identity = identities.first(where: { $0.plan.name == name }) else { return false }
         identity.recovered(at: now)
-        if identity.doubtsRegistration { letRegistrationGo(of: identity) }
+        if doubtsRegistration(of: identity) { letRegistrationGo(of: identity) }
         overruleDoubt(of: identity)
         settleForHeld(of: identity)
         let all = accounts(of: identity)
@@ -353,7 +353,7 @@ extension Keeper {
         case .credentialRejected, .policyDenied, .configuration, .issuerAnswerInvalid, .interactionRequired: break
         default: return
         }
-        identity.doubtsRegistration = ledger.usesRegistration
+        note(doubt: ledger.usesRegistration, of: identity)
         guard ledger.usesRegistration else { return }
         let name = identity.plan.name
         events.warn(
@@ -367,8 +367,29 @@ extension Keeper {
             ])
     }
 
+    /// A copy of the registration under a name of its own: it outlives a restart, and says nothing of another registration.
+    private static let doubtedRegistration: DurablePart = "doubted_registration"
+
+    private func doubtsRegistration(of identity: KeptIdentity) -> Bool {
+        guard let standing = identity.durableKey(.registration).flatMap({ durables[$0] }) else { return false }
+        return identity.durableKey(Self.doubtedRegistration).flatMap { durables[$0] }?.bytes == standing.bytes
+    }
+
+    /// - Parameter doubt: whether the last failure was of a step that used the registration that stands.
+    func note(doubt: Bool, of identity: KeptIdentity) {
+        guard let key = identity.durableKey(Self.doubtedRegistration) else { return }
+        guard doubt, let standing = identity.durableKey(.registration).flatMap({ durables[$0] }) else {
+            if durables.removeValue(forKey: key) != nil { deleteDurable(key) }
+            return
+        }
+        guard durables[key]?.bytes != standing.bytes else { return }
+        let copy = LayerMaterial(bytes: standing.bytes, obtainedAt: now, lifetime: nil)
+        durables[key] = copy
+        start { await $0.storeDurable(key, copy, of: identity) }
+    }
+
     private func letRegistrationGo(of identity: KeptIdentity) {
-        identity.doubtsRegistration = false
+        note(doubt: false, of: identity)
         guard let key = identity.durableKey(.registration), let material = durables[key] else { return }
         drop(.registration, ifStill: material, of: identity)
         events.info("registration let go", [LogField("identity", .name(identity.plan.name))])

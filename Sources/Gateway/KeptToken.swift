@@ -154,9 +154,6 @@ final class KeptIdentity: @unchecked Sendable {
     var marking: Task<Void, Never>?
     /// Version of the secrets of which a refusal is being booked.
     var refusedVersion: UInt64?
-    /// The last failure was of a step that used the registration that stands: a reset lets it go, for the issuer may have forgotten it in
-    /// words that nobody knows.
-    var doubtsRegistration = false
     /// What the last run of a recipe did.
     var lastRun: RunTrace?
     /// Nil when it has worked since.

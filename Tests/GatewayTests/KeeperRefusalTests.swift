@@ -79,7 +79,7 @@ import Testing
     }
 
     /// A server has forgotten the handle, and says so in words that nobody knows.
-    @Test func aResetLetsARegistrationGoThatAFailedStepUsed() throws {
+    @Test(arguments: [false, true]) func aResetLetsARegistrationGoThatAFailedStepUsed(afterARestart: Bool) throws {
         let store = MemoryStore()
         let (scene, gate) = try cutOff(store)
         #expect(scene.status("/w/x") == 200 && gate.handles == 1)
@@ -89,8 +89,15 @@ import Testing
                 ? Wire.json(#"{"message":"zut"}"#, status: 401) : gate.answer(request)
         }
         #expect(scene.status("/w/x") == 503 && gate.handles == 1)
-        _ = scene.inKeeper { $0.reset(identity: "w") }
-        #expect(scene.status("/w/x") == 200 && gate.handles == 2)
+        let next = afterARestart ? try cutOff(store).0 : scene
+        next.issuer = scene.issuer
+        next.upstream = scene.upstream
+        _ = next.inKeeper { $0.reset(identity: "w") }
+        #expect(next.status("/w/x") == 200 && gate.handles == 2)
+        // The new one is not doubted.
+        _ = next.inKeeper { $0.reset(identity: "w") }
+        _ = next.inKeeper { $0.purge(.everything) }
+        #expect(next.status("/w/x") == 200 && gate.handles == 2)
     }
 
     /// Whoever did not answer has said nothing of it.
