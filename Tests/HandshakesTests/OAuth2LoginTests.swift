@@ -8,7 +8,8 @@ import Testing
 final class ScriptedPerson: LoginDialogue {
     let redirectPort: UInt16?
     private let answers: @Sendable (_ url: String) -> [String]
-    private let state = Mutex<(prompts: [LoginPrompt], pauses: [UInt64], refusals: [String])>(([], [], []))
+    private let state = Mutex<(prompts: [LoginPrompt], pauses: [UInt64], refusals: [String], words: [String])>(
+        ([], [], [], []))
 
     init(redirectPort: UInt16? = 8765, answers: @escaping @Sendable (_ url: String) -> [String] = { _ in [] }) {
         self.redirectPort = redirectPort
@@ -19,9 +20,11 @@ final class ScriptedPerson: LoginDialogue {
     /// Seconds.
     var pauses: [UInt64] { state.withLock { $0.pauses.map { $0 / 1_000_000_000 } } }
     var refusals: [String] { state.withLock { $0.refusals } }
+    /// What it was told to wait for.
+    var words: [String] { state.withLock { $0.words } }
 
     nonisolated(nonsending) func show(_ prompt: LoginPrompt) async { state.withLock { $0.prompts.append(prompt) } }
-    nonisolated(nonsending) func progress(_ text: String) async {}
+    nonisolated(nonsending) func progress(_ text: String) async { state.withLock { $0.words.append(text) } }
     nonisolated(nonsending) func pause(_ nanoseconds: UInt64) async throws(GrantFailure) {
         state.withLock { $0.pauses.append(nanoseconds) }
     }
@@ -191,6 +194,11 @@ private func member(_ name: String, of url: String) -> String {
         #expect(grant.material.refreshToken == Secret("r 1"))
         #expect(person.pauses == [2, 2, 7, 7, 14, 28])
         #expect(person.prompts.map(\.code) == ["WDJB-MJHT"])
+        let waits = "waiting for the code to be entered"
+        #expect(
+            person.words == [
+                waits, waits, waits, "the issuer does not answer; asking again", "the issuer is busy; asking again",
+            ])
         #expect(issuer.sent[0].body == "scope=read&client_id=c+1")
         #expect(
             issuer.sent[1].body

@@ -11,7 +11,7 @@ import pytest
 import requests
 
 from harness import call, eventually, send
-from persons import Lines
+from persons import Lines, Terminal
 from test_the_store_is_cared_for_while_it_serves import spellings
 
 SECRET = "client-x-1"
@@ -186,6 +186,26 @@ def test_an_issuer_that_wants_fewer_questions_gets_fewer(configured, provider):
     # One second, and five more.
     assert time.monotonic() - began > 5.5
     assert len(provider.steps("poll")) == 1
+
+
+def test_a_login_says_for_what_it_waits(configured, provider):
+    gateway = configured().start()
+    terminal = Terminal(gateway, "tv")
+    code = terminal.until(r"([A-Z0-9]{4}-?[A-Z0-9]{4})\s")[1]
+    terminal.until(r"waiting for the code to be entered, \d+ m \d+ s left")
+    provider.post("faults", {"token": {"status": 503}})
+    terminal.until(r"the issuer is busy; asking again, \d+ m \d+ s left")
+    provider.post("faults", {"token": None})
+    provider.post("device", {"user_code": code, "verdict": "allow"})
+    terminal.ends()
+
+
+def test_a_login_in_a_browser_says_for_what_it_waits(configured, provider):
+    gateway = configured(grant="authorization_code").start()
+    terminal = Terminal(gateway, "tv", "--no-browser")
+    terminal.until(r"waiting for the browser to come back, \d+ m \d+ s left")
+    terminal.child.sendintr()
+    terminal.child.expect("cancelled")
 
 
 def test_an_issuer_that_fails_is_asked_again(configured, provider):
