@@ -85,6 +85,7 @@ extension Keeper {
             return .failed(.internal(reason: "a step that nobody ordered"))
         }
         let actions: [SessionMachine.Action]
+        let hadSession = sessions[step.key] != nil
         switch result {
         case .success(let material):
             var session = KeptSession(key: step.key, generation: generations.next(), material: material)
@@ -105,6 +106,7 @@ extension Keeper {
             if case .run(let next)? = actions.last, next.token == step.token {} else { lane.runner = nil }
         }
         perform(actions, on: lane, isFresh: true)
+        if !hadSession, let session = lane.arriving, session.material.isHollow { forget(session, on: lane) }
         lane.arriving = nil
         keep(lane.takeBesides())
         if runner.claim.isReleased, !runner.claim.hasWord { return .failed(.timedOut(step: "given up")) }
@@ -153,6 +155,13 @@ extension Keeper {
         }
     }
 
+    /// A step that brought its access token and nothing to have another one with: of thousands of users nothing is to stay.
+    private func forget(_ session: KeptSession, on lane: KeptLane) {
+        guard sessions[session.key]?.generation == session.generation else { return }
+        sessions[session.key] = nil
+        lane.machine.forgotten(session.key, generation: session.generation)
+    }
+
     private func word(
         of outcome: SessionMachine.Outcome, _ key: SessionKey, on lane: KeptLane, isFresh: Bool
     ) -> SessionTurn {
@@ -185,11 +194,12 @@ extension Keeper {
         guard let session = lane.arriving, session.generation == generation,
             let identity = identity(of: key.digest)
         else { return }
+        let isWorthARow = sessions[key] != nil || !session.material.isHollow
         sessions[key] = session
         lane.failures[key] = nil
         if session.material.isHuman { watchLogins() }
         var changes = lane.takeBesides()
-        if let row = sessionRow(key, session.material, of: identity) {
+        if isWorthARow, let row = sessionRow(key, session.material, of: identity) {
             changes = [.put(row)] + versionRows(of: key) + changes
         }
         guard !changes.isEmpty, let store else {
@@ -349,6 +359,11 @@ extension Keeper {
                 lane.machine.epochRose(of: identity.digest, to: identity.epoch, cause: cause), on: lane, isFresh: false)
         }
     }
+}
+
+extension LayerMaterial {
+    /// There is nothing in it that a later step could use.
+    fileprivate var isHollow: Bool { bytes.isEmpty && refreshToken == nil && !isHuman }
 }
 
 extension KeptIdentity {

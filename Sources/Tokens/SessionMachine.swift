@@ -294,6 +294,11 @@ public struct SessionMachine: Sendable {
         blocked[key] = nil
     }
 
+    /// The keeper keeps nothing of the session.
+    public mutating func forgotten(_ key: SessionKey, generation: UInt64) {
+        if sessions[key]?.generation == generation { sessions[key] = nil }
+    }
+
     /// A changed secret or a reset lifts every refusal of the identity. A step still under way with an older secret
     /// brings no new one.
     public mutating func refusalsLifted(of digest: IdentityDigest, secretVersion: UInt64) {
