@@ -118,8 +118,12 @@ extension ValueType {
 
     /// The same where one of a few words, or a map, is wanted.
     func spelling(ofWord text: String) -> String {
-        guard case .either(let types) = self, (try? AddressParser.network(text)) != nil else { return "" }
-        let takesAddresses = types.contains { if case .block(let block) = $0 { block["allow"] != nil } else { false } }
-        return takesAddresses ? "; write {allow: [\(text)]}" : ""
+        guard case .either(let types) = self else { return "" }
+        func takes(_ key: String) -> Bool {
+            types.contains { if case .block(let block) = $0 { block[key] != nil } else { false } }
+        }
+        if takes("allow"), (try? AddressParser.network(text)) != nil { return "; write {allow: [\(text)]}" }
+        let isPath = text.hasPrefix("/") && !text.contains(" ") && text.utf8.count <= 100
+        return isPath && takes("path") ? "; write {path: \(text)}" : ""
     }
 }

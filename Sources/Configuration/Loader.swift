@@ -74,14 +74,18 @@ struct Loader {
         }
     }
 
-    private mutating func file(_ path: String) -> Node? {
+    /// - Parameter mark: where the file is named; nil for the one that was asked for.
+    private mutating func file(_ path: String, named mark: Mark? = nil) -> Node? {
         do {
             // Also one that cannot be read: a watch has to see it come.
             files.append(path)
             let bytes = try FileReader.read(path, bound: YAMLReader.Bound.bytes)
             return tree(bytes, name: path)
         } catch {
-            diagnostics.append(Diagnostic(.error, error.message, at: Mark(file: path)))
+            let diagnostic =
+                mark.map { Diagnostic(.error, "'include' of \(Quoted.short(path)): \(error.message)", at: $0) }
+                ?? Diagnostic(.error, error.message, at: Mark(file: path))
+            diagnostics.append(diagnostic)
             return nil
         }
     }
@@ -133,7 +137,7 @@ struct Loader {
         for (path, mark) in paths {
             if files.contains(path) {
                 diagnostics.append(Diagnostic(.error, "'\(Quoted.short(path))' is included twice", at: mark))
-            } else if let tree = file(path) {
+            } else if let tree = file(path, named: mark) {
                 merge(tree, into: &entries)
             }
         }

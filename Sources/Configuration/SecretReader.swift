@@ -68,7 +68,9 @@ struct SecretReader {
         let code = errno
         let reason = String(cString: strerror(code))
         let place = path.hasPrefix("/") ? "" : " (\(FilePlace(path).standing))"
-        return fault(reason + place, isOfThisUser: code == EACCES || code == EPERM)
+        // No shell reads this file.
+        let advice = path.hasPrefix("~") ? "; '~' is not expanded: write the whole path" : ""
+        return fault(reason + place + advice, isOfThisUser: code == EACCES || code == EPERM)
     }
 
     /// Trims one line end and checks the size.

@@ -59,11 +59,27 @@ extension Configuration {
         guard faccessat(AT_FDCWD, folder, W_OK | X_OK, AT_EACCESS) == 0 else {
             return cannot("write into the folder \(folder)") + advice
         }
+        let room = room(in: folder)
+        guard room >= Self.leastRoom else {
+            return
+                "the disk of the folder \(folder) has \(room / 1024) KiB left, so that nothing can be kept there; make room"
+        }
         guard stat(path, &status) == 0 else { return nil }
         guard status.st_mode & S_IFMT == S_IFREG else { return "\(path) is no file; choose another path" }
         guard faccessat(AT_FDCWD, path, R_OK | W_OK, AT_EACCESS) == 0 else {
             return cannot("read and write \(path)") + advice
         }
         return nil
+    }
+
+    /// Bytes that a new file with a few rows needs.
+    private static let leastRoom: UInt64 = 64 << 10
+
+    /// Bytes; as many as there may be where the system does not tell.
+    private func room(in folder: String) -> UInt64 {
+        var disk = statvfs()
+        guard statvfs(folder, &disk) == 0 else { return .max }
+        let (bytes, overflow) = UInt64(disk.f_bavail).multipliedReportingOverflow(by: UInt64(disk.f_frsize))
+        return overflow ? .max : bytes
     }
 }

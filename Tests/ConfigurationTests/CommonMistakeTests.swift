@@ -46,6 +46,14 @@ import Testing
             "12:5 error 'callers' must be 'local', or a map (allow, tls_names, token, unix_users, …), not '10.0.0.0/8'; write {allow: [10.0.0.0/8]}"
         ),
         (
+            "use: hr", "use: hr\n    health: /healthz",
+            "12:5 error 'health' must be 'off', or a map (path, interval, timeout, healthy, …), not '/healthz'; write {path: /healthz}"
+        ),
+        (
+            "routes:", "include: conf.d/none.yaml\nroutes:",
+            "7:10 error 'include' of ./conf.d/none.yaml: No such file or directory"
+        ),
+        (
             "use: hr", "use: hr\n    scopes: read write",
             "12:5 error 'scopes' must be a list, each item a scope, not a single value; write [read, write] (in route 'one')"
         ),

@@ -113,7 +113,7 @@ import Testing
             "store: {path: /x, key: secret}",
             "'key' must be a reference: file:, env:, credential: or exec: (literal: for trials)"
         ),
-        ("include: [/nonexistent.yaml]", "No such file or directory"),
+        ("include: [/nonexistent.yaml]", "'include' of /nonexistent.yaml: No such file or directory"),
         ("<<: {threads: 1}", "'<<' is not supported; shared settings go under 'defaults'"),
     ])
     func topErrors(line: String, message: String) {

@@ -44,6 +44,7 @@ import Testing
         mkfifo(scratch.path + "/pipe", 0o600)
         #expect(read("file:\(scratch.path)/pipe") == "! file:\(scratch.path)/pipe: not a regular file")
         #expect(read("file:\(scratch.path)/none") == "! file:\(scratch.path)/none: No such file or directory")
+        #expect(read("file:~/none").hasSuffix("/~/none); '~' is not expanded: write the whole path"))
         let large = scratch.write("large", [UInt8](repeating: 0x61, count: 65537))
         #expect(read("file:\(large)") == "! file:\(large): larger than 64 KiB")
         #expect(read("file:" + scratch.write("full", [UInt8](repeating: 0x61, count: 65536))).utf8.count == 65536)

@@ -113,7 +113,7 @@ import Testing
             trial.result.errors.map { $0.description.replacing(scratch.path + "/", with: "") } == [
                 "main.yaml:5:21 error '\(scratch.path)/two.yaml' is included twice".replacing(
                     scratch.path + "/", with: ""),
-                "none.yaml error No such file or directory",
+                "main.yaml:5:31 error 'include' of none.yaml: No such file or directory",
                 "two.yaml:1:14 error 'a' is given twice; first in main.yaml:2",
                 "two.yaml:2:1 error 'threads' is given twice; first in main.yaml:6",
                 "two.yaml:3:1 error an included file cannot include others",

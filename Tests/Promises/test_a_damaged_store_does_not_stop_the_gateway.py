@@ -133,6 +133,7 @@ def test_a_password_waits_for_a_store_that_comes_late(gateway):
         disk.fill()
         store = {"path": str(disk.folder / "tokens.db"), "key": f"file:{gateway.folder}/store-key"}
         gateway.webgate(changes={"store": store}).start(ready=False)
+        assert f"the disk of the folder {disk.folder} has 0 KiB left" in gateway.command("check")[1]
         eventually(lambda: "identity hr: the store cannot be read" in readiness(gateway), what="a word of the store")
         answer = gateway.get()
         assert (answer.status, answer.problem["type"]) == (503, "urn:cardea:problems/store-unusable"), answer
