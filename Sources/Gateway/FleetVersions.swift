@@ -15,8 +15,10 @@ struct FleetVersions {
         var held: SessionVersion?
         /// The newest is over.
         var isEnded = false
-        /// When that became known, in milliseconds since 1970; counts where nothing is held.
+        /// When that became known, in milliseconds since 1970; counts where nothing is held. 0: nobody has said so, and others may have it.
         var moment: Int64 = 0
+        /// The others are to know it too.
+        var isTold: Bool { isEnded && moment > 0 }
     }
 
     /// Logouts and purges of people come and go for years.
@@ -42,7 +44,7 @@ struct FleetVersions {
     }
     /// Sessions that are known to be over.
     var ended: [(key: SessionKey, version: SessionVersion)] {
-        over.compactMap { $0.value.isEnded ? ($0.key, $0.value.newest) : nil }
+        over.compactMap { $0.value.isTold ? ($0.key, $0.value.newest) : nil }
     }
     var count: Int { held.count + over.count }
 
@@ -51,7 +53,7 @@ struct FleetVersions {
     func takes(_ version: SessionVersion, of key: SessionKey, isHere: Bool) -> Bool {
         guard let known = self[key] else { return true }
         if version > known.newest { return true }
-        return version == known.newest && !known.isEnded && !(isHere && known.held == version)
+        return version == known.newest && !known.isTold && !(isHere && known.held == version)
     }
 
     // MARK: - Changes

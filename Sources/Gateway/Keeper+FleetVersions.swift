@@ -140,7 +140,7 @@ extension Keeper {
         guard let key = fleet.sessionNames[name] else { return }
         if let session = sessions[key], let version = fleet.versions.offered(key) {
             start { await $0.offer(session.material, key, as: version, fleet) }
-        } else if let known = fleet.versions[key], known.isEnded {
+        } else if let known = fleet.versions[key], known.isTold {
             fleet.tier.endSession(name, version: known.newest)
         }
     }
@@ -179,7 +179,7 @@ extension Keeper {
     }
 
     private func noteEnded(_ key: SessionKey, _ version: SessionVersion, _ fleet: KeptFleet) {
-        if let known = fleet.versions[key], known.isEnded, known.newest >= version { return }
+        if let known = fleet.versions[key], known.isTold, known.newest >= version { return }
         fleet.versions.ended(version, of: key, at: wall)
         if fleet.versions[key] != nil { storeVersion(of: key, fleet) }
     }
@@ -210,9 +210,10 @@ extension Keeper {
     func restoreVersion(_ row: StoredRow, replacing: Bool = false) {
         guard let fleet, let key = try? KeyCodec.sessionKey(row.key) else { return }
         fleet.versions.restore(row.value, of: key, replacing: replacing)
-        // A row of a release that forgot the version with the session: it has ended since.
+        // A row of a release that forgot the version with the session, or of an identity that keeps its sessions nowhere now: it has ended
+        // here, and the others may have it still.
         if isConfigured(key.digest), sessions[key] == nil, let held = fleet.versions.held(of: key) {
-            fleet.versions.ended(held, of: key, at: wall)
+            fleet.versions.ended(held, of: key, at: 0)
         }
     }
 }

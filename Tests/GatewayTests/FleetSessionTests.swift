@@ -241,6 +241,17 @@ import Testing
 
     // MARK: - After an end
 
+    /// The version is on disk and the session is not: the others have it still.
+    @Test func aVersionWithoutItsSessionEndsNothing() throws {
+        let store = MemoryStore()
+        let (one, other) = (try gateway(store: store), try gateway())
+        #expect(step(one, others: [other]) == 200)
+        for row in store.rows(Keeper.RowKind.session) { store.commit([.delete(kind: row.kind, key: row.key)]) { _ in } }
+        let again = try gateway(store: store)
+        #expect(!server.sessions.isEmpty && server.sessions.values.allSatisfy { !$0.value.isEmpty })
+        #expect(step(again, others: [other]) == 200 && issuer.reuses == 0)
+    }
+
     @Test(arguments: [false, true]) func whatIsPutBackAfterALogoutDoesNotCount(restarted: Bool) throws {
         let store = MemoryStore()
         var scene = try gateway(store: store)
