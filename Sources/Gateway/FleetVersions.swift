@@ -68,10 +68,10 @@ struct FleetVersions {
     }
 
     /// Another gateway has made that version.
-    /// - Parameter isOurs: it counts although nothing is known of the session yet.
-    /// - Returns: false where it does not, or something as new is known.
-    mutating func saw(_ version: SessionVersion, of key: SessionKey, isOurs: Bool, at wall: Int64) -> Bool {
-        guard var known = self[key] ?? (isOurs ? Known() : nil), version > known.newest else { return false }
+    /// - Returns: false where something as new is known.
+    mutating func saw(_ version: SessionVersion, of key: SessionKey, at wall: Int64) -> Bool {
+        var known = self[key] ?? Known()
+        guard version > known.newest else { return false }
         known.newest = version
         known.isEnded = false
         known.moment = wall

@@ -30,7 +30,13 @@ extension Keeper {
                 sessions[$0.value] != nil || fleet.versions[$0.value] != nil
             }
         }
-        fleet.sessionNames[name] = key
+        if fleet.sessionNames.updateValue(key, forKey: name) == nil, let heard = fleet.heard.take(name) {
+            if heard.isOver {
+                fleet.versions.ended(heard.version, of: key, at: wall)
+            } else {
+                _ = fleet.versions.saw(heard.version, of: key, at: wall)
+            }
+        }
         return name
     }
 
@@ -120,8 +126,11 @@ extension Keeper {
     /// Another gateway has brought a version. A refresh token is fetched at once: should the server lose it and that gateway end, it is still
     /// here.
     func sessionMoved(_ name: SharedName, _ version: SessionVersion, _ fleet: KeptFleet) {
-        guard let key = fleet.sessionNames[name], let identity = identity(of: key.digest) else { return }
-        guard fleet.versions.saw(version, of: key, isOurs: identity.policy.isIrreplaceable, at: wall) else {
+        guard let key = fleet.sessionNames[name] else {
+            return fleet.heard.note(version, of: name, isOver: false)
+        }
+        guard let identity = identity(of: key.digest) else { return }
+        guard fleet.versions.saw(version, of: key, at: wall) else {
             // One that was away starts from what is older, or was given it.
             return version < fleet.versions.newest(of: key) ? sessionMissed(name, fleet) : ()
         }
@@ -155,7 +164,10 @@ extension Keeper {
 
     /// Another gateway says so.
     func sessionEnded(_ name: SharedName, _ version: SessionVersion?, _ fleet: KeptFleet) {
-        guard let key = fleet.sessionNames[name] else { return }
+        guard let key = fleet.sessionNames[name] else {
+            if let version { fleet.heard.note(version, of: name, isOver: true) }
+            return
+        }
         guard let version else {
             // Nothing is erased for news that do not say which one it was: anybody can send those.
             if let identity = identity(of: key.digest) { start { await $0.freshen(key, of: identity) } }

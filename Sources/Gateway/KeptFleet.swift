@@ -27,6 +27,8 @@ final class KeptFleet: @unchecked Sendable {
     var versions = FleetVersions()
     /// What news of sessions are about. Those of sessions that are gone are dropped now and then.
     var sessionNames: [SharedName: SessionKey] = [:]
+    /// What news have told of all others.
+    var heard = HeardSessions()
     /// When the others were last asked for a session that the server does not have. Nanoseconds of the loop's clock.
     var recalls: [SessionKey: UInt64] = [:]
     /// Versions of which operators were told that they are lost.

@@ -127,6 +127,26 @@ import Testing
         #expect(issuer.reuses == 0 && issues(behind).last == "r2")
     }
 
+    /// A gateway that nobody has asked for the session yet has heard how far it is, and is not given an older one.
+    @Test(arguments: [first, password], [false, true]) func whatIsPutBackDoesNotCountForWhoComesLate(
+        yaml: String, isOver: Bool
+    ) throws {
+        let late = try gateway(yaml)
+        let ahead = try gateway(yaml)
+        #expect(step(ahead) == 200)
+        let before = server.sessions
+        #expect(step(ahead) == 200)
+        if isOver {
+            ahead.inKeeper { _ = $0.purge(.everything) }
+            ahead.settle()
+        }
+        // Only what is told is heard: a late one looks nothing up by itself.
+        late.settle()
+        server.sessions = before
+        _ = step(late, others: [ahead])
+        #expect(issuer.reuses == 0)
+    }
+
     @Test func aServerThatComesUpEmptyNeedsNobody() throws {
         let (behind, ahead, _) = try apart(Self.first)
         server.sessions = [:]
