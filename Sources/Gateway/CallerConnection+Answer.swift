@@ -145,7 +145,7 @@ extension CallerConnection {
         guard identity.inspectedStatuses.contains(status) else {
             if status != 401, status != 403 {
                 if identity.reportsSuccess { data.desk.reportSuccess(self) }
-                if !data.desk.takenPaths.isEmpty { data.desk.noteTaken(self) }
+                if data.watchesPaths { data.desk.noteTaken(self) }
             }
             return .answer
         }
@@ -153,7 +153,7 @@ extension CallerConnection {
             status, head: UnsafeRawBufferPointer(rebasing: upstream.input[..<length]), body: body, for: self)
         switch verdict {
         case .none:
-            if status != 401, status != 403, !data.desk.takenPaths.isEmpty { data.desk.noteTaken(self) }
+            if data.watchesPaths, status != 401, status != 403 { data.desk.noteTaken(self) }
             return .answer
         case .unusable(let reason):
             data.noteGlitch(.unusableChallenge, route: exchange.route, reason: reason)

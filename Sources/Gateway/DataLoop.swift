@@ -18,6 +18,8 @@ final class DataLoop {
     private(set) var limits: DataLimits
     let reader: Reader
     private(set) var desk: TokenDesk!
+    /// The desk wants to know where tokens are taken. The answer of every hit asks, so it stands here, where no reference is counted for it.
+    var watchesPaths = false
     private var surplus: Surplus!
     private(set) var metrics: LoopMetrics
     private(set) var access: AccessRing?

@@ -19,7 +19,9 @@ final class TokenDesk {
     private var lastTicket: UInt64 = 0
     private(set) var waiters = 0
     /// Of routes where tokens were refused lately; empty on most days.
-    private(set) var takenPaths = TakenPaths()
+    private var takenPaths = TakenPaths() {
+        didSet { data.watchesPaths = !takenPaths.isEmpty }
+    }
 
     init(data: DataLoop, keeper: any KeeperInbox, loopIndex: Int) {
         self.data = data
