@@ -73,6 +73,15 @@ house: ## modules, their rooms and which uses which, as text
 	@$(SWIFT) test --quiet --filter HouseTests >/dev/null
 	@cat .build/house.txt
 
+# Written first, compared then: what is read back stands there only afterwards.
+.PHONY: golden
+golden: ## write Tests/Golden anew from what the code says now; look at the difference before it is committed. RECORD=1: stores and shared servers too
+	@.ci/setup build
+	$(SWIFT) build --build-tests
+	-CARDEA_GOLDEN=write $(SWIFT) test --skip-build --quiet --filter Golden >.build/golden.log 2>&1
+	$(SWIFT) test --skip-build --quiet --filter Golden
+	@if [ -n "$(RECORD)" ]; then .ci/setup test; python=$$(.ci/setup python); CARDEA_PYTHON=$$python $$python Tests/Golden/record; fi
+
 .PHONY: lint
 lint: ## format and warnings, both strict
 	$(FORMAT) lint --strict --recursive --parallel $(SOURCES)

@@ -79,29 +79,31 @@ let package = Package(
             linkerSettings: [.unsafeFlags(["-Xlinker", "-z", "-Xlinker", "now"])]),
         .executableTarget(name: "cardea-lab", swiftSettings: settings),
 
-        // Reads the sources and their imports; it depends on nothing.
-        .testTarget(name: "HouseTests", swiftSettings: settings),
+        // Reads the sources and their imports; it depends on no module of the gateway.
+        .testTarget(name: "HouseTests", dependencies: ["GoldenFiles"], swiftSettings: settings),
         tests("Numbers"),
         tests("HTTP1"),
         tests("HotCache", ["CThreadSanitizer"]),
-        tests("Tokens", ["HotCache"]),
-        tests("Configuration", ["TemporaryFolder"]),
-        tests("Telemetry"),
+        tests("Tokens", ["GoldenFiles", "HotCache"]),
+        tests("Configuration", ["GoldenFiles", "TemporaryFolder"]),
+        tests("Telemetry", ["GoldenFiles"]),
         tests("Reactor", ["CLinux", "ScriptedKernel", "Telemetry"]),
         tests("TLS", ["TemporaryFolder"]),
         tests("HTTP2", ["CNghttp2", "HTTP1"]),
-        tests("TokenStore", ["TLS", "TemporaryFolder"]),
-        tests("Fleet", ["Numbers", "TLS", "TLSTests", "TemporaryFolder"]),
-        tests("Handshakes", ["Configuration"]),
+        tests("TokenStore", ["GoldenFiles", "TLS", "TemporaryFolder"]),
+        tests("Fleet", ["GoldenFiles", "Numbers", "TLS", "TLSTests", "TemporaryFolder"]),
+        tests("Handshakes", ["Configuration", "GoldenFiles"]),
         tests(
             "Gateway",
             [
-                "CLinux", "Configuration", "Fleet", "HTTP1", "Handshakes", "HotCache", "Numbers", "Reactor",
-                "ScriptedKernel", "TLS", "TLSTests", "Telemetry", "TokenStore", "Tokens",
+                "CLinux", "Configuration", "Fleet", "GoldenFiles", "HTTP1", "Handshakes", "HotCache", "Numbers",
+                "Reactor", "ScriptedKernel", "TLS", "TLSTests", "Telemetry", "TokenStore", "Tokens",
             ]),
-        tests("Admin", ["Gateway", "Telemetry", "TLS"]),
+        tests("Admin", ["Gateway", "GoldenFiles", "Telemetry", "TLS"]),
 
         .target(name: "TemporaryFolder", path: "Tests/TemporaryFolder", swiftSettings: settings),
+        // Texts under Tests/Golden that tests compare what is stored, shared or told with.
+        .target(name: "GoldenFiles", path: "Tests/GoldenFiles", swiftSettings: settings),
         // A kernel in memory, with a virtual clock and faults on demand.
         .target(
             name: "ScriptedKernel", dependencies: ["CLinux", "Reactor"], path: "Tests/ScriptedKernel",

@@ -17,6 +17,8 @@ final class MemoryServer: Sendable {
         var listeners: [@Sendable (FleetNews) -> Void] = []
         /// News get lost.
         var isSilent = false
+        /// The keys that keepers have asked names for, by kind.
+        var named: [SharedKind: Set<[UInt8]>] = [:]
     }
     let state = Mutex(State())
 
@@ -56,7 +58,10 @@ final class MemoryTier: SharedTier {
     /// As a keeper has it.
     var kept: KeptFleet { KeptFleet(tier: self, place: "memory", format: .new) }
 
-    func name(_ kind: SharedKind, _ key: [UInt8]) -> SharedName { keys.name(kind, key) }
+    func name(_ kind: SharedKind, _ key: [UInt8]) -> SharedName {
+        server.state.withLock { _ = $0.named[kind, default: []].insert(key) }
+        return keys.name(kind, key)
+    }
     func identity(of value: [UInt8]) -> String { keys.identity(of: value) }
 
     private func lease(_ name: SharedName, spends: Bool) -> SharedLease? {
