@@ -579,6 +579,9 @@ def held(kind, lab, tmp_path):
         folder = tmp_path / f"{name}-{len(made)}"
         folder.mkdir()
         made.append(kind(lab, folder))
+        # Any fleet can be tried with two versions: every second gateway runs the binary that is named here.
+        if "CARDEA_BESIDE" in os.environ and len(made) % 2 == 0:
+            made[-1].binary = os.environ["CARDEA_BESIDE"]
         return made[-1]
 
     yield make

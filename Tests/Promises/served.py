@@ -7,9 +7,9 @@ import threading
 class Served:
     """A handler on a port of its own, until it is closed."""
 
-    def __init__(self, handler):
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
-        self.address = f"127.0.0.1:{self.server.server_port}"
+    def __init__(self, handler, place=("127.0.0.1", 0)):
+        self.server = http.server.ThreadingHTTPServer(place, handler)
+        self.address = f"{place[0]}:{self.server.server_port}"
         self.origin = f"http://{self.address}"
         self.thread = threading.Thread(target=self.server.serve_forever)
         self.thread.start()
