@@ -55,6 +55,8 @@ indirect enum ValueType: Sendable {
     case either([ValueType])
 
     static func words(_ words: [String]) -> ValueType { .words(words, aliases: [:]) }
+    /// The words of a handshake's block stand in the digests of identities, and the first is the default that is left out there. Each raw
+    /// value is therefore written out: a case may be renamed, its word may not.
     static func words<Word: CaseIterable & RawRepresentable<String>>(_ type: Word.Type) -> ValueType {
         .words(type.allCases.map(\.rawValue), aliases: [:])
     }

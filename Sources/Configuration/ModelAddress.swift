@@ -58,7 +58,13 @@ public enum Endpoint: Sendable, Hashable {
 
 /// Scheme, host and port.
 public struct Origin: Sendable, Hashable {
-    public enum Scheme: String, Sendable { case http, https, redis, rediss }
+    /// The words stand in the keys of tokens, sessions and accounts, and therefore in stores.
+    public enum Scheme: String, Sendable {
+        case http = "http"
+        case https = "https"
+        case redis = "redis"
+        case rediss = "rediss"
+    }
 
     public var scheme: Scheme
     /// Lower case, without brackets.

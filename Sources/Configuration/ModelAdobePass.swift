@@ -1,6 +1,9 @@
 /// `adobe_pass`: Adobe Pass Authentication (protocols/adobe-pass.md).
 public struct AdobePassHandshake: Sendable, Equatable {
-    public enum API: String, Sendable, CaseIterable { case v2, v1 }
+    public enum API: String, Sendable, CaseIterable {
+        case v2 = "v2"
+        case v1 = "v1"
+    }
 
     /// Words of `X-Device-Info`: closed lists.
     public enum Hardware: String, Sendable, CaseIterable {
@@ -20,7 +23,9 @@ public struct AdobePassHandshake: Sendable, Equatable {
         case openBSD = "OpenBSD"
         case rokuOS = "Roku OS"
         case windows = "Windows"
-        case iOS, tvOS, webOS
+        case iOS = "iOS"
+        case tvOS = "tvOS"
+        case webOS = "webOS"
     }
 
     public var api: API

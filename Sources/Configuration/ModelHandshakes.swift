@@ -32,7 +32,7 @@ public struct ClientKeyFiles: Sendable, Hashable {
 public struct OAuth2Handshake: Sendable, Equatable {
     public enum Grant: String, Sendable, CaseIterable {
         case clientCredentials = "client_credentials"
-        case password
+        case password = "password"
         case refreshToken = "refresh_token"
         case authorizationCode = "authorization_code"
         case deviceCode = "device_code"
@@ -42,23 +42,29 @@ public struct OAuth2Handshake: Sendable, Equatable {
     }
 
     public enum ClientAuth: String, Sendable, CaseIterable {
-        case basic, post
+        case basic = "basic"
+        case post = "post"
         case privateKeyJWT = "private_key_jwt"
         case clientSecretJWT = "client_secret_jwt"
-        case tls, none
+        case tls = "tls"
+        case none = "none"
     }
 
     /// How assertions are signed.
     public struct Signing: Sendable, Equatable {
         public enum Algorithm: String, Sendable, CaseIterable {
-            case auto
+            case auto = "auto"
             case rs256 = "RS256"
             case ps256 = "PS256"
             case es256 = "ES256"
             case edDSA = "EdDSA"
         }
 
-        public enum Thumbprint: String, Sendable, CaseIterable { case none, sha1, sha256 }
+        public enum Thumbprint: String, Sendable, CaseIterable {
+            case none = "none"
+            case sha1 = "sha1"
+            case sha256 = "sha256"
+        }
 
         public var algorithm: Algorithm
         public var keyID: String?
@@ -71,7 +77,10 @@ public struct OAuth2Handshake: Sendable, Equatable {
     }
 
     /// How client id and secret enter the Basic credentials: form-encoded first (RFC 6749 §2.3.1) or as they are.
-    public enum BasicEncoding: String, Sendable, CaseIterable { case form, raw }
+    public enum BasicEncoding: String, Sendable, CaseIterable {
+        case form = "form"
+        case raw = "raw"
+    }
 
     /// Exactly one of `issuer` and `tokenURL` is set.
     public var issuer: ServiceURL?
@@ -172,11 +181,32 @@ public enum SubjectToken: Sendable, Equatable {
 
 /// `oam_webgate`: an OAM WebGate with Mobile & Social (protocols/oam.md §7).
 public struct OAMWebgateHandshake: Sendable, Equatable {
-    public enum UserAgentMode: String, Sendable, CaseIterable { case prepend, replace }
-    public enum ContextSource: String, Sendable, CaseIterable { case challenge, redirect, auto }
-    public enum TokenScope: String, Sendable, CaseIterable { case webgate, url }
-    public enum ResourceURL: String, Sendable, CaseIterable { case upstream, caller }
-    public enum ClientAuth: String, Sendable, CaseIterable { case uidpassword, basic, none }
+    public enum UserAgentMode: String, Sendable, CaseIterable {
+        case prepend = "prepend"
+        case replace = "replace"
+    }
+
+    public enum ContextSource: String, Sendable, CaseIterable {
+        case challenge = "challenge"
+        case redirect = "redirect"
+        case auto = "auto"
+    }
+
+    public enum TokenScope: String, Sendable, CaseIterable {
+        case webgate = "webgate"
+        case url = "url"
+    }
+
+    public enum ResourceURL: String, Sendable, CaseIterable {
+        case upstream = "upstream"
+        case caller = "caller"
+    }
+
+    public enum ClientAuth: String, Sendable, CaseIterable {
+        case uidpassword = "uidpassword"
+        case basic = "basic"
+        case none = "none"
+    }
 
     /// Appended to `service` after one slash.
     public struct Paths: Sendable, Equatable {

@@ -1,8 +1,19 @@
 /// `mobilefirst`: IBM MobileFirst Foundation 8 (protocols/mobilefirst.md).
 public struct MobileFirstHandshake: Sendable, Equatable {
-    public enum Mode: String, Sendable, CaseIterable { case confidential, registered }
-    public enum ConflictReplay: String, Sendable, CaseIterable { case idempotent, all }
-    public enum JWSEncoding: String, Sendable, CaseIterable { case base64url, base64 }
+    public enum Mode: String, Sendable, CaseIterable {
+        case confidential = "confidential"
+        case registered = "registered"
+    }
+
+    public enum ConflictReplay: String, Sendable, CaseIterable {
+        case idempotent = "idempotent"
+        case all = "all"
+    }
+
+    public enum JWSEncoding: String, Sendable, CaseIterable {
+        case base64url = "base64url"
+        case base64 = "base64"
+    }
 
     /// Up to and with `/api`.
     public var base: ServiceURL

@@ -1,6 +1,9 @@
 /// `mobile_hub`: Oracle Mobile Hub, formerly Mobile Cloud Service (protocols/oracle-mobile-hub.md).
 public struct MobileHubHandshake: Sendable, Equatable {
-    public enum Generation: String, Sendable, CaseIterable { case idcs, classic }
+    public enum Generation: String, Sendable, CaseIterable {
+        case idcs = "idcs"
+        case classic = "classic"
+    }
 
     public enum Method: String, Sendable, CaseIterable {
         case basicAnonymous = "basic_anonymous"
@@ -19,12 +22,16 @@ public struct MobileHubHandshake: Sendable, Equatable {
     }
 
     public enum TokenFormat: String, Sendable, CaseIterable {
-        case jwt
+        case jwt = "jwt"
         case samlXML = "saml_xml"
         case samlPacked = "saml_gzip_base64"
     }
 
-    public enum ClientAuth: String, Sendable, CaseIterable { case basic, form, assertion }
+    public enum ClientAuth: String, Sendable, CaseIterable {
+        case basic = "basic"
+        case form = "form"
+        case assertion = "assertion"
+    }
 
     public var generation: Generation
     public var base: ServiceURL

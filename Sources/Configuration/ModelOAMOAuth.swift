@@ -5,14 +5,14 @@ public struct OAMOAuthHandshake: Sendable, Equatable {
         case oam11g = "11g"
         case oam12c = "12c"
         /// The shared identity manager of Oracle's first cloud, v3.1.
-        case sim
+        case sim = "sim"
         /// Identity Cloud Service, now OCI identity domains.
-        case idcs
+        case idcs = "idcs"
     }
 
     public enum Grant: String, Sendable, CaseIterable {
         case clientCredentials = "client_credentials"
-        case password
+        case password = "password"
         case refreshToken = "refresh_token"
         case authorizationCode = "authorization_code"
         case jwtBearer = "jwt_bearer"
@@ -20,21 +20,40 @@ public struct OAMOAuthHandshake: Sendable, Equatable {
     }
 
     public enum ClientAuth: String, Sendable, CaseIterable {
-        case basic, post
+        case basic = "basic"
+        case post = "post"
         case privateKeyJWT = "private_key_jwt"
         case issuedJWT = "issued_jwt"
-        case none
+        case none = "none"
     }
 
-    public enum ClientType: String, Sendable, CaseIterable { case web, mobile }
-    public enum DomainIn: String, Sendable, CaseIterable { case header, query, both }
-    public enum DomainMode: String, Sendable, CaseIterable {
-        case header
-        case userPrefix = "user_prefix"
-        case none
+    public enum ClientType: String, Sendable, CaseIterable {
+        case web = "web"
+        case mobile = "mobile"
     }
-    public enum GrantCase: String, Sendable, CaseIterable { case lower, upper }
-    public enum DeviceStore: String, Sendable, CaseIterable { case auto, on, off }
+
+    public enum DomainIn: String, Sendable, CaseIterable {
+        case header = "header"
+        case query = "query"
+        case both = "both"
+    }
+
+    public enum DomainMode: String, Sendable, CaseIterable {
+        case header = "header"
+        case userPrefix = "user_prefix"
+        case none = "none"
+    }
+
+    public enum GrantCase: String, Sendable, CaseIterable {
+        case lower = "lower"
+        case upper = "upper"
+    }
+
+    public enum DeviceStore: String, Sendable, CaseIterable {
+        case auto = "auto"
+        case on = "on"
+        case off = "off"
+    }
 
     public var dialect: Dialect
     /// What the dialect has in common with any OAuth 2.0 server, in the words of `oauth2`: URLs, client, grant, signing.

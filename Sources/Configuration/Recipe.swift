@@ -63,7 +63,9 @@ public struct RecipeChallenge: Sendable, Equatable {
 /// One request to an issuer.
 public struct RecipeStep: Sendable, Equatable {
     public enum Layer: String, Sendable, CaseIterable, Comparable {
-        case access, session, durable
+        case access = "access"
+        case session = "session"
+        case durable = "durable"
 
         private var depth: Int {
             switch self {

@@ -19,9 +19,15 @@ public struct SharedName: Hashable, Sendable {
     }
 }
 
-/// What the fleet shares. The words stand in the hashes, so that equal keys of two kinds have nothing in common.
+/// What the fleet shares. The words stand in the hashes, so that equal keys of two kinds have nothing in common; a case may be renamed, its
+/// word may not.
 public enum SharedKind: String, Sendable {
-    case token, session, lane, durable, account, secret
+    case token = "token"
+    case session = "session"
+    case lane = "lane"
+    case durable = "durable"
+    case account = "account"
+    case secret = "secret"
 }
 
 /// Names and seals for the shared server, out of the keys of `store.key` alone: the server sees neither names of identities, scopes or

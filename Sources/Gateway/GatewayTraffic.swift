@@ -58,7 +58,7 @@ extension GatewayTraffic {
         unrouted = answers.last ?? []
         callers = Int(Int64(bitPattern: snapshot.value(cells.callers)))
         lookups = zip(AccessRecord.CacheState.allCases, cells.lookups).map { state, cell in
-            NamedCount(name: "\(state)", count: snapshot.value(cell))
+            NamedCount(name: "\(state.word)", count: snapshot.value(cell))
         }
         glitches = zip(Glitch.allCases, cells.glitches).map { glitch, cell in
             NamedCount(name: glitch.rawValue, count: snapshot.value(cell))

@@ -53,7 +53,9 @@ struct MetricPlan: Sendable {
                     try schema.series(replayFamily, [route, "refused"])
                 ))
         }
-        for state in AccessRecord.CacheState.allCases { lookups.append(try schema.series(lookupFamily, ["\(state)"])) }
+        for state in AccessRecord.CacheState.allCases {
+            lookups.append(try schema.series(lookupFamily, ["\(state.word)"]))
+        }
         callers = try schema.series(callerFamily)
         let waiterFamily = try schema.family(
             "cardea_waiters", help: "Requests that wait for a token now.", kind: .gauge, labels: ["identity"])

@@ -41,7 +41,8 @@ public struct AccessRecord: Sendable {
     public enum CacheState: UInt8, Sendable, CaseIterable {
         case none, hit, wait, store, grant
 
-        var word: StaticString {
+        /// Its one name: in the access log, in `/status` and as the metric's label.
+        public var word: StaticString {
             switch self {
             case .none: "none"
             case .hit: "hit"
