@@ -1,4 +1,4 @@
-/// The bytes of a handshake block that an identity's digest is made from (design §3.1).
+/// The bytes of a handshake block that an identity's digest is made from (docs/design/keys.md#digest).
 ///
 /// Keys are sorted, values are in one spelling, a value that equals its default is left out: writing a default down,
 /// moving a secret's file or a new version's new key changes nothing. A key counts unless it stands below.

@@ -1,6 +1,7 @@
 import Glibc
 
-/// What of the file system a process needs to serve a configuration (design §5.16): the paths, each with all below it.
+/// The parts of the file system that a process needs to serve a configuration (docs/design/security.md#invariant-16): paths, each with all
+/// below it.
 ///
 /// Folders, not files: a renewed secret or certificate is another file in the same folder, and Kubernetes swaps a link beside it.
 public struct FileNeeds: Sendable, Equatable {

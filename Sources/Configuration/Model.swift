@@ -33,7 +33,7 @@ public struct Configuration: Sendable, Equatable {
     public func listener(named name: String) -> Listener? { listeners.first { $0.name == name } }
 }
 
-/// `secret_files`: what a secret file that others can read leads to (design §5.7).
+/// `secret_files`: what a secret file that others can read leads to (docs/design/security.md#invariant-7).
 public enum SecretFilePolicy: String, Sendable, CaseIterable { case warn, strict }
 
 /// `limits`: how much is held at most.

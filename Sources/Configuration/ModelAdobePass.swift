@@ -1,4 +1,4 @@
-/// `adobe_pass`: Adobe Pass Authentication (protocols/adobe-pass.md).
+/// `adobe_pass`: Adobe Pass Authentication (docs/design/wire/adobe-pass.md).
 public struct AdobePassHandshake: Sendable, Equatable {
     public enum API: String, Sendable, CaseIterable {
         case v2 = "v2"

@@ -179,7 +179,7 @@ public enum SubjectToken: Sendable, Equatable {
     case identity(String)
 }
 
-/// `oam_webgate`: an OAM WebGate with Mobile & Social (protocols/oam.md §7).
+/// `oam_webgate`: an OAM WebGate with Mobile & Social (docs/design/wire/oam-webgate.md).
 public struct OAMWebgateHandshake: Sendable, Equatable {
     public enum UserAgentMode: String, Sendable, CaseIterable {
         case prepend = "prepend"

@@ -8,7 +8,7 @@ public struct Identity: Sendable, Equatable {
     /// For routes that name none.
     public var scopes: [String]
     /// Every key of the handshake block that differs from its default, canonicalised, without secret values:
-    /// the input of the identity's digest (design §3.1). It starts with the handshake's name.
+    /// the input of the identity's digest (docs/design/keys.md#digest). It starts with the handshake's name.
     public var canonicalForm: [UInt8]
 }
 
@@ -51,7 +51,7 @@ public enum Handshake: Sendable, Equatable {
         }
     }
 
-    /// Whether a token needs data out of an upstream's challenge (design §3.4).
+    /// Whether a token needs data out of an upstream's challenge (docs/design/challenges.md#scout).
     public var isChallengeDriven: Bool {
         switch self {
         case .oamWebgate: true

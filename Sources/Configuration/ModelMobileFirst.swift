@@ -1,4 +1,4 @@
-/// `mobilefirst`: IBM MobileFirst Foundation 8 (protocols/mobilefirst.md).
+/// `mobilefirst`: IBM MobileFirst Foundation 8 (docs/design/wire/mobilefirst.md).
 public struct MobileFirstHandshake: Sendable, Equatable {
     public enum Mode: String, Sendable, CaseIterable {
         case confidential = "confidential"

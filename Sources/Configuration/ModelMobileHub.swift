@@ -1,4 +1,4 @@
-/// `mobile_hub`: Oracle Mobile Hub, formerly Mobile Cloud Service (protocols/oracle-mobile-hub.md).
+/// `mobile_hub`: Oracle Mobile Hub, formerly Mobile Cloud Service (docs/design/wire/oracle-mobile-hub.md).
 public struct MobileHubHandshake: Sendable, Equatable {
     public enum Generation: String, Sendable, CaseIterable {
         case idcs = "idcs"

@@ -1,4 +1,4 @@
-/// `oam_oauth`: Oracle's dialects of OAuth 2.0 (protocols/oam.md §§3, 4).
+/// `oam_oauth`: Oracle's dialects of OAuth 2.0 (docs/design/wire/oam-oauth.md).
 public struct OAMOAuthHandshake: Sendable, Equatable {
     public enum Dialect: String, Sendable, CaseIterable {
         /// Mobile & Social's OAuth service of OAM 11.1.2.

@@ -153,7 +153,7 @@ extension TreeDecoder {
         return webgate
     }
 
-    /// Clear text to an issuer needs to be asked for, except on this machine (design §5.4).
+    /// Clear text to an issuer needs to be asked for, except on this machine (docs/design/security.md#invariant-4).
     mutating func requireSafe(_ url: ServiceURL, _ network: Network, _ mark: Mark, _ what: String) {
         guard url.origin.isCleartext, !url.origin.isLoopback, !network.allowCleartext else { return }
         error("\(what) sends credentials in clear text; use https:, or network: {allow_cleartext: true}", mark)

@@ -280,7 +280,7 @@ private struct OAMOAuthReader {
         }
     }
 
-    /// The page takes the identity domain as a parameter, whatever the other endpoints take (§4.1).
+    /// The page takes the identity domain as a parameter, whatever the other endpoints take (docs/design/wire/oam-oauth.md#domain).
     private var loginParameters: [NamedValue] {
         let own = reader.pairs("login_parameters")
         guard dialect == .oam12c, let domain else { return own }
@@ -341,7 +341,7 @@ private struct OAMOAuthReader {
             lifetime: inside.duration("lifetime"))
     }
 
-    /// What SIM wants to know of the client (protocols/oam.md §4.2).
+    /// The claims by which SIM knows the client (docs/design/wire/oam-oauth.md#sim).
     var clientClaims: [NamedValue] {
         var claims: [NamedValue] = []
         if dialect == .sim {

@@ -1,4 +1,4 @@
-/// What one key cannot know: rules between routes, identities, listeners and the store (design §5).
+/// Rules between routes, identities, listeners and the store, which no key can check alone (docs/design/security.md).
 extension TreeDecoder {
     mutating func checkRoute(_ route: Route, _ reader: BlockReader, place: String) {
         checkPorts(route, reader, place: place)

@@ -13,8 +13,8 @@ extension CallerConnection {
             return listener.forward.mode == .forward && peer.authority == nil ? nil : Fault(.connectRefused)
         }
         if let authority = peer.authority {
-            // Inside of a connection that was made for one host, requests for another do not pass (design: CONNECT authority, SNI and
-            // Host must agree).
+            // A connection that was made for one host carries no requests for another: CONNECT authority, SNI and Host must agree
+            // (docs/design/security.md#invariant-13).
             guard equalsIgnoringCase(requestHost, authority) else { return Fault(.misdirected) }
             return nil
         }

@@ -26,7 +26,8 @@ struct Running: Sendable {
     var refusals = 0
 }
 
-/// A reload: build beside, validate, swap, retire (design §6 law 7). Whatever fails, fails before the swap, and nothing has changed.
+/// A reload: build beside, validate, swap, retire (docs/design/data-path.md#law-7). Whatever fails, fails before the swap, and nothing has
+/// changed.
 extension Gateway {
     /// What a reload did.
     public struct Reload: Sendable {

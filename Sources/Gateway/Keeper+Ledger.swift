@@ -395,7 +395,8 @@ extension Keeper {
         events.info("registration let go", [LogField("identity", .name(identity.plan.name))])
     }
 
-    /// Rule 9: outcomes of what is under way for the identity are not published any more. A purge or logout also drops what is held.
+    /// Outcomes of flights that are under way for the identity are not published any more (docs/design/tokens.md#rule-9). A purge or logout
+    /// also drops what is held.
     func raiseEpoch(of identity: KeptIdentity, cause: EpochCause) {
         identity.epoch += 1
         if cause == .logout {

@@ -3,8 +3,8 @@ internal import Telemetry
 internal import TokenStore
 internal import Tokens
 
-/// Rule 8 on what the store has of identities that the configuration does not have, or has changed: what a person or a registration
-/// brought is never used and kept for 30 days, the rest goes.
+/// The store's rows of identities that the configuration does not have any more, or has changed (docs/design/tokens.md#rule-8): material
+/// that a person or a registration brought is never used and kept for 30 days, the rest goes.
 extension Keeper {
     func isConfigured(_ digest: IdentityDigest) -> Bool { identitiesByDigest[digest] != nil }
 

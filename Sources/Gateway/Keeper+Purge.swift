@@ -25,7 +25,8 @@ public struct PurgeReport: Sendable, Equatable {
     }
 }
 
-/// Purges (rule 9): what is held goes, from memory and from the store, and no outcome that was under way is published. Refusals stay.
+/// Purges (docs/design/tokens.md#rule-9): what is held goes, from memory and from the store, and no outcome that was under way is
+/// published. Refusals stay.
 extension Keeper {
     /// Nil when there is no such identity or route.
     func purge(_ scope: PurgeScope) -> PurgeReport? {

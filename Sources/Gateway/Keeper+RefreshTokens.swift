@@ -3,8 +3,9 @@ internal import Telemetry
 internal import TokenStore
 internal import Tokens
 
-/// Refresh tokens that the configuration names are sent until their use has replaced them, and never again (design §3.3 rule 5, for what an
-/// issuer takes for theft instead of a wrong password). The mark is on disk with the token that has taken the place.
+/// Refresh tokens that the configuration names are sent until their use has replaced them, and never again
+/// (docs/design/tokens.md#rule-5-refresh): an issuer takes a second use for theft. The mark is on disk with the token that has taken the
+/// place.
 extension Keeper {
     func standing(ofFirst token: Secret, beside held: Secret?, ledger: KeeperLedger) -> FirstRefreshToken {
         guard let key = ledger.sessionKey else { return .unspent }

@@ -105,7 +105,8 @@ extension Keeper {
             if changed.contains(identity) {
                 apply(token.machine.settingsChanged(to: token.identity.policy.access, at: now), to: token)
             }
-            // Rule 8: what it obtained leaves the store at once. In memory its access tokens serve the exchanges that began with them.
+            // Tokens of an identity that is gone leave the store at once (docs/design/tokens.md#rule-8). In memory they serve the exchanges
+            // that began with them.
             if gone.contains(identity) { deleteRow(of: token) }
         }
         matchLanes()

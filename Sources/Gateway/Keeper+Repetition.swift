@@ -15,8 +15,8 @@ struct StoreWatch {
     static let most: UInt64 = 60_000_000_000
 }
 
-/// Rule 4: a store that cannot commit is degraded, and what it did not take is put again with a growing pause. A disk that has room again
-/// does not say so, and there may be no grant for hours that would find out.
+/// A store that cannot commit is degraded, and rows that it did not take are put again with a growing pause (docs/design/tokens.md#rule-4).
+/// A disk that has room again does not say so, and there may be no grant for hours that would find out.
 extension Keeper {
     func watchStore() {
         guard storeWatch.alarm == nil, store != nil else { return }

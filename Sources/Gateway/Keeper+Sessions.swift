@@ -263,7 +263,8 @@ extension Keeper {
         if let row = sessionRow(key, session.material, of: identity) { keep([.put(row)]) }
     }
 
-    /// Rule 9: the outcome of an older epoch is not used, but the issuer has replaced the refresh token all the same.
+    /// The outcome of an older epoch is not used, but the issuer has replaced the refresh token all the same
+    /// (docs/design/tokens.md#rule-9).
     private func discardSession(of token: FlightToken, isRevoked: Bool, on lane: KeptLane) {
         guard let session = lane.arriving, let identity = identity(of: token.standing.digest),
             ends(session, of: identity)

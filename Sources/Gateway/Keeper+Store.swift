@@ -7,7 +7,8 @@ internal import Telemetry
 internal import TokenStore
 internal import Tokens
 
-/// What the keeper writes to the store and reads back at boot. The order of rule 4 is the machine's; here are the rows.
+/// The rows that the keeper writes to the store and reads back at boot (docs/design/store.md#rows). The machine decides the order
+/// in which they are written (docs/design/tokens.md#rule-4).
 extension Keeper {
     /// The kinds of rows. Numbers are the file's format: never reuse one.
     enum RowKind {

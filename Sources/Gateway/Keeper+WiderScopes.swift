@@ -3,7 +3,7 @@ internal import HotCache
 internal import Telemetry
 internal import Tokens
 
-/// A valid token that was granted more scopes serves a key that wants fewer (design §3.1), and a grant of fewer is told.
+/// A valid token that was granted more scopes serves a key that wants fewer (docs/design/keys.md#superset), and a grant of fewer is told.
 extension Keeper {
     /// Looked for before a grant is asked for, never on a hit: from then on the key has the bytes in a slot of its own, with the lender's
     /// times. Its refusal is this key's alone, and is answered with a grant of its own.

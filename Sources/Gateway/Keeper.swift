@@ -52,7 +52,7 @@ actor Keeper: KeeperInbox {
     /// Logins and logouts under way, and those that ended a short time ago.
     var logins: [String: KeptLogin] = [:]
     var loginAlarm: Alarm?
-    /// Stored material without an identity (rule 8).
+    /// Stored material without an identity (docs/design/tokens.md#rule-8).
     var orphans: [StoredRow] = []
     var attempts = AttemptLedger()
     /// Refresh tokens of the configuration that are spent, and what has replaced them.

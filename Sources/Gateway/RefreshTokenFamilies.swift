@@ -4,8 +4,8 @@ internal import Tokens
 /// Refresh tokens that the configuration names, and what has replaced them.
 ///
 /// The mark of a spent one is the keyed hash of its bytes, as with the attempts of passwords: it holds whatever identity names the token,
-/// and whatever became of that identity's digest (rule 5 for refresh tokens). Beside it stands the one that is in force, so that a family
-/// outlives the session that it was used for.
+/// and whatever became of that identity's digest (docs/design/tokens.md#rule-5-refresh). Beside it stands the one that is in force, so that
+/// a family outlives the session that it was used for.
 struct RefreshTokenFamilies {
     struct Family: Equatable {
         /// Issuer and client: the family goes to nobody else.

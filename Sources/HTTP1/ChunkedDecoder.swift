@@ -2,7 +2,7 @@
 ///
 /// A relay calls `next` until it is told to wait: each step names body bytes that lie in the given buffer, so they go
 /// out without a copy, and says how far the buffer is read. The state survives any cut between two reads. Extensions
-/// are passed over, bounded, and never forwarded (§7.1.1). A fault stays: where the message ends is not known any more.
+/// are passed over, bounded, and never forwarded (RFC 9112 §7.1.1). A fault stays: where the message ends is not known any more.
 public struct ChunkedDecoder: Sendable {
     private enum State: Sendable, Equatable {
         case sizeStart

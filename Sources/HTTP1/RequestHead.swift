@@ -6,7 +6,7 @@ internal import Synchronization
 /// returns a length; call `reset` before the next message. A fault stays until `reset`.
 ///
 /// Requests are judged strictly (RFC 9112 §2.2, §3, §5, §6): CRLF only, no NUL, no folds, no blank before a colon, one
-/// `Host`, one meaning of the framing fields. One empty line before the request line is passed over (§2.2), a second
+/// `Host`, one meaning of the framing fields. One empty line before the request line is passed over (RFC 9112 §2.2), a second
 /// is a fault. Other control octets in field values pass, as legacy encodings use them.
 public struct RequestHead: ~Copyable, Sendable {
     public private(set) var method = ByteRange.empty

@@ -53,7 +53,7 @@ extension FieldList {
     ///   - scheme: of the upstream.
     ///   - secretName: lower case; the field of this name is never indexed, as is `authorization`.
     ///   - secretTarget: the target carries a credential.
-    ///   - protocolName: for extended CONNECT (RFC 8441), without the proof of a WebSocket's handshake, which is HTTP/1.1's alone (§5);
+    ///   - protocolName: for extended CONNECT, without the proof of a WebSocket's handshake, which is HTTP/1.1's alone (RFC 8441 §5);
     ///     empty otherwise.
     ///   - acceptsTrailers: say `te: trailers`.
     mutating func fill(

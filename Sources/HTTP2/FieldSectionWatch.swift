@@ -1,4 +1,4 @@
-/// Whether a field section has begun whose end has not come (RFC 9113 §4.3), by the frames' own boundaries (§4.1) and flags.
+/// Whether a field section has begun whose end has not come (RFC 9113 §4.3), by the frames' own boundaries (RFC 9113 §4.1) and flags.
 ///
 /// nghttp2 says nothing of sections that it passes over: those of a stream that is closed, was refused, or comes behind a GOAWAY, and the
 /// rest of one in which it has found a fault. The connection waits for their ends all the same, since no other frame may come in between;

@@ -53,9 +53,10 @@ extension HTTP2Session {
         nghttp2_option_set_no_auto_window_update(options, 1)
         // Closed streams are of use only to priorities, which we do not serve, and for the exact word on a frame that comes too late: with
         // them it would be STREAM_CLOSED (RFC 9113 §5.1). Kept, they are 128 nghttp2 streams for each connection, idle ones too, and their
-        // lists are gone through with every request. So a frame of a stream that is closed, or of a number that was passed by (§5.1.1, there
-        // PROTOCOL_ERROR), is passed over as one that crossed our reset has to be, and bounded (`spendOnIgnored`). HEADERS or DATA behind
-        // END_STREAM while the answer runs are told as they should be, and so is every frame of a stream that is idle.
+        // lists are gone through with every request (docs/design/decisions.md#http2-closed-streams). So a frame of a stream that is closed,
+        // or of a number that was passed by (RFC 9113 §5.1.1: PROTOCOL_ERROR), is passed over as one that crossed our reset has to be, and
+        // bounded (`spendOnIgnored`). HEADERS or DATA behind END_STREAM while the answer runs are told as they should be, and so is every
+        // frame of a stream that is idle.
         nghttp2_option_set_no_closed_streams(options, 1)
         // Frames of types that nobody knows are passed over (RFC 9113 §5.5), but not without a count. ALTSVC, ORIGIN and PRIORITY_UPDATE are
         // among them: we have no use for what they say.

@@ -60,7 +60,7 @@ extension HeldValue {
         else { return nil }
         target.copyMemory(from: UnsafeRawBufferPointer(rebasing: frame[..<(frame.count - 1)]))
         var end = frame.count - 1
-        // An integer with a prefix of seven bits (RFC 7541 §5.1); the eighth says that no Huffman code follows (§5.2).
+        // An integer with a prefix of seven bits (RFC 7541 §5.1); the eighth says that no Huffman code follows (RFC 7541 §5.2).
         if count < 127 {
             target[end] = UInt8(count)
         } else {

@@ -3,7 +3,7 @@ internal import Numbers
 internal import TLS
 
 // The client that this gateway is to Adobe: its device, its registration, its access token. The first two are kept for ever: another one
-// would end every login (§3, §4.1).
+// would end every login (docs/design/wire/adobe-pass.md#headers).
 extension AdobePassRun {
     nonisolated(nonsending) func deviceID() async throws(GrantFailure) -> String {
         if let id = settings.device.id { return id }
@@ -15,7 +15,7 @@ extension AdobePassRun {
         return kept.bytes.text
     }
 
-    // MARK: - Access token (§4.2)
+    // MARK: - Access token (docs/design/wire/adobe-pass.md#access-token)
 
     /// - Parameter refused: one that the server does not take any more.
     nonisolated(nonsending) func accessToken(unless refused: LayerMaterial?) async throws(GrantFailure) -> LayerMaterial
@@ -40,7 +40,7 @@ extension AdobePassRun {
             throw dcrFailure("token", reply)
         }
         guard token.isHeaderSafe else { throw .issuerAnswerInvalid(reason: "token: access_token cannot be sent") }
-        // The page says 24 h, its example 6 h (§9): what counts is what the answer says.
+        // Adobe's page says 24 h and its example 6 h: the answer counts.
         guard let life = reply.tree?.number(["expires_in"]).map({ TimeSpan($0, .seconds) }), life > .zero else {
             throw .issuerAnswerInvalid(reason: "token: no expires_in")
         }
@@ -49,7 +49,7 @@ extension AdobePassRun {
         return LayerMaterial(bytes: Secret(token), obtainedAt: reply.sentAt, lifetime: used)
     }
 
-    // MARK: - Registration (§4.1)
+    // MARK: - Registration (docs/design/wire/adobe-pass.md#registration)
 
     struct Client {
         let id, secret: String

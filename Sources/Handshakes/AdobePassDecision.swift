@@ -1,6 +1,7 @@
 internal import Configuration
 
-// Authorization of one resource, and the media token that comes with it (§4.9).
+// Authorization of one resource, and the media token that comes with it
+// (docs/design/wire/adobe-pass.md#authorize).
 extension AdobePassRun: AdobePassAPI {
     nonisolated(nonsending) func mediaToken(for resource: String) async throws(GrantFailure) -> Secret {
         guard let profile = await ledger.session() else { throw Self.nobodyLoggedIn }
@@ -48,7 +49,7 @@ extension AdobePassRun: AdobePassAPI {
         return Secret(token)
     }
 
-    /// §4.8.
+    /// Asks whether the configured resources would be authorized (docs/design/wire/adobe-pass.md#preauthorize).
     nonisolated(nonsending) func preauthorize() async throws(GrantFailure) -> [IdentityFact] {
         let reply = try await call(
             "preauthorize", "POST", settings.preauthorize, .json(decisionBody(settings.preauthorized)))

@@ -76,7 +76,7 @@ public struct AdobePassHandshake: OneTimeHandshake {
 
     // MARK: - For operators
 
-    /// Of the metadata the names alone: values tell who somebody is (§4.7).
+    /// Names of the metadata and no values, which tell who somebody is (docs/design/wire/adobe-pass.md#profiles).
     public func facts(of session: LayerMaterial) -> [IdentityFact] {
         guard let values = RecipeMaterial.decode(session.bytes) else { return [] }
         var facts = ["mvpd", "type"].compactMap { name in
@@ -133,7 +133,8 @@ extension AdobePassHandshake: InteractiveHandshake {
         try await api(ledger, issuer).login(dialogue)
     }
 
-    /// The call itself deletes the profile; the provider's own page is a browser's affair, and no browser of ours was there (§4.10).
+    /// The call itself deletes the profile; the provider's own page is a browser's affair, and no browser of ours was there
+    /// (docs/design/wire/adobe-pass.md#logout).
     public nonisolated(nonsending) func revoke(
         _ session: LayerMaterial, ledger: any GrantLedger, issuer: any IssuerClient
     ) async -> Revocation {

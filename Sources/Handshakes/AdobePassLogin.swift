@@ -1,7 +1,8 @@
 internal import Configuration
 internal import Numbers
 
-// The person's login at the provider, once for the life of a profile (§4.4 to §4.7, §7.2). We never see the provider's pages.
+// The person's login at the provider, once for the life of a profile (docs/design/wire/adobe-pass.md#sessions). We never see the
+// provider's pages.
 extension AdobePassRun {
     nonisolated(nonsending) func login(_ dialogue: any LoginDialogue) async throws(GrantFailure) -> LoginGrant {
         await dialogue.progress("asking Adobe for a code")
@@ -43,7 +44,8 @@ extension AdobePassRun {
         return grant
     }
 
-    /// The call itself deletes the profile; the provider's own page is a browser's affair, and no browser of ours was there (§4.10).
+    /// The call itself deletes the profile; the provider's own page is a browser's affair, and no browser of ours was there
+    /// (docs/design/wire/adobe-pass.md#logout).
     nonisolated(nonsending) func endLogin() async -> Bool {
         let reply = try? await call("logout", "GET", settings.logout)
         return reply?.status == 200 || reply?.status == 302
@@ -93,7 +95,7 @@ extension AdobePassRun {
         return url.description
     }
 
-    // MARK: - Waiting (§4.6)
+    // MARK: - Waiting (docs/design/wire/adobe-pass.md#wait)
 
     /// - Parameters:
     ///   - life: nanoseconds that the code is good for.
@@ -133,7 +135,7 @@ extension AdobePassRun {
         throw failure("profiles", reply)
     }
 
-    // MARK: - Profile (§4.7)
+    // MARK: - Profile (docs/design/wire/adobe-pass.md#profiles)
 
     /// One that never ends is asked for again in ten years.
     private static let longestProfile = TimeSpan(10 * 365 * 86_400, .seconds)

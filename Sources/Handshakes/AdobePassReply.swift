@@ -1,7 +1,8 @@
 internal import Configuration
 internal import Numbers
 
-/// An answer of Adobe's, read without trust: its status, its tree, and the error that it may be or hold (§8).
+/// An answer of Adobe's, read without trust: its status, its tree, and the error that it may be or hold
+/// (docs/design/wire/adobe-pass.md#errors).
 struct AdobePassReply {
     let status: Int
     /// Nil for what is no JSON, as the page that says 429.
@@ -26,7 +27,7 @@ struct AdobePassReply {
     }
 }
 
-/// An enhanced error (§8). What to do stands in `action`; codes may be new ones.
+/// An enhanced error (docs/design/wire/adobe-pass.md#errors). `action` says what to do; codes may be new ones.
 struct AdobePassError {
     let action: String
     /// Of fixed shape, so that it may be shown.
@@ -67,7 +68,7 @@ extension JSONTree {
         return String(validating: bytes, as: UTF8.self)
     }
 
-    /// A whole number, or the same in quotes (§4.4).
+    /// A whole number, or the same in quotes, as times of sessions are (docs/design/wire/adobe-pass.md#sessions).
     func number(_ pointer: [String]) -> ReceivedNumber? {
         (try? value(at: pointer))?.scalar.flatMap { ReceivedNumber(decimal: $0) }
     }

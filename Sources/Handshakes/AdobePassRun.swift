@@ -15,7 +15,8 @@ protocol AdobePassAPI {
     nonisolated(nonsending) func preauthorize() async throws(GrantFailure) -> [IdentityFact]
 }
 
-/// The calls of one flight, one login or one request: each in its turn, with the headers that it needs and no other (§3).
+/// The calls of one flight, one login or one request: each in its turn, with the headers that it needs and no other
+/// (docs/design/wire/adobe-pass.md#headers).
 struct AdobePassRun {
     let settings: AdobePassSettings
     let wallMilliseconds: @Sendable () -> Int64
@@ -54,7 +55,7 @@ struct AdobePassRun {
             turns = 1
             let error = reply.error
             if reply.status == 401 || error?.action == "application-registration" {
-                // With the same client: another one would end every login (§8).
+                // The new token is had with the same client: another one would end every login (docs/design/wire/adobe-pass.md#errors).
                 guard refused == nil else {
                     throw .configuration(
                         reason: "\(step): status \(reply.status), a new access token is refused too\(said(error))")
@@ -121,7 +122,7 @@ struct AdobePassRun {
                 throw GrantFailure(error, step: step)
             }
             guard answer.status == 429 else { return AdobePassReply(answer) }
-            // Its body is a page, and it seldom says how long (§7.5).
+            // The answer's body is a page, and it seldom says how long (docs/design/wire/adobe-pass.md#throttling).
             await ledger.turnedAway(settings.quota)
             if attempt == 1 { break }
         }

@@ -1,7 +1,7 @@
 public import Configuration
 internal import TLS
 
-/// Settings of an `adobe_pass` identity. Sections: protocols/adobe-pass.md.
+/// Settings of an `adobe_pass` identity. The wire: docs/design/wire/adobe-pass.md.
 public struct AdobePassSettings: Sendable {
     /// Without a path.
     public var base: IssuerURL
@@ -14,7 +14,8 @@ public struct AdobePassSettings: Sendable {
     public var generation = Generation.v2
     /// Statuses by which the media service refuses a token.
     public var refusals: [Int] = []
-    /// Resources of which operators are told whether they would be authorized; at most 5 (§4.8).
+    /// Resources of which operators are told whether they would be authorized; at most 5
+    /// (docs/design/wire/adobe-pass.md#preauthorize).
     public var preauthorized: [String] = []
     /// For routes without one.
     let resource: ResourceTemplate?
@@ -29,10 +30,10 @@ public struct AdobePassSettings: Sendable {
         self.resource = resource
     }
 
-    /// Of Adobe's REST API. A login made with one is none for the other (§1).
+    /// The generation of Adobe's REST API. A login made with one is none for the other (docs/design/wire/adobe-pass.md#generations).
     public enum Generation: Sendable { case v2, v1 }
 
-    /// What `X-Device-Info` tells (§3).
+    /// The device that `X-Device-Info` tells of (docs/design/wire/adobe-pass.md#headers).
     public struct Device: Sendable {
         /// nil: made once and kept.
         public var id: String?
@@ -57,7 +58,7 @@ public struct AdobePassSettings: Sendable {
         }
     }
 
-    /// Nanoseconds between two looks at whether the person is through (§4.6: 3 to 5 s).
+    /// Nanoseconds between two looks at whether the person is through; Adobe asks for 3 to 5 s (docs/design/wire/adobe-pass.md#wait).
     static let pollInterval: UInt64 = 3_000_000_000
     /// The longest that a code is waited for, whatever the server says: an hour.
     static let longestLogin: UInt64 = 3_600_000_000_000
@@ -65,7 +66,7 @@ public struct AdobePassSettings: Sendable {
     static let mostTries = 3
 }
 
-// MARK: - Endpoints (§4)
+// MARK: - Endpoints
 
 extension AdobePassSettings {
     var register: String { "/o/client/register" }

@@ -2,8 +2,9 @@ internal import Configuration
 internal import Numbers
 internal import TLS
 
-/// REST API V1 (§5), for service providers that Adobe has not moved on: the same client and the same person, other words on the wire. Who
-/// asks and for what stands among a URL's parameters, a login is told by statuses, and a media token takes two calls.
+/// REST API V1 (docs/design/wire/adobe-pass.md#v1), for service providers that Adobe has not moved on: the same client and the same person,
+/// other words on the wire. Who asks and for what stands among a URL's parameters, a login is told by statuses, and a media token takes two
+/// calls.
 struct AdobePassV1: AdobePassAPI {
     let run: AdobePassRun
     private var settings: AdobePassSettings { run.settings }

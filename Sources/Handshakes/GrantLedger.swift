@@ -5,10 +5,10 @@
 /// - A registration, key pair, client id or device id that outlives sessions is a *durable* part: `durable(_:unless:make:)`.
 /// - A refresh token, user token or login is the *session*: `session(_:step:)`. A rotating refresh token goes into
 ///   `LayerMaterial.refreshToken`; it is on disk before `session` returns, hence before the access token that came with it can be used
-///   (design §3.3 rule 4).
+///   (docs/design/tokens.md#rule-4).
 /// - An access token is what `Handshake.acquire` returns; the keeper stores it.
 ///
-/// Everything read before an `await` is read again after it (design §3.3 rule 9).
+/// Everything read before an `await` is read again after it (docs/design/tokens.md#rule-9).
 public protocol GrantLedger: Sendable {
     // MARK: - Durable layer
 
@@ -38,8 +38,9 @@ public protocol GrantLedger: Sendable {
     /// The session as it stands, if it is live.
     nonisolated(nonsending) func session() async -> LayerMaterial?
 
-    /// A live session: the one that stands, or else one that `step` brings. The ladder of design §3.3 rule 6 is walked here: `step` is
-    /// called for the refresh token if there is one, then, where that failed in a way that says something about it, for the full grant.
+    /// A live session: the one that stands, or else one that `step` brings. The ladder (docs/design/tokens.md#rule-6) is walked here:
+    /// `step` is called for the refresh token if there is one, then, where that failed in a way that says something about it, for the full
+    /// grant.
     ///
     /// Steps of one issuer and subject take turns, over all identities. Flights that want the same session share one step and its outcome,
     /// unless `claim.isOwn`. The material is committed before this returns where its refresh token is a new one. A refresh token that the

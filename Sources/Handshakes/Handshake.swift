@@ -24,7 +24,7 @@ public protocol Handshake: Sendable {
     /// As above, for schemes that look further than at these two fields.
     func judge(_ answer: UpstreamAnswer) -> ChallengeVerdict
 
-    /// Obtains one token: cached session, refresh, full grant; one rung down per failure, never back up (design §3.3 rule 6).
+    /// Obtains one token: cached session, refresh, full grant; one rung down per failure, never back up (docs/design/tokens.md#rule-6).
     /// Runs on the executor of its caller.
     nonisolated(nonsending) func acquire(
         _ wanted: Wanted, ledger: any GrantLedger, issuer: any IssuerClient

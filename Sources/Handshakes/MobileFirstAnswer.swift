@@ -1,7 +1,7 @@
 internal import Numbers
 
-/// What the server said to a preauthorization (§3.2), reduced to what is decided by. Names of checks, counts and times; of
-/// messages only that there is one.
+/// The server's answer to a preauthorization (docs/design/wire/mobilefirst.md#challenges), reduced to what is decided by. Names of checks,
+/// counts and times; of messages only that there is one.
 struct MobileFirstAnswer {
     enum Meaning {
         case granted

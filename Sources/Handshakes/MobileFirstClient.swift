@@ -72,7 +72,7 @@ struct MobileFirstSession {
 // MARK: - Signed data
 
 extension MobileFirstClient {
-    /// A client assertion (§3.4).
+    /// A client assertion (docs/design/wire/mobilefirst.md#assertion).
     /// - Parameter code: that it goes with; nil for calls that have none.
     func assertion(_ run: MobileFirstRun, code: String?) throws(GrantFailure) -> String {
         let now = run.handshake.wallMilliseconds() + run.clockOffset
@@ -119,7 +119,7 @@ extension MobileFirstClient {
     }
 }
 
-// MARK: - Registration (§3.1)
+// MARK: - Registration (docs/design/wire/mobilefirst.md#registration)
 
 extension MobileFirstRun {
     /// The client as it stands, or else a new one.
@@ -219,7 +219,7 @@ extension MobileFirstRun {
         guard let location = answer.header("Location") else {
             throw .issuerAnswerInvalid(reason: "\(reason): no Location")
         }
-        // On the configured origin, whatever the server says (design §5.3).
+        // The client stays on the configured origin, whatever the server says (docs/design/security.md#invariant-3).
         let isPath = location.hasPrefix("/") && !location.hasPrefix("//")
         guard isPath || IssuerURL(location)?.origin == handshake.settings.base.origin else {
             throw .issuerAnswerInvalid(reason: "\(reason): Location is at another origin")

@@ -64,7 +64,7 @@ public struct MobileFirstHandshake: Handshake {
         return await MobileFirstRun(self, device, scopes: [], ledger: ledger, issuer: issuer).logout(session)
     }
 
-    /// Sorted, as they are part of what a server may cache by (§4).
+    /// The wanted scopes, sorted, because a server may cache by them (docs/design/wire/mobilefirst.md#lifetime).
     private func scopes(_ wanted: Wanted) throws(GrantFailure) -> [String] {
         let added = (wanted.challenge?.scopes ?? []).filter(mayAsk)
         let scopes = Set(wanted.scopes + added).sorted()
@@ -78,7 +78,7 @@ public struct MobileFirstHandshake: Handshake {
     }
 }
 
-// MARK: - Confidential client (§2)
+// MARK: - Confidential client (docs/design/wire/mobilefirst.md#confidential)
 
 extension MobileFirstHandshake {
     private nonisolated(nonsending) func confidentialGrant(
@@ -125,7 +125,7 @@ public enum ConflictPause {
     public static func nanoseconds(after conflict: Int) -> UInt64 { 50_000_000 << UInt64(min(max(conflict, 0), 5)) }
 }
 
-// MARK: - Challenges (§5)
+// MARK: - Challenges (docs/design/wire/mobilefirst.md#resource)
 
 extension MobileFirstHandshake {
     public func judge(

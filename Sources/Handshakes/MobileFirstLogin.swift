@@ -1,4 +1,5 @@
-/// Challenges and their answers (§3.2), by the rules that keep accounts from being locked (§7).
+/// Challenges and their answers (docs/design/wire/mobilefirst.md#challenges), by the rules that keep accounts from being locked
+/// (docs/design/wire/mobilefirst.md#attempts).
 extension MobileFirstRun {
     /// One answer on its way, with what the server said was left before it.
     private struct Sent {
@@ -57,7 +58,7 @@ extension MobileFirstRun {
         throw .interactionRequired(reason: "preauthorize: challenges after \(Self.mostRounds) rounds")
     }
 
-    /// Rule 6.
+    /// A check that failed is not tried again by itself (docs/design/wire/mobilefirst.md#answer-rule-6).
     private func failure(of answer: MobileFirstAnswer) -> GrantFailure {
         let reason = "preauthorize: \(MobileFirstAnswer.shown(answer.failures)) failed"
         if answer.failures.contains(Self.notices) {
@@ -78,7 +79,8 @@ extension MobileFirstRun {
 // MARK: - Preparing an answer
 
 extension MobileFirstRun {
-    /// The answers to all that is asked, their attempts booked; or, where one cannot be given, none (rules 2, 4, 5).
+    /// The answers to all that is asked, their attempts booked; or, where one cannot be given, none
+    /// (docs/design/wire/mobilefirst.md#answer-rule-2, docs/design/wire/mobilefirst.md#answer-rule-4).
     private nonisolated(nonsending) func prepare(
         _ asked: MobileFirstAnswer, answered: Set<String>
     ) async throws(GrantFailure) -> Reply {
@@ -175,7 +177,7 @@ extension MobileFirstRun {
             let answer = MobileFirstAnswer(try await issuer.send(call))
             guard case .conflict = answer.meaning else { return (answer, false) }
         } catch {
-            // Rule 9.
+            // An answer without a reply counts as spent (docs/design/wire/mobilefirst.md#answer-rule-9).
             for sent in reply.checks {
                 await ledger.settleAttempt(error.provablyUnsent ? .notSent : .unknown, secret: sent.answer.attemptKey)
             }

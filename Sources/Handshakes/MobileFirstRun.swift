@@ -1,8 +1,8 @@
 internal import Numbers
 internal import TLS
 
-/// One run of a registered client (§3): what one flight makes of it. The registration is the ledger's; what is asked, answered and
-/// signed is here.
+/// One run of a registered client (docs/design/wire/mobilefirst.md#registered): what one flight makes of it. The registration is the
+/// ledger's; what is asked, answered and signed is here.
 ///
 /// The whole of it runs inside a turn of the session layer: one at a time for each device, so that two flights never answer one
 /// challenge, and attempts can be booked.
@@ -73,7 +73,7 @@ extension MobileFirstRun {
     }
 }
 
-// MARK: - Authorization code (§3.3) and token (§3.4)
+// MARK: - Authorization code and token (docs/design/wire/mobilefirst.md#authorization)
 
 extension MobileFirstRun {
     private nonisolated(nonsending) func authorize(
@@ -198,7 +198,7 @@ private struct MobileFirstRedirect {
     }
 }
 
-// MARK: - Logout (§6)
+// MARK: - Logout (docs/design/wire/mobilefirst.md#logout)
 
 extension MobileFirstRun {
     /// Ends what the server remembers of each check that was passed. Waits for its turn: never while a handshake runs.

@@ -1,4 +1,4 @@
-/// Settings of a `mobilefirst` identity. Sections: protocols/mobilefirst.md.
+/// Settings of a `mobilefirst` identity. The wire: docs/design/wire/mobilefirst.md.
 public struct MobileFirstSettings: Sendable {
     /// The runtime's API, up to and with `/api`.
     public var base: IssuerURL
@@ -17,9 +17,9 @@ public struct MobileFirstSettings: Sendable {
     }
 
     public enum Client: Sendable {
-        /// §2: an id, and a secret under `client_secret`.
+        /// An id, and a secret under `client_secret` (docs/design/wire/mobilefirst.md#confidential).
         case confidential(id: String)
-        /// §3: a device that registers itself.
+        /// A device that registers itself (docs/design/wire/mobilefirst.md#registered).
         case registered(Device)
     }
 
@@ -55,7 +55,7 @@ public struct MobileFirstSettings: Sendable {
             self.account = account
         }
 
-        /// `iss` of an assertion (§3.4).
+        /// `iss` of an assertion (docs/design/wire/mobilefirst.md#assertion).
         var issuer: String { ([application, platform] + (version.map { [$0] } ?? [])).joined(separator: "$") }
 
         public func account(of check: String) -> String { "\(account)/\(check)" }
@@ -87,11 +87,11 @@ public struct MobileFirstSettings: Sendable {
         public static func attemptKey(_ check: String) -> String { "answers.\(check)" }
     }
 
-    /// Answers with `MFP-Conflict` after which a call is given up (§5).
+    /// Answers with `MFP-Conflict` after which a call is given up (docs/design/wire/mobilefirst.md#resource).
     static let mostConflicts = 6
 }
 
-// MARK: - Endpoints (§1)
+// MARK: - Endpoints (docs/design/wire/mobilefirst.md#endpoints)
 
 extension MobileFirstSettings {
     struct Endpoints: Sendable {

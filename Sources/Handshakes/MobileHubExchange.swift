@@ -1,6 +1,6 @@
 internal import TLS
 
-/// One exchange of another issuer's token for a mobile one (§4).
+/// One exchange of another issuer's token for a mobile one (docs/design/wire/oracle-mobile-hub.md#exchange).
 struct MobileHubExchange {
     let handshake: MobileHubHandshake
     let exchange: MobileHubSettings.Exchange
@@ -130,7 +130,7 @@ extension MobileHubExchange {
         }
     }
 
-    /// §4.1.
+    /// The exchange by GET (docs/design/wire/oracle-mobile-hub.md#sso-exchange).
     private func ssoCall(_ subject: Subject, _ url: IssuerURL) -> IssuerCall {
         let bearer = subject.sent.withBytes { String(decoding: $0, as: UTF8.self) }
         return IssuerCall(
@@ -141,7 +141,7 @@ extension MobileHubExchange {
             ], body: [], carriesPassword: false)
     }
 
-    /// §4.2.
+    /// The exchange by a form (docs/design/wire/oracle-mobile-hub.md#auth-token).
     private nonisolated(nonsending) func tokenCall(
         _ subject: Subject, _ proof: MobileHubSettings.Exchange.ClientProof, _ url: IssuerURL
     ) async throws(GrantFailure) -> IssuerCall {
@@ -233,7 +233,8 @@ extension MobileHubExchange {
         } else if let expires = SAMLTimes.expiry(of: token) {
             grant.statedTimes = (nil, expires)
         } else {
-            // Nothing is known: no longer than the usual life, and than what was given for it (§8).
+            // Nobody says how long the token lives: no longer than usual, and than what was given for it
+            // (docs/design/wire/oracle-mobile-hub.md#lifetime).
             grant.lifetime = MobileHubSettings.exchangedLife * 1_000_000_000
             grant.notAfter = subject.expiry
         }
@@ -241,7 +242,8 @@ extension MobileHubExchange {
     }
 }
 
-/// As `JWTTimes`, where clients of this service were seen to take the numbers for milliseconds (§4.1).
+/// Times of a token as `JWTTimes` reads them, but clients of this service were seen to take the numbers for milliseconds
+/// (docs/design/wire/oracle-mobile-hub.md#sso-exchange).
 private struct MobileHubTimes {
     let issued: Int64?
     let expires: Int64

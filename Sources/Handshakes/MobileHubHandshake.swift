@@ -66,7 +66,7 @@ public struct MobileHubHandshake: Handshake {
 
     public var scheme: String { "mobile_hub" }
     public var isChallengeDriven: Bool { false }
-    /// A 403 is about roles or the backend: a new token would not change it (§5).
+    /// A 403 is about roles or the backend: a new token would not change it (docs/design/wire/oracle-mobile-hub.md#errors).
     public var inspectedStatuses: [Int] { [401] }
 
     public func judge(
@@ -99,7 +99,7 @@ public struct MobileHubHandshake: Handshake {
         }
     }
 
-    /// The key is base 64 of a user and a password that nobody needs to know (§2).
+    /// The key is base 64 of a user and a password that nobody needs to know (docs/design/wire/oracle-mobile-hub.md#basic).
     private nonisolated(nonsending) func anonymousKey(_ ledger: any GrantLedger) async throws(GrantFailure)
         -> AccessGrant
     {
@@ -112,7 +112,7 @@ public struct MobileHubHandshake: Handshake {
     }
 }
 
-// MARK: - OAuth consumer (§3)
+// MARK: - OAuth consumer (docs/design/wire/oracle-mobile-hub.md#consumer)
 
 extension MobileHubHandshake {
     nonisolated(nonsending) func consumerGrant(
@@ -130,7 +130,8 @@ extension MobileHubHandshake {
         }
     }
 
-    /// Twice more while the server is in trouble and asks for no longer pause (§5).
+    /// Does the work up to twice more while the server is in trouble and asks for no longer pause
+    /// (docs/design/wire/oracle-mobile-hub.md#consumer).
     nonisolated(nonsending) static func patiently<Value>(
         _ ledger: any GrantLedger, _ work: nonisolated(nonsending) () async throws(GrantFailure) -> Value
     ) async throws(GrantFailure) -> Value {

@@ -1,4 +1,4 @@
-/// Settings of a `mobile_hub` identity. Sections: protocols/oracle-mobile-hub.md.
+/// Settings of a `mobile_hub` identity. The wire: docs/design/wire/oracle-mobile-hub.md.
 public struct MobileHubSettings: Sendable {
     /// The backend's base URL, from its settings page.
     public var base: IssuerURL
@@ -14,26 +14,26 @@ public struct MobileHubSettings: Sendable {
     }
 
     public enum Method: Sendable {
-        /// §2: the secret `anonymous_key`, which is sent as it stands.
+        /// The secret `anonymous_key`, which is sent as it stands (docs/design/wire/oracle-mobile-hub.md#basic).
         case anonymousKey
-        /// §2, with the secret `password`.
+        /// A user with the secret `password` (docs/design/wire/oracle-mobile-hub.md#basic).
         case user(String)
-        /// §3.
+        /// An OAuth consumer (docs/design/wire/oracle-mobile-hub.md#consumer).
         case consumer(OAuth2Settings, scope: String?)
-        /// §4.
+        /// Another issuer's token (docs/design/wire/oracle-mobile-hub.md#exchange).
         case exchange(Exchange)
     }
 
     /// What is given for a mobile token, and where.
     public struct Exchange: Sendable {
         public enum Endpoint: Sendable {
-            /// §4.1.
+            /// By GET (docs/design/wire/oracle-mobile-hub.md#sso-exchange).
             case sso
-            /// §4.2.
+            /// By a form (docs/design/wire/oracle-mobile-hub.md#auth-token).
             case token(ClientProof)
         }
 
-        /// One of the three that §4.2 has.
+        /// The three proofs of the consumer that a form may have (docs/design/wire/oracle-mobile-hub.md#auth-token).
         public enum ClientProof: Sendable {
             case basic(id: String)
             /// Without a secret where the instance waives it for the issuer.
@@ -52,7 +52,7 @@ public struct MobileHubSettings: Sendable {
         public var endpoint: Endpoint
         public var subject: OAuth2Settings.TokenExchange.Subject
         public var format = Format.jwt
-        /// Of §4.2; nil: none is sent.
+        /// The form's `grant_type` (docs/design/wire/oracle-mobile-hub.md#auth-token); nil: none is sent.
         public var grantType: String? = Exchange.jwtBearer
 
         public static let jwtBearer = "urn:ietf:params:oauth:grant-type:jwt-bearer"
@@ -71,6 +71,7 @@ public struct MobileHubSettings: Sendable {
 }
 
 extension MobileHubSettings {
-    /// The scope of a backend (§3.1): its base URL as the settings page shows it, with nothing in between.
+    /// The scope of a backend (docs/design/wire/oracle-mobile-hub.md#scope): its base URL as the settings page shows it, with nothing in
+    /// between.
     public static func scope(ofBase text: String) -> String { text + "urn:opc:resource:consumer::all" }
 }

@@ -98,7 +98,7 @@ extension OAuth2Handshake {
         return OAMProvenClient(client: client, isFresh: true)
     }
 
-    /// Client credentials without a scope bring a token for the client itself (§4.2 f).
+    /// Client credentials without a scope bring a token for the client itself (docs/design/wire/oam-oauth.md#sim).
     private nonisolated(nonsending) func assertionForSecret(_ trip: Trip) async throws(GrantFailure) -> LayerMaterial {
         var request = OAuth2Request(step: "client assertion")
         request.add("grant_type", "client_credentials")

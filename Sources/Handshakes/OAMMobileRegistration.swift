@@ -1,6 +1,6 @@
 internal import TLS
 
-/// The registration of a mobile client in two legs, and what its user is known by (§3.4).
+/// The registration of a mobile client in two legs, and the assertion that its user is known by (docs/design/wire/oam-oauth.md#mobile).
 ///
 /// It runs inside a turn of the session layer, because it sends a password: one at a time for each user.
 struct OAMMobileRegistration {
@@ -14,7 +14,7 @@ struct OAMMobileRegistration {
         self.trip = trip
     }
 
-    /// What the server says of this application (§3.2).
+    /// The server's profile of this application (docs/design/wire/oam-oauth.md#client-profile).
     struct Profile {
         var tokenURL: IssuerURL?
         var hasServerSession: Bool?

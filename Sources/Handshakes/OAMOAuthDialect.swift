@@ -1,4 +1,4 @@
-/// Where Oracle's servers differ from the standard that `oauth2` follows (protocols/oam.md §§3, 4).
+/// Where Oracle's servers differ from the standard that `oauth2` follows (docs/design/wire/oam-oauth.md#dialects).
 public struct OAMOAuthDialect: Sendable {
     /// Grant types in OAM 12c's capitals.
     public var hasUpperCaseGrants = false
@@ -8,7 +8,7 @@ public struct OAMOAuthDialect: Sendable {
     public var listsAudience = false
     /// Put before the token as it stands.
     public var tokenPrefix = "Bearer "
-    /// Whether tokens are deleted by `oracle_token_action` at the token endpoint (§3.6), which has no endpoint for it.
+    /// Whether tokens are deleted by `oracle_token_action` at the token endpoint (docs/design/wire/oam-oauth.md#token-action).
     public var deletesByAction = false
     /// How the server is asked about a token.
     public var inquiry = Inquiry.standard
@@ -18,23 +18,23 @@ public struct OAMOAuthDialect: Sendable {
     public enum Inquiry: Sendable {
         /// RFC 7662.
         case standard
-        /// `oracle_token_action=validate` at the token endpoint (§3.6).
+        /// `oracle_token_action=validate` at the token endpoint (docs/design/wire/oam-oauth.md#token-action).
         case tokenAction
-        /// The token itself, as Bearer, at an endpoint that says what it knows of it (§4.1).
+        /// The token itself, as Bearer, at an endpoint that says what it knows of it (docs/design/wire/oam-oauth.md#token-info).
         case tokenInfo
     }
 
     public enum Issuance: Sendable, Equatable {
         /// For id and secret, without a scope (SIM's flow f).
         case forSecret
-        /// For a user's password, once (§3.4).
+        /// For a user's password, once (docs/design/wire/oam-oauth.md#mobile).
         case mobile(OAMMobileClient)
     }
 
     public init() {}
 }
 
-/// A client of OAM 11g that registers itself with a user's password (§3.4).
+/// A client of OAM 11g that registers itself with a user's password (docs/design/wire/oam-oauth.md#mobile).
 public struct OAMMobileClient: Sendable, Equatable {
     /// Up to and with the service's name.
     public var service: IssuerURL
@@ -70,7 +70,7 @@ extension OAMOAuthDialect {
     }
 }
 
-/// What the device tells of itself, in the form that both of Mobile & Social's services take (§2.3).
+/// The device's claims in the form that both of Mobile & Social's services take (docs/design/wire/oam-webgate.md#device-profile).
 enum OAMDeviceProfile {
     static let prefix = "oracle:idm:claims:client:"
     private static let hardware: Set = ["phonenumber", "imei", "macaddress", "udid", "iosidforvendor", "iosidforad"]

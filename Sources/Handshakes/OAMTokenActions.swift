@@ -1,9 +1,10 @@
-// What OAM has at its token endpoint instead of endpoints for revocation and introspection (protocols/oam.md §3.6), and where 12c tells
-// what it knows of a token (§4.1).
+// The actions that OAM 11g has at its token endpoint instead of endpoints for revocation and introspection
+// (docs/design/wire/oam-oauth.md#token-action), and the place where 12c tells what it knows of a token
+// (docs/design/wire/oam-oauth.md#token-info).
 extension OAuth2Handshake {
     static let oamTokenAction = "oracle-idm:/oauth/grant-type/resource-access-token/jwt"
 
-    /// Each is deleted by itself: the access token, then the refresh token (§6).
+    /// Each token is deleted by itself: the access token, then the refresh token (docs/design/wire/oam-oauth.md#token-action).
     public var revokesAccessTokens: Bool { settings.oracle?.deletesByAction == true }
 
     /// Best effort, as any revocation.
@@ -24,7 +25,7 @@ extension OAuth2Handshake {
     ) async throws(GrantFailure) -> Bool {
         let answer = try await act("validate", on: token, ledger: ledger, issuer: issuer)
         switch answer.status {
-        // One that does not say so is none (§3.6), but it has to be an answer.
+        // A 200 that does not say so is a no (docs/design/wire/oam-oauth.md#token-action), but it has to be an answer.
         case 200:
             do throws(AnswerObject.Fault) { _ = try AnswerObject(answer.body) } catch {
                 throw .issuerAnswerInvalid(reason: "validate token: \(error.rawValue)")

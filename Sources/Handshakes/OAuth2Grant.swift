@@ -56,7 +56,7 @@ extension OAuth2Handshake {
     }
 
     /// In the turn of the identity's session: two flights that use one refresh token at once look like a theft to a server that
-    /// rotates. What a step brings is committed before the access token beside it is used (design §3.3 rule 4).
+    /// rotates. What a step brings is committed before the access token beside it is used (docs/design/tokens.md#rule-4).
     private nonisolated(nonsending) func acquireInTurn(_ trip: Trip) async throws(GrantFailure) -> AccessGrant {
         // A step that ends the flight with a failure still leaves a session behind, so its outcome goes round it.
         var outcome: Result<AccessGrant, GrantFailure> = .failure(.internal(reason: "no step was made"))

@@ -123,7 +123,7 @@ extension OAuth2Handshake {
     ///
     /// What the API says is used only as far as the operator has allowed it: metadata that is of no use, and issuers that nobody allowed,
     /// change nothing. The flight goes on with the issuer that it had, because one URL with a wrong word in its challenge must not cut
-    /// off the others (design §3.3 rule 3); the log says why.
+    /// off the others (docs/design/tokens.md#rule-3); the log says why.
     nonisolated(nonsending) func placed<Outcome>(
         for wanted: Wanted, _ ledger: any GrantLedger,
         _ work: nonisolated(nonsending) (OAuth2Handshake) async throws(GrantFailure) -> Outcome

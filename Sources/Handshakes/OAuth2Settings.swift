@@ -92,9 +92,10 @@ public struct OAuth2Settings: Sendable {
         case saml2Bearer
         /// RFC 8693.
         case tokenExchange(TokenExchange)
-        /// What a mobile client of OAM 11g was given for its user (protocols/oam.md §3.4), for an access token.
+        /// The assertion that a mobile client of OAM 11g was given for its user, for an access token
+        /// (docs/design/wire/oam-oauth.md#mobile).
         case oamUser
-        /// The same for the tokens behind OAM's cookies (§3.5).
+        /// The same for the tokens behind OAM's cookies (docs/design/wire/oam-oauth.md#oam-credentials).
         case oamCredentials
     }
 

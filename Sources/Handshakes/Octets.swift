@@ -20,7 +20,7 @@ extension Collection<UInt8> {
 
 // MARK: - Alphabets of credentials
 
-/// What the bytes of a token may be before they are put into a request (design §3.3 rule 7).
+/// The alphabets that the bytes of a token are checked against before they are put into a request (docs/design/tokens.md#rule-7).
 enum TokenAlphabet {
     /// RFC 6750 §2.1: `1*( ALPHA / DIGIT / "-._~+/" ) *"="`.
     case b64token

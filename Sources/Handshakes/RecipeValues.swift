@@ -24,7 +24,7 @@ struct RecipeValues {
         var headers: [(name: String, value: String)] = []
     }
 
-    /// Where a template's bytes go, and hence how its values are encoded (design §5.14).
+    /// Where a template's bytes go, and hence how its values are encoded (docs/design/security.md#invariant-14).
     enum Place: Sendable {
         /// The inside of a JSON string.
         case json

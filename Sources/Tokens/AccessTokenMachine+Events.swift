@@ -44,7 +44,8 @@ extension AccessTokenMachine {
         return settle(actions, at: now)
     }
 
-    /// Rule 2: the challenge was to a generation that is no longer the served one, or to a request without a credential.
+    /// The challenge was to a generation that is no longer the served one (docs/design/tokens.md#rule-2), or to a request without a
+    /// credential.
     private mutating func challengedElsewhere(
         from loop: Int, _ report: ChallengeReport, at now: Instant
     ) -> [Action] {
@@ -108,8 +109,8 @@ extension AccessTokenMachine {
     }
 
     /// What was granted for a demand does not meet it. An upstream that asks for more each time must not have a grant for each request.
-    /// The windows of rule 3 are others: they would keep a revoked token from being replaced. These grow as they do, and hold for the route.
-    /// Scopes that are new each time have their end in what the operator allows.
+    /// Windows of refusals (docs/design/tokens.md#rule-3) would keep a revoked token from being replaced. These windows grow as they do,
+    /// and hold for the route. Scopes that are new each time have their end in what the operator allows.
     private mutating func noteFutile(_ report: ChallengeReport, of held: Held, at now: Instant) {
         guard !report.demand.lacksScope || held.grant.meets(report.demand) else { return }
         futile = futile.filter { !$0.value.isForgotten(at: now, limit: policy.negativeFor) }

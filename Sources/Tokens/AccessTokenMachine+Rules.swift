@@ -79,7 +79,7 @@ extension AccessTokenMachine {
         return [.startFlight(flight)]
     }
 
-    /// Rule 1: one more waits for what is under way.
+    /// One more loop waits for what is under way (docs/design/tokens.md#rule-1).
     mutating func join(_ loop: Int, at now: Instant) -> [Action] {
         if let flight, flight.waitersUntil <= now {
             // The grant is overdue; whoever comes now would wait without a bound.
@@ -148,7 +148,7 @@ extension AccessTokenMachine {
             case .missed, .startup, .restarted: .tokenAcquired
             }
         held = next
-        // One that is refused opens the window of rule 3 only if it is fresh from the issuer.
+        // A token that is refused opens a window only if it is fresh from the issuer (docs/design/tokens.md#rule-3).
         let answers = answerWaiters(ready(next, justGranted: !landing.grant.isShared))
         return [.publish(fields(next))] + answers + [.report(event)]
     }

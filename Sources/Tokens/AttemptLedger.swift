@@ -21,7 +21,7 @@ public struct AttemptMark: Hashable, Sendable {
     }
 }
 
-/// Rule 5: how often a password, PIN or assertion was sent in vain, across all identities and across restarts.
+/// Counts how often a password, PIN or assertion was sent in vain, across all identities and restarts (docs/design/tokens.md#rule-5).
 ///
 /// An attempt is spent, and committed, before it is sent: a crash or a time-out leaves it spent. Only a success, or the
 /// certainty that the issuer did not judge it, gives it back. A secret that was accepted before has one more try when an answer was

@@ -1,4 +1,5 @@
-/// Rule 3 for `basic`: every request is a login attempt, so an unproven secret is tried by one request alone.
+/// The trial of a `basic` secret: every request is a login attempt, so an unproven secret is tried by one request alone
+/// (docs/design/tokens.md#rule-3).
 ///
 /// Until the secret has succeeded once, nothing is published: every request is a miss and asks here. After that the record
 /// is in the hot cache, and only refusals (and successes while `wantsSuccesses`) are reported.

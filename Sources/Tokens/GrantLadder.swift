@@ -1,4 +1,4 @@
-/// Rule 6: cached, refresh token, full grant. One rung down a failure, never back up within one flight.
+/// Cached, refresh token, full grant: one rung down a failure, never back up within one flight (docs/design/tokens.md#rule-6).
 public struct GrantLadder: Equatable, Sendable {
     public enum Rung: UInt8, Comparable, Sendable, CaseIterable {
         case cached, refreshToken, fullGrant

@@ -13,8 +13,8 @@ public struct LearnedEntry: Hashable, Sendable {
     }
 }
 
-/// Design §2, "token": the first challenge binds the route to its realm, whose token is sent on every path at the first
-/// try; a challenge of another realm, or an answer without one, adds an entry. The longest prefix wins.
+/// The first challenge binds the route to its realm, whose token is sent on every path at the first try; a challenge of another
+/// realm, or an answer without one, adds an entry. The longest prefix wins (docs/design/challenges.md#learned-table).
 ///
 /// The keeper's half; the loops read `LearnedSnapshot`s of it.
 public struct LearnedTable: Equatable, Sendable {

@@ -1,4 +1,4 @@
-/// Rule 8: what happens to stored material when an identity changes. Data, so that the rule can be read.
+/// The kinds of stored material that a changed identity leaves behind (docs/design/tokens.md#rule-8). Data, so that the rule can be read.
 public enum Material: CaseIterable, Sendable {
     /// Registration, device id, key pair.
     case durable

@@ -11,7 +11,8 @@ public struct Place: Hashable, Sendable {
     }
 }
 
-/// Rule 3: where a token that was just granted has been refused, a 401 gets the final answer for a while without another grant.
+/// Where a token that was just granted has been refused, a 401 gets the final answer for a while without another grant
+/// (docs/design/tokens.md#rule-3).
 ///
 /// The while is a `GrowingWindow`. It holds for the path, since most often it is one URL that refuses, or one moment in which the token was
 /// revoked again. A route is held where three of its paths have refused a token of their own each: then its upstream may refuse whatever the

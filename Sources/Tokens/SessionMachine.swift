@@ -9,7 +9,8 @@ public struct SessionMachine: Sendable {
         public var generation: UInt64
         public var stopServingAt: Instant
         public var hasRefreshToken: Bool
-        /// A refresh token was replaced: committed before an access token is made from it (rule 4).
+        /// A refresh token was replaced: committed before an access token is made from it
+        /// (docs/design/tokens.md#rule-4).
         public var rotated: Bool
         /// A person's login brought it: its refresh token outlives a purge.
         public var isHuman: Bool
@@ -342,7 +343,8 @@ public struct SessionMachine: Sendable {
     // MARK: - Reload
 
     /// No configuration names the identity any more. Its sessions are the store's from now on; what is under way for it does not count,
-    /// and a refresh token that it still brings is kept for its return (rule 8), unless a logout came before.
+    /// and a refresh token that it still brings is kept for its return (docs/design/tokens.md#rule-8), unless a logout came
+    /// before.
     public mutating func retired(_ digest: IdentityDigest) -> [Action] {
         let actions = epochRose(of: digest, to: .max, cause: .reload)
         sessions = sessions.filter { $0.key.digest != digest }

@@ -106,7 +106,7 @@ extension OracleServer {
         return user.hasPrefix(prefix) ? String(user.dropFirst(prefix.count)) : "without-tenant"
     }
 
-    /// 11g: validates or deletes a token (§3.6).
+    /// 11g: validates or deletes a token (docs/design/wire/oam-oauth.md#token-action).
     func act(_ form: inout [String: String], _ prefix: String) throws(Refusal) -> Response {
         let action = try need("oracle_token_action", &form)
         let token = try need("assertion", &form)

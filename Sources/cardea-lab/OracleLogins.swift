@@ -111,7 +111,7 @@ extension OracleServer {
         return ledger.withState { $0.bearerTokens[token].map { $0.expires > now } ?? false }
     }
 
-    /// 12c: the token says what it is, and nobody else has to (§4.1).
+    /// 12c: the token says what it is, and nobody else has to (docs/design/wire/oam-oauth.md#token-info).
     func info(_ request: Request) throws(Refusal) -> Response {
         guard request.method == "GET" else { throw Refusal(400, "invalid_request", "GET is wanted") }
         try checkDomain(.oam12c, request)

@@ -4,7 +4,8 @@ import Glibc
 import Reactor
 import Telemetry
 
-/// `sandbox: on`: after the start only the files of the configuration can be opened, and nothing gives that back (design §5.16).
+/// `sandbox: on`: after the start only the files of the configuration can be opened, and nothing gives that back
+/// (docs/design/security.md#invariant-16).
 struct Sandbox {
     private let granted: FileNeeds
 

@@ -82,7 +82,7 @@ private func read(fields: [String]) throws -> [String] {
         ("Basic@ realm=a, Bearer b=c", ["Bearer||b=c|"]),
         ("Basic a b, Bearer b=c", ["Basic|||M", "Bearer||b=c|"]),
 
-        // OAM (protocol notes §1.2)
+        // OAM (docs/design/wire/oam-webgate.md#challenge)
         (
             "OAM-Auth realm=\"WG1:2 /rest/a\", request-ctx=\"e%3D1\"",
             ["OAM-Auth||realm=WG1:2 /rest/a,request-ctx=e%3D1|"]

@@ -1,4 +1,4 @@
-/// Which module may import which: the arrows of the design, in one place.
+/// Which module may import which, in one place (docs/design/modules.md#arrows).
 enum Arrows {
     static let allowed: [String: Set<String>] = [
         // Whoever reads what others write needs it, so it stands below all of them.
@@ -27,7 +27,7 @@ enum Arrows {
         "cardea-lab": ["TLS", "FoundationEssentials"],
     ]
 
-    /// Arrows that the design does not draw yet. Each states why it is there, and goes when it is no longer used.
+    /// Exceptions. Each arrow states why it is there, and goes when it is no longer used.
     static let openChanges = [
         OpenChange(
             from: "Gateway", to: "CLinux",

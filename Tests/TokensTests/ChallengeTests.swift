@@ -2,7 +2,7 @@ import Testing
 
 @testable import Tokens
 
-/// Rules 2 and 3: what a refusal by an upstream does.
+/// What a refusal by an upstream does (docs/design/tokens.md#rule-2, docs/design/tokens.md#rule-3).
 @Suite struct ChallengeTests {
     static let refused = ChallengeReport(generation: 1)
 
@@ -246,7 +246,8 @@ import Testing
         #expect(bench.challenge(0, report, at: 7) == ["fly #3 steppedUp"], "other scopes are")
     }
 
-    /// One that asks for a scope that the token has, each time: the windows grow as those of rule 3 do.
+    /// The upstream asks for a scope that the token has, each time: the windows grow as those of refusals do
+    /// (docs/design/tokens.md#rule-3).
     @Test func aScopeThatIsNeverEnoughIsAskedForLessAndLess() {
         var bench = Bench.warm()
         var granted: [UInt64] = []

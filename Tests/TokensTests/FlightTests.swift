@@ -2,7 +2,8 @@ import Testing
 
 @testable import Tokens
 
-/// Rules 1, 4 and 9, and the states of a key that nobody challenges.
+/// Flights (docs/design/tokens.md#rule-1, docs/design/tokens.md#rule-4, docs/design/tokens.md#rule-9) and the states of a key that
+/// nobody challenges.
 @Suite struct FlightTests {
     /// What another gateway was granted ends a flight only where it is what its waiters were challenged for.
     @Test(arguments: [
@@ -57,7 +58,7 @@ import Testing
         #expect(bench.land(1, at: 41) == ["discard #1"])
     }
 
-    // MARK: - Rule 4
+    // MARK: - Rule 4 (docs/design/tokens.md#rule-4) (docs/design/tokens.md#rule-4)
 
     @Test func rule4_CommitComesBeforePublication() {
         var bench = Bench(AccessTokenPolicy())
@@ -113,7 +114,7 @@ import Testing
         #expect(lines(actions) == expected)
     }
 
-    // MARK: - Rule 9
+    // MARK: - Rule 9 (docs/design/tokens.md#rule-9) (docs/design/tokens.md#rule-9)
 
     @Test func rule9_AnOutcomeOfAnOlderEpochIsNotPublishedAndItsWaitersFlyAnew() {
         var bench = Bench()

@@ -3,7 +3,7 @@ import Testing
 @testable import Tokens
 
 @Suite struct LifetimeTests {
-    /// life, ahead, stop: seconds and milliseconds of design §3.2.
+    /// life, ahead, stop: seconds and milliseconds of a lifetime (docs/design/tokens.md#times).
     @Test(
         arguments: [
             (3600, 720_000, 5_000), (100, 20_000, 5_000), (60, 12_000, 3_000), (40, 10_000, 2_000), (15, 7_500, 750),

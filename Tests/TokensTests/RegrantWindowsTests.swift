@@ -2,7 +2,7 @@ import Testing
 
 @testable import Tokens
 
-/// Rule 3: which places are held, whatever the order in which refusals are told.
+/// The places that are held (docs/design/tokens.md#rule-3), whatever the order in which refusals are told.
 @Suite struct RegrantWindowsTests {
     static let limit: Nanoseconds = .seconds(30)
 

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Tokens
 
-/// §3.2: refresh-ahead, renewal failing, grace, negative, quarantine.
+/// Refresh-ahead, renewal failing, grace, negative, quarantine (docs/design/tokens.md#states).
 @Suite struct RenewalTests {
     static let grace = AccessTokenPolicy(onIssuerFailure: .serveExpired(.seconds(60)), persist: false)
     static let strict = AccessTokenPolicy(onIssuerFailure: .fail, persist: false)

@@ -165,7 +165,7 @@ import Testing
         #expect(Self.lines(actions) == ["deliver [5] g8"])
     }
 
-    // MARK: - Rule 9
+    // MARK: - Rule 9 (docs/design/tokens.md#rule-9) (docs/design/tokens.md#rule-9)
 
     @Test func rule9_TheLaneStaysTakenUntilACutOffStepIsKnown() {
         var lane = Lane()
@@ -219,7 +219,7 @@ import Testing
         #expect(lane.machine.session(Self.key, at: 0) == nil)
     }
 
-    // MARK: - Rule 8
+    // MARK: - Rule 8 (docs/design/tokens.md#rule-8) (docs/design/tokens.md#rule-8)
 
     @Test func rule8_WhatComesLateForAnIdentityThatLeftIsKept() {
         var lane = Lane()

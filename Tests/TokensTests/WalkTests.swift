@@ -3,7 +3,7 @@ import Testing
 
 @testable import Tokens
 
-/// Random walks: whatever happens in whatever order, the promises of §3.3 hold at every step.
+/// Random walks: whatever happens in whatever order, the rules (docs/design/tokens.md#rules) hold at every step.
 @Suite struct WalkTests {
     struct Walk {
         var machine: AccessTokenMachine

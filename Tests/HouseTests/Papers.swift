@@ -1,0 +1,66 @@
+import FoundationEssentials
+
+/// The papers of this package: pages under `docs` and beside `README.md`.
+enum Papers {
+    struct Page {
+        let path: String
+        let text: String
+
+        /// Names that the page gives to its places: `<a id="rule-5"></a>`.
+        var anchors: [String] {
+            text.split(separator: "<a id=\"").dropFirst().compactMap { part in
+                part.split(separator: "\"", omittingEmptySubsequences: false).first.map(String.init)
+            }
+        }
+
+        /// Words between backquotes that could be names of files or tests.
+        var quoted: [String] {
+            text.split(separator: "`", omittingEmptySubsequences: false).enumerated().compactMap { index, part in
+                let isName = part.allSatisfy { $0.isLetter || $0.isNumber || "_.+/-".contains($0) }
+                return index % 2 == 1 && isName && !part.isEmpty ? String(part) : nil
+            }
+        }
+
+        /// The targets of `[text](target)`, without those of other sites.
+        var links: [String] {
+            text.split(separator: "](").dropFirst().compactMap { part in
+                guard let end = part.firstIndex(of: ")") else { return nil }
+                let target = part[..<end]
+                return target.contains("://") || target.contains(" ") ? nil : String(target)
+            }
+        }
+    }
+
+    static let top = ["README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"]
+
+    /// Every page, by its path from the top of the package.
+    static func pages() throws -> [String: Page] {
+        let below = try SourceTree.files(under: "docs", [".md"]).map { Page(path: $0.path, text: $0.text) }
+        let beside = try top.map { Page(path: $0, text: try text(of: $0)) }
+        return Dictionary(uniqueKeysWithValues: (below + beside).map { ($0.path, $0) })
+    }
+
+    private static func text(of path: String) throws -> String {
+        String(decoding: try Data(contentsOf: URL(filePath: "\(SourceTree.root)/\(path)")), as: UTF8.self)
+    }
+
+    /// Names of the test suites that a Swift file declares.
+    static func suites(in text: String) -> [String] {
+        text.split(separator: "struct ").dropFirst().map { String($0.prefix { $0.isLetter || $0.isNumber }) }
+    }
+
+    /// Names of the functions that a Python file declares at its top level.
+    static func functions(in text: String) -> [String] {
+        text.split(separator: "\ndef ").dropFirst().map {
+            String($0.prefix { $0.isLetter || $0.isNumber || $0 == "_" })
+        }
+    }
+
+    /// What is wrong with a citation or a link; nil where it leads to a page, and to a place of it where it names one.
+    static func fault(of target: String, in pages: [String: Page]) -> String? {
+        let parts = target.split(separator: "#", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+        guard let page = pages[parts[0]] else { return "there is no page \(parts[0])" }
+        guard parts.count == 2 else { return nil }
+        return page.anchors.contains(parts[1]) ? nil : "\(parts[0]) has no place \(parts[1])"
+    }
+}
