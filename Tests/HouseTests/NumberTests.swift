@@ -7,7 +7,7 @@ import Testing
     static let readers: [String: String] = [
         "Sources/Numbers/ReceivedNumber.swift": "the reader of numbers: digits of any length, without a trap",
         "Sources/Numbers/TimeSpan.swift": "the reader of seconds with a fraction, cut to a hundred years",
-        "Sources/Configuration/JSONSchema.swift":
+        "Sources/Configuration/Schema/JSONSchema.swift":
             "asks whether a word of ours looks like a number to YAML, and keeps no number",
     ]
     /// Shares nothing with the gateway; what ends it ends a test.
