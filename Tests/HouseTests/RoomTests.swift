@@ -8,6 +8,27 @@ import Testing
         }
     }
 
+    /// A module of more than a dozen files has rooms, and no file beside them.
+    @Test func aLargeModuleHasRooms() throws {
+        for module in try House(SourceTree.files(under: "Sources", [".swift"])).modules where module.files.count > 12 {
+            #expect(module.rooms[""] == nil, "\(module.name) has \(module.files.count) files; these lie in no room")
+        }
+    }
+
+    /// What happens to a request, to a token and to the process: who stands above may use who stands below, never the other way.
+    @Test func aStoreyUsesNothingAboveIt() throws {
+        let storeys = [["DataPath"], ["Keeping"], ["Compile", "Lifecycle", "Operators"]]
+        let gateway = try #require(
+            House(SourceTree.files(under: "Sources", [".swift"])).modules.first { $0.name == "Gateway" })
+        func storey(of room: String) throws -> Int {
+            let first = try #require(room.split(separator: "/").first.map(String.init))
+            return try #require(storeys.firstIndex { $0.contains(first) }, "\(room) stands on no storey")
+        }
+        for arrow in gateway.arrows where try storey(of: arrow.to) > storey(of: arrow.from) {
+            Issue.record("\(arrow.from) → \(arrow.to) points upwards: \(arrow.uses.joined(separator: ", "))")
+        }
+    }
+
     /// What `make house` prints: modules, the modules that each imports, its rooms with their files, and arrows between rooms.
     @Test func theHouseIsWrittenDown() throws {
         let files = try SourceTree.files(under: "Sources", [".swift"])

@@ -1,5 +1,4 @@
 internal import Configuration
-internal import Glibc
 internal import Handshakes
 internal import Reactor
 internal import TLS
@@ -325,30 +324,5 @@ extension IssuerURL {
 extension Tokens.Origin {
     init(_ origin: ConfiguredOrigin) {
         self.init(scheme: ByteString(origin.scheme.rawValue), host: ByteString(origin.host), port: origin.port)
-    }
-}
-
-/// Why a configuration that is valid cannot be served.
-public struct GatewayFault: Error, Sendable, CustomStringConvertible {
-    public let description: String
-    /// It may be gone when it is tried again a moment later, with nothing changed.
-    public let isPassing: Bool
-    /// Something cannot be read by this user, and may well be by another one.
-    let isOfThisUser: Bool
-
-    public init(_ description: String, isPassing: Bool = false) {
-        self.init(description, isPassing: isPassing, isOfThisUser: false)
-    }
-
-    init(_ description: String, isPassing: Bool = false, isOfThisUser: Bool) {
-        self.description = description
-        self.isPassing = isPassing
-        self.isOfThisUser = isOfThisUser
-    }
-
-    init(_ fault: ListenFault) {
-        // A process that ends still holds its address, and one that a network gives comes late at boot.
-        let isPassing = fault.errno == EADDRINUSE && !fault.meetsFile || fault.errno == EADDRNOTAVAIL
-        self.init("\(fault)", isPassing: isPassing)
     }
 }

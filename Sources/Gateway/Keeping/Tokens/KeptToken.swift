@@ -344,3 +344,10 @@ final class Alarm: Watched, @unchecked Sendable {
         action()
     }
 }
+
+extension KeptToken {
+    /// Whose it is, where each end user has one; nil also where each URL has one.
+    var user: ByteString? { identity.bindsToURL ? nil : key.subject }
+
+    var isOfURL: Bool { identity.bindsToURL && key.subject != nil }
+}
