@@ -126,12 +126,6 @@ private let url = "https://hr.example.com/rest/a?q=1"
         #expect(!"\(challenge)".contains("\"c\"") && "\(challenge)".contains("<secret>"))
     }
 
-    @Test func `levels`() {
-        let asked = Challenge(level: 3, resource: url)
-        #expect(asked.exceeds(level: 2) && asked.exceeds(level: nil) && !asked.exceeds(level: 3))
-        #expect(!Challenge(resource: url).exceeds(level: nil))
-    }
-
     @Test(
         arguments: [
             ("a:1", "a", 1, nil), ("a:1 ", "a", 1, ""), (":1 /x", ":1 /x", nil, nil), ("::1/x", ":", 1, "/x"),

@@ -174,9 +174,6 @@ public struct Match: Sendable, Equatable {
     public var methods: [String]
     /// Names in lower case, values exact.
     public var headers: [NamedValue]
-
-    /// Whether no condition is written.
-    public var isEverything: Bool { host == nil && path == nil && ports.isEmpty && methods.isEmpty && headers.isEmpty }
 }
 
 /// `inject`: where the credential goes.

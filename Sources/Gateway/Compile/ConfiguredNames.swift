@@ -5,15 +5,12 @@ internal import Configuration
 
 typealias ConfiguredOrigin = Origin
 typealias ConfiguredHandshake = Handshake
-typealias ConfiguredStatic = StaticHandshake
-typealias ConfiguredBasic = BasicHandshake
 typealias ConfiguredOAuth2 = OAuth2Handshake
 typealias ConfiguredWebGate = OAMWebgateHandshake
 typealias ConfiguredOAMOAuth = OAMOAuthHandshake
 typealias ConfiguredMobileFirst = MobileFirstHandshake
 typealias ConfiguredAdobePass = AdobePassHandshake
 typealias ConfiguredMobileHub = MobileHubHandshake
-typealias ConfiguredAddress = IPAddress
 typealias ConfiguredRoute = Route
 typealias ConfiguredIdentity = Identity
 typealias ConfiguredURL = ServiceURL

@@ -5,8 +5,6 @@ public enum ChunkedEncoder {
 
     /// Ends every chunk.
     public static var lineEnd: StaticString { "\r\n" }
-    /// Ends a body without trailers.
-    public static var lastChunk: StaticString { "0\r\n\r\n" }
     /// Ends a body before its trailer lines, which `lineEnd` ends.
     public static var lastChunkBeforeTrailers: StaticString { "0\r\n" }
     public static let lastChunkLength = 3

@@ -50,10 +50,4 @@ public struct Challenge: Sendable, Equatable {
         self.scopes = scopes
         self.error = error
     }
-
-    /// Whether the challenge asks for more than a token got for `level` can give: a miss, not a refusal of that token.
-    public func exceeds(level held: Int?) -> Bool {
-        guard let level else { return false }
-        return level > (held ?? 0)
-    }
 }

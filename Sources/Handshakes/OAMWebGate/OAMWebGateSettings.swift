@@ -67,9 +67,6 @@ public struct OAMWebGateSettings: Sendable {
     public enum ContextSource: Sendable { case challenge, redirect, auto }
     public enum TokenScope: Sendable { case webgate, url }
     public enum ResourceURL: Sendable { case upstream, caller }
-
-    /// Nanoseconds that an access token is believed where the identity sets no `default_lifetime`.
-    public static let defaultTokenTTL: UInt64 = 900 * 1_000_000_000
 }
 
 // MARK: - The WebGate's side of the exchange

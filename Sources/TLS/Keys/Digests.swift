@@ -69,11 +69,6 @@ func fillRandom(_ buffer: UnsafeMutableRawBufferPointer) {
     }
 }
 
-/// Compares without revealing by its duration where the first difference lies. Lengths are not secret.
-public func constantTimeEqual(_ one: [UInt8], _ two: [UInt8]) -> Bool {
-    one.count == two.count && CRYPTO_memcmp(one, two, one.count) == 0
-}
-
 /// Overwrites a secret in place, in a way that the compiler does not remove. Copies made earlier are not reached, and an array
 /// that shares its storage is copied first: wipe where the array is owned.
 public func wipe(_ bytes: inout [UInt8]) {
