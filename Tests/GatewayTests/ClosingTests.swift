@@ -58,6 +58,24 @@ import Testing
         scene.end()
     }
 
+    /// Many callers write all of an upload before they read: closed early, they would meet a reset and never see the answer.
+    @Test func anUploadWhoseAnswerCameEarlyIsReadToItsEnd() throws {
+        let scene = try Scene(Plans.open())
+        let size = 3_000_000
+        let caller = scene.call("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: \(size)\r\n\r\nbegun")
+        try #require(scene.upstreams.first).send(Self.answer)
+        scene.settle()
+        #expect(caller.takeText() == Self.answer && caller.sawEnd)
+        for _ in 0..<30 {
+            caller.send(String(repeating: "x", count: 100_000))
+            scene.settle()
+        }
+        #expect(!caller.isClosed && caller.unread == 0)
+        scene.pass(seconds: 1.1)
+        #expect(caller.isClosed)
+        scene.end()
+    }
+
     /// It may have sent its next request already.
     @Test func aCallerThatDidNotAskForTheEndHasTimeToSeeIt() throws {
         let scene = try Scene(Plans.open())

@@ -46,16 +46,21 @@ extension CallerConnection {
             tls?.shutdown()
             loop.kernel.shutdownWriting(descriptor)
         }
-        while true {
+        for _ in 0..<Self.rounds {
             start = 0
             end = 0
             switch fill() {
             case .bytes(let count):
                 drained += count
-                if drained > DataLoop.lingerBytes { return close() }
+                if drained > Self.longestDrained { return close() }
             case .notNow: return
             default: return close()
             }
         }
+        pumpLater()
     }
+
+    /// What is read of a caller that goes on sending, until the time to close: an upload whose answer came early is much, and a caller that
+    /// writes all of it before it reads would lose the answer to a reset.
+    private static let longestDrained = 64 << 20
 }

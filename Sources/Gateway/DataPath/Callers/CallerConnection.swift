@@ -124,6 +124,7 @@ final class CallerConnection: Stream, HTTP2StreamUser {
 
     override func turnEnds() {
         pumpsLater = false
+        guard stage != .closing else { return finishClosing() }
         // On a connection that has closed meanwhile, pumping does nothing.
         pump()
         // The exchange may be over, and the next request in the block.
