@@ -76,6 +76,22 @@ import Testing
         scene.end()
     }
 
+    /// A head without an end asks for nothing: its sender gets the refusal, and is not listened to for long.
+    @Test func ofAHeadWithoutAnEndLittleIsRead() throws {
+        let scene = try Scene(Plans.open())
+        let caller = scene.call("GET /")
+        let piece = String(repeating: "a", count: 100_000)
+        caller.send(piece)
+        scene.settle()
+        #expect(caller.status == 414 && caller.sawEnd && !caller.isClosed)
+        for _ in 0..<12 where !caller.isClosed {
+            caller.send(piece)
+            scene.settle()
+        }
+        #expect(caller.isClosed && scene.upstreams.isEmpty)
+        scene.end()
+    }
+
     /// It may have sent its next request already.
     @Test func aCallerThatDidNotAskForTheEndHasTimeToSeeIt() throws {
         let scene = try Scene(Plans.open())

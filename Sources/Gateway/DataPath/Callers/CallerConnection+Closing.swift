@@ -9,6 +9,7 @@ extension CallerConnection {
     func beginClosing() {
         guard stage != .closed else { return }
         let isOver = hasNothingToCome
+        drainLeft = isUploading ? Self.longestUploadDrained : DataLoop.lingerBytes
         enterClosing()
         if isOver { return close() }
         releaseUpstream(reusable: false)
@@ -51,8 +52,8 @@ extension CallerConnection {
             end = 0
             switch fill() {
             case .bytes(let count):
-                drained += count
-                if drained > Self.longestDrained { return close() }
+                drainLeft -= count
+                if drainLeft < 0 { return close() }
             case .notNow: return
             default: return close()
             }
@@ -60,7 +61,10 @@ extension CallerConnection {
         pumpLater()
     }
 
-    /// What is read of a caller that goes on sending, until the time to close: an upload whose answer came early is much, and a caller that
-    /// writes all of it before it reads would lose the answer to a reset.
-    private static let longestDrained = 64 << 20
+    /// A request was taken, and its body has not come whole. Whoever sends a head without an end has asked for nothing yet.
+    private var isUploading: Bool { stage == .exchanging && !requestIsConsumed }
+
+    /// Octets that are read and thrown away, at most, of a caller that goes on with an upload until the time to close. An upload whose
+    /// answer came early may be large, and a caller that writes all of it before it reads would lose the answer to a reset.
+    private static let longestUploadDrained = 64 << 20
 }

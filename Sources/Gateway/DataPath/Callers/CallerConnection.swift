@@ -42,7 +42,8 @@ final class CallerConnection: Stream, HTTP2StreamUser {
     // Of its end.
     var isFlushing = false
     var saidNoMore = false
-    var drained = 0
+    /// Octets of a caller that goes on sending which are still read and thrown away.
+    var drainLeft = 0
     /// What a slow reader had still to take at the last look.
     var leftToFlush = 0
 
@@ -421,7 +422,7 @@ final class CallerConnection: Stream, HTTP2StreamUser {
         isOwner = false
         isFlushing = false
         saidNoMore = false
-        drained = 0
+        drainLeft = 0
         leftToFlush = 0
         renewStream()
     }
