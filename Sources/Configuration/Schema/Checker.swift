@@ -101,7 +101,7 @@ struct Checker {
         _ scalar: Node.Scalar, _ words: [String], _ aliases: [String: String], spec: KeySpec, block: Block, mark: Mark
     ) {
         guard words.contains(scalar.text) || aliases[scalar.text] != nil else {
-            // What else the key takes is told too: a word is what a person tries first.
+            // The message also tells which other forms the key takes, since a person tries a word first.
             let expected = spec.type.expectation
             let begun = words.filter { !scalar.text.isEmpty && $0.hasPrefix(scalar.text.lowercased()) }
             let near =

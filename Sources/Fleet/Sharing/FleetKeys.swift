@@ -19,8 +19,8 @@ public struct SharedName: Hashable, Sendable {
     }
 }
 
-/// What the fleet shares. The words stand in the hashes, so that equal keys of two kinds have nothing in common; a case may be renamed, its
-/// word may not.
+/// The kinds of things that a fleet shares. Each kind's word is hashed with its keys, so that equal keys of two kinds have nothing in common;
+/// a case may be renamed, its word may not.
 public enum SharedKind: String, Sendable {
     case token = "token"
     case session = "session"

@@ -22,7 +22,7 @@ public enum FleetNews: Sendable, Equatable {
     /// The server was wiped while it ran: what each gateway knows is to be brought back.
     case forgotten
 
-    /// As the old format has them. What it does not have, as a version, anybody may have written who knows the new one: it is none.
+    /// Reads news of the old format. That format has no versions, so that a message with one may have been written by anybody, and is none.
     init?(_ message: [UInt8]) {
         let text = String(decoding: message.prefix(256), as: UTF8.self)
         self.init(words: text.split(separator: " "))

@@ -27,7 +27,7 @@ final class HeardNews: Sendable {
             let name = "\(moment.milliseconds) \(news.oldMessage)"
             guard heard[name] == nil else { return false }
             if heard.count >= Self.most {
-                // What was sealed longer ago than clocks may differ is not opened any more.
+                // News that were sealed longer ago than clocks may differ are not opened any more, so they need not be remembered.
                 heard = heard.filter { now.left(at: $0.value) <= SealedEnvelope.tolerance }
                 guard heard.count < Self.most else { return false }
             }

@@ -34,7 +34,7 @@ extension CallerConnection {
         // route, the timer must not fire in every turn meanwhile.
         let time = exchange.route?.halfClosedTimeout ?? 0
         if isSending || exchange.wasSending {
-            // Behind the last of them the caller has its whole time.
+            // The caller has its whole time from the moment when the last octet of its body has left.
             exchange.wasSending = isSending
             let next = loop.now + (exchange.wasSending ? max(time, Self.leastPause) : time)
             exchange.goneAt = next

@@ -145,7 +145,7 @@ extension CallerConnection {
 }
 
 extension Stream {
-    /// What said that no more comes has left, as far as that can be known.
+    /// Whether the octets that end this direction have left, as far as that can be known.
     fileprivate final var hasSentEnd: Bool { lane?.isFlushed ?? true }
 
     /// Says that no more comes; the other direction stays.

@@ -69,7 +69,7 @@ class HTTP2Socket: Stream, HTTP2SessionHost {
             if end > start {
                 guard session.receive(input, now: loop.now) else {
                     start = end
-                    // Of answers that are not whole no more is passed on: their users are told with the end of all.
+                    // A client passes on no more of answers that are not whole; their users are told when the session ends.
                     if session.role == .server { tell() }
                     return finish()
                 }
