@@ -13,6 +13,7 @@ public final class EpochDomain: @unchecked Sendable {
     /// Bytes between two announcements: two cache lines, because adjacent lines are fetched in pairs.
     @usableFromInline static let padding = 128
 
+    /// How many loops may read, 1 to 64.
     public let readerCount: Int
     @usableFromInline let epoch: UnsafeMutablePointer<Atomic<UInt64>>
     @usableFromInline let era: UnsafeMutablePointer<Atomic<UInt8>>
@@ -22,6 +23,7 @@ public final class EpochDomain: @unchecked Sendable {
     // Writer only.
     private var retired: [Retired] = []
     private var oldest = 0
+    /// Bytes of credentials that wait for their grace period. Writer only.
     public private(set) var retiredBytes = 0
 
     private struct Retired {

@@ -16,8 +16,11 @@ public final class HotCache: @unchecked Sendable {
         case refused
     }
 
+    /// What the readers of this cache announce, shared with every other structure that the same loops read.
     public let epochs: EpochDomain
+    /// How many slots there are.
     public let capacity: Int
+    /// The most bytes that live records and those that wait for their grace period may have together.
     public let byteLimit: Int
     /// Bytes of the records that readers can reach. Writer only.
     public private(set) var liveBytes = 0
@@ -141,6 +144,7 @@ public final class HotCache: @unchecked Sendable {
         return .published(evicted: evicted)
     }
 
+    /// Copies the bytes into a record of its own; the caller wipes the array.
     @discardableResult
     public func publish(slot: Slot, record fields: RecordFields, bytes: [UInt8]) -> Publication {
         bytes.withUnsafeBytes { publish(slot: slot, record: fields, bytes: $0) }

@@ -165,6 +165,7 @@ extension HotCache {
         keyQueue.append(Int(slot.index))
     }
 
+    /// How many keys lead to a slot. Writer only.
     public var keyCount: Int { keys.count }
 
     /// The record in the slot. Only this thread retires, so it stands still until the next publication.

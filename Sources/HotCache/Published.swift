@@ -6,6 +6,8 @@ public final class Published<Snapshot: AnyObject & Sendable>: @unchecked Sendabl
     @usableFromInline let pointer: Atomic<UnsafeMutableRawPointer?>
     private let epochs: EpochDomain
 
+    /// Publishes the snapshot, or nothing with nil; a replaced snapshot is released when every reader of the domain has
+    /// passed it.
     public init(_ snapshot: Snapshot?, in epochs: EpochDomain) {
         pointer = Atomic(snapshot.map { Unmanaged.passRetained($0).toOpaque() })
         self.epochs = epochs

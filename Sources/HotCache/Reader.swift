@@ -15,6 +15,7 @@ extension Lookup: Sendable {}
 /// One loop's access to the hot cache. All calls are made on the loop's own thread; none takes a lock, allocates, or
 /// writes a line that another reader writes.
 public struct Reader: ~Copyable, @unchecked Sendable {
+    /// The loop's number, from 0.
     public let index: Int
     /// Keeps the memory below alive; never touched after `init`, so a lookup moves no reference count.
     private let cache: HotCache

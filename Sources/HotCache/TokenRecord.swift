@@ -4,7 +4,9 @@ import Glibc
 /// another key's token.
 @frozen
 public struct Slot: Hashable, Sendable {
+    /// The slot's number, from 0, below the capacity.
     public let index: UInt32
+    /// How often the slot was given to another key. A reader compares it with the record's.
     public let version: UInt32
 
     @usableFromInline
@@ -29,6 +31,7 @@ public struct RecordFields: Equatable, Sendable {
     /// Process-wide, never reused.
     public var generation: UInt64
 
+    /// Memberwise; the order of the times is not checked.
     public init(refreshAt: UInt64, servedUntil: UInt64, expiresAt: UInt64, generation: UInt64) {
         self.refreshAt = refreshAt
         self.servedUntil = servedUntil
@@ -71,10 +74,15 @@ public struct RecordView {
     @inlinable
     init(_ memory: UnsafeRawPointer) { record = memory.assumingMemoryBound(to: TokenRecord.self) }
 
+    /// All of the record's fields, copied.
     @inlinable public var fields: RecordFields { record.pointee.fields }
+    /// See `RecordFields.refreshAt`.
     @inlinable public var refreshAt: UInt64 { record.pointee.fields.refreshAt }
+    /// See `RecordFields.servedUntil`.
     @inlinable public var servedUntil: UInt64 { record.pointee.fields.servedUntil }
+    /// See `RecordFields.expiresAt`.
     @inlinable public var expiresAt: UInt64 { record.pointee.fields.expiresAt }
+    /// See `RecordFields.generation`.
     @inlinable public var generation: UInt64 { record.pointee.fields.generation }
 
     /// Ready to splice into a head.

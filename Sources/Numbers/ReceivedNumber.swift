@@ -8,6 +8,8 @@ public struct ReceivedNumber: Sendable, Hashable {
     /// False where more was written than 64 bits hold, or a part of one.
     private let isExact: Bool
 
+    /// Any integer of ours or another's. One that does not fit into 64 bits lies in no range and is clamped to the
+    /// nearest end.
     public init(_ value: some BinaryInteger) {
         self.value = Int64(clamping: value)
         isExact = Int64(exactly: value) != nil

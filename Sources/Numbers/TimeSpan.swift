@@ -2,6 +2,7 @@
 public struct TimeSpan: Sendable, Hashable, Comparable {
     /// A hundred years of 365.25 days. The end is this near, so that a moment of any clock of ours plus a span still fits into 64 bits.
     public static let longest = TimeSpan(nanoseconds: mostNanoseconds)
+    /// No time.
     public static let zero = TimeSpan(nanoseconds: 0)
     private static let mostNanoseconds: UInt64 = 36_525 * 86_400 * 1_000_000_000
 
@@ -13,8 +14,10 @@ public struct TimeSpan: Sendable, Hashable, Comparable {
         case seconds = 1_000_000_000
     }
 
+    /// At most a hundred years.
     public let nanoseconds: UInt64
 
+    /// More than a hundred years become a hundred.
     public init(nanoseconds: UInt64) { self.nanoseconds = min(nanoseconds, Self.mostNanoseconds) }
 
     /// Negative numbers give no time, those that are too large give the longest.
@@ -51,17 +54,21 @@ public struct TimeSpan: Sendable, Hashable, Comparable {
     /// Rounded down.
     public var seconds: Int64 { Int64(nanoseconds / 1_000_000_000) }
 
+    /// A shorter span is less.
     public static func < (left: TimeSpan, right: TimeSpan) -> Bool { left.nanoseconds < right.nanoseconds }
 
+    /// The sum, at most the longest span.
     public static func + (left: TimeSpan, right: TimeSpan) -> TimeSpan {
         // Two of the longest fit into 64 bits.
         TimeSpan(nanoseconds: left.nanoseconds + right.nanoseconds)
     }
 
+    /// The difference, at least no time.
     public static func - (left: TimeSpan, right: TimeSpan) -> TimeSpan {
         TimeSpan(nanoseconds: left.nanoseconds - min(left.nanoseconds, right.nanoseconds))
     }
 
+    /// The product, at most the longest span.
     public static func * (span: TimeSpan, times: UInt64) -> TimeSpan {
         let (product, overflow) = span.nanoseconds.multipliedReportingOverflow(by: times)
         return overflow ? .longest : TimeSpan(nanoseconds: product)
@@ -73,6 +80,7 @@ public struct WallTime: Sendable, Hashable, Comparable {
     /// What the milliseconds may be.
     public static let range: ClosedRange<Int64> = 0...253_402_300_799_999
 
+    /// Milliseconds since 1970, within `range`.
     public let milliseconds: Int64
 
     /// The nearest moment of the range.
@@ -85,6 +93,7 @@ public struct WallTime: Sendable, Hashable, Comparable {
         milliseconds = seconds.clamped(to: 0...Self.range.upperBound / 1000) * 1000
     }
 
+    /// An earlier moment is less.
     public static func < (left: WallTime, right: WallTime) -> Bool { left.milliseconds < right.milliseconds }
 
     /// At most the end of the year 9999.

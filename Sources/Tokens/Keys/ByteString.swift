@@ -1,14 +1,21 @@
 /// Bytes as they came, compared as bytes. `String` compares by canonical equivalence, which would make two keys of one.
 public struct ByteString: Hashable, Comparable, Sendable, ExpressibleByStringLiteral, CustomStringConvertible {
+    /// The bytes, never decoded.
     public let bytes: [UInt8]
 
+    /// Copies the bytes.
     public init(_ bytes: some Sequence<UInt8>) { self.bytes = Array(bytes) }
+    /// The UTF-8 of the text.
     public init(_ text: String) { bytes = Array(text.utf8) }
+    /// The UTF-8 of the literal.
     public init(stringLiteral text: String) { self.init(text) }
 
+    /// True where there is no byte.
     public var isEmpty: Bool { bytes.isEmpty }
+    /// How many bytes there are.
     public var count: Int { bytes.count }
 
+    /// Byte by byte; a prefix is less than what it begins.
     public static func < (left: ByteString, right: ByteString) -> Bool {
         left.bytes.lexicographicallyPrecedes(right.bytes)
     }

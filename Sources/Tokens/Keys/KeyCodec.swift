@@ -3,6 +3,7 @@
 /// A version byte, a layer byte, then the members in fixed order, each behind its length (4 bytes, big-endian); an absent
 /// member is the length 2^32 − 1. Decoding refuses everything that encoding would not have written.
 public enum KeyCodec {
+    /// Why a decoder refuses the bytes. `notCanonical`: encoding would have written them otherwise.
     public enum Fault: Error, Equatable, Sendable {
         case truncated, trailingBytes, unknownVersion, otherLayer, notCanonical, tooLong
     }
@@ -15,6 +16,7 @@ public enum KeyCodec {
     static let session: UInt8 = 2
     static let access: UInt8 = 3
 
+    /// The bytes that `durableKey` reads.
     public static func encode(_ key: DurableKey) -> [UInt8] {
         var writer = ByteWriter(version, durable)
         writer.put(key.digest.bytes)
@@ -23,6 +25,7 @@ public enum KeyCodec {
         return writer.bytes
     }
 
+    /// The bytes that `sessionKey` reads.
     public static func encode(_ key: SessionKey) -> [UInt8] {
         var writer = ByteWriter(version, session)
         writer.put(key.digest.bytes)
@@ -31,6 +34,7 @@ public enum KeyCodec {
         return writer.bytes
     }
 
+    /// The bytes that `accessKey` reads.
     public static func encode(_ key: AccessKey) -> [UInt8] {
         var writer = ByteWriter(version, access)
         writer.put(key.digest.bytes)
@@ -43,6 +47,7 @@ public enum KeyCodec {
         return writer.bytes
     }
 
+    /// - Throws: `Fault` for anything that `encode` does not write.
     public static func durableKey(_ bytes: [UInt8]) throws(Fault) -> DurableKey {
         var reader = try ByteReader(bytes, version, durable)
         let key = DurableKey(
@@ -51,6 +56,7 @@ public enum KeyCodec {
         return key
     }
 
+    /// - Throws: `Fault` for anything that `encode` does not write.
     public static func sessionKey(_ bytes: [UInt8]) throws(Fault) -> SessionKey {
         var reader = try ByteReader(bytes, version, session)
         let key = SessionKey(
@@ -59,6 +65,7 @@ public enum KeyCodec {
         return key
     }
 
+    /// - Throws: `Fault` for anything that `encode` does not write.
     public static func accessKey(_ bytes: [UInt8]) throws(Fault) -> AccessKey {
         var reader = try ByteReader(bytes, version, access)
         let key = AccessKey(

@@ -1,8 +1,11 @@
 /// A set of scopes: sorted, each once. Equal sets are equal whatever the order they were written in.
 public struct ScopeSet: Hashable, Sendable, CustomStringConvertible, ExpressibleByArrayLiteral {
+    /// In ascending order of their bytes, each once.
     public let scopes: [ByteString]
 
+    /// Any order and repetitions are allowed.
     public init(_ scopes: some Sequence<ByteString>) { self.scopes = Set(scopes).sorted() }
+    /// Any order and repetitions are allowed.
     public init(arrayLiteral scopes: ByteString...) { self.init(scopes) }
 
     /// A `scope` member: tokens parted by spaces (RFC 6749 §3.3).
@@ -10,26 +13,35 @@ public struct ScopeSet: Hashable, Sendable, CustomStringConvertible, Expressible
         self.init(Array(text).split(separator: 0x20, omittingEmptySubsequences: true).map { ByteString($0) })
     }
 
+    /// True where there is no scope.
     public var isEmpty: Bool { scopes.isEmpty }
 
+    /// True, too, where both sets are equal.
     public func isSuperset(of other: ScopeSet) -> Bool { Set(scopes).isSuperset(of: other.scopes) }
+    /// The scopes of either set.
     public func union(_ other: ScopeSet) -> ScopeSet { ScopeSet(scopes + other.scopes) }
 
+    /// Parted by spaces, with the escapes of `ByteString.description`.
     public var description: String { scopes.map(\.description).joined(separator: " ") }
 }
 
 /// The scheme, host and port a token may be sent to. Host in lower case; the default port is written out.
 public struct Origin: Hashable, Sendable, CustomStringConvertible {
+    /// In lower case, without the colon.
     public let scheme: ByteString
+    /// In lower case.
     public let host: ByteString
+    /// The scheme's default is written out, too.
     public let port: UInt16
 
+    /// Letters of scheme and host become lower case; nothing else is checked.
     public init(scheme: ByteString, host: ByteString, port: UInt16) {
         self.scheme = ByteString(Self.lowercased(scheme))
         self.host = ByteString(Self.lowercased(host))
         self.port = port
     }
 
+    /// For logs: `scheme://host:port`.
     public var description: String { "\(scheme)://\(host):\(port)" }
 
     private static func lowercased(_ text: ByteString) -> [UInt8] {
@@ -39,17 +51,23 @@ public struct Origin: Hashable, Sendable, CustomStringConvertible {
 
 /// The protection space a challenge names, as the handshake reads it (for OAM the WebGate's name). Empty if there is none.
 public struct Realm: Hashable, Sendable, CustomStringConvertible, ExpressibleByStringLiteral {
+    /// Bytes of the network, as they came.
     public let name: ByteString
 
+    /// Takes any bytes; they are not checked.
     public init(_ name: ByteString) { self.name = name }
+    /// The UTF-8 of the literal.
     public init(stringLiteral text: String) { name = ByteString(text) }
+    /// For logs, with the escapes of `ByteString.description`.
     public var description: String { name.description }
 }
 
 /// SHA-256 over everything that makes an identity what it is, secret values left out.
 public struct IdentityDigest: Hashable, Sendable, CustomStringConvertible {
+    /// Bytes of a digest.
     public static let length = 32
 
+    /// `length` of them.
     public let bytes: [UInt8]
 
     /// - Returns: nil unless there are 32 bytes.
@@ -69,11 +87,14 @@ public struct IdentityDigest: Hashable, Sendable, CustomStringConvertible {
 
 /// Registration, device id, key pair. Leaves out the identity's name, so a renamed identity keeps its device.
 public struct DurableKey: Hashable, Sendable {
+    /// The identity whose registration, device or key pair it is.
     public var digest: IdentityDigest
+    /// Where the registration was made.
     public var issuer: Origin
     /// Which of the identity's durable things.
     public var part: ByteString
 
+    /// Memberwise.
     public init(digest: IdentityDigest, issuer: Origin, part: ByteString) {
         self.digest = digest
         self.issuer = issuer
@@ -83,25 +104,32 @@ public struct DurableKey: Hashable, Sendable {
 
 /// Refresh token, user token, login.
 public struct SessionKey: Hashable, Sendable {
+    /// The identity that the session belongs to.
     public var digest: IdentityDigest
+    /// Where the session was begun.
     public var issuer: Origin
     /// The end user or service account; nil for a client of its own.
     public var subject: ByteString?
 
+    /// Memberwise.
     public init(digest: IdentityDigest, issuer: Origin, subject: ByteString?) {
         self.digest = digest
         self.issuer = issuer
         self.subject = subject
     }
 
+    /// The lane of all sessions of this issuer and subject.
     public var lane: SessionLane { SessionLane(issuer: issuer, subject: subject) }
 }
 
 /// What session flights are serialised by, across identities and scopes: an account is locked by whoever tries.
 public struct SessionLane: Hashable, Sendable {
+    /// Where the subject logs in.
     public var issuer: Origin
+    /// The end user or service account; nil for a client of its own.
     public var subject: ByteString?
 
+    /// Memberwise.
     public init(issuer: Origin, subject: ByteString?) {
         self.issuer = issuer
         self.subject = subject
@@ -110,15 +138,22 @@ public struct SessionLane: Hashable, Sendable {
 
 /// What an access token was obtained for. Compared whole, never by a hash alone.
 public struct AccessKey: Hashable, Sendable {
+    /// The identity that the token was obtained with.
     public var digest: IdentityDigest
     /// The only place the token may go.
     public var origin: Origin
+    /// The realm of the challenge that the token answers; empty where there is none.
     public var realm: Realm
+    /// The scopes asked for; empty where none are.
     public var scopes: ScopeSet
+    /// The audience asked for; nil where none is.
     public var audience: ByteString?
+    /// The resource indicator (RFC 8707); nil where there is none.
     public var resource: ByteString?
+    /// The end user for whom the token is; nil for the client itself.
     public var subject: ByteString?
 
+    /// Memberwise; what has a default is absent without it.
     public init(
         digest: IdentityDigest, origin: Origin, realm: Realm = "", scopes: ScopeSet = [],
         audience: ByteString? = nil, resource: ByteString? = nil, subject: ByteString? = nil

@@ -2,7 +2,9 @@ public import HotCache
 
 /// What a route has learned of its upstream, keyed by the directory of the path (up to its last `/`) and the method.
 public struct LearnedEntry: Hashable, Sendable {
+    /// The path up to its last slash, the slash included.
     public let directory: ByteString
+    /// The request method as received (RFC 9110 §9.1).
     public let method: ByteString
 
     /// - Parameter path: as received, without the query.
@@ -18,7 +20,9 @@ public struct LearnedEntry: Hashable, Sendable {
 ///
 /// The keeper's half; the loops read `LearnedSnapshot`s of it.
 public struct LearnedTable: Equatable, Sendable {
+    /// The most entries of a table.
     public static let entryLimit = 256
+    /// The most named realms of a table.
     public static let realmLimit = 16
     /// Realms that cannot be told apart are one, beside the limit: what an upstream makes up must not push out the others.
     public static let unnamed: Realm = ""
@@ -27,6 +31,7 @@ public struct LearnedTable: Equatable, Sendable {
     /// A longer directory or method is not learned.
     public static let lengthLimit = 4096
 
+    /// What a path of an entry needs.
     public enum Target: Equatable, Sendable {
         /// Index in `realms`.
         case realm(Int)
@@ -55,11 +60,15 @@ public struct LearnedTable: Equatable, Sendable {
 
     /// The first is the bound one.
     public private(set) var realms: [Realm] = []
+    /// What is known, by entry; the longest directory that begins a path is the path's.
     public private(set) var entries: [LearnedEntry: Target] = [:]
+    /// Fixed for the life of the table.
     public let binding: Binding
 
+    /// A table that has learned nothing.
     public init(binding: Binding = .realm) { self.binding = binding }
 
+    /// The realm that paths without an entry need; nil before the first challenge.
     public var boundRealm: Realm? { realms.first }
 
     // MARK: - Learning
@@ -185,6 +194,8 @@ public struct LearnedTable: Equatable, Sendable {
         return writer.bytes
     }
 
+    /// Reads what `encoded` wrote.
+    /// - Throws: `KeyCodec.Fault` for anything else.
     public init(decoding bytes: [UInt8], binding: Binding = .realm) throws(KeyCodec.Fault) {
         self.binding = binding
         var reader = try ByteReader(bytes, Self.version, Self.layer)

@@ -4,7 +4,9 @@ public import HotCache
 ///
 /// Events in, actions out, in the order they must be done. The machine holds no token bytes; the keeper does, beside it.
 public struct AccessTokenMachine: Sendable {
+    /// Replaced by a reload.
     public internal(set) var policy: AccessTokenPolicy
+    /// What outcomes of flights from now on must agree with.
     public internal(set) var standing: Standing
 
     /// The token that is, or may again be, served.
@@ -72,6 +74,7 @@ public struct AccessTokenMachine: Sendable {
 
     // MARK: - Vocabulary
 
+    /// What the keeper does for the machine.
     public enum Action: Equatable, Sendable {
         case startFlight(Flight)
         /// Its outcome will be discarded; a step that was not sent yet need not be.
@@ -103,11 +106,13 @@ public struct AccessTokenMachine: Sendable {
         case credentialQuarantined, loginNeeded, storeDegraded
     }
 
+    /// What `/status` and the metrics tell of the key.
     public enum State: Equatable, Sendable {
         case empty, acquiring, fresh, refreshAhead, renewalFailing, expiredGrace
         case negative(until: Instant), quarantined, loginNeeded
     }
 
+    /// - Parameter now: of `CLOCK_BOOTTIME`.
     public func state(at now: Instant) -> State {
         if let held, !held.isRefused, now < servedUntil(held) {
             if held.inGrace, now >= held.grant.lifetime.stopServingAt { return .expiredGrace }
@@ -161,13 +166,16 @@ public struct ChallengeReport: Equatable, Sendable {
     public var isReplay: Bool
     /// The replay went out with the very token that the outcome which set it off had named as just granted.
     public var justGranted: Bool
+    /// What the challenge asks for.
     public var demand: Demand
+    /// The route and path that were challenged.
     public var place: Place
     /// The path has taken a token of the key since its route has been watched.
     public var hadTaken: Bool
     /// What others that wait want beside it: asked for along with it where a flight starts, so that one serves them all.
     public var along: ScopeSet
 
+    /// Memberwise; `generation` 0 means that no token was sent.
     public init(
         generation: UInt64, isReplay: Bool = false, justGranted: Bool = false, demand: Demand = .token,
         place: Place = Place(), hadTaken: Bool = false, along: ScopeSet = []
@@ -184,19 +192,25 @@ public struct ChallengeReport: Equatable, Sendable {
 
 /// The part of `token:` and of the scheme that the machine obeys.
 public struct AccessTokenPolicy: Equatable, Sendable {
+    /// `on_issuer_failure`: what is served while the issuer fails.
     public enum OnIssuerFailure: Equatable, Sendable {
         case serveValid
         case fail
         case serveExpired(Nanoseconds)
     }
 
+    /// `connectivity`: whether the issuer may be asked. `auto` lets other rules decide.
     public enum Connectivity: Equatable, Sendable {
         case auto, online, offline
     }
 
+    /// `on_issuer_failure`.
     public var onIssuerFailure: OnIssuerFailure
+    /// `negative_for`: how long waiters get the last failure without another try, in nanoseconds.
     public var negativeFor: Nanoseconds
+    /// `acquire_timeout`: how long a caller waits for a flight, in nanoseconds.
     public var acquireTimeout: Nanoseconds
+    /// `persist`: whether the store keeps the access token.
     public var persist: Bool
     /// `startup: wait | required`: renewed by timer, not only by use.
     public var renewsByTimer: Bool
@@ -204,8 +218,10 @@ public struct AccessTokenPolicy: Equatable, Sendable {
     public var needsChallenge: Bool
     /// False for `static`, `basic` and `client_certificate`: the secret is the token.
     public var canRegrant: Bool
+    /// `connectivity`.
     public var connectivity: Connectivity
 
+    /// Memberwise; the defaults are those of the configuration.
     public init(
         onIssuerFailure: OnIssuerFailure = .serveValid, negativeFor: Nanoseconds = .seconds(30),
         acquireTimeout: Nanoseconds = .seconds(10), persist: Bool = true, renewsByTimer: Bool = false,

@@ -8,8 +8,10 @@ public struct BasicProbation: Sendable {
     /// to this user alone.
     public static let pathLimit = 3
 
+    /// A request that waits for the verdict on the secret.
     public typealias Ticket = ScoutMachine.Ticket
 
+    /// What the keeper does for the machine.
     public enum Action: Equatable, Sendable {
         /// Goes out with the credential; its result is reported.
         case dispatch(Ticket)
@@ -20,10 +22,12 @@ public struct BasicProbation: Sendable {
         case quarantine
     }
 
+    /// `unproven`: no answer has shown yet that the upstream takes the secret. `quarantined`: it is not sent again.
     public enum State: Equatable, Sendable {
         case unproven, proven, quarantined
     }
 
+    /// Begins as unproven; `restored` and the events below change it.
     public private(set) var state = State.unproven
     /// Who makes the one try of an unproven secret.
     public private(set) var scout: Ticket?
@@ -32,6 +36,7 @@ public struct BasicProbation: Sendable {
 
     private let pathLimit: Int
 
+    /// - Parameter pathLimit: the paths that must refuse before a proven secret is quarantined, at least 1.
     public init(pathLimit: Int = BasicProbation.pathLimit) { self.pathLimit = pathLimit }
 
     /// The secret is on its one try.
@@ -42,6 +47,7 @@ public struct BasicProbation: Sendable {
 
     // MARK: - Events
 
+    /// A request wants to go out with the secret.
     public mutating func arrived(_ ticket: Ticket) -> [Action] {
         switch state {
         case .quarantined: return [.refuse([ticket], .credentialRejected)]

@@ -7,6 +7,7 @@ public struct Demand: Equatable, Sendable {
     /// `insufficient_scope` (RFC 6750 §3.1): the token that was sent is good, and not enough for these scopes.
     public var lacksScope: Bool
 
+    /// Memberwise; without arguments any token will do.
     public init(level: Int? = nil, scopes: ScopeSet = [], lacksScope: Bool = false) {
         self.level = level
         self.scopes = scopes
@@ -15,7 +16,9 @@ public struct Demand: Equatable, Sendable {
 
     /// Any token that is good.
     public static let token = Demand()
+    /// A token of at least this level (OAM).
     public static func level(_ level: Int) -> Demand { Demand(level: level) }
+    /// A token with these scopes beside those that it has.
     public static func lacking(_ scopes: ScopeSet) -> Demand { Demand(scopes: scopes, lacksScope: true) }
 }
 

@@ -1,11 +1,13 @@
 /// What an outcome must still agree with when it lands. Nothing read before an `await` is trusted after it.
 public struct Standing: Hashable, Sendable {
+    /// The identity as it was configured.
     public var digest: IdentityDigest
     /// Rises when the value behind the identity's secret reference changes.
     public var secretVersion: UInt64
     /// Rises on purge, logout, reset and reload.
     public var epoch: UInt64
 
+    /// Memberwise.
     public init(digest: IdentityDigest, secretVersion: UInt64, epoch: UInt64) {
         self.digest = digest
         self.secretVersion = secretVersion
@@ -17,8 +19,10 @@ public struct Standing: Hashable, Sendable {
 public struct FlightToken: Hashable, Sendable {
     /// Unique within its machine.
     public let id: UInt64
+    /// What was true when the flight began.
     public let standing: Standing
 
+    /// Memberwise.
     public init(id: UInt64, standing: Standing) {
         self.id = id
         self.standing = standing
@@ -27,6 +31,7 @@ public struct FlightToken: Hashable, Sendable {
 
 /// One grant under way for one key.
 public struct Flight: Equatable, Sendable {
+    /// What set the flight off.
     public enum Reason: Equatable, Sendable {
         /// A caller asked and there was no token.
         case missed
@@ -44,17 +49,22 @@ public struct Flight: Equatable, Sendable {
         case restarted
     }
 
+    /// Comes back with the outcome.
     public let token: FlightToken
+    /// The first cause; who joins later does not change it.
     public let reason: Reason
     /// The level of the challenge that it answers; nil where there is none, or where it is not known yet.
     public let level: Int?
     /// All that it asks for.
     public let scopes: ScopeSet
+    /// Of `CLOCK_BOOTTIME`.
     public let startedAt: Instant
     /// Callers are told "timed out" then; the grant may go on to `abandonedAt`.
     public let waitersUntil: Instant
+    /// The outcome is discarded if it comes later, and another flight may start.
     public let abandonedAt: Instant
 
+    /// Memberwise.
     public init(
         token: FlightToken, reason: Reason, level: Int? = nil, scopes: ScopeSet = [], startedAt: Instant,
         waitersUntil: Instant, abandonedAt: Instant
@@ -73,9 +83,11 @@ public struct Flight: Equatable, Sendable {
 public struct Grant: Equatable, Sendable {
     /// From `GenerationCounter`.
     public var generation: UInt64
+    /// Of the access token.
     public var lifetime: Lifetime
     /// The level of the challenge that produced it; nil where the scheme has none.
     public var level: Int?
+    /// What the issuer says it granted, or what was asked for where it says nothing (RFC 6749 §5.1).
     public var granted: ScopeSet
     /// What the flight that brought it asked for; empty where another process asked.
     public var asked: ScopeSet
@@ -84,6 +96,7 @@ public struct Grant: Equatable, Sendable {
     /// Another gateway obtained it, some time ago: that an upstream refuses it says nothing of what the issuer gives now.
     public var isShared: Bool
 
+    /// Memberwise.
     public init(
         generation: UInt64, lifetime: Lifetime, level: Int? = nil, granted: ScopeSet = [], asked: ScopeSet = [],
         rotated: Bool = false, isShared: Bool = false
@@ -102,8 +115,10 @@ public struct Grant: Equatable, Sendable {
 public struct GenerationCounter: Sendable {
     private var last: UInt64
 
+    /// - Parameter last: the highest generation in use.
     public init(after last: UInt64 = 0) { self.last = last }
 
+    /// One more than the last.
     public mutating func next() -> UInt64 {
         last += 1
         return last

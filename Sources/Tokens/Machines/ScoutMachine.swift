@@ -5,23 +5,30 @@
 public struct ScoutMachine: Sendable {
     /// A parked request, where it stands.
     public struct Ticket: Hashable, Sendable {
+        /// The data loop that owns the request, from 0.
         public let loop: Int
         /// Unique within the loop, for as long as the request lives.
         public let number: UInt64
 
+        /// Memberwise.
         public init(loop: Int, number: UInt64) {
             self.loop = loop
             self.number = number
         }
     }
 
+    /// A request that may become the scout.
     public struct Parked: Hashable, Sendable {
+        /// Names the request in actions.
         public let ticket: Ticket
+        /// The path and method whose entry its answer teaches.
         public let entry: LearnedEntry
+        /// The whole request is still at hand, so it can be sent again with a credential.
         public let isReplayable: Bool
         /// GET or HEAD.
         public let isSafeMethod: Bool
 
+        /// Memberwise.
         public init(ticket: Ticket, entry: LearnedEntry, isReplayable: Bool, isSafeMethod: Bool) {
             self.ticket = ticket
             self.entry = entry
@@ -33,6 +40,7 @@ public struct ScoutMachine: Sendable {
         fileprivate var rank: Int { (isReplayable ? 2 : 0) + (isSafeMethod ? 1 : 0) }
     }
 
+    /// What the keeper does for the machine.
     public enum Action: Equatable, Sendable {
         /// Goes out without a credential; its answer is reported.
         case dispatch(Ticket)
@@ -45,6 +53,7 @@ public struct ScoutMachine: Sendable {
         case refuse(Ticket)
     }
 
+    /// The most requests that wait behind the scout.
     public let limit: Int
     /// In the order they came.
     private(set) var parked: [Parked] = []
@@ -53,11 +62,14 @@ public struct ScoutMachine: Sendable {
     /// - Parameter limit: the most requests that wait behind the scout.
     public init(limit: Int) { self.limit = limit }
 
+    /// Nothing is under way, and nobody waits.
     public var isEmpty: Bool { scout == nil && parked.isEmpty }
+    /// How many requests wait behind the scout.
     public var waiting: Int { parked.count }
 
     // MARK: - Events
 
+    /// A request without a known realm came. The first becomes the scout; as many as `limit` wait behind it.
     public mutating func arrived(_ request: Parked) -> [Action] {
         guard scout != nil else {
             parked.append(request)

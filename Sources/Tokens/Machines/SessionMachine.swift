@@ -6,8 +6,11 @@ public struct SessionMachine: Sendable {
 
     /// What the machine knows of a session; the keeper has its bytes.
     public struct Session: Equatable, Sendable {
+        /// Unique in the process, from `GenerationCounter`.
         public var generation: UInt64
+        /// Of `CLOCK_BOOTTIME`: the session starts no access flight from then on.
         public var stopServingAt: Instant
+        /// Whether the refresh rung of the ladder exists.
         public var hasRefreshToken: Bool
         /// A refresh token was replaced: committed before an access token is made from it
         /// (docs/design/tokens.md#rule-4).
@@ -15,6 +18,7 @@ public struct SessionMachine: Sendable {
         /// A person's login brought it: its refresh token outlives a purge.
         public var isHuman: Bool
 
+        /// Memberwise.
         public init(
             generation: UInt64, stopServingAt: Instant, hasRefreshToken: Bool, rotated: Bool = false,
             isHuman: Bool = false
@@ -27,11 +31,16 @@ public struct SessionMachine: Sendable {
         }
     }
 
+    /// One call to the issuer, to be reported as succeeded or failed.
     public struct Step: Equatable, Sendable {
+        /// Comes back with the outcome.
         public let token: FlightToken
+        /// The session that the step makes or renews.
         public let key: SessionKey
+        /// Which way to the session it takes.
         public let rung: GrantLadder.Rung
 
+        /// Memberwise.
         public init(token: FlightToken, key: SessionKey, rung: GrantLadder.Rung) {
             self.token = token
             self.key = key
@@ -39,11 +48,13 @@ public struct SessionMachine: Sendable {
         }
     }
 
+    /// What an access flight that waited gets.
     public enum Outcome: Equatable, Sendable {
         case ready(generation: UInt64)
         case failed(GrantFailure)
     }
 
+    /// What the keeper does for the machine.
     public enum Action: Equatable, Sendable {
         /// Make this step. For a password step the attempt ledger is asked, and the attempt committed, before.
         case run(Step)
@@ -89,6 +100,7 @@ public struct SessionMachine: Sendable {
     /// No configuration names it any more, and its cut-off step is still under way.
     private var leaving: IdentityDigest?
 
+    /// A lane without sessions.
     public init() {}
 
     /// Digests of which anything is remembered beyond their sessions: none but configured ones, and the one that is leaving.
@@ -107,11 +119,13 @@ public struct SessionMachine: Sendable {
         return digests
     }
 
+    /// No step is under way or waits for its turn.
     public var isIdle: Bool { running == nil && queue.isEmpty }
 
     /// Nothing is under way and nothing is known but what holds for every lane of the issuer.
     public var isEmpty: Bool { isIdle && sessions.isEmpty && blocked.isEmpty && renewed.isEmpty && leaving == nil }
 
+    /// The session where it can still be used; nil also for one whose time is over.
     public func session(_ key: SessionKey, at now: Instant) -> Session? {
         sessions[key].flatMap { now < $0.stopServingAt ? $0 : nil }
     }
@@ -119,6 +133,7 @@ public struct SessionMachine: Sendable {
     /// Who walks the ladder of the flight under way: the first that asked and still waits.
     public var leader: Claimant? { running?.request.claimants.first }
 
+    /// Why no step is made for the key until something changes; nil where steps may be made.
     public func refusal(of key: SessionKey) -> GrantFailure? { blocked[key] }
 
     // MARK: - Claims
@@ -209,6 +224,7 @@ public struct SessionMachine: Sendable {
 
     // MARK: - Steps
 
+    /// The step brought a session. A rotated refresh token is delivered after its commit only.
     public mutating func stepSucceeded(_ token: FlightToken, _ session: Session) -> [Action] {
         guard let current = current(token) else { return discarded(token) }
         sessions[current.request.key] = session
@@ -221,6 +237,7 @@ public struct SessionMachine: Sendable {
         return [commit] + deliver(session)
     }
 
+    /// The step brought none: the next rung follows, or the failure goes to all who wait.
     public mutating func stepFailed(_ token: FlightToken, _ failure: GrantFailure) -> [Action] {
         guard let current = current(token) else { return discarded(token) }
         var ladder = current.ladder

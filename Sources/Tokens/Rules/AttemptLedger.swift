@@ -1,8 +1,11 @@
 /// Whose login attempts are counted.
 public struct Account: Hashable, Sendable {
+    /// Who judges the attempts.
     public var issuer: Origin
+    /// As the issuer knows the user.
     public var user: ByteString
 
+    /// Memberwise.
     public init(issuer: Origin, user: ByteString) {
         self.issuer = issuer
         self.user = user
@@ -12,9 +15,12 @@ public struct Account: Hashable, Sendable {
 /// One secret of one account: issuer, user, keyed hash of the secret. The hash tells a changed secret from a spent one
 /// without keeping either.
 public struct AttemptMark: Hashable, Sendable {
+    /// Whose secret it is.
     public var account: Account
+    /// Computed by the keeper with a key of the gateway's own, so that a guess cannot be tried against the mark.
     public var secretHash: ByteString
 
+    /// Memberwise.
     public init(account: Account, secretHash: ByteString) {
         self.account = account
         self.secretHash = secretHash
@@ -27,18 +33,21 @@ public struct AttemptMark: Hashable, Sendable {
 /// certainty that the issuer did not judge it, gives it back. A secret that was accepted before has one more try when an answer was
 /// lost: one in all, until an answer is seen, and none where the issuer has said that one is left.
 public struct AttemptLedger: Sendable {
+    /// The bounds that an identity's configuration sets.
     public struct Policy: Equatable, Sendable {
         /// `login_attempts`
         public var loginAttempts: UInt32
         /// `allow_last_attempt`
         public var allowsLastAttempt: Bool
 
+        /// Memberwise; the defaults are those of the configuration.
         public init(loginAttempts: UInt32 = 1, allowsLastAttempt: Bool = false) {
             self.loginAttempts = loginAttempts
             self.allowsLastAttempt = allowsLastAttempt
         }
     }
 
+    /// Whether a secret may be sent now.
     public enum Verdict: Equatable, Sendable {
         case allowed
         /// This secret was sent often enough.
@@ -51,7 +60,9 @@ public struct AttemptLedger: Sendable {
 
     /// A row for the store: `bytes` nil means delete.
     public struct Row: Equatable, Sendable {
+        /// Names the row.
         public let mark: AttemptMark
+        /// Nil deletes the row.
         public let bytes: [UInt8]?
     }
 
@@ -78,10 +89,12 @@ public struct AttemptLedger: Sendable {
     private var isUnreadable = false
     private var resetSince: Set<Account> = []
 
+    /// A ledger without marks: every secret may be sent.
     public init() {}
 
     // MARK: - Before a password step
 
+    /// Asked before every attempt. Spends nothing.
     public func verdict(for mark: AttemptMark, _ policy: Policy) -> Verdict {
         if isUnreadable, !resetSince.contains(mark.account) { return .unreadable }
         if isSpent(mark, policy), !mayRetry(mark) { return .spent }

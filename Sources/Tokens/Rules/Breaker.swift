@@ -6,6 +6,7 @@ public struct Breaker: Sendable {
     /// The longest time without a try, unless the issuer asks for more.
     public static let longest: Nanoseconds = .seconds(30)
 
+    /// Whether a call may go to the issuer.
     public enum Verdict: Equatable, Sendable {
         case pass
         /// Nothing is sent; the span is what is left.
@@ -30,8 +31,10 @@ public struct Breaker: Sendable {
     /// - Parameter seed: of the jitter.
     public init(seed: UInt64) { backoff = Backoff(seed: seed) }
 
+    /// Calls were cut off, and no success has come since; a trial may be due.
     public var isOpen: Bool { openUntil != nil }
 
+    /// - Parameter now: of `CLOCK_BOOTTIME`.
     public func state(at now: Instant) -> State {
         guard let openUntil else { return .closed }
         return now < openUntil ? .open : .halfOpen

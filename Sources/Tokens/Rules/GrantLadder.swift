@@ -1,8 +1,10 @@
 /// Cached, refresh token, full grant: one rung down a failure, never back up within one flight (docs/design/tokens.md#rule-6).
 public struct GrantLadder: Equatable, Sendable {
+    /// The ways to a session, from the cheapest to the dearest.
     public enum Rung: UInt8, Comparable, Sendable, CaseIterable {
         case cached, refreshToken, fullGrant
 
+        /// A cheaper way is less.
         public static func < (left: Rung, right: Rung) -> Bool { left.rawValue < right.rawValue }
     }
 
@@ -11,6 +13,7 @@ public struct GrantLadder: Equatable, Sendable {
     /// - Parameter rungs: those that exist; sorted here, so no order given can lead up.
     public init(_ rungs: some Sequence<Rung>) { remaining = Set(rungs).sorted() }
 
+    /// Where the flight stands; nil where no way is left.
     public var rung: Rung? { remaining.first }
 
     /// Where to go after a failure on the rung.

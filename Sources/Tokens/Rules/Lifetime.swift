@@ -2,12 +2,16 @@
 public struct Lifetime: Equatable, Sendable {
     /// From before the token request was sent: the issuer's clock cannot have started earlier.
     public var sentAt: Instant
+    /// From then on a hit starts the renewal.
     public var refreshAt: Instant
+    /// From then on the token is served only where `serve_expired_for` allows it.
     public var stopServingAt: Instant
+    /// The end by what the issuer said.
     public var expiresAt: Instant
     /// The whole life as first known; a restored token keeps it.
     public var original: Nanoseconds
 
+    /// Memberwise; the order of the moments is not checked.
     public init(
         sentAt: Instant, refreshAt: Instant, stopServingAt: Instant, expiresAt: Instant, original: Nanoseconds
     ) {
@@ -33,10 +37,12 @@ public struct LifetimePolicy: Equatable, Sendable {
     static let leastAhead: Nanoseconds = .seconds(10)
     static let stopMargin: Nanoseconds = .seconds(5)
 
+    /// `refresh_ahead`.
     public var refreshAhead: RefreshAhead
     /// The life of a token whose issuer states none, or none above zero.
     public var defaultLifetime: Nanoseconds
 
+    /// Memberwise; the defaults are those of the configuration.
     public init(refreshAhead: RefreshAhead = .percent(20), defaultLifetime: Nanoseconds = .seconds(300)) {
         self.refreshAhead = refreshAhead
         self.defaultLifetime = defaultLifetime

@@ -9,6 +9,7 @@ public enum Material: CaseIterable, Sendable {
     case accessToken
 }
 
+/// What happens to an identity that has material.
 public enum IdentityChange: CaseIterable, Sendable {
     case digestChanged
     case secretChanged
@@ -18,6 +19,7 @@ public enum IdentityChange: CaseIterable, Sendable {
     case logout
 }
 
+/// What happens to the material.
 public enum Disposition: Equatable, Sendable {
     case keep
     case drop
@@ -25,10 +27,12 @@ public enum Disposition: Equatable, Sendable {
     case orphan
 }
 
+/// The rules for material whose identity changes or goes.
 public enum Orphans {
     /// 30 days, in milliseconds of the wall clock: rows outlive boots.
     public static let keptForMilliseconds: Int64 = 30 * 86_400_000
 
+    /// The one table of these rules.
     public static func disposition(of material: Material, after change: IdentityChange) -> Disposition {
         switch (change, material) {
         case (.secretChanged, _), (.settingsChanged, _): .keep

@@ -5,6 +5,7 @@ public struct Place: Hashable, Sendable {
     /// Hash of the path. Two paths that share one share a window, which costs the second of them a while.
     public var path: Int
 
+    /// Memberwise.
     public init(route: Int = 0, path: Int = 0) {
         self.route = route
         self.path = path

@@ -11,6 +11,7 @@ extension UInt64 {
         return overflow ? .max : product
     }
 
+    /// Saturates at 2^64 − 1.
     public static func milliseconds(_ milliseconds: UInt64) -> UInt64 {
         let (product, overflow) = milliseconds.multipliedReportingOverflow(by: 1_000_000)
         return overflow ? .max : product
@@ -33,6 +34,7 @@ public struct WallClockWatch: Sendable {
 
     private var offset: Int64?
 
+    /// A watch that has seen no clock yet; the first look tells nothing.
     public init() {}
 
     /// - Parameters:
@@ -56,6 +58,7 @@ public struct ClockSkew: Sendable, Equatable {
     /// Issuer minus us, in seconds.
     public private(set) var seconds: Int64 = 0
 
+    /// No skew.
     public init() {}
 
     /// - Returns: false, and nothing is learned, if the two are more than 24 h apart.
@@ -96,15 +99,19 @@ struct Jitter: Sendable {
 
 /// Delays between attempts at an issuer: they double, and half of each is jitter.
 public struct Backoff: Sendable {
+    /// The wait after the first failure, jitter included, is at most this long.
     public static let first: Nanoseconds = .seconds(1)
     /// The most a `Retry-After` is obeyed.
     public static let retryAfterLimit: Nanoseconds = .seconds(300)
 
+    /// Failures in a row since the last success.
     public private(set) var failures: UInt32 = 0
     private var jitter: Jitter
 
+    /// - Parameter seed: of the jitter.
     public init(seed: UInt64) { jitter = Jitter(seed: seed) }
 
+    /// The next wait is the first again.
     public mutating func succeeded() { failures = 0 }
 
     /// The wait after one more failure.
