@@ -91,7 +91,8 @@ extension Keeper {
                 ])
         }
         return withheld(
-            fleet, "it has lost the newest refresh token of this login, and what this gateway has may be spent; \(advice)")
+            fleet,
+            "it has lost the newest refresh token of this login, and what this gateway has may be spent; \(advice)")
     }
 
     /// What this gateway has is to do, whatever was known to be newer: an operator says so.
