@@ -6,7 +6,9 @@ public struct AlternativeNames: Sendable, Equatable {
     public private(set) var hosts: [String] = []
     /// 4 or 16 bytes each.
     public private(set) var addresses: [[UInt8]] = []
+    /// Each as the certificate has it, whatever its scheme.
     public private(set) var uris: [String] = []
+    /// Each as the certificate has it.
     public private(set) var mailAddresses: [String] = []
 
     /// A certificate with more names than this is read up to here.
@@ -43,6 +45,7 @@ public struct AlternativeNames: Sendable, Equatable {
     /// Hosts, URIs and mail addresses.
     public var texts: [String] { hosts + uris + mailAddresses }
 
+    /// How a name is covered, from worst to best.
     public enum Fit: Sendable, Comparable { case none, wildcard, exact }
 
     /// How well a host's name, in lower case, is covered; `*` stands for one whole label at the front (RFC 9525 section 6.3).

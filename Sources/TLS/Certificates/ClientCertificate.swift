@@ -86,6 +86,7 @@ public final class ClientCertificate: @unchecked Sendable, CustomStringConvertib
         for certificate in chain { X509_free(certificate) }
     }
 
+    /// Tells nothing of the certificate or its key.
     public var description: String { "ClientCertificate(••••)" }
 
     /// SHA-256 of the leaf's DER, as `x5t#S256` (RFC 8705 section 3.1) names a certificate.

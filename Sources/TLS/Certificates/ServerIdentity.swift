@@ -5,9 +5,11 @@ internal import Glibc
 public final class ServerIdentity: Sendable {
     /// What connections are made of.
     public let configuration: TLSServerConfiguration
+    /// The names of the leaf certificate, by which a connection's identity is chosen.
     public let names: AlternativeNames
     /// Seconds since 1970.
     public let notBefore: Int64
+    /// Seconds since 1970.
     public let notAfter: Int64
     /// Callers that were asked by identities of equal values were asked for the same authorities; nil: callers are not asked.
     public let authorities: [UInt8]?
@@ -27,6 +29,7 @@ public final class ServerIdentity: Sendable {
         /// DER of the OCSP answer to send along.
         public var staple: [UInt8]?
 
+        /// Memberwise; see the properties.
         public init(
             certificate: [UInt8], key: [UInt8], callerAuthorities: [UInt8]? = nil, staple: [UInt8]? = nil
         ) {

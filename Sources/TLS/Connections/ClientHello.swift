@@ -6,8 +6,10 @@ public struct ClientHello: Sendable, Equatable {
     /// ALPN's names in the client's order (RFC 7301 section 3.1); empty when none were sent.
     public var protocols: [String] = []
 
+    /// A hello without names and protocols.
     public init() {}
 
+    /// What the bytes received so far are.
     public enum Reading: Sendable, Equatable {
         /// More bytes are needed.
         case incomplete

@@ -6,11 +6,14 @@ internal import Glibc
 /// `message` is safe to log and to show an operator: OpenSSL's own texts, the name that was asked for, and names of configured
 /// files. Never key material, passwords, or bytes that were received.
 public struct TLSFault: Error, Sendable, Equatable, CustomStringConvertible {
+    /// What a program decides by.
     public let kind: Kind
+    /// What a person reads; see above for what it may have in it.
     public let message: String
     /// True when the server speaks or presents something that only a legacy configuration accepts (weak key, old renegotiation).
     public let legacyMightHelp: Bool
 
+    /// The kinds of faults that callers tell apart.
     public enum Kind: Sendable, Equatable {
         /// The server's certificate was not accepted.
         case certificate(CertificateReason)
@@ -33,12 +36,14 @@ public struct TLSFault: Error, Sendable, Equatable, CustomStringConvertible {
         case other(Int32)
     }
 
+    /// - Parameter message: safe to log, as described above.
     public init(_ kind: Kind, _ message: String, legacyMightHelp: Bool = false) {
         self.kind = kind
         self.message = message
         self.legacyMightHelp = legacyMightHelp
     }
 
+    /// The message.
     public var description: String { message }
 }
 

@@ -21,7 +21,9 @@ public enum Base64 {
         decode(text, UInt8(ascii: "-"), UInt8(ascii: "_"))
     }
 
+    /// The bytes of the standard alphabet (RFC 4648 §4); nil for anything else.
     public static func decode(_ text: String) -> [UInt8]? { decode(Array(text.utf8)) }
+    /// The bytes of the URL alphabet (RFC 4648 §5); nil for anything else.
     public static func decodeURL(_ text: String) -> [UInt8]? { decodeURL(Array(text.utf8)) }
 
     // MARK: -

@@ -80,6 +80,7 @@ public func wipe(_ bytes: inout [UInt8]) {
 public struct RunningSHA256: ~Copyable {
     private var context: OpaquePointer?
 
+    /// A hash that has seen no byte.
     public init() {
         context = EVP_MD_CTX_new()
         // A digest of nothing would be the same for every body.
@@ -88,6 +89,7 @@ public struct RunningSHA256: ~Copyable {
 
     deinit { EVP_MD_CTX_free(context) }
 
+    /// Bytes may come in any number of pieces.
     public mutating func add(_ bytes: UnsafeRawBufferPointer) {
         guard bytes.count > 0 else { return }
         precondition(EVP_DigestUpdate(context, bytes.baseAddress, bytes.count) == 1, "SHA-256 not available")

@@ -12,6 +12,7 @@ public enum SealingFault: Error, Sendable, Equatable, CustomStringConvertible {
     /// The cipher is not available, or memory is short.
     case unavailable
 
+    /// Names key ids, never key material.
     public var description: String {
         switch self {
         case .unknownKey(let id): "sealed with the unknown key \(SealingKey.name(of: id))"
@@ -27,6 +28,7 @@ public enum SealingFault: Error, Sendable, Equatable, CustomStringConvertible {
 /// The bytes lie on a page of their own that is kept out of core dumps, out of swap where `mlock` is allowed, and is wiped at
 /// the end. Immutable, so it may be shared between threads.
 public final class SealingKey: @unchecked Sendable, CustomStringConvertible {
+    /// Bytes of a key as it is given.
     public static let size = 32
 
     /// Tells keys apart without telling anything about them: the first eight bytes of a keyed hash.
@@ -68,6 +70,7 @@ public final class SealingKey: @unchecked Sendable, CustomStringConvertible {
         try self.init(bytes: bytes)
     }
 
+    /// The key's public id, never its bytes.
     public var description: String { "SealingKey(\(Self.name(of: id)))" }
 
     /// An id as an operator sees it: 16 hexadecimal digits.

@@ -9,6 +9,7 @@ internal import COpenSSL
 /// with AES-256-GCM (NIST SP 800-38D); version, id and what the value is bound to are authenticated with it. Nonces are random:
 /// 2^32 values per key are safe, which is one a second for over a century.
 public final class SealingKeyRing: Sendable {
+    /// The first seals, all open.
     public let keys: [SealingKey]
 
     /// What sealing adds to a plaintext, in bytes.
@@ -30,6 +31,7 @@ public final class SealingKeyRing: Sendable {
     /// The key that seals.
     public var first: SealingKey { keys[0] }
 
+    /// The key of this id; nil where the ring has none.
     public func key(_ id: UInt64) -> SealingKey? { keys.first { $0.id == id } }
 
     /// The id of the key that sealed `sealed`; nil when it is no sealed value at all.

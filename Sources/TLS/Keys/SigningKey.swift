@@ -5,10 +5,12 @@ internal import COpenSSL
 /// Immutable after construction, so it may be shared between threads. Neither key nor password is part of any description or error.
 public final class SigningKey: @unchecked Sendable, CustomStringConvertible {
     private let key: OpaquePointer
+    /// Decides which JWS algorithms the key may sign with.
     public let kind: Kind
     /// DER of the certificate that came with the key, if one did.
     public let certificate: [UInt8]?
 
+    /// RSA of 2048 bits or more, ECDSA over P-256, or Ed25519.
     public enum Kind: Sendable, Equatable { case rsa, p256, ed25519 }
 
     /// Fewer bits are refused: RFC 7518 section 3.3 demands 2048.
@@ -36,6 +38,7 @@ public final class SigningKey: @unchecked Sendable, CustomStringConvertible {
 
     deinit { EVP_PKEY_free(key) }
 
+    /// The kind of the key alone.
     public var description: String { "SigningKey(\(kind))" }
 
     /// One of the key's public numbers, by OpenSSL's name for it.
@@ -157,6 +160,7 @@ extension SigningKey {
         }
     }
 
+    /// Whether the key's kind fits the algorithm (RFC 7518 §3.1, RFC 8037 §3.1).
     public func signs(_ algorithm: JWSAlgorithm) -> Bool {
         switch algorithm {
         case .rs256, .ps256: kind == .rsa
