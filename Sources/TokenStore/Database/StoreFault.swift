@@ -1,8 +1,11 @@
 /// Why the store did not do something. `message` is safe to log: file names, SQLite's and the system's texts, key ids.
 public struct StoreFault: Error, Sendable, Equatable, CustomStringConvertible {
+    /// What a program decides by.
     public let kind: Kind
+    /// What a person reads.
     public let message: String
 
+    /// The kinds of faults that callers tell apart.
     public enum Kind: Sendable, Equatable {
         /// No space, or the configured bound of the file is reached. Later puts try again.
         case full
@@ -30,5 +33,6 @@ public struct StoreFault: Error, Sendable, Equatable, CustomStringConvertible {
         self.message = message
     }
 
+    /// The message.
     public var description: String { message }
 }

@@ -10,9 +10,12 @@ public struct StoredRow: Sendable, Equatable, CustomStringConvertible {
     /// When the row stops being of use, in milliseconds of Unix time; nil: never.
     public var expiresWall: Int64?
 
+    /// Bytes of the longest key that is stored.
     public static let maximumKeySize = 16 << 10
+    /// Bytes of the longest value that is stored.
     public static let maximumValueSize = 256 << 10
 
+    /// Memberwise; a key or value that is too long is refused by the store.
     public init(kind: UInt8, key: [UInt8], value: [UInt8], expiresWall: Int64? = nil) {
         self.kind = kind
         self.key = key
@@ -20,6 +23,7 @@ public struct StoredRow: Sendable, Equatable, CustomStringConvertible {
         self.expiresWall = expiresWall
     }
 
+    /// Neither key nor value: only the kind and the value's size.
     public var description: String { "StoredRow(kind \(kind), \(value.count) bytes)" }
 
     var fits: Bool { key.count <= Self.maximumKeySize && value.count <= Self.maximumValueSize }

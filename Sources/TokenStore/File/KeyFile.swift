@@ -4,6 +4,7 @@ public import TLS
 /// The sealing keys that are made when none is configured: `PATH.key`, beside the store. They protect a copy of the database that
 /// leaves the machine without it, and nothing else; hence the warning that goes with it. One key a line; the first seals.
 public enum KeyFile {
+    /// Where the keys of the store at this path are.
     public static func path(beside store: String) -> String { store + ".key" }
 
     /// Reads the keys beside `store`, or makes one: 32 random bytes, mode 0600.

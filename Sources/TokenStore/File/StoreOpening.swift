@@ -27,18 +27,24 @@ public struct StoreCensus: Sendable, Equatable {
     /// The file could be read by others than its owner; it no longer can.
     public var modeTightened = false
 
+    /// A census of an empty file.
     public init() {}
 
+    /// Damaged rows of all kinds.
     public var damagedCount: Int { damaged.values.reduce(0, +) }
 }
 
 /// The store's state now, for health and metrics.
 public struct StoreCondition: Sendable, Equatable {
+    /// This process has the lock of the file.
     public var isOwner = false
     /// Why the last commit failed; nil when it succeeded.
     public var degraded: StoreFault?
+    /// Commits that succeeded since the start.
     public var commits: UInt64 = 0
+    /// Commits that failed since the start.
     public var failures: UInt64 = 0
+    /// Rows that could not be opened since the start.
     public var damagedRows: UInt64 = 0
     /// Files set aside since the start, oldest first.
     public var setAside: [String] = []
@@ -52,9 +58,11 @@ public struct StoreCondition: Sendable, Equatable {
 public struct StoreSize: Sendable, Equatable {
     /// Of the file, and of its write-ahead log.
     public var databaseBytes: UInt64 = 0
+    /// Bytes of the write-ahead log.
     public var logBytes: UInt64 = 0
     /// By kind; kinds without rows are left out.
     public var rows: [UInt8: UInt64] = [:]
 
+    /// An empty store.
     public init() {}
 }

@@ -82,6 +82,7 @@ extension ErasureMask {
         }
     }
 
+    /// The state of the store beneath.
     public var isDegraded: Bool { base.isDegraded }
 
     /// Without those that are to go.
@@ -92,6 +93,7 @@ extension ErasureMask {
         }
     }
 
+    /// Hides what the changes delete at once, and until they are committed.
     public func commit(_ changes: [StoreChange], completion: @escaping Completion) {
         guard let number = note(changes) else { return base.commit(changes, completion: completion) }
         base.commit(changes) { [self] result in
@@ -100,11 +102,13 @@ extension ErasureMask {
         }
     }
 
+    /// The rows of the store beneath, without those that are to go.
     public func restore() -> [StoredRow] {
         let rows = base.restore()
         return rows.isEmpty ? [] : visible(rows)
     }
 
+    /// A row that is to go is not found.
     public func fetch(
         kind: UInt8, key: [UInt8], completion: @escaping @Sendable (Result<StoredRow?, StoreFault>) -> Void
     ) {
@@ -115,10 +119,12 @@ extension ErasureMask {
         base.fetch(kind: kind, key: key, completion: completion)
     }
 
+    /// Counts rows that are to go as long as they are in the file.
     public func measure(completion: @escaping @Sendable (Result<StoreSize, StoreFault>) -> Void) {
         base.measure(completion: completion)
     }
 
+    /// Runs on the store beneath.
     public func start(_ job: StoreJob, completion: @escaping @Sendable (Result<StoreReport, StoreFault>) -> Void) {
         base.start(job, completion: completion)
     }

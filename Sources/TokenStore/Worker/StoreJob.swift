@@ -33,6 +33,7 @@ public struct StoreReport: Sendable, Equatable {
     public var job: String
     /// Rows looked at, and how many there were at the start.
     public var rows = 0
+    /// Rows at the start of the job.
     public var total = 0
     /// Rows that were sealed anew.
     public var resealed = 0
@@ -44,6 +45,7 @@ public struct StoreReport: Sendable, Equatable {
     public var bytes = 0
     /// The key that seals.
     public var key = ""
+    /// The job has come to its end, by success or failure.
     public var isDone = false
     /// Why it ended early.
     public var failure: StoreFault?

@@ -30,6 +30,7 @@ public protocol RowStore: Sendable {
 }
 
 extension RowStore {
+    /// A store that does not say otherwise is sound.
     public var isDegraded: Bool { false }
 
     /// Adds the row, or replaces the one of the same kind and key.
@@ -74,6 +75,7 @@ private final class Gathering: Sendable {
 ///
 /// The path must not be used twice in one process. Signals stay with the other threads.
 public final class TokenStore: RowStore {
+    /// Bounds and clock of one store.
     public struct Options: Sendable {
         /// Bound of the database file. At it rows of `spilledKinds` make room, those that expire first; where there are none, puts fail
         /// with `.full`. At least 64 KiB.
@@ -94,6 +96,7 @@ public final class TokenStore: RowStore {
         /// How long `close` waits for what is queued, in milliseconds.
         public var closeTimeout: Int64 = 5000
 
+        /// The defaults serve every gateway.
         public init() {}
 
         @Sendable private static func systemTime() -> Int64 {
@@ -103,6 +106,7 @@ public final class TokenStore: RowStore {
         }
     }
 
+    /// The database file as it was given.
     public let path: String
     private let options: Options
     private let worker: StoreWorker
@@ -168,12 +172,14 @@ extension TokenStore {
         if worker.queue.append(Operation(work: .release, completion: { _ in completion() })) != nil { completion() }
     }
 
+    /// A copy of the state at this moment; never waits for the disk.
     public var condition: StoreCondition {
         var condition = worker.shared.withLock { $0.condition }
         condition.queued = worker.queue.count
         return condition
     }
 
+    /// The last commit failed.
     public var isDegraded: Bool { worker.shared.withLock { $0.condition.degraded != nil } }
 
     private static let closing = Operation(work: .close, completion: { _ in })
@@ -211,6 +217,7 @@ extension TokenStore {
 // MARK: - Lookups
 
 extension TokenStore {
+    /// Looks the row up on the store's thread; no row is a success with nil.
     public func fetch(
         kind: UInt8, key: [UInt8], completion: @escaping @Sendable (Result<StoredRow?, StoreFault>) -> Void
     ) {
@@ -223,6 +230,7 @@ extension TokenStore {
 // MARK: - Size
 
 extension TokenStore {
+    /// Measured on the store's thread.
     public func measure(completion: @escaping @Sendable (Result<StoreSize, StoreFault>) -> Void) {
         submit(.measure(completion)) { if case .failure(let fault) = $0 { completion(.failure(fault)) } }
     }
@@ -231,6 +239,7 @@ extension TokenStore {
 // MARK: - Changes
 
 extension TokenStore {
+    /// Deletes all rows of the kind.
     public func deleteAll(kind: UInt8, completion: @escaping Completion) {
         commit([.deleteAll(kind: kind)], completion: completion)
     }
