@@ -14,21 +14,33 @@ public struct AccessRecord: Sendable {
     public var incomplete = LogSide.none
     /// Bytes of the request as received, and of the response as sent, heads included.
     public var bytesIn: UInt64 = 0
+    /// Bytes of the response as sent to the caller, head included.
     public var bytesOut: UInt64 = 0
+    /// The peer of the caller's connection, or whom a PROXY header names.
     public var caller = LogAddress()
+    /// The address of the upstream that answered, or was tried last; none where no connection was tried.
     public var upstream = LogAddress()
+    /// What the caller spoke.
     public var callerProtocol = LogProtocol.none
+    /// What was spoken with the upstream.
     public var upstreamProtocol = LogProtocol.none
     /// Nanoseconds. Zero where the step did not take place.
     public var tokenWait: UInt64 = 0
+    /// Nanoseconds from the token to the sending of the request.
     public var connect: UInt64 = 0
+    /// Nanoseconds from the sending of the request to the first byte of the upstream's answer.
     public var firstByte: UInt64 = 0
+    /// Nanoseconds of the whole exchange.
     public var total: UInt64 = 0
+    /// How the token was come by.
     public var cache = CacheState.none
+    /// The request was sent a second time, with another credential.
     public var replayed = false
     /// Index in the `NameTable` of fault kinds; 0 for none.
     public var fault: UInt16 = 0
+    /// The first eight bytes of the trace id; zero for none.
     public private(set) var traceHigh: UInt64 = 0
+    /// The last eight bytes of the trace id.
     public private(set) var traceLow: UInt64 = 0
 
     private(set) var methodLength: UInt8 = 0
@@ -53,9 +65,12 @@ public struct AccessRecord: Sendable {
         }
     }
 
+    /// Bytes of the longest method that is kept whole.
     public static let methodCapacity = 16
+    /// Bytes of the longest path that is kept whole.
     public static let pathCapacity = 200
 
+    /// A record of an exchange of which nothing is known yet.
     public init() {}
 
     // MARK: - Filling
@@ -140,6 +155,7 @@ public enum LogProtocol: UInt8, Sendable {
 public enum LogSide: UInt8, Sendable, CaseIterable {
     case none, caller, upstream, gateway
 
+    /// As it stands in the log.
     public var word: StaticString {
         switch self {
         case .none: "none"

@@ -8,6 +8,7 @@ import Synchronization
 /// (`BoundedQueue.hasNext` has the argument). Each side keeps a copy of the other's cursor and reads the real one only
 /// when the copy says "full" or "empty", so that the shared lines are seldom fought for.
 public final class AccessRing: @unchecked Sendable {
+    /// How many records fit.
     public let capacity: Int
     private let slots: UnsafeMutablePointer<AccessRecord>
     private let memory: UnsafeMutableRawPointer

@@ -42,6 +42,7 @@ public final class EventLog: Sendable {
         set { threshold.store(newValue.rawValue, ordering: .relaxed) }
     }
 
+    /// One relaxed load: cheap enough for a data path.
     public func isEnabled(_ level: LogLevel) -> Bool { level.rawValue >= threshold.load(ordering: .relaxed) }
 
     /// Leaves an event. Fields are not made when the level is off.
@@ -55,18 +56,22 @@ public final class EventLog: Sendable {
         if sleep.take() { wake.wake() }
     }
 
+    /// Leaves an event of level `debug`.
     public func debug(_ message: StaticString, _ fields: @autoclosure () -> [LogField] = []) {
         log(.debug, message, fields())
     }
 
+    /// Leaves an event of level `info`.
     public func info(_ message: StaticString, _ fields: @autoclosure () -> [LogField] = []) {
         log(.info, message, fields())
     }
 
+    /// Leaves an event of level `warn`.
     public func warn(_ message: StaticString, _ fields: @autoclosure () -> [LogField] = []) {
         log(.warn, message, fields())
     }
 
+    /// Leaves an event of level `error`.
     public func error(_ message: StaticString, _ fields: @autoclosure () -> [LogField] = []) {
         log(.error, message, fields())
     }

@@ -1,7 +1,9 @@
 /// A network address in 20 bytes, formatted only when it is written.
 public struct LogAddress: Sendable, Equatable {
+    /// What the other fields mean; `unix` has neither address nor port.
     public enum Family: UInt8, Sendable { case none, ipv4, ipv6, unix }
 
+    /// Says which of the fields below count.
     public var family = Family.none
     /// Host byte order.
     public var port: UInt16 = 0
@@ -10,8 +12,10 @@ public struct LogAddress: Sendable, Equatable {
     /// The last eight bytes; an IPv4 address stands in the lower half.
     public var low: UInt64 = 0
 
+    /// No address.
     public init() {}
 
+    /// Memberwise.
     public init(family: Family, high: UInt64 = 0, low: UInt64, port: UInt16) {
         self.family = family
         self.high = high

@@ -5,8 +5,11 @@
 public struct LogEvent: Sendable {
     /// Nanoseconds of the wall clock since 1970.
     public let time: UInt64
+    /// How severe the event is.
     public let level: LogLevel
+    /// Names the event; the same text for every event of a kind.
     public let message: StaticString
+    /// In the order in which they are written.
     public let fields: [LogField]
 }
 
@@ -14,6 +17,7 @@ public struct LogEvent: Sendable {
 public enum LogLevel: UInt8, Sendable, Comparable, CaseIterable {
     case debug, info, warn, error
 
+    /// A lesser severity is less.
     public static func < (left: LogLevel, right: LogLevel) -> Bool { left.rawValue < right.rawValue }
 
     var word: StaticString {
@@ -28,9 +32,12 @@ public enum LogLevel: UInt8, Sendable, Comparable, CaseIterable {
 
 /// One field of an event.
 public struct LogField: Sendable {
+    /// The field's name in the line.
     public let key: StaticString
+    /// Formatted when the line is written.
     public let value: LogValue
 
+    /// Memberwise.
     public init(_ key: StaticString, _ value: LogValue) {
         self.key = key
         self.value = value

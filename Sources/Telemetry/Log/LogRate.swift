@@ -10,6 +10,7 @@ public struct LogRate: Sendable {
     private var filledAt: UInt64 = 0
     private var leftOut: Int64 = 0
 
+    /// A full bucket.
     public init() {}
 
     /// - Parameter now: nanoseconds of a clock that does not go back.

@@ -7,9 +7,11 @@ import Synchronization
 /// costs a few dozen wake-ups a second and not one for each request. When a pipe stops taking, its lines stay in their
 /// queue, the queue fills, and the senders drop and count; the other pipe goes on.
 public final class LogThread: Sendable {
+    /// Where other threads leave events.
     public let events: EventLog
     /// Names of routes and fault kinds that access records refer to.
     public let routes: NameTable
+    /// See `routes`.
     public let faults: NameTable
 
     private let rings = Mutex<[AccessRing]>([])
@@ -26,6 +28,10 @@ public final class LogThread: Sendable {
     /// Milliseconds that `stop` gives to a pipe that does not take.
     static let farewell = 1000
 
+    /// Nothing runs before `start`.
+    /// - Parameters:
+    ///   - eventDescriptor: where events go; standard error.
+    ///   - accessDescriptor: where the access log goes; standard output.
     public init(
         events: EventLog, routes: NameTable = NameTable(), faults: NameTable = NameTable(), format: LogFormat,
         eventDescriptor: Int32 = 2, accessDescriptor: Int32 = 1
@@ -53,6 +59,8 @@ public final class LogThread: Sendable {
         events.dropped &+ lost.load(ordering: .relaxed) &+ rings.withLock { $0.reduce(0) { $0 &+ $1.dropped } }
     }
 
+    /// Starts the thread; called once.
+    /// - Throws: `WorkerThreadFault` when the kernel makes no thread.
     public func start() throws(WorkerThreadFault) {
         let worker = try WorkerThread(name: "log") { self.run() }
         thread.withLock { $0 = worker }

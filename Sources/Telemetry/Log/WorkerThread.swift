@@ -4,6 +4,7 @@ public import Glibc
 ///
 /// It blocks every signal: they belong to the main thread, which turns them into events, and `SIGPIPE` to nobody.
 public struct WorkerThread: @unchecked Sendable {
+    /// Valid until `join` or `detach`.
     public let handle: pthread_t
 
     /// - Parameters:
@@ -62,6 +63,8 @@ public struct WorkerThread: @unchecked Sendable {
 
 /// The kernel refused to make a thread.
 public struct WorkerThreadFault: Error, Sendable, CustomStringConvertible {
+    /// The error number of `pthread_create`.
     public let errno: Int32
+    /// The system's text for the error.
     public var description: String { "pthread_create: \(String(cString: strerror(errno)))" }
 }

@@ -64,6 +64,7 @@ public struct DurationDistribution: Sendable, Equatable {
         sum &+= nanoseconds
     }
 
+    /// How many durations were observed.
     public var count: UInt64 { buckets.reduce(0, &+) }
 
     /// An estimate in nanoseconds, linear inside the bucket; nil when nothing was observed. Past the last bound it is that

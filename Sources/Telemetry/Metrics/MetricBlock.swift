@@ -6,10 +6,13 @@ public import Synchronization
 /// never torn. The block begins and ends on its own pair of cache lines, so that no loop's writes disturb another's.
 /// All accesses are relaxed: each cell stands for itself, and a scrape needs no agreement between cells.
 public final class MetricBlock: @unchecked Sendable {
+    /// How many cells the block has, at least one.
     public let count: Int
     @usableFromInline let cells: UnsafeMutablePointer<Atomic<UInt64>>
     private let memory: UnsafeMutableRawPointer
 
+    /// All cells are zero.
+    /// - Parameter count: less than one counts as one.
     public init(cells count: Int) {
         self.count = max(count, 1)
         let line = 128

@@ -22,6 +22,7 @@ public final class MetricBoard: Sendable {
     // A lock: adoption, retirement and scrapes are rare, and no loop takes part in them.
     private let state = Mutex(State())
 
+    /// A board without blocks.
     public init() {}
 
     /// Makes a schema the newest one.
@@ -94,6 +95,7 @@ public struct MetricSnapshot: Sendable {
     /// A counter's value; a gauge's is signed: `Int64(bitPattern:)`.
     public func value(_ cell: MetricCell) -> UInt64 { cell.index < values.count ? values[cell.index] : 0 }
 
+    /// A copy of the histogram's buckets and sum.
     public func distribution(_ histogram: MetricHistogram) -> DurationDistribution {
         distribution(at: histogram.index)
     }

@@ -55,6 +55,7 @@ public struct MetricSchema: Sendable {
         let columns: [String]?
     }
 
+    /// A schema without families.
     public init() {}
 
     // MARK: - Families
@@ -194,6 +195,7 @@ public struct MetricCell: Sendable, Hashable {
 /// Neighbouring counters, one for each value of a label.
 public struct MetricRow: Sendable, Hashable {
     @usableFromInline let base: Int
+    /// How many values the label has.
     public let count: Int
 
     /// - Parameter column: 0 ..< `count`.

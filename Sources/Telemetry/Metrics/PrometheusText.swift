@@ -2,11 +2,14 @@
 ///
 /// Families come from a snapshot or one by one, for values that are known only at the scrape (ages, states, the process).
 public struct PrometheusText: Sendable {
+    /// The media type of the text format, version 0.0.4.
     public static let contentType = "text/plain; version=0.0.4; charset=utf-8"
 
+    /// What was written so far.
     public private(set) var text = ""
     private var current = ""
 
+    /// An empty text.
     public init() {}
 
     // MARK: - Values of the loops
@@ -49,10 +52,12 @@ public struct PrometheusText: Sendable {
         text += "# HELP \(name) \(Self.escapeHelp(help))\n# TYPE \(name) \(kind.rawValue)\n"
     }
 
+    /// A line of the family begun last; the value is a counter's.
     public mutating func sample(_ labels: [(String, String)] = [], _ value: UInt64) {
         line("", labels, String(value))
     }
 
+    /// A line of the family begun last; the value is a gauge's and may be negative.
     public mutating func sample(_ labels: [(String, String)] = [], _ value: Int) {
         line("", labels, String(value))
     }
