@@ -10,6 +10,7 @@ open class Kernel {
     /// System calls made through this seam since the start. Read by budgets in tests and by `/metrics`.
     public final var systemCalls: UInt64 = 0
 
+    /// The real kernel; it keeps no state but the count.
     public init() {}
 
     /// Nanoseconds of `CLOCK_BOOTTIME`: it counts suspended time too, as token lifetimes need.

@@ -7,6 +7,7 @@ public struct PipePair {
     /// Bytes that it takes when they lie in full pages.
     public let capacity: Int
 
+    /// Takes over both descriptors.
     public init(outlet: Int32, inlet: Int32, capacity: Int) {
         self.outlet = outlet
         self.inlet = inlet
@@ -35,6 +36,8 @@ public final class PipePool {
     private var waiting: [PipePair] = []
     private let kernel: Kernel
 
+    /// An empty pool of one loop.
+    /// - Parameter kernel: makes and closes the pipes.
     public init(kernel: Kernel) {
         self.kernel = kernel
         waiting.reserveCapacity(Self.kept)

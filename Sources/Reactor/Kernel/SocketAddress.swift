@@ -20,6 +20,7 @@ public struct SocketAddress: Sendable {
     /// The longest path of a unix socket, bytes (unix(7): 108 with the terminating NUL).
     public static let longestUnixPath = 107
 
+    /// The address families of the gateway's sockets.
     public enum Family: Sendable, Hashable { case ipv4, ipv6, unix }
 
     // MARK: - Making
@@ -126,6 +127,7 @@ public struct SocketAddress: Sendable {
 
     // MARK: - Reading
 
+    /// A mapped IPv4 address counts as IPv6.
     public var family: Family {
         switch form {
         case .ip(let address): Int32(address.sin6_family) == AF_INET ? .ipv4 : .ipv6
@@ -266,10 +268,12 @@ public struct SocketAddress: Sendable {
 }
 
 extension SocketAddress: Hashable, CustomStringConvertible {
+    /// Equal as the kernel sees them: byte by byte.
     public static func == (left: SocketAddress, right: SocketAddress) -> Bool {
         left.bytes { first in right.bytes { first.elementsEqual($0) } }
     }
 
+    /// Over the bytes that `==` compares.
     public func hash(into hasher: inout Hasher) { bytes { hasher.combine(bytes: $0) } }
 
     /// `192.0.2.1:80`, `[2001:db8::1]:80`, `unix:/path`.

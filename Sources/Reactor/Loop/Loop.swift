@@ -8,12 +8,15 @@ internal import Synchronization
 /// what was put off to the end of the turn. Mail stands after readiness so that an answer that arrived together with a
 /// token finds the connection in its newest state.
 public final class Loop: @unchecked Sendable {
+    /// The thread's name, as `ps -L` shows it.
     public let name: String
+    /// Every system call of the loop goes through it.
     public let kernel: Kernel
     /// Time at the start of this turn, nanoseconds of `CLOCK_BOOTTIME`. Good enough for timeouts; grants read the clock anew.
     public private(set) var now: UInt64
     /// Called after every wait, before anything else, and before every wait that may block.
     public var turnBegan: () -> Void = {}
+    /// Called before every wait that may block, and only then.
     public var willBlock: () -> Void = {}
 
     private let epoll: Int32
@@ -130,6 +133,8 @@ public final class Loop: @unchecked Sendable {
         if owner.descriptor >= 0 { kernel.unwatch(epoll, owner.descriptor) }
     }
 
+    /// Reports events again that `pause` has stopped.
+    /// - Parameter shared: as for `watch`.
     public func resume(_ owner: Watched, shared: Bool) {
         if owner.descriptor >= 0 { _ = watch(owner, descriptor: owner.descriptor, shared: shared) }
     }
@@ -215,6 +220,7 @@ public final class Loop: @unchecked Sendable {
         return timers.arm(at: deadline, payload: payload)
     }
 
+    /// A stale timer is ignored.
     public func disarm(_ timer: TimerID) {
         _ = timers.cancel(timer)
     }
@@ -306,7 +312,10 @@ public final class Loop: @unchecked Sendable {
 
 /// Why a loop could not be made: the call that failed and its `errno`.
 public struct LoopFault: Error, Sendable, CustomStringConvertible {
+    /// The name of the system call.
     public let call: String
+    /// The error number that it left.
     public let errno: Int32
+    /// The call and the system's text for the error.
     public var description: String { "\(call): \(String(cString: strerror(errno)))" }
 }

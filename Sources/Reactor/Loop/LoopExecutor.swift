@@ -8,17 +8,23 @@ internal import Synchronization
 /// It is the task executor of the keeper's tasks too. Without that a task that leaves the actor, if only for a step between two of its
 /// methods, runs on the global pool: two threads' wake-ups for each.
 public final class LoopExecutor: SerialExecutor, TaskExecutor {
+    /// Runs every job.
     public let loop: Loop
 
+    /// An executor whose jobs run in the loop's turns.
     public init(loop: Loop) { self.loop = loop }
 
+    /// From any thread; wakes the loop where that is needed.
     public func enqueue(_ job: UnownedJob) {
         loop.enqueue(job, for: self)
     }
 
+    /// The executor of an actor.
     public func asUnownedSerialExecutor() -> UnownedSerialExecutor { UnownedSerialExecutor(ordinary: self) }
+    /// The executor of a task.
     public func asUnownedTaskExecutor() -> UnownedTaskExecutor { UnownedTaskExecutor(ordinary: self) }
 
+    /// Ends the process where the caller is not on the loop's thread.
     public func checkIsolated() {
         precondition(loop.isCurrent, "keeper state touched off its loop")
     }

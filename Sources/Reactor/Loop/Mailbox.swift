@@ -34,6 +34,7 @@ public final class Mailbox<Element: Sendable>: Sendable {
 
     deinit { _ = Glibc.close(descriptor) }
 
+    /// The most letters that wait.
     public var capacity: Int { queue.capacity }
 
     // MARK: - Any thread

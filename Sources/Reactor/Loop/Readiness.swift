@@ -3,10 +3,14 @@ internal import CLinux
 /// What epoll reported for a descriptor. Everything is edge-triggered: an event says that something changed, and the owner
 /// keeps reading or writing until the kernel says "not now".
 public struct Readiness: OptionSet, Sendable {
+    /// Bits of `epoll_event.events`.
     public let rawValue: UInt32
+    /// Any bits are allowed.
     public init(rawValue: UInt32) { self.rawValue = rawValue }
 
+    /// `EPOLLIN`.
     public static let readable = Readiness(rawValue: 0x001)
+    /// `EPOLLOUT`.
     public static let writable = Readiness(rawValue: 0x004)
     /// `EPOLLERR`: the socket holds an error.
     public static let failed = Readiness(rawValue: 0x008)
@@ -23,6 +27,7 @@ public struct Readiness: OptionSet, Sendable {
 /// A base class rather than a protocol: dispatch is one indirect call, and the loop's table holds one word for each.
 /// Everything here is called on the loop's thread only.
 open class Watched {
+    /// The one loop that calls this object, for life.
     public final let loop: Loop
     /// The loop's key while registered, zero otherwise.
     final var key: UInt64 = 0
@@ -31,6 +36,7 @@ open class Watched {
     /// Epoll reports when output is possible again.
     final var hearsOutput = false
 
+    /// Not yet in the loop's table: `Loop.watch` puts it there.
     public init(loop: Loop) {
         self.loop = loop
     }

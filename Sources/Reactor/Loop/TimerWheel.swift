@@ -221,6 +221,7 @@ public final class TimerWheel {
 
 /// An armed timer. It goes stale when the timer fires or is cancelled, and is never 0.
 public struct TimerID: Sendable, Hashable {
+    /// Fits the payload of another structure; tells nothing but equality.
     public let rawValue: UInt64
 
     init(index: UInt32, generation: UInt32) { rawValue = UInt64(generation) << 32 | UInt64(index) }

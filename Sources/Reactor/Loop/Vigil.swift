@@ -7,6 +7,7 @@ internal import Synchronization
 /// The signals are blocked in the thread that makes it and in all that it starts later, so that no call of any thread is ever
 /// interrupted by them. One thread waits; any may `wake` it.
 public final class Vigil: Sendable {
+    /// What ended a wait.
     public enum Event: Sendable, Equatable {
         case signal(Int32)
         /// Somebody called `wake`.
@@ -25,6 +26,8 @@ public final class Vigil: Sendable {
 
     private static let folderLimit = 64
 
+    /// - Parameter numbers: the signals to wait for; blocked from now on in this thread.
+    /// - Throws: `LoopFault` when the kernel gives no descriptor.
     public init(signals numbers: [Int32]) throws(LoopFault) {
         var set = sigset_t()
         sigemptyset(&set)
@@ -58,6 +61,7 @@ public final class Vigil: Sendable {
     /// Waits for this descriptor too, until `leave`. It stays the caller's.
     public func attend(_ descriptor: Int32) { attended.withLock { $0.append(descriptor) } }
 
+    /// The descriptor is no longer waited for.
     public func leave(_ descriptor: Int32) { attended.withLock { $0.removeAll { $0 == descriptor } } }
 
     /// The waiting thread returns with `.woken`, now or with its next wait.

@@ -32,6 +32,7 @@ public struct LocalAddresses: Sendable {
         return LocalAddresses(addresses)
     }
 
+    /// False for unix sockets.
     public func contains(_ address: SocketAddress) -> Bool {
         let ip = address.ipBytes
         return !ip.isEmpty && known.contains(ip)

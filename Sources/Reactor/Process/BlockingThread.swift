@@ -36,6 +36,7 @@ public final class BlockingThread: BlockingWork {
         } catch { throw LoopFault(call: "pthread_create", errno: error.errno) }
     }
 
+    /// - Returns: false when too many jobs wait; the job will not run.
     public func run(_ job: @escaping @Sendable () -> Void) -> Bool {
         guard jobs.send(Job(run: job)) else { return false }
         var one: UInt64 = 1

@@ -10,15 +10,19 @@ public final class HandOverChannel: Sendable {
     /// The end that another process gets.
     public struct End: Sendable {
         let descriptor: Int32
+        /// For the process that has handed the end to another.
         public func close() { Glibc.close(descriptor) }
     }
 
+    /// One datagram between the two processes.
     public struct Message: Sendable {
+        /// UTF-8; at most one datagram's bytes.
         public var text: String
         /// Close-on-exec, the receiver's to close.
         public var descriptors: [Int32]
     }
 
+    /// What a read found.
     public enum Received: Sendable {
         case message(Message)
         case nothing

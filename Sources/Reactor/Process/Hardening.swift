@@ -7,8 +7,10 @@ public enum Hardening {
     public struct Refusal: Sendable, Equatable {
         /// A fixed word for the step.
         public let step: StaticString
+        /// The error number of the step.
         public let errno: Int32
 
+        /// Equal by the step's word and the error.
         public static func == (left: Refusal, right: Refusal) -> Bool {
             left.step.description == right.step.description && left.errno == right.errno
         }

@@ -6,16 +6,26 @@ internal import Glibc
 public enum Landlock {
     /// What may be done with a path and everything below it.
     public struct Rights: OptionSet, Sendable {
+        /// Bits of `LANDLOCK_ACCESS_FS_*`.
         public let rawValue: UInt64
+        /// Any bits are allowed.
         public init(rawValue: UInt64) { self.rawValue = rawValue }
 
+        /// `LANDLOCK_ACCESS_FS_EXECUTE`.
         public static let execute = Rights(rawValue: 1 << 0)
+        /// `LANDLOCK_ACCESS_FS_WRITE_FILE`.
         public static let writeFile = Rights(rawValue: 1 << 1)
+        /// `LANDLOCK_ACCESS_FS_READ_FILE`.
         public static let readFile = Rights(rawValue: 1 << 2)
+        /// `LANDLOCK_ACCESS_FS_READ_DIR`: listing a folder.
         public static let readFolder = Rights(rawValue: 1 << 3)
+        /// `LANDLOCK_ACCESS_FS_REMOVE_FILE`.
         public static let removeFile = Rights(rawValue: 1 << 5)
+        /// `LANDLOCK_ACCESS_FS_MAKE_REG`: making and renaming regular files.
         public static let makeFile = Rights(rawValue: 1 << 8)
+        /// `LANDLOCK_ACCESS_FS_MAKE_SOCK`: binding a unix socket.
         public static let makeSocket = Rights(rawValue: 1 << 9)
+        /// `LANDLOCK_ACCESS_FS_TRUNCATE`.
         public static let truncate = Rights(rawValue: 1 << 14)
 
         /// Those that mean something where the path is no folder.
@@ -35,12 +45,14 @@ public enum Landlock {
         }
     }
 
+    /// Why the process was not restricted.
     public enum Fault: Error, Equatable, CustomStringConvertible {
         /// Not built into the kernel, or not switched on.
         case unavailable
         /// The call and its errno.
         case refused(String, Int32)
 
+        /// For an operator; the system's text for the error.
         public var description: String {
             switch self {
             case .unavailable: "this kernel has no Landlock"

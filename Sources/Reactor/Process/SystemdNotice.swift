@@ -23,6 +23,7 @@ public struct SystemdNotice: Sendable {
         watchdogInterval = isForUs && allowed > 0 ? allowed / 2 : nil
     }
 
+    /// Takes the variables of `sd_notify(3)` out of the environment, so that no child answers in this process's name.
     public static func forget() {
         for name in ["NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC"] { unsetenv(name) }
     }
@@ -42,7 +43,9 @@ public struct SystemdNotice: Sendable {
         send("RELOADING=1\nMONOTONIC_USEC=\(Int(now.tv_sec) * 1_000_000 + Int(now.tv_nsec) / 1000)")
     }
 
+    /// `STOPPING=1`: the gateway drains.
     public func stopping() { send("STOPPING=1\nSTATUS=draining") }
+    /// `WATCHDOG=1`, due within `WATCHDOG_USEC`.
     public func signOfLife() { send("WATCHDOG=1") }
 
     private static func line(_ text: String) -> String {
