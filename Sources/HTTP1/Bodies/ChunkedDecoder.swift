@@ -30,10 +30,12 @@ public struct ChunkedDecoder: Sendable {
     private var trailerScanned = 0
     private let limits: ChunkLimits
 
+    /// A decoder at the start of a body.
     public init(limits: ChunkLimits = ChunkLimits()) {
         self.limits = limits
     }
 
+    /// What a call has found.
     public enum Step: Sendable, Equatable {
         /// Body bytes; the next call starts at their end.
         case data(ByteRange)
@@ -58,6 +60,7 @@ public struct ChunkLimits: Sendable, Equatable {
     /// Take blanks after a chunk size that nothing follows, as some old servers pad it. For responses.
     public var allowsPadding: Bool
 
+    /// Bounds in octets; negative ones count as zero. The defaults suit both directions.
     public init(
         chunkExtension: Int = 256, overhead: Int = 16 << 10, trailers: Int = 8 << 10, allowsPadding: Bool = false
     ) {
@@ -101,6 +104,7 @@ extension ChunkFault {
 }
 
 extension ChunkedDecoder {
+    /// The last chunk and its trailer section were read.
     public var isDone: Bool { state == .done }
 
     /// Makes the decoder ready for the next message.

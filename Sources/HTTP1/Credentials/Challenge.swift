@@ -4,7 +4,9 @@ public struct Challenge: Sendable {
     public internal(set) var scheme: ByteRange
     /// The `token68` form, its `=` included; empty where there are parameters or nothing.
     public internal(set) var token68 = ByteRange.empty
+    /// At most 16; see `ChallengeFaults.tooManyParameters`.
     public internal(set) var parameterCount = 0
+    /// Any fault makes the challenge unusable.
     public internal(set) var faults: ChallengeFaults = []
 
     var parameters = InlineArray<16, ChallengeParameter>(repeating: ChallengeParameter())
@@ -20,6 +22,7 @@ public struct ChallengeParameter: Sendable, Equatable {
     public var name = ByteRange.empty
     /// Of a quoted string what stands between the quotes, as received.
     public var value = ByteRange.empty
+    /// The value was a quoted-string (RFC 9110 §5.6.4).
     public var isQuoted = false
     /// The value holds quoted-pairs or a fold; `Challenge.unescaped` undoes both.
     public var isEscaped = false
@@ -27,8 +30,10 @@ public struct ChallengeParameter: Sendable, Equatable {
 
 /// What makes a challenge unusable. The list goes on after it.
 public struct ChallengeFaults: OptionSet, Sendable, Equatable {
+    /// One bit a fault.
     public let rawValue: UInt8
 
+    /// Any bits are allowed.
     public init(rawValue: UInt8) {
         self.rawValue = rawValue
     }
@@ -37,6 +42,7 @@ public struct ChallengeFaults: OptionSet, Sendable, Equatable {
     public static var malformed: ChallengeFaults { ChallengeFaults(rawValue: 1) }
     /// A parameter occurs twice, names compared in any case (RFC 9110 §11.2).
     public static var duplicateParameter: ChallengeFaults { ChallengeFaults(rawValue: 2) }
+    /// The field ends within a quoted-string.
     public static var unterminatedQuote: ChallengeFaults { ChallengeFaults(rawValue: 4) }
     /// CR, LF or NUL in a value, folds apart.
     public static var controlOctet: ChallengeFaults { ChallengeFaults(rawValue: 8) }

@@ -1,5 +1,6 @@
 /// One field line of a head, as offsets.
 public struct Field: Sendable, Equatable {
+    /// A token (RFC 9110 §5.6.2), in the case in which it came.
     public var name: ByteRange
     /// Without the blanks around it. Of a folded response field it still holds the folds.
     public var value: ByteRange
@@ -9,13 +10,16 @@ public struct Field: Sendable, Equatable {
     public var known: KnownField
     /// What the name is when `_` counts as `-`; equal to `known` for a name without `_`.
     public var resembles: KnownField
+    /// What else is to be known of the line.
     public var marks: FieldMarks
 }
 
 /// What was noticed about a field line while it was read.
 public struct FieldMarks: OptionSet, Sendable {
+    /// One bit a mark.
     public let rawValue: UInt8
 
+    /// Any bits are allowed.
     @inlinable
     public init(rawValue: UInt8) {
         self.rawValue = rawValue

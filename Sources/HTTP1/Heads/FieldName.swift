@@ -1,5 +1,6 @@
 /// A field name from the configuration: a token (RFC 9110 §5.6.2), kept in lower case.
 public struct FieldName: Sendable, Hashable {
+    /// In lower case.
     public let bytes: [UInt8]
 
     /// Nil when `text` is not a token.
@@ -24,6 +25,7 @@ public struct NameSet: Sendable {
     /// Names that `KnownField` has, look-alikes included.
     private var known: UInt64 = 0
 
+    /// Names that occur twice count once.
     public init(_ names: [FieldName] = []) {
         for name in names { insert(name) }
     }
@@ -32,8 +34,10 @@ public struct NameSet: Sendable {
 // MARK: -
 
 extension NameSet {
+    /// True where no name is in the set.
     public var isEmpty: Bool { ranges.isEmpty }
 
+    /// A name that is in the set already changes nothing.
     public mutating func insert(_ name: FieldName) {
         guard !contains(name.bytes.span, lookAlike: false) else { return }
         let range = ByteRange(bytes.count..<bytes.count + name.bytes.count)
@@ -100,6 +104,7 @@ public struct PrefixSet: Sendable {
 // MARK: -
 
 extension PrefixSet {
+    /// True where no prefix is in the set.
     public var isEmpty: Bool { ranges.isEmpty }
 
     /// Whether `name` starts with one of the prefixes.

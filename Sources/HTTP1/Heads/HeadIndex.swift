@@ -36,6 +36,7 @@ public struct HeadIndex: ~Copyable, @unchecked Sendable {
         var valueCount: UInt32
     }
 
+    /// An index of no head; its memory is taken with the first one.
     public init() {}
 
     deinit { lines?.deallocate() }

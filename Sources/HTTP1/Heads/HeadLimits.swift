@@ -11,6 +11,7 @@ public struct HeadLimits: Sendable, Equatable {
     /// Names in all `Connection` fields together: each is compared with every field.
     public var connectionOptions: Int
 
+    /// Octets for `headSize`, `target` and `method`, counts for the others; clamped to what a range can hold.
     public init(
         headSize: Int = 64 << 10, fields: Int = 128, target: Int = 8 << 10, method: Int = 64,
         connectionOptions: Int = 32

@@ -9,9 +9,13 @@ internal import Synchronization
 /// `Host`, one meaning of the framing fields. One empty line before the request line is passed over (RFC 9112 §2.2), a second
 /// is a fault. Other control octets in field values pass, as legacy encodings use them.
 public struct RequestHead: ~Copyable, Sendable {
+    /// As received; a token (RFC 9110 §9.1), in its case.
     public private(set) var method = ByteRange.empty
+    /// `other` where the method has no case of its own.
     public private(set) var knownMethod = KnownMethod.other
+    /// The request target as received (RFC 9112 §3.2).
     public private(set) var target = ByteRange.empty
+    /// Decides what `authority` and `path` are.
     public private(set) var targetForm = TargetForm.origin
     /// Authority of an absolute-form or authority-form target.
     public private(set) var authority: ByteRange?
@@ -22,6 +26,7 @@ public struct RequestHead: ~Copyable, Sendable {
     /// The host to serve: the target's authority where it has one, else the `Host` field (RFC 9112 §3.2.2). Nil only
     /// for an HTTP/1.0 request without either.
     public private(set) var host: ByteRange?
+    /// How the body's end is told (RFC 9112 §6.3).
     public private(set) var framing = RequestFraming.none
     /// The caller wants the connection kept; HTTP/1.0 callers have to say so.
     public private(set) var keepAlive = true
@@ -38,6 +43,7 @@ public struct RequestHead: ~Copyable, Sendable {
     private let stays = Atomic<Bool>(false)
     private var fault: HeadFault?
 
+    /// - Parameter maxFields: field lines that fit; at least one.
     public init(maxFields: Int) {
         section = FieldSection(capacity: max(maxFields, 1))
     }
@@ -362,11 +368,13 @@ extension KnownMethod {
 // MARK: - Fields
 
 extension RequestHead {
+    /// Field lines, those of the same name counted singly.
     public var fieldCount: Int { section.table.count }
 
     /// - Precondition: `index` is in `0..<fieldCount`.
     public subscript(index: Int) -> Field { section.table[index] }
 
+    /// Whether a line of this name was received.
     public func contains(_ known: KnownField) -> Bool { section.contains(known) }
 
     /// The value of the first field of this name.

@@ -27,6 +27,7 @@ public struct ResponseHead: ~Copyable, Sendable {
     private let stays = Atomic<Bool>(false)
     private var fault: HeadFault?
 
+    /// - Parameter maxFields: field lines that fit; at least one.
     public init(maxFields: Int) {
         section = FieldSection(capacity: max(maxFields, 1))
     }
@@ -174,11 +175,13 @@ extension ResponseHead {
 // MARK: - Fields
 
 extension ResponseHead {
+    /// Field lines, those of the same name counted singly.
     public var fieldCount: Int { section.table.count }
 
     /// - Precondition: `index` is in `0..<fieldCount`.
     public subscript(index: Int) -> Field { section.table[index] }
 
+    /// Whether a line of this name was received.
     public func contains(_ known: KnownField) -> Bool { section.contains(known) }
 
     /// The value of the first field of this name.

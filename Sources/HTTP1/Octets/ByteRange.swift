@@ -3,9 +3,12 @@
 /// Received bytes stay where they are; everything this module finds in them is told as a range. `Int32` keeps an
 /// index of fields small, and a head is bounded far below 2 GiB.
 public struct ByteRange: Sendable, Equatable {
+    /// Offset of the first octet.
     public var start: Int32
+    /// Octets.
     public var count: Int32
 
+    /// Neither value is checked.
     @inlinable
     public init(start: Int32, count: Int32) {
         self.start = start
@@ -24,6 +27,7 @@ extension ByteRange {
     @inlinable
     public var end: Int32 { start + count }
 
+    /// No octets; `start` may still tell a place.
     @inlinable
     public var isEmpty: Bool { count == 0 }
 

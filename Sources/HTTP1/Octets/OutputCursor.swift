@@ -21,6 +21,7 @@ extension OutputCursor {
     /// Bytes that still fit.
     public var remaining: Int { memory.count - count }
 
+    /// Copies the octets; too many set `overflowed` and write nothing.
     public mutating func append(_ bytes: Span<UInt8>) {
         bytes.withUnsafeBytes { append(raw: $0) }
     }
@@ -32,6 +33,7 @@ extension OutputCursor {
         bytes.withUnsafeBytes { append(raw: UnsafeRawBufferPointer(rebasing: $0[range.indices])) }
     }
 
+    /// Copies the text; too much sets `overflowed` and writes nothing.
     public mutating func append(_ text: StaticString) {
         append(raw: UnsafeRawBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
     }
@@ -41,6 +43,7 @@ extension OutputCursor {
         append(raw: UnsafeRawBufferPointer(start: text.utf8Start + first, count: text.utf8CodeUnitCount - first))
     }
 
+    /// One octet; without room sets `overflowed`.
     public mutating func append(byte: UInt8) {
         guard !overflowed, count < memory.count else {
             overflowed = true
@@ -50,6 +53,7 @@ extension OutputCursor {
         count += 1
     }
 
+    /// Decimal digits without leading zeros.
     public mutating func append(decimal value: UInt64) {
         var size = 1
         var bound = value
@@ -72,6 +76,7 @@ extension OutputCursor {
         count &+= size
     }
 
+    /// Hexadecimal digits in lower case, without leading zeros: a chunk size (RFC 9112 §7.1).
     public mutating func append(hexadecimal value: UInt64) {
         var shift = value == 0 ? 0 : (63 - value.leadingZeroBitCount) & ~3
         while shift >= 0 {

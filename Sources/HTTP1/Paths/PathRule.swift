@@ -111,6 +111,7 @@ public struct SegmentHashes: ~Copyable {
     private var hash: UInt32 = 0x811C_9DC5
     private var cursor = 0
 
+    /// Stands before the first segment.
     public init() {}
 
     /// - Parameter target: the same in every call; a query ends it.

@@ -9,9 +9,11 @@ public struct AddressMap: Sendable {
     public var isSecure = false
     /// The upstream's host in lower case, an IPv6 address in brackets.
     public var host: [UInt8] = []
+    /// The upstream's port.
     public var port: UInt16 = 0
     /// The name that it is called by in `Host`, where that is one of the operator's own; empty: none.
     public var alias: [UInt8] = []
+    /// The alias's port; of no meaning without an alias.
     public var aliasPort: UInt16 = 0
     /// It is called by the name that the caller used, and names itself so.
     public var knowsCallersHost = false
@@ -20,6 +22,7 @@ public struct AddressMap: Sendable {
     /// Was taken off the caller's path; empty or without a slash at its end.
     public var outer: [UInt8] = []
 
+    /// Maps nothing: host and prefixes are empty.
     public init() {}
 }
 

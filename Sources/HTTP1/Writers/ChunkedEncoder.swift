@@ -7,6 +7,7 @@ public enum ChunkedEncoder {
     public static var lineEnd: StaticString { "\r\n" }
     /// Ends a body before its trailer lines, which `lineEnd` ends.
     public static var lastChunkBeforeTrailers: StaticString { "0\r\n" }
+    /// Octets of the last chunk's line (RFC 9112 §7.1).
     public static let lastChunkLength = 3
 }
 

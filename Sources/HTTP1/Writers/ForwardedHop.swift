@@ -7,6 +7,7 @@ public struct ForwardedHop: Sendable {
     public var address: [UInt8] = []
     /// What is told in the address's place where `isHidden`. RFC 7239 §6.3: made at random for each request.
     public var identifier: UInt64 = 0
+    /// `identifier` is told in the address's place.
     public var isHidden = true
     /// The peer is one whose fields are believed: they stay, and ours follow them.
     public var isTrusted = false
@@ -15,10 +16,14 @@ public struct ForwardedHop: Sendable {
     /// The caller's connection is TLS.
     public var isSecure = false
 
+    /// A hop that writes nothing.
     public init() {}
 
+    /// Which fields are written.
     public struct Fields: OptionSet, Sendable {
+        /// One bit a field.
         public let rawValue: UInt8
+        /// Any bits are allowed.
         public init(rawValue: UInt8) { self.rawValue = rawValue }
         /// `Forwarded`.
         public static var standard: Fields { Fields(rawValue: 1) }

@@ -8,7 +8,9 @@ internal import Synchronization
 public struct OutgoingHead: ~Copyable {
     /// Of a request.
     public private(set) var method = OutgoingOctets.empty
+    /// Of a request: the target as it goes out.
     public private(set) var target = OutgoingOctets.empty
+    /// Of a request: the value of `Host` or `:authority`.
     public private(set) var host = OutgoingOctets.empty
     /// Of a response; 0 for a request.
     public private(set) var status = 0
@@ -27,6 +29,7 @@ public struct OutgoingHead: ~Copyable {
     /// Makes the compiler hand it by address. It would copy what it may, some hundred octets, for each call that only reads.
     private let stays = Atomic<Bool>(false)
 
+    /// An empty head; its memory is taken once and kept.
     public init() {
         storage = .allocate(capacity: capacity)
     }
@@ -36,6 +39,7 @@ public struct OutgoingHead: ~Copyable {
 
 /// Octets of a received head, or of the memory beside it.
 public struct OutgoingOctets: Sendable {
+    /// Offsets in the received head, or in `OutgoingHead.own`.
     public var range: ByteRange
     /// They stand in `OutgoingHead.own`.
     public var isOwn: Bool
@@ -43,11 +47,13 @@ public struct OutgoingOctets: Sendable {
     static var empty: OutgoingOctets { OutgoingOctets(range: .empty, isOwn: true) }
 }
 
+/// One field line of an outgoing head.
 public struct OutgoingField: Sendable {
     /// Lower case; empty where `known` tells it.
     public var name: OutgoingOctets
     /// Without blanks at its edges.
     public var value: OutgoingOctets
+    /// `other` where the name stands in `name`.
     public var known: KnownField
 }
 

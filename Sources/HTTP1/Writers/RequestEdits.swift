@@ -6,9 +6,11 @@ public struct RequestEdits: Sendable {
     public var drop = NameSet()
     /// A field of the caller that is deleted for ours, and the name under which its value is forwarded all the same. Both empty: none.
     public var renamed: [UInt8] = []
+    /// In lower case.
     public var renamedTo: [UInt8] = []
     /// Ready lines, each with its CRLF. Use `set` to add one together with its deletion.
     public private(set) var setLines: [UInt8] = []
+    /// What is done to `User-Agent`.
     public var userAgentMode = UserAgentMode.keep
     /// The prefix or the replacement; put between us and the caller's value exactly as it is.
     public var userAgent: [UInt8] = []
@@ -34,9 +36,11 @@ public struct RequestEdits: Sendable {
     /// looked through.
     public var dropsPlaceholders = false
 
+    /// Changes nothing but what a forwarded request must not keep.
     public init() {}
 }
 
+/// What is done to the caller's `User-Agent`.
 public enum UserAgentMode: UInt8, Sendable {
     case keep
     /// `userAgent` stands before the caller's value, or alone where there is none.

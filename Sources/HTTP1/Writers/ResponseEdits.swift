@@ -13,6 +13,7 @@ public struct ResponseEdits: ~Copyable, Sendable {
     /// Keep `Trailer`: for a relay that forwards trailers.
     public var keepsTrailer = false
 
+    /// Changes nothing but what a forwarded response must not keep.
     public init() {}
 }
 
