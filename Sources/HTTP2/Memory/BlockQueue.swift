@@ -10,6 +10,7 @@ public protocol BlockSource: AnyObject {
 }
 
 extension BlockSource {
+    /// A source that does not say otherwise has enough.
     public var isShort: Bool { false }
 }
 

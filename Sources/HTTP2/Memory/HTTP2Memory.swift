@@ -12,6 +12,7 @@ public final class HTTP2Memory {
     let shelves: UnsafeMutablePointer<Shelves>
     var spare = SpareStreams()
 
+    /// Memory of one loop; takes nothing from the system before the first session.
     public init() {
         shelves = .allocate(capacity: 1)
         shelves.initialize(to: Shelves())

@@ -66,6 +66,7 @@ extension HTTP2Session {
         noteOutput()
     }
 
+    /// Sends a PING (RFC 9113 §6.7).
     public func ping() {
         guard let session else { return }
         nghttp2_submit_ping(session, UInt8(NGHTTP2_FLAG_NONE.rawValue), nil)

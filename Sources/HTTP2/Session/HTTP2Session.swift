@@ -11,6 +11,7 @@ public protocol HTTP2SessionHost: AnyObject {
 /// Not reentrant: what the peer's bytes bring about is noted while they are read, and told afterwards by `nextOpened` and
 /// `tellUsers`. One loop owns it.
 public final class HTTP2Session {
+    /// Fixed when the session is made.
     public let role: Role
     /// Unchecked: the host owns the session, and takes itself away before it goes. A weak one would send every reference count of the host
     /// through a side table.
@@ -62,6 +63,7 @@ public final class HTTP2Session {
     var session: OpaquePointer?
     let memory: HTTP2Memory
 
+    /// Which end of the connection this session is.
     public enum Role: Sendable { case server, client }
 
     /// Octets of the client's connection preface (RFC 9113 §3.4).
@@ -163,6 +165,7 @@ extension HTTP2Session {
         return nghttp2_session_want_read(session) == 0 && nghttp2_session_want_write(session) == 0
     }
 
+    /// Streams that are neither closed nor forgotten.
     public var openStreams: Int { streams.count }
 
     /// Of a server: open streams whose request head is complete. One head at most is not (RFC 9113 §4.3).
@@ -208,6 +211,7 @@ extension HTTP2Session {
         }
     }
 
+    /// Something waits for `nextOpened` or `tellUsers`.
     public var hasNews: Bool { !marked.isEmpty || !opened.isEmpty }
 
     func mark(_ stream: HTTP2Stream) {

@@ -16,6 +16,7 @@ public protocol HTTP2StreamUser: AnyObject {
 /// The object is used again for another request of its loop once nobody holds it (`SpareStreams`), so that whoever does hold it never meets
 /// another request's bytes.
 public final class HTTP2Stream {
+    /// The stream identifier (RFC 9113 §5.1.1); zero before the stream is opened.
     public private(set) var id: Int32
     /// Strong, so a cycle while it is set: `cancel` cuts it, which whoever reads a stream calls at the end. A weak one would send every
     /// reference count of the user through a side table.
@@ -73,6 +74,7 @@ public final class HTTP2Stream {
     /// one before that.
     var session: Unmanaged<HTTP2Session>?
 
+    /// Why a head was not sent. `tooLarge`: its field section exceeds what the peer takes.
     public enum HeadRefusal: Sendable { case tooLarge }
 
     /// Who ended a stream early: we did, for what came on it or for want of room, the peer did, or it went with its connection.
@@ -129,6 +131,7 @@ public final class HTTP2Stream {
 // MARK: - Reading
 
 extension HTTP2Stream {
+    /// How a read ended.
     public enum Reading: Equatable, Sendable {
         case bytes(Int)
         case notNow
@@ -137,6 +140,7 @@ extension HTTP2Stream {
         case reset
     }
 
+    /// Copies bytes out of the queue; windows that they filled are opened again for the peer.
     public func read(into target: UnsafeMutableRawBufferPointer) -> Reading {
         if input.count > 0 {
             let count = input.read(into: target)
@@ -177,6 +181,7 @@ extension HTTP2Stream {
     public var hasBytes: Bool { input.count > 0 }
     /// Nothing is to be read, now or later.
     public var isDrained: Bool { input.count == 0 && inputEnded }
+    /// A read would not end with `notNow`.
     public var hasInput: Bool { input.count > 0 || inputEnded || resetCode != nil || session == nil }
 
     // MARK: - Writing
