@@ -11,8 +11,11 @@ public enum RESPValue: Sendable, Equatable {
     /// What was not asked for, as news of a subscription.
     case push([RESPValue])
 
+    /// The bytes of a string; nil for anything else.
     public var bytes: [UInt8]? { if case .text(let bytes) = self { bytes } else { nil } }
+    /// The number of an integer reply; nil for anything else.
     public var integer: ReceivedNumber? { if case .number(let number) = self { number } else { nil } }
+    /// The elements of an array; nil for anything else.
     public var items: [RESPValue]? { if case .list(let items) = self { items } else { nil } }
 }
 
@@ -33,6 +36,7 @@ public struct RESPReader: Sendable {
     public static let longestString = 512 << 10
     /// Of one aggregate.
     public static let mostItems = 4096
+    /// How deep aggregates may stand in each other.
     public static let deepest = 6
     /// Of a line: a type's mark, a number or a short text.
     static let longestLine = 1024
@@ -125,6 +129,7 @@ public struct RESPReader: Sendable {
 
 /// Writes commands: arrays of strings.
 public enum RESPWriter {
+    /// Appends one command: an array of bulk strings.
     public static func write(_ words: [[UInt8]], to bytes: inout [UInt8]) {
         bytes += "*\(words.count)\r\n".utf8
         for word in words {

@@ -9,6 +9,7 @@ internal import Telemetry
 /// answered in `replyTime` fails with the connection, because a late answer could be taken for the next one's. RESP3 brings the news of a
 /// subscription on the same connection, so that there is one state and not two that can disagree.
 public final class RedisClient: Sendable {
+    /// Runs once, on the client's thread; must not block.
     public typealias Completion = @Sendable (Result<RESPValue, RedisFault>) -> Void
 
     /// Tells of the connection, on the client's thread.
@@ -17,10 +18,12 @@ public final class RedisClient: Sendable {
         public var greet: @Sendable (_ runID: String) -> [[UInt8]]
         /// The answer to it; throws what speaks against using this server.
         public var greeted: @Sendable (RESPValue) throws(RedisFault) -> Void
+        /// A message of the channel, on the client's thread.
         public var news: @Sendable (_ message: [UInt8]) -> Void
         /// nil: it is up.
         public var changed: @Sendable (RedisFault?) -> Void
 
+        /// Memberwise.
         public init(
             greet: @escaping @Sendable (_ runID: String) -> [[UInt8]],
             greeted: @escaping @Sendable (RESPValue) throws(RedisFault) -> Void,
@@ -36,6 +39,7 @@ public final class RedisClient: Sendable {
 
     /// Milliseconds.
     public static let connectTime: Int64 = 2000
+    /// A command without an answer by then ends the connection.
     public static let replyTime: Int64 = 1000
     static let firstPause: Int64 = 50
     static let longestPause: Int64 = 1000
@@ -89,6 +93,8 @@ public final class RedisClient: Sendable {
         Glibc.close(clapper)
     }
 
+    /// Starts the thread, which connects and goes on connecting.
+    /// - Throws: `unavailable` when the kernel makes no thread.
     public func start() throws(RedisFault) {
         do { try WorkerThread(name: "fleet") { self.run() }.detach() } catch {
             throw RedisFault(.unavailable, "\(error)")

@@ -14,6 +14,7 @@ extension RedisTier {
     /// How often a session may change while one is offered.
     private static let offers = 4
 
+    /// See `SharedTier`.
     public func turn(
         _ lane: SharedName, session: SharedName, spends: Bool, completion: @escaping Answer<SharedTurn>
     ) {
@@ -42,6 +43,7 @@ extension RedisTier {
         }
     }
 
+    /// See `SharedTier`.
     public func session(_ name: SharedName, completion: @escaping Answer<SharedSession?>) {
         run(FleetScripts.look, [key(.session, name)], [], completion) { [self] answer throws(RedisFault) in
             guard let items = answer.items, items.count == 4 else { throw Self.invalid }
@@ -117,6 +119,7 @@ extension RedisTier {
         ]
     }
 
+    /// See `SharedTier`.
     public func commit(
         _ session: SharedSession, _ name: SharedName, under lease: SharedLease, completion: @escaping Answer<Bool>
     ) {
@@ -129,6 +132,7 @@ extension RedisTier {
             completion, Self.flag)
     }
 
+    /// See `SharedTier`.
     public func offer(
         _ session: SharedSession, _ name: SharedName, under lease: SharedLease?, completion: @escaping Answer<Bool>
     ) {
@@ -138,6 +142,7 @@ extension RedisTier {
         ) { $0.map { $0.version < session.version } ?? true }
     }
 
+    /// See `SharedTier`.
     public func endSession(_ name: SharedName, version: SessionVersion) {
         replace(
             name, with: SharedSession(version: version, value: []), under: nil,
@@ -148,6 +153,7 @@ extension RedisTier {
         }
     }
 
+    /// See `SharedTier`.
     public func tell(_ news: FleetNews) { tell(FleetScripts.news, [], telling(news)) }
 
     /// Puts a session in the place of what stands there, where that is to give way.

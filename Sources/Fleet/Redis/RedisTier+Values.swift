@@ -2,6 +2,7 @@ public import Numbers
 
 // Access tokens and registrations: what anybody may replace with a newer one.
 extension RedisTier {
+    /// See `SharedTier`.
     public func claim(
         _ name: SharedName, unless refused: String?, isDead: Bool, completion: @escaping Answer<SharedClaim>
     ) {
@@ -29,6 +30,7 @@ extension RedisTier {
         }
     }
 
+    /// See `SharedTier`.
     public func value(_ name: SharedName, completion: @escaping Answer<SharedSession?>) {
         run(FleetScripts.peek, [key(.value, name)], [], completion) { [self] answer throws(RedisFault) in
             guard let items = answer.items, items.count == 4 else { throw Self.invalid }
@@ -59,6 +61,7 @@ extension RedisTier {
         return (value, identity, left)
     }
 
+    /// See `SharedTier`.
     public func publish(
         _ value: [UInt8], as identity: String, under lease: SharedLease, for life: TimeSpan?,
         completion: @escaping Answer<Bool>
@@ -77,6 +80,7 @@ extension RedisTier {
             completion, Self.flag)
     }
 
+    /// See `SharedTier`.
     public func withdraw(_ name: SharedName, _ identity: String) {
         tell(
             FleetScripts.withdraw, [key(.value, name)],

@@ -56,10 +56,14 @@ public final class RedisTier: SharedTier {
                 changed: changed))
     }
 
+    /// Starts the client; completions come from then on.
     public func start() throws(RedisFault) { try client.start() }
+    /// What is under way fails; nothing is sent any more.
     public func stop() { client.stop() }
 
+    /// See `FleetKeys.name`.
     public func name(_ kind: SharedKind, _ key: [UInt8]) -> SharedName { keys.name(kind, key) }
+    /// See `FleetKeys.identity`.
     public func identity(of value: [UInt8]) -> String { keys.identity(of: value) }
 
     /// What is not in a format that is read tells nothing.
@@ -182,6 +186,7 @@ public final class RedisTier: SharedTier {
 // MARK: - Leases and attempts
 
 extension RedisTier {
+    /// See `SharedTier`.
     public func renew(_ lease: SharedLease, completion: @escaping Answer<Bool>) {
         run(
             FleetScripts.renew, [key(.lease, lease.name), key(.spending, lease.name)],
@@ -190,6 +195,7 @@ extension RedisTier {
             completion, Self.flag)
     }
 
+    /// See `SharedTier`.
     public func release(_ lease: SharedLease) {
         tell(
             FleetScripts.release, [key(.lease, lease.name), key(.spending, lease.name)],
@@ -197,6 +203,7 @@ extension RedisTier {
                 + [lease.spends ? sealedNews(.spending(lease.name, owner: lease.owner, isOver: true)) : []])
     }
 
+    /// See `SharedTier`.
     public func spend(_ attempt: SharedAttempt, limit: UInt32, completion: @escaping Answer<SharedVerdict>) {
         run(
             FleetScripts.spend, [key(.attempts, attempt.account), settlingKey, epochKey],
@@ -211,6 +218,7 @@ extension RedisTier {
         }
     }
 
+    /// See `SharedTier`.
     public func spent(_ attempt: SharedAttempt, completion: @escaping Answer<UInt32?>) {
         run(
             FleetScripts.spent, [key(.attempts, attempt.account), settlingKey, epochKey],
@@ -221,22 +229,26 @@ extension RedisTier {
         }
     }
 
+    /// See `SharedTier`.
     public func accepted(_ account: SharedName) {
         client.send(["DEL", key(.attempts, account)].map { Array($0.utf8) }) { _ in }
     }
 
+    /// See `SharedTier`.
     public func rejected(_ attempt: SharedAttempt) {
         tell(
             FleetScripts.reject, [key(.attempts, attempt.account)],
             Self.words(attempt.secret, attempt.number) + telling(.rejected(account: attempt.account)))
     }
 
+    /// See `SharedTier`.
     public func refund(_ attempt: SharedAttempt) {
         client.send(
             ["HDEL", key(.attempts, attempt.account), "\(attempt.secret):\(attempt.number)"].map { Array($0.utf8) }
         ) { _ in }
     }
 
+    /// See `SharedTier`.
     public func reset(_ account: SharedName) {
         tell(FleetScripts.reset, [key(.attempts, account)], telling(.reset(account: account)))
     }

@@ -46,6 +46,7 @@ public struct FleetKeys: Sendable {
         naming = try SealingKey(bytes: last.tag(Array("cardea fleet names 1".utf8)))
     }
 
+    /// The name by which gateways with the same key find the value; it tells nothing of `key`.
     public func name(_ kind: SharedKind, _ key: [UInt8]) -> SharedName {
         SharedName(naming.tag(Array(kind.rawValue.utf8) + [0] + key))
     }

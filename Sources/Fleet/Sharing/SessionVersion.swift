@@ -25,11 +25,14 @@ public struct SessionVersion: Sendable, Hashable, Comparable, CustomStringConver
         self.number = number
     }
 
+    /// The version of the commit that follows.
     public var next: SessionVersion { SessionVersion(number + 1) }
     /// Beyond what the others may have come to meanwhile.
     public var beyondTheUnseen: SessionVersion { SessionVersion(number + Self.unseen) }
 
+    /// An older version is less.
     public static func < (left: SessionVersion, right: SessionVersion) -> Bool { left.number < right.number }
+    /// Decimal.
     public var description: String { String(number) }
 
     // MARK: - In rows and envelopes

@@ -79,6 +79,7 @@ public protocol SharedTier: Sendable {
     func reset(_ account: SharedName)
 }
 
+/// What a claim of a value brings.
 public enum SharedClaim: Sendable {
     /// What another gateway has put there, and what is left of it; nil: no end.
     case value([UInt8], identity: String, left: TimeSpan?)
@@ -87,6 +88,7 @@ public enum SharedClaim: Sendable {
     case busy
 }
 
+/// What a wish for a lane's turn brings.
 public enum SharedTurn: Sendable {
     case lease(SharedLease, SharedSession?)
     case busy
@@ -94,6 +96,7 @@ public enum SharedTurn: Sendable {
     case settling
 }
 
+/// Whether a secret may be sent. `settling`: not known yet.
 public enum SharedVerdict: Sendable, Equatable {
     case allowed, spent, settling
 }
@@ -101,6 +104,7 @@ public enum SharedVerdict: Sendable, Equatable {
 /// The right to make something, for a while. The generation rises with each one under a name and is never given twice: with the owner's
 /// random bytes it tells a late holder from the present one.
 public struct SharedLease: Sendable, Equatable {
+    /// Of what the lease is.
     public let name: SharedName
     let owner: String
     let generation: Int64
@@ -116,12 +120,16 @@ public struct SharedLease: Sendable, Equatable {
     public static let silence: Int64 = 30_000
 }
 
+/// A session as the fleet has it; `value` is empty where it is dead.
 public struct SharedSession: Sendable, Equatable {
+    /// Decides which of two sessions is newer.
     public var version: SessionVersion
+    /// As the keeper encodes it, sealed on the way.
     public var value: [UInt8]
     /// After which it is of no use; nil: kept for as long as anything is.
     public var lasts: TimeSpan?
 
+    /// Memberwise.
     public init(version: SessionVersion, value: [UInt8], lasts: TimeSpan? = nil) {
         self.version = version
         self.value = value
@@ -131,6 +139,7 @@ public struct SharedSession: Sendable, Equatable {
 
 /// One sending of one secret of one account.
 public struct SharedAttempt: Sendable, Hashable {
+    /// Whose attempts are counted.
     public let account: SharedName
     let secret: String
     let number: String
