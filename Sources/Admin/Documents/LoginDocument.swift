@@ -3,27 +3,36 @@ public import Gateway
 
 /// A login or logout as the admin socket tells it and `--json` prints it.
 public struct LoginDocument: Codable, Equatable, Sendable {
+    /// The identity's name in the configuration.
     public var identity: String
     /// Names it at the admin socket.
     public var flow: String
     /// `running`, `done`, `failed`, `expired` or `cancelled`.
     public var state: String
+    /// What the person has to do; nil before it is known and when the login is over.
     public var prompt: Prompt?
+    /// What the login waits for now, as a sentence; nil where there is nothing to tell.
     public var progress: String?
     /// What came of it.
     public var detail: String?
     /// Why it failed, one word.
     public var reason: String?
 
+    /// Where a person logs in.
     public struct Prompt: Codable, Equatable, Sendable {
+        /// The address to open in a browser.
         public var url: String
         /// With the code in it.
         public var completeUrl: String?
+        /// The code to type there (RFC 8628 §3.3); nil where the scheme has none.
         public var code: String?
+        /// The browser will be led to the redirect address of this machine.
         public var awaitsRedirect: Bool
+        /// Seconds until the login expires.
         public var secondsLeft: Int
     }
 
+    /// The report in the words of the document.
     public init(_ report: LoginReport) {
         identity = report.identity
         flow = report.flow
@@ -44,7 +53,9 @@ public struct LoginDocument: Codable, Equatable, Sendable {
         self = document
     }
 
+    /// Done, failed, expired or cancelled.
     public var isOver: Bool { state != LoginReport.State.running.rawValue }
+    /// The login succeeded.
     public var isDone: Bool { state == LoginReport.State.done.rawValue }
 
     /// JSON with a line's end.
@@ -53,9 +64,12 @@ public struct LoginDocument: Codable, Equatable, Sendable {
 
 /// What the sender of an answer to the redirect address is told.
 public struct RedirectDocument: Codable, Equatable, Sendable {
+    /// The request was an answer that a login waited for.
     public var isAnswer: Bool
+    /// What the person is told in the browser.
     public var text: String
 
+    /// The reply in the words of the document.
     public init(_ reply: RedirectReply) {
         isAnswer = reply.isAnswer
         text = reply.text
@@ -67,6 +81,7 @@ public struct RedirectDocument: Codable, Equatable, Sendable {
         self = document
     }
 
+    /// JSON with a line's end.
     public func encoded() -> String { json(self) }
 }
 

@@ -49,6 +49,7 @@ struct ResetDocument: Codable, Equatable {
 
 /// What a purge did.
 public struct PurgeDocument: Codable, Equatable, Sendable {
+    /// The names of the identities that were purged.
     public var identities: [String]
     /// Held in memory when they went.
     public var tokens: Int
@@ -69,21 +70,33 @@ public struct PurgeDocument: Codable, Equatable, Sendable {
 
 /// A task on the store, how far it is or what came of it, as the admin socket tells it and the command line reads it.
 public struct StoreDocument: Codable, Equatable, Sendable {
+    /// Counts the tasks of this process.
     public var number: UInt64
+    /// `rotate`, `verify` or `compact`.
     public var task: String
+    /// Rows looked at so far.
     public var rows: Int
+    /// Rows at the start of the task.
     public var total: Int
+    /// Rows sealed anew so far.
     public var resealed: Int
+    /// Rows that no key opens, or that the index does not find.
     public var damaged: Int
+    /// What SQLite says of its file where something is wrong with it.
     public var finding: String?
+    /// Bytes of the database file.
     public var bytes: Int
+    /// The id of the key that seals: 16 hexadecimal digits.
     public var key: String
+    /// The task has ended well.
     public var isDone: Bool
+    /// Why the task ended early.
     public var failure: String?
 
     /// Nothing more comes.
     public var isOver: Bool { isDone || failure != nil }
 
+    /// The task in the words of the document.
     public init(_ work: StoreWork) {
         number = work.number
         task = work.task.rawValue

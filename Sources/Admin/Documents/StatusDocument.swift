@@ -4,45 +4,64 @@ internal import Telemetry
 
 /// The facts of `GET /status`, for the command line and for scripts. In JSON the names are in snake_case; times are seconds.
 public struct StatusDocument: Codable, Sendable, Equatable {
+    /// The version of the running binary.
     public var version: String
+    /// Where the configuration was found.
     public var configuration: String
+    /// How the last reload went.
     public var reload: ConfigurationDocument
+    /// The addresses of the listeners.
     public var listening: [String]
+    /// Since the start of this process.
     public var uptimeSeconds: Double
+    /// Whether `/readyz` answers 200.
     public var ready: Bool
     /// Why it is not.
     public var reasons: [String]
+    /// The store of tokens.
     public var store: Store
     /// Of a fleet; absent without `store.shared`.
     public var shared: Shared?
+    /// In the order of the configuration.
     public var identities: [Identity]
     /// Those that expire first and those that have failed, up to `maximumTokens`.
     public var tokens: [Token]
     /// How many more there are.
     public var tokensLeftOut: Int
+    /// Tokens of end users.
     public var subjects: Subjects
+    /// In the order of the configuration.
     public var routes: [Route]
     /// Those whose addresses are checked, and those to which no connection can be made now.
     public var upstreams: [Upstream]
     /// Requests that found no route, by status.
     public var unrouted: [String: UInt64]
+    /// Connections of callers that are open now.
     public var callerConnections: Int
     /// Where requests found their token.
     public var tokenLookups: [String: UInt64]
+    /// Bytes that broke a protocol, by kind.
     public var glitches: [String: UInt64]
+    /// Log lines that were dropped because nobody took them.
     public var logDropped: UInt64
 
+    /// The state of the store and what it brought back.
     public struct Store: Codable, Sendable, Equatable {
         /// `memory`, `serving`, `degraded` or `refused`.
         public var state: String
+        /// What the state means for the operator, as a sentence.
         public var detail: String
+        /// Tokens that were read from the store at the start.
         public var restoredTokens: Int
     }
 
+    /// The server by which gateways of a fleet share tokens.
     public struct Shared: Codable, Sendable, Equatable {
         /// `connecting`, `serving` or `degraded`.
         public var state: String
+        /// Why the server is not in use; nil while it is.
         public var detail: String?
+        /// Where the server is, without its password.
         public var server: String
         /// The value of `store.shared.format`: `old`, `both` or `new`.
         public var format: String
@@ -56,17 +75,27 @@ public struct StatusDocument: Codable, Sendable, Equatable {
         public var withheld: UInt64
     }
 
+    /// One configured identity.
     public struct Identity: Codable, Sendable, Equatable {
+        /// The name in the configuration.
         public var name: String
+        /// The scheme's name in the configuration.
         public var scheme: String
         /// A label of `cardea_identity_state`.
         public var state: String
+        /// Its secret is not sent until it changes, an operator resets, or a person logs in.
         public var quarantined: Bool
+        /// Requests that wait for a token now.
         public var waiting: Int
+        /// Tokens that are held in memory.
         public var tokens: Int
+        /// Grants that succeeded since the start.
         public var grants: UInt64
+        /// Grants that failed since the start.
         public var failures: UInt64
+        /// Why the last grant failed, in words for a person.
         public var lastFailure: String?
+        /// Seconds since the last failed grant.
         public var lastFailureSecondsAgo: Double?
         /// Also one that is over.
         public var lastIssue: Issue?
@@ -82,6 +111,7 @@ public struct StatusDocument: Codable, Sendable, Equatable {
     public struct Issue: Codable, Sendable, Equatable {
         /// Of the last of them.
         public var reason: String
+        /// Failures in the issue.
         public var failures: UInt64
         /// Since the first of them.
         public var secondsAgo: Double
@@ -89,24 +119,39 @@ public struct StatusDocument: Codable, Sendable, Equatable {
         public var lastedSeconds: Double?
     }
 
+    /// One thing more that the scheme tells.
     public struct Fact: Codable, Sendable, Equatable {
+        /// What the value is, in words.
         public var name: String
+        /// For a person to read.
         public var value: String
     }
 
+    /// One access key and its token.
     public struct Token: Codable, Sendable, Equatable {
+        /// The identity's name in the configuration.
         public var identity: String
+        /// The upstream that the token goes to.
         public var upstream: String
+        /// The challenge's realm; empty where there is none.
         public var realm: String
+        /// Those that were asked for, parted by spaces.
         public var scopes: String
+        /// A label of `cardea_identity_state`.
         public var state: String
+        /// The authentication level (OAM); nil where the scheme has none.
         public var level: Int?
         /// nil where there is no token, or one that never expires.
         public var ageSeconds: Double?
+        /// Until the renewal begins.
         public var refreshInSeconds: Double?
+        /// Until the end that the issuer gave.
         public var expiresInSeconds: Double?
+        /// Grants of the key since the start.
         public var grants: UInt64
+        /// Requests that wait for the token now.
         public var waiting: Int
+        /// Why the last grant failed, in words for a person.
         public var lastFailure: String?
         /// What was granted, where that is not what was asked for.
         public var granted: String?
@@ -114,55 +159,83 @@ public struct StatusDocument: Codable, Sendable, Equatable {
         public var subjects: Int?
         /// Until the next try after a failure; nil where nothing is waited for.
         public var retryInSeconds: Double?
+        /// Seconds since the last failed grant.
         public var lastFailureSecondsAgo: Double?
     }
 
     /// End users with tokens of their own; names never.
     public struct Subjects: Codable, Sendable, Equatable {
+        /// Tokens in memory.
         public var inMemory: Int
+        /// The most tokens in memory.
         public var limit: Int
+        /// Users turned away because there was no room for their tokens.
         public var refused: UInt64
+        /// Tokens that gave way to those of other users.
         public var evicted: UInt64
     }
 
+    /// One configured route.
     public struct Route: Codable, Sendable, Equatable {
+        /// The name in the configuration.
         public var name: String
+        /// The identity's name; nil where the route adds no credential.
         public var identity: String?
+        /// Where requests go.
         public var upstream: String
+        /// Answers to callers by their status; those without answers are left out.
         public var answers: [String: UInt64]
+        /// Requests since the start.
         public var requests: UInt64
         /// Over the last minute; nil until it has been looked at twice.
         public var requestsPerSecond: Double?
+        /// The median duration.
         public var p50Seconds: Double?
+        /// The duration that 99 of 100 requests stay under.
         public var p99Seconds: Double?
+        /// Replays that the upstream took.
         public var replaysAccepted: UInt64
+        /// Replays that the upstream refused again.
         public var replaysRefused: UInt64
     }
 
+    /// One upstream of a route.
     public struct Upstream: Codable, Sendable, Equatable {
+        /// The upstream as it is configured.
         public var upstream: String
         /// What the checks ask for; nil where there are none.
         public var path: String?
+        /// Where its name leads now.
         public var addresses: [Address]
         /// No connection can be made now.
         public var outage: Outage?
     }
 
+    /// Why no connection can be made, and since when.
     public struct Outage: Codable, Sendable, Equatable {
+        /// The last fault, as a word of the log.
         public var reason: String
+        /// Since the first failure in a row.
         public var secondsAgo: Double
     }
 
+    /// One address of an upstream.
     public struct Address: Codable, Sendable, Equatable {
+        /// The address and port.
         public var address: String
+        /// Requests are sent to it.
         public var healthy: Bool
+        /// Checks since the start.
         public var checks: UInt64
+        /// Checks that failed since the start.
         public var failures: UInt64
         /// Why the last check was bad.
         public var lastFailure: String?
+        /// Seconds since the last failed check.
         public var lastFailureSecondsAgo: Double?
     }
 
+    /// The most entries of `tokens`.
     public static let maximumTokens = 1000
 
     /// Of the JSON text of an answer.

@@ -8,19 +8,25 @@ public struct PlaceDocument: Codable, Sendable, Equatable {
     /// Where the configuration was found.
     public enum Kind: String, Codable, Sendable { case file, text, environment }
 
+    /// Decides how `configuration` is to be read.
     public var kind: Kind
     /// The file of the configuration; for text and environment the admin socket.
     public var configuration: FilePlace
     /// The store of this process, and the one that its configuration of now names, which a restart would open. Empty: not known.
     public var stores: [Store]
 
+    /// One store by its place.
     public struct Store: Codable, Sendable, Equatable {
         /// nil: tokens live in memory.
         public var path: FilePlace?
 
+        /// - Parameter path: nil for a store in memory.
         public init(path: FilePlace?) { self.path = path }
     }
 
+    /// - Parameters:
+    ///   - socket: the path of the admin socket.
+    ///   - stores: paths of stores; nil for one in memory.
     public init(source: ConfigurationSource, socket: String, stores: [String?]) {
         switch source {
         case .file(let path): (kind, configuration) = (.file, FilePlace(path))
@@ -36,6 +42,7 @@ public struct PlaceDocument: Codable, Sendable, Equatable {
         self = document
     }
 
+    /// JSON with a line's end.
     public func encoded() -> String { json(self) }
 
     /// Whether a process that looks at `other` means this gateway.
@@ -87,5 +94,6 @@ public final class ServedPlace: Sendable {
         place.withLock { $0 = next }
     }
 
+    /// The place as it is now.
     public var document: PlaceDocument { place.withLock { $0 } }
 }

@@ -38,6 +38,7 @@ public struct AdminSite: AdminResponder {
         self.isOpenToRead = isOpenToRead
     }
 
+    /// Answers one request of the admin server's thread.
     public func answer(_ request: AdminRequest) -> AdminAnswer {
         if request.entrance == .probes { return probe(request) }
         switch request.path {
