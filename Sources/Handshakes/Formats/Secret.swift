@@ -5,19 +5,23 @@ public final class Secret: Sendable {
     // Written in `init` and wiped in `deinit` only; in between any thread may read it.
     private nonisolated(unsafe) let storage: UnsafeMutableRawBufferPointer
 
+    /// Copies the bytes; the caller wipes its own.
     public init(_ bytes: UnsafeRawBufferPointer) {
         storage = .allocate(byteCount: bytes.count, alignment: 1)
         storage.copyMemory(from: bytes)
     }
 
+    /// Copies the bytes; the caller wipes its own.
     public convenience init(_ bytes: [UInt8]) {
         self.init(bytes[...])
     }
 
+    /// Copies the bytes; the caller wipes its own.
     public convenience init(_ bytes: ArraySlice<UInt8>) {
         self.init(unsafeCopyOf: bytes)
     }
 
+    /// Copies the UTF-8 of the text, which itself cannot be wiped.
     public convenience init(_ text: String) {
         self.init(unsafeCopyOf: text.utf8)
     }
@@ -38,7 +42,9 @@ public final class Secret: Sendable {
         storage.deallocate()
     }
 
+    /// How many bytes there are.
     public var count: Int { storage.count }
+    /// True where there is no byte.
     public var isEmpty: Bool { storage.isEmpty }
 
     /// The bytes, for the length of the call. The pointer must not leave it.
@@ -64,8 +70,11 @@ extension Secret: Equatable {
 // MARK: - Silence
 
 extension Secret: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+    /// A fixed text, whatever the secret is.
     public var description: String { "<secret>" }
+    /// A fixed text, whatever the secret is.
     public var debugDescription: String { "<secret>" }
+    /// Empty, so that `dump` prints nothing.
     public var customMirror: Mirror { Mirror(self, children: []) }
 }
 

@@ -38,6 +38,7 @@ public struct Challenge: Sendable, Equatable {
     /// Recipe: method of the refused request.
     public var method = ""
 
+    /// Memberwise; what has a default is absent without it.
     public init(
         realm: String = "", level: Int? = nil, context: Secret = Secret([]), resource: String, boundURL: String? = nil,
         scopes: [String] = [], error: String? = nil

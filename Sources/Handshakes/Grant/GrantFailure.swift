@@ -42,6 +42,7 @@ extension GrantFailure {
         case `internal`
     }
 
+    /// The kind of the failure, as logs and metrics tell it.
     public var word: Reason {
         switch self {
         case .issuerUnavailable: .issuerUnavailable
@@ -72,6 +73,7 @@ extension GrantFailure {
 }
 
 extension GrantFailure: CustomStringConvertible {
+    /// A sentence for operators; the texts in it have no secrets.
     public var description: String {
         switch self {
         case .issuerUnavailable(let seconds?, let reason): "issuer unavailable: \(reason) (retry after \(seconds) s)"

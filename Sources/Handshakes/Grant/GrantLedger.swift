@@ -119,25 +119,34 @@ public protocol GrantLedger: Sendable {
 }
 
 extension GrantLedger {
+    /// A ledger without a clock does not wait.
     public nonisolated(nonsending) func pause(_ span: UInt64) async {}
+    /// A ledger without quotas lets every call go.
     public nonisolated(nonsending) func turn(_ quota: CallQuota) async throws(GrantFailure) {}
+    /// A ledger without quotas has nothing to learn.
     public nonisolated(nonsending) func turnedAway(_ quota: CallQuota) async {}
+    /// A ledger without a log drops it.
     public nonisolated(nonsending) func warn(_ what: String) async {}
+    /// A ledger without sessions has nothing to forget.
     public nonisolated(nonsending) func refused(refreshToken: Secret) async {}
+    /// A ledger without sessions takes every first refresh token as unspent.
     public nonisolated(nonsending) func standing(
         ofFirst refreshToken: Secret, beside held: Secret?
     ) async -> FirstRefreshToken { .unspent }
 
+    /// A ledger without an upstream cannot ask one.
     public nonisolated(nonsending) func askUpstream(_ call: IssuerCall) async throws(IssuerFault) -> IssuerAnswer {
         throw IssuerFault(.unresolvable, provablyUnsent: true)
     }
 
+    /// A ledger without a thread for blocking work does it here.
     public nonisolated(nonsending) func aside(
         _ work: @escaping @Sendable () throws -> Secret
     ) async throws(GrantFailure) -> Secret {
         do { return try work() } catch { throw .internal(reason: "\(error)") }
     }
 
+    /// A ledger without operators drops it.
     public nonisolated(nonsending) func note(_ trace: RunTrace) async {}
 }
 
@@ -147,6 +156,7 @@ extension GrantLedger {
         try await secret(name)
     }
 
+    /// A ledger without other identities has no tokens of theirs.
     public nonisolated(nonsending) func token(of identity: String) async throws(GrantFailure) -> Secret {
         throw .internal(reason: "no tokens of other identities here")
     }
@@ -177,8 +187,10 @@ public enum FirstRefreshToken: Sendable, Equatable {
 
 /// Names one durable thing of an identity; part of its row's key, so never renamed.
 public struct DurablePart: Hashable, Sendable, ExpressibleByStringLiteral {
+    /// As it stands in the row's key.
     public let name: String
 
+    /// The literal becomes a part of stored keys.
     public init(stringLiteral name: String) { self.name = name }
 
     /// What a registration brought: a handle, a client id with its secret, a signed certificate.
@@ -197,6 +209,7 @@ public struct SessionClaim: Sendable {
     /// spares no step, and flights take turns instead of sharing.
     public var isOwn: Bool
 
+    /// Memberwise; `refused` is the session that the issuer would not take.
     public init(refused: LayerMaterial? = nil, canGrantFully: Bool = true, isOwn: Bool = false) {
         self.refused = refused
         self.canGrantFully = canGrantFully
@@ -210,10 +223,12 @@ public enum SessionRung: Sendable, Hashable { case refreshToken, fullGrant }
 
 /// A session that a flight may use.
 public struct SessionGrant: Sendable {
+    /// The session's bytes and life.
     public var material: LayerMaterial
     /// It was made for this claim: if it is refused, another one would be too.
     public var isFresh: Bool
 
+    /// Memberwise.
     public init(material: LayerMaterial, isFresh: Bool) {
         self.material = material
         self.isFresh = isFresh
@@ -237,6 +252,9 @@ public struct LayerMaterial: Sendable, Equatable {
     /// Of a session that goes back to a refresh token of the configuration: what this step has sent and the issuer has replaced. Not kept.
     public var spent: Secret?
 
+    /// - Parameters:
+    ///   - obtainedAt: nanoseconds of `CLOCK_BOOTTIME`.
+    ///   - lifetime: nanoseconds; nil where the issuer names none.
     public init(
         bytes: Secret, obtainedAt: UInt64, lifetime: UInt64?, refreshToken: Secret? = nil, isHuman: Bool = false,
         refreshLife: RefreshLife? = nil
@@ -257,6 +275,7 @@ public struct LayerMaterial: Sendable, Equatable {
         }
     }
 
+    /// - Parameter now: nanoseconds of `CLOCK_BOOTTIME`.
     public func isLive(at now: UInt64) -> Bool {
         guard let lifetime else { return true }
         // A start in the future can only come from a damaged row: what is left is then its whole life at most.
@@ -286,6 +305,7 @@ public struct RefreshLife: Sendable, Equatable {
     /// From its issue to its end.
     public var whole: UInt64
 
+    /// Nanoseconds each.
     public init(left: UInt64, whole: UInt64) {
         self.left = left
         self.whole = whole

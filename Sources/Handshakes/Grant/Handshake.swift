@@ -50,8 +50,11 @@ public protocol Handshake: Sendable {
 }
 
 extension Handshake {
+    /// A scheme that does not say otherwise cannot end sessions at its issuer.
     public var endsSessions: Bool { false }
+    /// A scheme that does not say otherwise cannot revoke access tokens.
     public var revokesAccessTokens: Bool { false }
+    /// A scheme that does not say otherwise registers nothing.
     public var keepsRegistration: Bool { false }
 
     /// Schemes without a way to say so let the session run out.
@@ -71,7 +74,9 @@ public enum Revocation: Sendable, Equatable {
 
 /// What a token is wanted for.
 public struct Wanted: Sendable {
+    /// The scopes to ask for; none where the scheme or the route names none.
     public var scopes: [String]
+    /// The audiences to ask for.
     public var audience: [String]
     /// Resource indicators (RFC 8707): absolute URIs without fragment.
     public var resource: [String]
@@ -82,6 +87,7 @@ public struct Wanted: Sendable {
     /// For whom, where each end user has a token.
     public var user: EndUser?
 
+    /// Memberwise; what has a default is absent without it.
     public init(
         scopes: [String] = [], audience: [String] = [], resource: [String] = [], challenge: Challenge? = nil,
         upstreamOrigin: String
@@ -96,6 +102,7 @@ public struct Wanted: Sendable {
 
 /// A token, checked and fit to be injected.
 public struct AccessGrant: Sendable {
+    /// The token's bytes as the issuer gave them, checked against the scheme's alphabet.
     public var token: Secret
     /// What the identity's signer needs to send it, the token included; nil: the token is sent as it is.
     public var material: Secret?
@@ -114,6 +121,9 @@ public struct AccessGrant: Sendable {
     /// OAM: authentication level of the challenge that the token answers.
     public var level: Int?
 
+    /// - Parameters:
+    ///   - lifetime: nanoseconds; nil where the issuer names none.
+    ///   - sentAt: nanoseconds of `CLOCK_BOOTTIME`, before the request was sent.
     public init(
         token: Secret, tokenType: String, lifetime: UInt64?, sentAt: UInt64, grantedScopes: [String]? = nil,
         level: Int? = nil
@@ -132,9 +142,12 @@ public struct AccessGrant: Sendable {
 
 /// A request field ready to be spliced into a head.
 public struct InjectedField: Sendable, Equatable {
+    /// The field name, as it is sent.
     public var name: String
+    /// The field value, the credential in it.
     public var value: [UInt8]
 
+    /// Neither name nor value is checked.
     public init(name: String, value: [UInt8]) {
         self.name = name
         self.value = value
@@ -142,7 +155,10 @@ public struct InjectedField: Sendable, Equatable {
 }
 
 extension InjectedField: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+    /// The name alone.
     public var description: String { "\(name): <secret>" }
+    /// The name alone.
     public var debugDescription: String { description }
+    /// The name alone, so that `dump` prints no credential.
     public var customMirror: Mirror { Mirror(self, children: ["name": name]) }
 }

@@ -8,9 +8,13 @@ public protocol IssuerClient: Sendable {
 public struct IssuerCall: Sendable {
     /// `register`, `authenticate`, `access` or `token`: for logs, traces and deadlines.
     public var step: String
+    /// The request method (RFC 9110 §9).
     public var method: String
+    /// Where the call goes.
     public var url: IssuerURL
+    /// In the order in which they are sent; the transport adds those of the framing.
     public var headers: [(name: String, value: String)]
+    /// Empty for a call without a body.
     public var body: [UInt8]
     /// Holds a password, or something else that must not arrive twice (a refresh token that its use replaces): never to be sent a
     /// second time by the transport, whatever happened to the first.
@@ -18,6 +22,7 @@ public struct IssuerCall: Sendable {
     /// Its answer may bring what takes the place of a refresh token that it has sent, and is lost with it: it is waited for longer than others.
     public var replacesRefreshToken = false
 
+    /// Memberwise.
     public init(
         step: String, method: String, url: IssuerURL, headers: [(name: String, value: String)], body: [UInt8],
         carriesPassword: Bool
@@ -33,14 +38,18 @@ public struct IssuerCall: Sendable {
 
 /// An answer of an issuer, received whole.
 public struct IssuerAnswer: Sendable {
+    /// The status code (RFC 9110 §15).
     public var status: Int
+    /// All field lines in order, as received.
     public var headers: [(name: String, value: String)]
     /// At most 64 KiB.
     public var body: [UInt8]
     /// Nanoseconds of CLOCK_BOOTTIME, before the request was sent.
     public var sentAt: UInt64
+    /// The answer came over TLS, so its `Date` is believed.
     public var overTLS: Bool
 
+    /// Memberwise.
     public init(
         status: Int, headers: [(name: String, value: String)], body: [UInt8], sentAt: UInt64, overTLS: Bool
     ) {
@@ -59,15 +68,18 @@ public struct IssuerAnswer: Sendable {
 
 /// Why there is no answer.
 public struct IssuerFault: Error, Sendable, Equatable {
+    /// What went wrong.
     public var kind: Kind
     /// No byte of the request can have reached the issuer.
     public var provablyUnsent: Bool
 
+    /// Memberwise.
     public init(_ kind: Kind, provablyUnsent: Bool) {
         self.kind = kind
         self.provablyUnsent = provablyUnsent
     }
 
+    /// The kinds of faults that handshakes and logs tell apart.
     public enum Kind: Sendable, Equatable {
         case unresolvable, refused, timedOut, closed, brokenAnswer, answerTooLarge
         /// We had no room: connections, descriptors, memory.
@@ -81,6 +93,7 @@ public struct IssuerFault: Error, Sendable, Equatable {
 }
 
 extension IssuerFault.Kind: CustomStringConvertible {
+    /// A clause for a sentence.
     public var description: String {
         switch self {
         case .unresolvable: "the name does not resolve"
@@ -100,13 +113,19 @@ extension IssuerFault.Kind: CustomStringConvertible {
 // MARK: - Silence
 
 extension IssuerCall: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+    /// Step, method and origin: neither path nor body, which may hold secrets.
     public var description: String { "\(step): \(method) \(url.origin)" }
+    /// As `description`.
     public var debugDescription: String { description }
+    /// The step alone.
     public var customMirror: Mirror { Mirror(self, children: ["step": step]) }
 }
 
 extension IssuerAnswer: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+    /// Status and size alone.
     public var description: String { "status \(status), \(body.count) bytes" }
+    /// As `description`.
     public var debugDescription: String { description }
+    /// The status alone.
     public var customMirror: Mirror { Mirror(self, children: ["status": status]) }
 }

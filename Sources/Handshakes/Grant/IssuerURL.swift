@@ -101,6 +101,7 @@ extension IssuerURL {
         return port == (scheme == "https" ? 443 : 80) ? name : "\(name):\(port)"
     }
 
+    /// The scheme is `https`.
     public var isTLS: Bool { scheme == "https" }
 
     /// The URL with further segments behind its path, one `/` between them, its query kept; nil if the result is no URL.
@@ -119,5 +120,6 @@ extension IssuerURL {
 }
 
 extension IssuerURL: CustomStringConvertible {
+    /// Without the query, which may hold secrets.
     public var description: String { origin + path }
 }

@@ -25,6 +25,7 @@ public struct LoginGrant: Sendable {
     /// One sentence that the person should read, beside that it is done.
     public var remark: String?
 
+    /// Memberwise.
     public init(material: LayerMaterial, remark: String? = nil) {
         self.material = material
         self.remark = remark
@@ -67,6 +68,7 @@ public struct LoginPrompt: Sendable, Equatable {
     /// Nanoseconds of CLOCK_BOOTTIME until which the page works.
     public var deadline: UInt64
 
+    /// - Parameter deadline: nanoseconds of `CLOCK_BOOTTIME`.
     public init(
         url: String, completeURL: String? = nil, code: String? = nil, awaitsRedirect: Bool = false, deadline: UInt64
     ) {
@@ -97,6 +99,7 @@ public struct LoginRedirect: Sendable, Equatable {
     /// Whether this machine can be the one that it leads to. Otherwise the address has to be pasted.
     public var isLoopback: Bool
 
+    /// Memberwise.
     public init(port: UInt16?, path: String, isLoopback: Bool) {
         self.port = port
         self.path = path

@@ -31,10 +31,12 @@ public protocol OneTimeHandshake: Handshake {
 
 /// Something about an identity that operators may want to know; never a secret, and nothing that tells who a person is.
 public struct IdentityFact: Sendable, Equatable {
+    /// What the value is, in words.
     public var name: String
     /// Printable ASCII, bounded.
     public var value: String
 
+    /// Neither text is checked.
     public init(name: String, value: String) {
         self.name = name
         self.value = value
@@ -45,13 +47,16 @@ public struct IdentityFact: Sendable, Equatable {
 public struct CallQuota: Sendable, Hashable {
     /// Names whose quota it is: the issuer's origin.
     public var origin: String
+    /// Calls in a second in the long run.
     public var perSecond: Int
+    /// Calls that may be made at once after a pause.
     public var burst: Int
     /// Nanoseconds that a call waits for its turn at most.
     public var patience: UInt64
     /// Calls that one turn is for, at most `burst`: of what takes two none is begun that could not be ended.
     public var calls = 1
 
+    /// - Parameter patience: nanoseconds.
     public init(origin: String, perSecond: Int, burst: Int, patience: UInt64) {
         self.origin = origin
         self.perSecond = perSecond
@@ -67,6 +72,7 @@ public struct CallQuota: Sendable, Hashable {
 public struct CallPace: Sendable {
     private var fullAt: UInt64 = 0
 
+    /// A pace that is not used yet: a whole burst may go.
     public init() {}
 
     /// Takes a turn.

@@ -20,11 +20,13 @@ public protocol RequestSigner: Sendable {
 }
 
 extension RequestSigner {
+    /// A signer that does not say otherwise takes no nonces from answers.
     public var usesNonces: Bool { false }
 }
 
 /// A request as it will reach the upstream.
 public struct RequestToSign: Sendable {
+    /// The request method (RFC 9110 §9).
     public var method: String
     /// Absolute, as the upstream sees it; path and query byte for byte as they are sent.
     public var url: String
@@ -37,6 +39,7 @@ public struct RequestToSign: Sendable {
     /// The keys that the loop has read so far.
     public var keys: ProofKeys?
 
+    /// Memberwise; `bodySHA256` is nil where the body is not known.
     public init(method: String, url: String, headers: [(name: String, value: String)] = [], bodySHA256: [UInt8]? = nil)
     {
         self.method = method
@@ -48,6 +51,8 @@ public struct RequestToSign: Sendable {
 
 /// Why a request cannot be signed. Safe text, never a value.
 public struct SigningFault: Error, Sendable, Equatable {
+    /// A clause for a sentence.
     public var reason: String
+    /// - Parameter reason: holds no value of the request.
     public init(_ reason: String) { self.reason = reason }
 }

@@ -1,13 +1,18 @@
 /// What one run of a recipe did, for `cardea explain --trace`: never a value, only which there were and how long.
 public struct RunTrace: Sendable {
+    /// A value by its name and size.
     public struct Value: Sendable, Equatable {
+        /// The value's name in the recipe.
         public var name: String
         /// Bytes.
         public var length: Int
     }
 
+    /// One step of the run.
     public struct Step: Sendable {
+        /// The step's name in the recipe.
         public var name: String
+        /// `durable`, `session` or `access`.
         public var layer: String
         /// Method and URL, with the names of what stood in them.
         public var request: String
@@ -15,6 +20,7 @@ public struct RunTrace: Sendable {
         public var status: Int?
         /// Nanoseconds.
         public var duration: UInt64
+        /// What was taken out of the answer.
         public var taken: [Value]
         /// One word or one sentence: what became of it.
         public var outcome: String
@@ -22,7 +28,9 @@ public struct RunTrace: Sendable {
 
     /// Seconds since 1970.
     public var startedAt: Int64
+    /// What the challenge gave the recipe.
     public var challenge: [Value]
+    /// In the order in which they were made.
     public var steps: [Step]
     /// The whole run's end.
     public var outcome: String

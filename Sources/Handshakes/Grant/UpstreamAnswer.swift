@@ -1,5 +1,6 @@
 /// An answer of the upstream, as a scheme may look at it to find a challenge.
 public struct UpstreamAnswer: Sendable {
+    /// The status code (RFC 9110 §15).
     public var status: Int
     /// All field lines in order, as received.
     public var fields: [(name: [UInt8], value: [UInt8])]
@@ -7,8 +8,10 @@ public struct UpstreamAnswer: Sendable {
     public var body: [UInt8]?
     /// The absolute URL of the refused request, as the upstream sees it.
     public var requestURL: String
+    /// The method of the refused request.
     public var requestMethod: [UInt8]
 
+    /// - Parameter body: nil where it was not read.
     public init(
         status: Int, fields: [(name: [UInt8], value: [UInt8])], body: [UInt8]? = nil, requestURL: String,
         requestMethod: [UInt8]
@@ -24,6 +27,7 @@ public struct UpstreamAnswer: Sendable {
 }
 
 extension Handshake {
+    /// A scheme that does not say otherwise finds its challenges in the head.
     public var readsBody: Bool { false }
 
     /// For schemes that need no more than the two fields of a challenge.

@@ -6,10 +6,14 @@ public struct DPoPSigner: RequestSigner {
     /// What the issuer's clock is ahead of ours by; the resource server is taken to go by the same time.
     let clock: DPoPClock
 
+    /// `Authorization` with the scheme `DPoP`, and the proof (RFC 9449 §7.1).
     public var fieldNames: [String] { ["Authorization", "DPoP"] }
+    /// A proof covers method and URL alone.
     public var readsBody: Bool { false }
+    /// The upstream may ask for its nonce in every proof (RFC 9449 §9).
     public var usesNonces: Bool { true }
 
+    /// - Throws: `SigningFault` where `material` is no bound token.
     public func sign(
         _ request: RequestToSign, with material: UnsafeRawBufferPointer, wallSeconds: Int64, entropy: [UInt8]
     ) throws(SigningFault) -> [InjectedField] {
@@ -67,6 +71,7 @@ public final class ProofKeys: @unchecked Sendable {
     private var keys: [String: DPoPKey] = [:]
     private static let most = 64
 
+    /// No key is read yet.
     public init() {}
 
     func key(_ bound: BoundToken) -> DPoPKey? {
