@@ -7,6 +7,7 @@ public struct LoadResult: Sendable {
     /// Every file and directory that was read, for a watch.
     public var files: [String]
 
+    /// The diagnostics that keep the configuration from being used.
     public var errors: [Diagnostic] { diagnostics.filter { $0.severity == .error } }
 }
 

@@ -18,7 +18,9 @@ public struct ResourceTemplate: Sendable, Hashable {
     static let longestValue = 256
     static let longest = 4096
 
+    /// Why a text is no template.
     public struct Fault: Error, Sendable, Equatable {
+        /// Follows the name of the key in a diagnostic.
         public let reason: String
     }
 }
@@ -26,6 +28,7 @@ public struct ResourceTemplate: Sendable, Hashable {
 // MARK: - Reading
 
 extension ResourceTemplate {
+    /// - Throws: `Fault` for more than 4 KiB, a brace without its partner and a name that is not known.
     public init(_ text: String) throws(Fault) {
         guard text.utf8.count <= Self.longest else { throw Fault(reason: "is over 4 KiB") }
         var parts: [Part] = []

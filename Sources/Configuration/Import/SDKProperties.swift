@@ -7,12 +7,14 @@ public struct SDKProperties: Sendable, Equatable {
 
     /// Octets of the whole.
     public static let largest = 64 * 1024
+    /// The most properties of a file.
     public static let mostProperties = 256
     static let longestName = 128
     static let longestValue = 4096
 
     /// Why something is no list of properties. Never holds a value: it may be a secret.
     public struct Fault: Error, Equatable, CustomStringConvertible {
+        /// Follows the name of the file.
         public var description: String
         init(_ description: String) { self.description = description }
     }

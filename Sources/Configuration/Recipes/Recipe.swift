@@ -3,6 +3,7 @@
 public struct Recipe: Sendable, Equatable {
     /// In the order of the file.
     public var secrets: [RecipeSecret]
+    /// What tells a challenge from other answers.
     public var challenge: RecipeChallenge
     /// Names of challenge values that belong to the token's key.
     public var key: [String]
@@ -19,9 +20,13 @@ public struct Recipe: Sendable, Equatable {
     /// A path on the upstream that answers with a challenge and changes nothing.
     public var probe: String?
 
+    /// Bounds of a recipe.
     public enum Bound {
+        /// The most steps.
         public static let steps = 8
+        /// The most signed fields.
         public static let signed = 16
+        /// The most fields of one kind.
         public static let fields = 8
         /// Bytes of a request's body, and of any one value.
         public static let body = 64 * 1024
@@ -40,13 +45,17 @@ public struct Recipe: Sendable, Equatable {
 
 /// A secret with the only places that it, and what is computed from it, may go to.
 public struct RecipeSecret: Sendable, Equatable {
+    /// As templates name it, after `secret.`.
     public var name: String
+    /// Where the value is read.
     public var value: SecretReference
+    /// The origins to which a request with the secret may go.
     public var to: [Origin]
 }
 
 /// Which answers of the upstream are challenges, and what they bring.
 public struct RecipeChallenge: Sendable, Equatable {
+    /// Any of these statuses.
     public var statuses: [Int]
     /// Of `WWW-Authenticate`.
     public var scheme: String?
@@ -54,6 +63,7 @@ public struct RecipeChallenge: Sendable, Equatable {
     public var header: String?
     /// A place that only a challenge's JSON body has.
     public var json: RecipePointer?
+    /// What is taken out of it, in the order of the file.
     public var take: [RecipeTake]
 
     /// None of the three: tokens are had ahead of requests, and the status alone says that one was refused.
@@ -62,6 +72,7 @@ public struct RecipeChallenge: Sendable, Equatable {
 
 /// One request to an issuer.
 public struct RecipeStep: Sendable, Equatable {
+    /// How long the material of a step lives.
     public enum Layer: String, Sendable, CaseIterable, Comparable {
         case access = "access"
         case session = "session"
@@ -74,9 +85,11 @@ public struct RecipeStep: Sendable, Equatable {
             case .access: 2
             }
         }
+        /// The layer that outlives the other is less.
         public static func < (left: Layer, right: Layer) -> Bool { left.depth < right.depth }
     }
 
+    /// The body of a request.
     public enum Body: Sendable, Equatable {
         case none
         case json(RecipeJSON)
@@ -84,13 +97,19 @@ public struct RecipeStep: Sendable, Equatable {
         case text(RecipeTemplate)
     }
 
+    /// Unique in the recipe.
     public var name: String
+    /// Where the values that the step takes are kept.
     public var layer: Layer
+    /// The request method (RFC 9110 §9).
     public var method: String
+    /// Where the request goes; a template cannot change it.
     public var origin: Origin
     /// Path and query; values are percent-encoded in it.
     public var target: RecipeTemplate
+    /// In the order of the file.
     public var headers: [RecipeNamed]
+    /// `none` sends no body.
     public var body: Body
     /// Statuses of success; empty: every 2xx.
     public var accepted: [Int]
@@ -98,11 +117,13 @@ public struct RecipeStep: Sendable, Equatable {
     public var rejected: RecipeRefusal
     /// What a lower layer keeps is no longer known. Looked at before `rejected`.
     public var stale: RecipeRefusal?
+    /// What is taken out of a good answer.
     public var take: [RecipeTake]
 }
 
 /// Which answers refuse what a step sends.
 public struct RecipeRefusal: Sendable, Equatable {
+    /// Any of these statuses.
     public var statuses: [Int]
     /// Where given, the place must be there, too.
     public var json: RecipePointer?
@@ -112,6 +133,7 @@ public struct RecipeRefusal: Sendable, Equatable {
 
 /// One value out of an answer.
 public struct RecipeTake: Sendable, Equatable {
+    /// Where in the answer the value stands.
     public enum Source: Sendable, Equatable {
         case json(RecipePointer)
         case header(String)
@@ -120,8 +142,11 @@ public struct RecipeTake: Sendable, Equatable {
         case param(String)
     }
 
+    /// Unique in its step; templates name it after the step's name.
     public var name: String
+    /// Looked at once, in the whole answer.
     public var source: Source
+    /// The part of the value to take; nil takes all of it.
     public var match: Pattern?
     /// Instead of a value that is not there.
     public var otherwise: String?
@@ -132,7 +157,9 @@ public struct RecipeTake: Sendable, Equatable {
 
 /// A template under a name: a header, a member of a form, a signed value.
 public struct RecipeNamed: Sendable, Hashable {
+    /// The header, member or value that it makes.
     public var name: String
+    /// What it is made of.
     public var value: RecipeTemplate
 }
 
@@ -144,14 +171,18 @@ public indirect enum RecipeJSON: Sendable, Hashable {
     case list([RecipeJSON])
     case object([Member])
 
+    /// A member of an object.
     public struct Member: Sendable, Hashable {
+        /// Fixed; only values are templates.
         public var name: String
+        /// Any JSON.
         public var value: RecipeJSON
     }
 }
 
 /// A JSON pointer (RFC 6901), taken apart.
 public struct RecipePointer: Sendable, Hashable {
+    /// Unescaped reference tokens; none for the whole document.
     public var tokens: [String]
 
     init(text: String) throws(TextFault) {
@@ -193,6 +224,7 @@ extension Recipe {
             separator: " ")
     }
 
+    /// The secret that templates name so; nil where there is none.
     public func secret(named name: String) -> RecipeSecret? { secrets.first { $0.name == name } }
 }
 

@@ -3,22 +3,28 @@
 /// Between braces stand names, texts in quotes and parentheses, put together as they follow, then pipes. `{{` and `}}` are the braces
 /// themselves. There are no loops and no conditions; every name is known when the file is read.
 public struct RecipeTemplate: Sendable, Hashable {
+    /// A piece of a template.
     public enum Part: Sendable, Hashable {
         case text(String)
         case value(Expression)
     }
 
+    /// What stands between two braces.
     public struct Expression: Sendable, Hashable {
+        /// Put together as they follow.
         public var terms: [Term]
+        /// Applied in order to the terms together.
         public var pipes: [Pipe]
     }
 
+    /// What an expression puts together.
     public indirect enum Term: Sendable, Hashable {
         case text(String)
         case name(RecipeName)
         case inner(Expression)
     }
 
+    /// What an expression does with its text.
     public enum Pipe: Sendable, Hashable {
         case base64, base64url, hex, sha256
         /// Keyed by a secret or an earlier value.
@@ -33,10 +39,12 @@ public struct RecipeTemplate: Sendable, Hashable {
         case canonicalQuery
     }
 
+    /// HMAC with SHA-256 (RFC 7518 §3.2).
     public enum JWSAlgorithm: String, Sendable, CaseIterable {
         case hs256 = "HS256"
     }
 
+    /// Put together as they follow.
     public var parts: [Part]
 }
 
@@ -55,6 +63,7 @@ public enum RecipeName: Sendable, Hashable {
     case now, nowISO, nowBasic, dateBasic
     case token
 
+    /// Parts of the request that is signed.
     public enum RequestPart: String, Sendable, CaseIterable {
         /// As the upstream sees it, without fragment.
         case url
@@ -94,6 +103,7 @@ extension RecipeTemplate {
 }
 
 extension RecipeTemplate.Expression {
+    /// Every name that the expression reads, those of its pipes too.
     public var names: [RecipeName] {
         let terms = terms.flatMap { term -> [RecipeName] in
             switch term {
@@ -177,6 +187,7 @@ extension RecipeTemplate: CustomStringConvertible {
 }
 
 extension RecipeTemplate.Expression: CustomStringConvertible {
+    /// As it is written in a configuration.
     public var description: String {
         let terms = terms.map { term in
             switch term {
@@ -190,6 +201,7 @@ extension RecipeTemplate.Expression: CustomStringConvertible {
 }
 
 extension RecipeTemplate.Pipe: CustomStringConvertible {
+    /// As it is written in a configuration.
     public var description: String {
         switch self {
         case .base64: "base64"
@@ -207,6 +219,7 @@ extension RecipeTemplate.Pipe: CustomStringConvertible {
 }
 
 extension RecipeName: CustomStringConvertible {
+    /// As it is written in a configuration.
     public var description: String {
         switch self {
         case .secret(let name): "secret.\(name)"

@@ -53,11 +53,15 @@ extension SecretBytes: Hashable {
         return difference == 0
     }
 
+    /// Over the bytes; a hash table of secrets is never seen from outside.
     public func hash(into hasher: inout Hasher) { hasher.combine(bytes: UnsafeRawBufferPointer(bytes)) }
 }
 
 extension SecretBytes: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+    /// Dots, whatever the secret is.
     public var description: String { "••••••••" }
+    /// Dots, whatever the secret is.
     public var debugDescription: String { description }
+    /// Empty, so that `dump` prints nothing.
     public var customMirror: Mirror { Mirror(self, children: []) }
 }

@@ -3,8 +3,11 @@ extension Configuration {
     public struct NamedSecret: Sendable, Equatable {
         /// Such as "identity 'hr'".
         public var owner: String
+        /// The path of the key that holds the reference.
         public var key: String
+        /// Where the key stands in the file.
         public var mark: Mark
+        /// Where the value is read.
         public var reference: SecretReference
     }
 

@@ -24,7 +24,9 @@ extension SecretReference: CustomStringConvertible, CustomDebugStringConvertible
         }
     }
 
+    /// The kind and place of the secret, as in `description`.
     public var debugDescription: String { description }
     // `dump` and string interpolation of containers go through the mirror and would print a command's arguments.
+    /// Empty, so that `dump` prints nothing.
     public var customMirror: Mirror { Mirror(self, children: []) }
 }

@@ -8,6 +8,7 @@ public enum ConfigurationSource: Sendable, Equatable {
 
     /// Nothing was found anywhere.
     public struct NotFound: Error, CustomStringConvertible {
+        /// Lists the places that were looked at.
         public var description: String {
             "no configuration: looked for --config, CARDEA_CONFIG, CARDEA_CONFIG_YAML, ./cardea.yaml, "
                 + "/etc/cardea/cardea.yaml, and \(EnvironmentRoute.variables.joined(separator: ", "))"

@@ -7,6 +7,9 @@ public struct Mark: Sendable, Hashable {
     /// Counted from 1, in characters; 0 where the whole line is meant.
     public var column: Int
 
+    /// - Parameters:
+    ///   - line: 0 where the whole file is meant.
+    ///   - column: 0 where the whole line is meant.
     public init(file: String, line: Int = 0, column: Int = 0) {
         self.file = file
         self.line = line
@@ -16,13 +19,17 @@ public struct Mark: Sendable, Hashable {
 
 /// One thing that is wrong, or worth a look, in a configuration. Never holds a secret.
 public struct Diagnostic: Sendable, Hashable {
+    /// `error` keeps the configuration from being used.
     public enum Severity: String, Sendable { case error, warning }
 
+    /// Where the fault is.
     public var mark: Mark
+    /// How much it matters.
     public var severity: Severity
     /// One line, without a full stop.
     public var message: String
 
+    /// - Parameter message: one line without a full stop and without a secret.
     public init(_ severity: Severity, _ message: String, at mark: Mark) {
         self.mark = mark
         self.severity = severity
@@ -39,6 +46,7 @@ extension Diagnostic: CustomStringConvertible, Comparable {
         return "\(place) \(severity.rawValue) \(message)"
     }
 
+    /// By place, then by message.
     public static func < (left: Diagnostic, right: Diagnostic) -> Bool {
         (left.mark.file, left.mark.line, left.mark.column, left.message)
             < (right.mark.file, right.mark.line, right.mark.column, right.message)
