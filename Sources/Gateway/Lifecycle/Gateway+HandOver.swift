@@ -8,10 +8,12 @@ internal import TokenStore
 public struct HandedSocket: Sendable {
     /// As configured.
     public var address: String
+    /// Open and listening; whoever gets it closes it.
     public var descriptor: Int32
     /// Nobody is served there, as where a service manager brought more than the configuration names.
     public var isSpare: Bool
 
+    /// Memberwise.
     public init(address: String, descriptor: Int32, isSpare: Bool = false) {
         self.address = address
         self.descriptor = descriptor

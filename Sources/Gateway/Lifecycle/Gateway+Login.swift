@@ -8,6 +8,8 @@ extension Gateway {
         keeper.assumeIsolated { $0.beginLogin(identity, redirectPort: redirectPort) }
     }
 
+    /// Must be called on the keeper's loop.
+    /// - Parameter identity: the name in the configuration.
     public func logout(identity: String) -> LoginStart { keeper.assumeIsolated { $0.beginLogout(identity) } }
 
     /// Nil when it is not known, or forgotten.
@@ -18,6 +20,7 @@ extension Gateway {
         keeper.assumeIsolated { $0.redirected(flow, query) }
     }
 
+    /// Nil when the flow is not known, or forgotten. Must be called on the keeper's loop.
     public func cancelLogin(_ flow: String) -> LoginReport? { keeper.assumeIsolated { $0.cancelLogin(flow) } }
 }
 
@@ -26,6 +29,7 @@ extension Gateway {
     public struct BrowserReturn: Sendable, Equatable {
         /// nil: any.
         public var port: UInt16?
+        /// The path that the browser is sent back to, with its `/`.
         public var path: String
         /// Otherwise a person has to bring the address.
         public var isLoopback: Bool

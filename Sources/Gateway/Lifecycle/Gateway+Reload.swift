@@ -33,6 +33,7 @@ extension Gateway {
     public struct Reload: Sendable {
         /// Keys whose new value counts from the next start on: memory and threads are laid out by them.
         public var needsRestart: [String]
+        /// 1 at start, one more with every reload.
         public var edition: Int
     }
 

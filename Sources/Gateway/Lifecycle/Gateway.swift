@@ -31,7 +31,9 @@ public final class Gateway: Sendable {
     let store: TokenStore?
     /// Nil without `store.shared`.
     let fleet: RedisTier?
+    /// Counters of this process, over all editions.
     public let metrics: MetricBoard
+    /// Where everything but the access log goes.
     public let events: EventLog
     private let phase = Atomic<UInt8>(0)
     private let seeds: Mutex<KeeperSeeds>
@@ -166,6 +168,8 @@ public final class Gateway: Sendable {
 
     // MARK: - Running
 
+    /// Opens the listeners and serves; returns when that is done.
+    /// - Throws: `GatewayFault` with what an operator has to mend.
     public func start() throws(GatewayFault) {
         try prepare()
         try serve()
@@ -321,6 +325,7 @@ public final class Gateway: Sendable {
         _ = store?.close()
     }
 
+    /// The gateway accepts nothing more and serves only what connections have begun.
     public var isLingering: Bool { phase.load(ordering: .acquiring) >= Phase.lingering }
     var isServing: Bool { phase.load(ordering: .acquiring) == Phase.serving }
 }

@@ -55,17 +55,23 @@ public final class OfflineLogin: Sendable {
         } catch { throw StoreRefusal("\(error)") }
     }
 
+    /// - Parameter redirectPort: the port on this machine that the browser is sent back to; nil where nothing listens.
     public func login(identity: String, redirectPort: UInt16?) -> LoginStart {
         ask { $0.beginLogin(identity, redirectPort: redirectPort) } ?? .refused("no answer")
     }
 
+    /// Ends the login of the identity at its issuer and here.
     public func logout(identity: String) -> LoginStart { ask { $0.beginLogout(identity) } ?? .refused("no answer") }
+    /// Nil when the flow is not known, or forgotten.
     public func loginReport(_ flow: String) -> LoginReport? { ask { $0.login(flow) } ?? nil }
 
+    /// - Parameter query: of the address that the browser was sent back to.
+    /// - Returns: nil when the flow is not known, or forgotten.
     public func loginRedirected(_ flow: String, query: String) -> RedirectReply? {
         ask { $0.redirected(flow, query) } ?? nil
     }
 
+    /// Nil when the flow is not known, or forgotten.
     public func cancelLogin(_ flow: String) -> LoginReport? { ask { $0.cancelLogin(flow) } ?? nil }
 
     /// Commits what is queued and gives the store back.

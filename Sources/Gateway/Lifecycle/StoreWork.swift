@@ -15,20 +15,28 @@ public enum StoreTask: String, Sendable, CaseIterable {
 public struct StoreWork: Sendable, Equatable {
     /// Counts the tasks of this process.
     public var number: UInt64
+    /// What is done.
     public var task: StoreTask
+    /// Rows looked at so far.
     public var rows = 0
+    /// Rows at the start of the task.
     public var total = 0
+    /// Rows sealed anew so far.
     public var resealed = 0
     /// Rows that no key opens, or that the index does not find.
     public var damaged = 0
+    /// What SQLite says of its file where something is wrong with it.
     public var finding: String?
     /// Of the file; 0 until the end.
     public var bytes = 0
     /// The id of the key that seals.
     public var key = ""
+    /// The task has ended well.
     public var isDone = false
+    /// Why the task ended early.
     public var failure: String?
 
+    /// A task of which nothing is done yet.
     public init(number: UInt64, task: StoreTask) {
         self.number = number
         self.task = task
@@ -128,6 +136,7 @@ final class StoreWorkshop: Sendable {
 }
 
 extension Gateway {
+    /// What came of the wish to begin a task.
     public enum StoreStart: Sendable, Equatable {
         case started(StoreWork)
         case busy
@@ -208,6 +217,7 @@ extension Gateway {
 
 /// Why `cardea store` could not begin.
 public struct StoreRefusal: Error, Sendable, CustomStringConvertible {
+    /// One sentence for an operator.
     public let description: String
     /// Another process has the store.
     public let isInUse: Bool

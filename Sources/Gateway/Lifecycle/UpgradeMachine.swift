@@ -7,6 +7,7 @@
 /// Up to `away` the old process is the one that accepts callers; from `serve` on it is the new one. There is no moment with two, and none
 /// in which a failure of the new one costs a caller more than a 503 for a token that nobody holds.
 public struct UpgradeMachine: Sendable {
+    /// How far the upgrade is.
     public enum State: Equatable, Sendable {
         case none
         /// The new process reads its configuration and takes up the sockets.
@@ -23,6 +24,7 @@ public struct UpgradeMachine: Sendable {
         case over
     }
 
+    /// What the process sees and hears.
     public enum Event: Equatable, Sendable {
         /// The operator's signal.
         case asked
@@ -43,6 +45,7 @@ public struct UpgradeMachine: Sendable {
         case ending
     }
 
+    /// What the process is to do, in this order.
     public enum Action: Equatable, Sendable {
         case refuse(String)
         case launch
@@ -59,19 +62,23 @@ public struct UpgradeMachine: Sendable {
         case stopWaiting
     }
 
+    /// How long an upgrade may stay in a state.
     public enum Wait: Equatable, Sendable { case untilReady, untilDead }
 
+    /// Changed by `on` alone.
     public private(set) var state = State.none
     /// What the new process said before it ended.
     private var lastWords: String?
     /// The launcher is dead: nobody sees the new process's end, and its hanging up has to do.
     private var isOrphan = false
 
+    /// A machine without an upgrade under way.
     public init() {}
 
     /// One is under way: the configuration must stay as it was handed over.
     public var isBusy: Bool { state != .none }
 
+    /// Takes one event; those that do not fit the state change nothing.
     public mutating func on(_ event: Event) -> [Action] {
         switch (state, event) {
         case (.none, .asked):

@@ -6,16 +6,20 @@ internal import Telemetry
 
 /// A request to the admin address, the probes address or the admin socket.
 public struct AdminRequest: Sendable {
+    /// The request method (RFC 9110 §9).
     public var method: String
     /// Without the query.
     public var path: String
+    /// What stands behind `?`, not decoded; empty where there is none.
     public var query: String
+    /// Which address or socket the request came by.
     public var entrance: Entrance
     /// `Authorization` as received; for the comparison with the admin token only.
     public var authorization: String?
     /// A browser says that a page of this very address made the request.
     public var isOwnPage = false
 
+    /// The ways to the admin server, which may ask for different things.
     public enum Entrance: Sendable {
         case listen
         /// For kubelets: health only, from anywhere.
@@ -25,15 +29,21 @@ public struct AdminRequest: Sendable {
     }
 }
 
+/// An answer of the admin server, sent whole.
 public struct AdminAnswer: Sendable {
+    /// The status code (RFC 9110 §15).
     public var status: Int
+    /// The value of `Content-Type`.
     public var contentType: String
+    /// The content, whose size becomes `Content-Length`.
     public var body: [UInt8]
+    /// Further fields.
     public var fields: [(name: String, value: String)]
     /// Set: what was changed is to outlast the process, so the answer leaves when the store has everything; if the store cannot, what this
     /// makes of its reason leaves instead.
     public var unlessStored: (@Sendable (_ reason: String) -> AdminAnswer)?
 
+    /// Memberwise; `body` is sent as UTF-8.
     public init(_ status: Int, _ contentType: String, _ body: String, fields: [(name: String, value: String)] = []) {
         self.status = status
         self.contentType = contentType

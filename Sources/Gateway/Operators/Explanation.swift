@@ -9,7 +9,9 @@ internal import Tokens
 /// Which route a request would take, with which identity and key, and why. Made from the configuration alone, by the code that routes
 /// real requests; nothing is sent.
 public struct Explanation: Sendable {
+    /// A route that was considered.
     public struct Candidate: Sendable {
+        /// The route's name.
         public var route: String
         /// nil: the request is this route's.
         public var mismatch: String?
@@ -19,6 +21,7 @@ public struct Explanation: Sendable {
     public var listener: String?
     /// In order, up to the first that matches.
     public var candidates: [Candidate]
+    /// The name of the route that the request takes; nil where it takes none.
     public var route: String?
     /// Where the configuration has it: file, line, column.
     public var routePlace: String?
@@ -26,7 +29,9 @@ public struct Explanation: Sendable {
     public var upstreamURL: String?
     /// Origin of the route's `to`, as the state of tokens names it.
     public var origin: String?
+    /// The name of the route's identity; nil where it adds no credential.
     public var identity: String?
+    /// The identity's scheme.
     public var scheme: String?
     /// Whether a token needs a challenge of the upstream.
     public var isChallengeDriven = false
@@ -43,7 +48,9 @@ public struct Explanation: Sendable {
 
     /// The statuses in which a refusal may stand, and what follows.
     public struct Refusal: Sendable {
+        /// Status codes of the upstream's answer.
         public var statuses: [Int]
+        /// One sentence.
         public var consequence: String
     }
 }

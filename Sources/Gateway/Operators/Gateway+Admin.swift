@@ -10,7 +10,9 @@ internal import Telemetry
 extension Gateway {
     /// Whether traffic should come, and what is missing if not.
     public struct Readiness: Sendable {
+        /// All of it that has to be is up.
         public var isReady: Bool
+        /// What is missing, one sentence each.
         public var reasons: [String]
     }
 

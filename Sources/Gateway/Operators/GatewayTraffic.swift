@@ -16,21 +16,30 @@ public struct GatewayTraffic: Sendable {
     public struct StatusCount: Sendable, Equatable {
         /// A status code, or a class such as `4xx` for codes without a column.
         public var code: String
+        /// Since the start of the process.
         public var count: UInt64
     }
 
+    /// A count with the word of a metric's label.
     public struct NamedCount: Sendable, Equatable {
+        /// The label's value.
         public var name: String
+        /// Since the start of the process.
         public var count: UInt64
     }
 }
 
+/// Counts and durations of one route since the start of the process.
 public struct RouteTraffic: Sendable {
+    /// The name in the configuration.
     public var name: String
     /// Without zeros.
     public var answers: [GatewayTraffic.StatusCount]
+    /// From the first byte of a request to the end of its exchange.
     public var durations: DurationDistribution
+    /// Replays that the upstream took.
     public var replaysAccepted: UInt64
+    /// Replays that the upstream refused again.
     public var replaysRefused: UInt64
 }
 

@@ -9,10 +9,13 @@ internal import Tokens
 
 /// What `check --live` found of one identity or upstream.
 public struct LiveFinding: Sendable {
+    /// The identity or upstream, by its name.
     public let subject: String
+    /// The check succeeded.
     public let isGood: Bool
     /// Otherwise nothing is known of it, good or bad: a running gateway has what it would take.
     public var isTried = true
+    /// How long the check took.
     public let milliseconds: Int
     /// One sentence; on failure what to do.
     public fileprivate(set) var text: String

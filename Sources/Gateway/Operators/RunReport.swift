@@ -2,27 +2,39 @@ internal import Handshakes
 
 /// What the last run of a recipe did, for operators. Names and lengths, never a value.
 public struct RunReport: Sendable {
+    /// A value by its name and size.
     public struct Value: Sendable {
+        /// The value's name in the recipe.
         public var name: String
         /// Bytes.
         public var length: Int
     }
 
+    /// One step of the run.
     public struct Step: Sendable {
+        /// The step's name in the recipe.
         public var name: String
+        /// `durable`, `session` or `access`.
         public var layer: String
+        /// Method and URL, with the names of what stood in them.
         public var request: String
+        /// Nil where no answer came.
         public var status: Int?
         /// Nanoseconds.
         public var duration: UInt64
+        /// What was taken out of the answer.
         public var taken: [Value]
+        /// One word or one sentence: what became of it.
         public var outcome: String
     }
 
     /// Seconds since 1970.
     public var startedAt: Int64
+    /// What the challenge gave the recipe.
     public var challenge: [Value]
+    /// In the order in which they were made.
     public var steps: [Step]
+    /// The whole run's end.
     public var outcome: String
 }
 

@@ -251,14 +251,18 @@ extension SocketRights {
 
 /// Why an address could not be listened on.
 public struct ListenFault: Error, Sendable, CustomStringConvertible {
+    /// The address as configured.
     public let address: String
+    /// The name of the system call.
     public let call: String
+    /// The error number that it left.
     public let errno: Int32
     /// Something that is no socket stands at the path.
     var meetsFile = false
 
     private var isFile: Bool { address.hasPrefix("unix:") }
 
+    /// One sentence, with what an operator can do.
     public var description: String {
         let advice =
             switch errno {

@@ -3,7 +3,9 @@
 ///
 /// `FaultAnswers.swift` alone maps faults to what a caller sees.
 public struct Fault: Error, Sendable, Equatable {
+    /// Decides the status and the word in the log.
     public internal(set) var kind: Kind
+    /// Whether the request may be sent again.
     public let retry: Retry
     /// Seconds for `Retry-After`; nil: the field is left out.
     public var retryAfter: Int?
@@ -12,6 +14,7 @@ public struct Fault: Error, Sendable, Equatable {
     /// Safe text for the caller: never a token, a body of an issuer, or an internal address.
     public var detail: String?
 
+    /// Memberwise.
     public init(
         _ kind: Kind, retry: Retry = .never, retryAfter: Int? = nil, receivedStatus: Int? = nil, detail: String? = nil
     ) {
@@ -22,8 +25,10 @@ public struct Fault: Error, Sendable, Equatable {
         self.detail = detail
     }
 
+    /// Whose doing the fault is.
     public enum Side: String, Sendable { case caller, upstream, issuer, gateway }
 
+    /// What is known of the request's fate.
     public enum Retry: Sendable {
         case never
         /// The request provably did not reach the server: sending it again is safe whatever its method.
@@ -32,6 +37,7 @@ public struct Fault: Error, Sendable, Equatable {
         case ifRepeatable
     }
 
+    /// The kinds of faults, each with one answer in `FaultAnswers.swift`.
     public enum Kind: Sendable, CaseIterable {
         // The caller's request.
         case malformedRequest, unknownTransferCoding, unsupportedVersion, slowHead, slowBody, longTarget, bigHead,
@@ -57,6 +63,7 @@ public struct Fault: Error, Sendable, Equatable {
         case internalFault
     }
 
+    /// Follows from the kind.
     public var side: Side {
         switch kind {
         case .malformedRequest, .unknownTransferCoding, .unsupportedVersion, .slowHead, .slowBody, .longTarget,

@@ -2,12 +2,14 @@ internal import Glibc
 
 /// Why a configuration that is valid cannot be served.
 public struct GatewayFault: Error, Sendable, CustomStringConvertible {
+    /// One sentence for an operator, without a secret.
     public let description: String
     /// It may be gone when it is tried again a moment later, with nothing changed.
     public let isPassing: Bool
     /// Something cannot be read by this user, and may well be by another one.
     let isOfThisUser: Bool
 
+    /// - Parameter isPassing: trying again a moment later may help.
     public init(_ description: String, isPassing: Bool = false) {
         self.init(description, isPassing: isPassing, isOfThisUser: false)
     }

@@ -2,7 +2,9 @@
 public struct LoginReport: Sendable, Equatable {
     /// Names it; cannot be guessed.
     public var flow: String
+    /// The identity's name in the configuration.
     public var identity: String
+    /// How the login stands.
     public var state: State
     /// What the person has to do; nil until that is known.
     public var prompt: Prompt?
@@ -13,6 +15,7 @@ public struct LoginReport: Sendable, Equatable {
     /// Why it failed: a word of `GrantFailure.Reason`.
     public var reason: String?
 
+    /// Memberwise.
     public init(
         flow: String, identity: String, state: State, prompt: Prompt? = nil, progress: String? = nil,
         detail: String? = nil, reason: String? = nil
@@ -26,17 +29,23 @@ public struct LoginReport: Sendable, Equatable {
         self.reason = reason
     }
 
+    /// All but `running` are final.
     public enum State: String, Sendable { case running, done, failed, expired, cancelled }
 
+    /// Where a person logs in.
     public struct Prompt: Sendable, Equatable {
+        /// The address to open in a browser.
         public var url: String
+        /// The address with the code in it (RFC 8628 §3.3.1); nil where there is none.
         public var completeURL: String?
+        /// The code to type there; nil where the scheme has none.
         public var code: String?
         /// The browser comes back with an answer, which belongs to `redirected`.
         public var awaitsRedirect: Bool
         /// Until the page is of no use any more.
         public var secondsLeft: Int
 
+        /// Memberwise.
         public init(url: String, completeURL: String?, code: String?, awaitsRedirect: Bool, secondsLeft: Int) {
             self.url = url
             self.completeURL = completeURL
@@ -63,6 +72,7 @@ public struct RedirectReply: Sendable, Equatable {
     /// One safe sentence.
     public var text: String
 
+    /// Memberwise.
     public init(isAnswer: Bool, text: String) {
         self.isAnswer = isAnswer
         self.text = text
@@ -74,6 +84,7 @@ public struct RedirectReply: Sendable, Equatable {
 
 /// Whether an identity's person has to come, and by when.
 public struct LoginNeed: Sendable, Equatable {
+    /// How urgent a login is.
     public enum Word: String, Sendable {
         case good
         /// What the last login brought ends soon.
@@ -81,10 +92,12 @@ public struct LoginNeed: Sendable, Equatable {
         case needed
     }
 
+    /// Whether a person has to come.
     public var word: Word
     /// Nanoseconds until what the last login brought ends; nil where its issuer has not said.
     public var expiresIn: UInt64?
 
+    /// - Parameter expiresIn: nanoseconds.
     public init(word: Word, expiresIn: UInt64?) {
         self.word = word
         self.expiresIn = expiresIn

@@ -6,22 +6,29 @@ public import Tokens
 /// Where tokens are, and how their issuers are: what operators are told beyond each identity. Counts and sizes, never a name from a
 /// request.
 public struct HotCacheStatus: Sendable {
+    /// Tokens that loops can reach.
     public var tokens = 0
+    /// Bytes of these tokens' records.
     public var bytes = 0
+    /// The most bytes of records.
     public var limit = 0
     /// Tokens that fell out for others; their rows stay in the store.
     public var evictions: UInt64 = 0
 
+    /// An empty cache.
     public init() {}
 }
 
 /// Lookups of tokens that memory did not hold.
 public struct StoreLookups: Sendable {
+    /// Rows that were found.
     public var found: UInt64 = 0
     /// There was no row.
     public var missing: UInt64 = 0
+    /// Lookups that the store could not answer.
     public var failed: UInt64 = 0
 
+    /// No lookup yet.
     public init() {}
 }
 
@@ -29,10 +36,12 @@ public struct StoreLookups: Sendable {
 public struct StoreSizeStatus: Sendable {
     /// Of the database and of its write-ahead log.
     public var databaseBytes: UInt64
+    /// Bytes of the write-ahead log.
     public var logBytes: UInt64
     /// By what the rows hold, in the order of their kinds.
     public var rows: [(kind: String, count: UInt64)]
 
+    /// Memberwise.
     public init(databaseBytes: UInt64, logBytes: UInt64, rows: [(kind: String, count: UInt64)]) {
         self.databaseBytes = databaseBytes
         self.logBytes = logBytes
@@ -44,10 +53,12 @@ public struct StoreSizeStatus: Sendable {
 public struct IssuerStatus: Sendable {
     /// Its origin, as URLs write it.
     public var issuer: String
+    /// `open`: the issuer is not called now.
     public var breaker: Breaker.State
     /// Times that the breaker has opened.
     public var pauses: UInt64
 
+    /// Memberwise.
     public init(issuer: String, breaker: Breaker.State, pauses: UInt64) {
         self.issuer = issuer
         self.breaker = breaker
@@ -59,12 +70,16 @@ public struct IssuerStatus: Sendable {
 public struct TroubleStatus: Sendable {
     /// Of the last failure. Safe text.
     public var reason: String
+    /// Failures in a row.
     public var failures: UInt64
     /// Since the first failure.
     public var ago: UInt64
     /// From the first failure to the next success; nil while it lasts.
     public var lasted: UInt64?
 
+    /// - Parameters:
+    ///   - ago: nanoseconds.
+    ///   - lasted: nanoseconds; nil while it lasts.
     public init(reason: String, failures: UInt64, ago: UInt64, lasted: UInt64?) {
         self.reason = reason
         self.failures = failures

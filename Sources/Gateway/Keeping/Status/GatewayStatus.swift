@@ -2,42 +2,58 @@ public import Telemetry
 
 /// The state of everything, for operators. Holds names and times, never a value.
 public struct GatewayStatus: Sendable {
+    /// In the order of the configuration.
     public var identities: [IdentityStatus]
+    /// One for each access key; of an end user's keys one together.
     public var tokens: [TokenStatus]
+    /// What the store is and how it stands, one sentence.
     public var store: String
     /// Tokens taken up from the store at boot.
     public var restoredTokens: Int
+    /// In the order of the configuration.
     public var routes: [RouteStatus]
+    /// One for each certificate of each listener.
     public var certificates: [CertificateStatus] = []
     /// Those whose addresses are checked, and those to which no connection can be made now.
     public var upstreams: [UpstreamHealthStatus] = []
+    /// Which configuration runs.
     public var configuration = ConfigurationStatus()
+    /// Tokens of end users.
     public var subjects = SubjectsStatus()
     /// Nil without `store.shared`.
     public var shared: SharedStatus?
     /// Changes that the store took, and that it could not.
     public var storeCommits: (good: UInt64, failed: UInt64) = (0, 0)
+    /// Lookups of tokens that memory did not hold.
     public var storeLookups = StoreLookups()
     /// Nil without a store, and before it was first measured.
     public var storeSize: StoreSizeStatus?
+    /// The tokens that loops can reach.
     public var hotCache = HotCacheStatus()
+    /// The issuers that were called.
     public var issuers: [IssuerStatus] = []
 }
 
 /// End users with tokens of their own, over all identities. Names never.
 public struct SubjectsStatus: Sendable {
+    /// Tokens in memory.
     public var inMemory = 0
+    /// The most tokens in memory.
     public var limit = 0
     /// New ones that were turned away, and ones that gave way to others.
     public var refused: UInt64 = 0
+    /// Tokens that gave way to those of other users.
     public var evicted: UInt64 = 0
 }
 
 /// What is known of the server that a fleet shares.
 public struct SharedStatus: Sendable {
+    /// `serving` alone shares tokens.
     public enum State: String, Sendable, CaseIterable { case connecting, serving, degraded }
 
+    /// How the connection stands.
     public var state: State
+    /// Why the server is not in use; nil while it is.
     public var detail: String?
     /// Without user and password.
     public var place: String
@@ -54,6 +70,7 @@ public struct SharedStatus: Sendable {
     /// Steps not made for want of a confirmed lease.
     public var withheld: UInt64 = 0
 
+    /// Memberwise; the counts are zero.
     public init(state: State, detail: String?, place: String, format: String, isSealed: Bool) {
         self.state = state
         self.detail = detail
@@ -65,7 +82,9 @@ public struct SharedStatus: Sendable {
 
 /// A certificate that a listener shows.
 public struct CertificateStatus: Sendable {
+    /// The listener's address as configured.
     public var listener: String
+    /// The path of the certificate.
     public var file: String
     /// Seconds since 1970.
     public var notAfter: Int64
@@ -75,7 +94,9 @@ public struct CertificateStatus: Sendable {
 public struct ConfigurationStatus: Sendable {
     /// 1 at start, one more with every reload.
     public var edition = 1
+    /// Reloads that took effect.
     public var reloads = 0
+    /// Reloads that changed nothing.
     public var refusals = 0
     /// Why the last reload changed nothing; nil when it took effect.
     public var refusal: String?
@@ -83,13 +104,19 @@ public struct ConfigurationStatus: Sendable {
     public var needsRestart: [String] = []
 }
 
+/// One configured identity.
 public struct IdentityStatus: Sendable {
+    /// The name in the configuration.
     public var name: String
+    /// The scheme's name in the configuration.
     public var scheme: String
+    /// Grants that succeeded since the start.
     public var grants: UInt64
+    /// Grants that failed since the start.
     public var failures: UInt64
     /// The same by their reasons, each a fixed word; those that did not happen stand here too.
     public var failureReasons: [(reason: String, count: UInt64)] = []
+    /// A secret is not sent until it changes, an operator resets, or a person logs in.
     public var isQuarantined: Bool
     /// What is known of its credential stands in a store that cannot be read.
     public var lacksStore = false
@@ -121,19 +148,31 @@ public struct IdentityStatus: Sendable {
     public var lastFailureAgo: UInt64?
 }
 
+/// One access key and its token.
 public struct TokenStatus: Sendable {
+    /// The identity's name in the configuration.
     public var identity: String
+    /// The upstream that the token goes to.
     public var upstream: String
+    /// The challenge's realm; empty where there is none.
     public var realm: String
+    /// Those that were asked for, parted by spaces.
     public var scopes: String
+    /// Also where there is no token.
     public var state: IdentityState
+    /// The authentication level (OAM); nil where the scheme has none.
     public var level: Int?
     /// Nanoseconds; nil where there is no token, or one that never expires.
     public var age: UInt64?
+    /// Nanoseconds until the renewal begins.
     public var refreshIn: UInt64?
+    /// Nanoseconds until the end that the issuer gave.
     public var expiresIn: UInt64?
+    /// Grants of the key since the start.
     public var grants: UInt64
+    /// Why the last grant failed; one safe sentence.
     public var lastFailure: String?
+    /// Requests that wait for the token now.
     public var waiting: Int
     /// What was granted, where that is not what was asked for.
     public var granted: String?
@@ -145,8 +184,12 @@ public struct TokenStatus: Sendable {
     public var lastFailureAgo: UInt64?
 }
 
+/// One configured route.
 public struct RouteStatus: Sendable {
+    /// The name in the configuration.
     public var name: String
+    /// The identity's name; nil where the route adds no credential.
     public var identity: String?
+    /// Where requests go.
     public var upstream: String
 }

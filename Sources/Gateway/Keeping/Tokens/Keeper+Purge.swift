@@ -19,6 +19,7 @@ public struct PurgeReport: Sendable, Equatable {
     /// How many were held in memory; rows of the store go with them and are not counted.
     public var tokens: Int
 
+    /// Memberwise.
     public init(identities: [String], tokens: Int) {
         self.identities = identities
         self.tokens = tokens
