@@ -13,6 +13,7 @@ public struct GatewayTraffic: Sendable {
     /// Odd events that were dealt with.
     public var glitches: [NamedCount]
 
+    /// Answers to callers of one status.
     public struct StatusCount: Sendable, Equatable {
         /// A status code, or a class such as `4xx` for codes without a column.
         public var code: String

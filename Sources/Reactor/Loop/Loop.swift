@@ -14,7 +14,7 @@ public final class Loop: @unchecked Sendable {
     public let kernel: Kernel
     /// Time at the start of this turn, nanoseconds of `CLOCK_BOOTTIME`. Good enough for timeouts; grants read the clock anew.
     public private(set) var now: UInt64
-    /// Called after every wait, before anything else, and before every wait that may block.
+    /// Called after every wait, before anything else.
     public var turnBegan: () -> Void = {}
     /// Called before every wait that may block, and only then.
     public var willBlock: () -> Void = {}

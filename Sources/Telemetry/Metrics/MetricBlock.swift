@@ -29,6 +29,7 @@ public final class MetricBlock: @unchecked Sendable {
 
     // MARK: - The owning loop only
 
+    /// Adds to a counter or a gauge; wraps at 2^64.
     @inlinable
     public func add(_ cell: MetricCell, _ amount: UInt64 = 1) {
         bump(cell.index, by: amount)
@@ -40,6 +41,7 @@ public final class MetricBlock: @unchecked Sendable {
         bump(cell.index, by: 0 &- amount)
     }
 
+    /// Counts the duration in its bucket and adds it to the histogram's sum.
     @inlinable
     public func observe(_ histogram: MetricHistogram, nanoseconds: UInt64) {
         bump(histogram.index + DurationBuckets.bucket(of: nanoseconds), by: 1)
