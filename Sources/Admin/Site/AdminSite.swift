@@ -38,7 +38,7 @@ public struct AdminSite: AdminResponder {
         self.isOpenToRead = isOpenToRead
     }
 
-    /// Answers one request of the admin server's thread.
+    /// Answers one request, on the keeper's loop.
     public func answer(_ request: AdminRequest) -> AdminAnswer {
         if request.entrance == .probes { return probe(request) }
         switch request.path {
