@@ -1,19 +1,23 @@
 /// An IP address. IPv4-mapped IPv6 addresses are IPv4 addresses here.
 public struct IPAddress: Sendable, Hashable {
+    /// An IPv4-mapped IPv6 address is `v4`.
     public enum Family: Sendable { case v4, v6 }
 
+    /// Decides what `high` and `low` hold.
     public var family: Family
     /// The first 8 bytes of an IPv6 address, 0 for IPv4; in host order.
     public var high: UInt64
     /// The last 8 bytes of an IPv6 address, or the 4 of an IPv4 address; in host order.
     public var low: UInt64
 
+    /// - Parameter address: in host order.
     public init(v4 address: UInt32) {
         family = .v4
         high = 0
         low = UInt64(address)
     }
 
+    /// - Parameter high: the first eight bytes, in host order.
     public init(v6 high: UInt64, _ low: UInt64) {
         let isMapped = high == 0 && low >> 32 == 0xffff
         family = isMapped ? .v4 : .v6
@@ -66,11 +70,14 @@ public struct Origin: Sendable, Hashable {
         case rediss = "rediss"
     }
 
+    /// Decides whether TLS is spoken.
     public var scheme: Scheme
     /// Lower case, without brackets.
     public var host: String
+    /// The scheme's default is written out.
     public var port: UInt16
 
+    /// Memberwise; the host is lower case already.
     public init(scheme: Scheme, host: String, port: UInt16) {
         self.scheme = scheme
         self.host = host
@@ -95,6 +102,7 @@ public struct Origin: Sendable, Hashable {
 
 /// An issuer's address out of the file.
 public struct ServiceURL: Sendable, Hashable {
+    /// Scheme, host and port.
     public var origin: Origin
     /// Starts with `/`, as it was written.
     public var path: String
@@ -108,6 +116,7 @@ public struct ServiceURL: Sendable, Hashable {
 // MARK: - Text
 
 extension Origin.Scheme {
+    /// The port of a URL that names none.
     public var defaultPort: UInt16 {
         switch self {
         case .http: 80
@@ -128,6 +137,7 @@ extension ServiceURL: CustomStringConvertible {
 }
 
 extension ListenAddress: CustomStringConvertible {
+    /// As the configuration has it; IPv6 in brackets.
     public var description: String {
         switch self {
         case .tcp(let address, let port): address.family == .v6 ? "[\(address)]:\(port)" : "\(address):\(port)"
@@ -137,6 +147,7 @@ extension ListenAddress: CustomStringConvertible {
 }
 
 extension Endpoint: CustomStringConvertible {
+    /// As the configuration has it; IPv6 in brackets.
     public var description: String {
         switch self {
         case .host(let name, let port): "\(name):\(port)"

@@ -1,9 +1,14 @@
 /// Who we are to an issuer, and how a token is had.
 public struct Identity: Sendable, Equatable {
+    /// Unique among identities.
     public var name: String
+    /// Where the identity stands in the file.
     public var mark: Mark
+    /// The one scheme block of the identity.
     public var handshake: Handshake
+    /// `token`.
     public var token: TokenPolicy
+    /// `network`.
     public var network: Network
     /// For routes that name none.
     public var scopes: [String]
@@ -63,12 +68,14 @@ public enum Handshake: Sendable, Equatable {
 
 /// `token`: how tokens are renewed, kept and given up.
 public struct TokenPolicy: Sendable, Equatable {
+    /// How long before its end a token is renewed.
     public enum RefreshAhead: Sendable, Equatable {
         /// Of the token's life, 1 to 90.
         case percent(Int)
         case before(Duration)
     }
 
+    /// What is served while an issuer fails.
     public enum OnIssuerFailure: Sendable, Equatable {
         /// Valid tokens are served while renewals fail.
         case serveValid
@@ -78,13 +85,18 @@ public struct TokenPolicy: Sendable, Equatable {
         case serveExpired(for: Duration)
     }
 
+    /// Whether a token is had before the gateway is ready, and whether it fails to start without one.
     public enum Startup: String, Sendable, CaseIterable { case lazy, wait, required }
+    /// `offline`: the issuer is never called; `online`: nothing is served from the store at boot.
     public enum Connectivity: String, Sendable, CaseIterable { case auto, online, offline }
 
+    /// `token.refresh_ahead`.
     public var refreshAhead: RefreshAhead
     /// For tokens whose issuer names no lifetime.
     public var defaultLifetime: Duration
+    /// `token.on_issuer_failure`.
     public var onIssuerFailure: OnIssuerFailure
+    /// `token.startup`.
     public var startup: Startup
     /// Rejections after which a credential is not sent again until it changes.
     public var loginAttempts: Int
@@ -96,17 +108,21 @@ public struct TokenPolicy: Sendable, Equatable {
     public var acquireTimeout: Duration
     /// Whether tokens go to the store.
     public var persist: Bool
+    /// `token.connectivity`.
     public var connectivity: Connectivity
 }
 
 /// `network`: calls to the issuer.
 public struct Network: Sendable, Equatable {
+    /// `network.tls`.
     public var tls: ClientTLS
+    /// `network.proxy`; nil: calls go straight to the issuer.
     public var proxy: OutgoingProxy?
     /// For one whole call.
     public var timeout: Duration
     /// Calls at the same time.
     public var connections: Int
+    /// Whether credentials may go over `http:` beyond this machine.
     public var allowCleartext: Bool
     /// Addresses to connect to instead of asking the resolver, by lower-case host name.
     public var resolve: [String: [IPAddress]]
@@ -114,15 +130,18 @@ public struct Network: Sendable, Equatable {
 
 /// `tls` of a route or a network: how we connect to a server.
 public struct ClientTLS: Sendable, Equatable {
+    /// A certificate authority that servers are checked by.
     public enum Authority: Sendable, Hashable {
         case system
         /// A PEM file with one or more certificates.
         case file(String)
     }
 
+    /// The least version of TLS.
     public enum Version: String, Sendable, CaseIterable, Comparable {
         case tls12 = "1.2"
         case tls13 = "1.3"
+        /// An older version is less.
         public static func < (left: Version, right: Version) -> Bool { left.rawValue < right.rawValue }
     }
 
@@ -132,6 +151,7 @@ public struct ClientTLS: Sendable, Equatable {
     public var identity: ClientKeyFiles?
     /// Sent as SNI and checked in the certificate instead of the host.
     public var serverName: String?
+    /// `tls.min_version`.
     public var minVersion: Version
     /// Old ciphers, key sizes and renegotiation, for old servers.
     public var legacy: Bool

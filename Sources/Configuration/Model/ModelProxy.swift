@@ -2,9 +2,11 @@
 public struct OutgoingProxy: Sendable, Hashable {
     /// Always clear text: TLS to the server runs through it end to end.
     public var host: String
+    /// The proxy's port.
     public var port: UInt16
     /// For Basic; both or none.
     public var username: String?
+    /// For Basic; read when a connection is made.
     public var password: SecretReference?
     /// Hosts that are reached without it.
     public var except: [Exception]
@@ -15,6 +17,7 @@ public struct OutgoingProxy: Sendable, Hashable {
         case oneLabel(String)
     }
 
+    /// Memberwise.
     public init(host: String, port: UInt16, username: String?, password: SecretReference?, except: [Exception]) {
         self.host = host
         self.port = port

@@ -1,5 +1,6 @@
 /// Which requests go where, with which identity.
 public struct Route: Sendable, Equatable {
+    /// `use`: whether a credential is added.
     public enum Use: Sendable, Hashable {
         case none
         case identity(String)
@@ -12,14 +13,17 @@ public struct Route: Sendable, Equatable {
         case name(String)
     }
 
+    /// Whether ambiguous paths are refused or passed.
     public enum Paths: String, Sendable, CaseIterable { case strict, raw }
 
+    /// What is spoken with the upstream; `auto` agrees on it by ALPN.
     public enum HTTPVersion: String, Sendable, CaseIterable {
         case auto
         case http1 = "1.1"
         case http2 = "2"
     }
 
+    /// What in a request names the end user.
     public enum Subject: Sendable, Hashable {
         case header(String)
         case clientCertificate
@@ -28,12 +32,15 @@ public struct Route: Sendable, Equatable {
 
     /// `strip_prefix` is removed from the path; `response` names the caller's view in answers.
     public struct Rewrite: Sendable, Equatable {
+        /// Taken off the request path; nil: nothing is.
         public var stripPrefix: String?
+        /// Whether locations and cookies in answers are brought back to the caller's view.
         public var response: Bool
     }
 
     /// What the upstream is told of the caller's connection.
     public struct Forwarded: Sendable, Equatable {
+        /// Which fields are written.
         public enum Fields: String, Sendable, CaseIterable {
             /// `Forwarded` (RFC 7239).
             case standard
@@ -44,7 +51,9 @@ public struct Route: Sendable, Equatable {
         /// What stands for the caller: an identifier made for each request, or its address.
         public enum Caller: String, Sendable, CaseIterable { case hidden, address }
 
+        /// `forwarded.fields`.
         public var fields: Fields
+        /// `forwarded.caller`: whether the caller's address is told.
         public var caller: Caller
     }
 
@@ -55,23 +64,29 @@ public struct Route: Sendable, Equatable {
     public struct Limits: Sendable, Equatable {
         /// nil: no limit.
         public var connections: Int?
+        /// Requests that may wait for a connection; more get 503.
         public var waiters: Int
     }
 
     /// Active checks of the upstream's addresses.
     public struct Health: Sendable, Equatable {
+        /// What is asked for by GET; begins with `/`.
         public var path: String
+        /// From the beginning of one check to that of the next, give or take a tenth.
         public var interval: Duration
         /// For one whole check.
         public var timeout: Duration
         /// Good checks in a row that bring an address back, and bad ones that take it out.
         public var healthy: Int
+        /// Bad checks in a row that take an address out.
         public var unhealthy: Int
         /// nil: 200 to 299.
         public var statuses: [Int]?
     }
 
+    /// `timeouts`: none of them covers the whole exchange.
     public struct Timeouts: Sendable, Equatable {
+        /// Until a connection stands.
         public var connect: Duration
         /// From the end of the request to the response's head.
         public var response: Duration
@@ -87,40 +102,61 @@ public struct Route: Sendable, Equatable {
 
     /// Unique.
     public var name: String
+    /// Where the route stands in the file.
     public var mark: Mark
     /// Names of listeners, at least one.
     public var listen: [String]
+    /// `match`.
     public var match: Match
     /// nil only with `tokenStub`.
     public var to: Upstream?
+    /// `use`.
     public var use: Use
     /// The identity's where the route names none.
     public var scopes: [String]
+    /// `audience`; nil: none is asked for.
     public var audience: String?
+    /// `resource`; nil: none is asked for.
     public var resource: String?
+    /// `realm`: the realm that the token belongs to.
     public var realm: String?
     /// nil: one token for everybody.
     public var subject: Subject?
+    /// `inject`: where the credential goes.
     public var inject: Injection
+    /// `headers`.
     public var headers: HeaderEdits
+    /// `host`: what `Host` says to the upstream.
     public var host: HostHeader
+    /// `rewrite`.
     public var rewrite: Rewrite
     /// nil: off.
     public var forwarded: Forwarded?
+    /// `cache_control`.
     public var cacheControl: CacheControl
     /// Whether answers carry our `Server-Timing`.
     public var serverTiming: Bool
+    /// `paths`.
     public var paths: Paths
+    /// `on_rejected`.
     public var onRejected: OnRejected
+    /// `timeouts`.
     public var timeouts: Timeouts
+    /// `tls`.
     public var tls: ClientTLS
+    /// `http`.
     public var http: HTTPVersion
+    /// Whether credentials may go over `http:` beyond this machine.
     public var allowCleartext: Bool
+    /// `proxy`; nil: connections go straight to the upstream.
     public var proxy: OutgoingProxy?
     /// nil: off.
     public var health: Health?
+    /// `limits`.
     public var limits: Limits
+    /// `callers`.
     public var callers: Callers
+    /// `hosts`: names that callers may have in `Host` where their place alone admits them.
     public var hosts: ServedHosts
     /// nil: requests are forwarded.
     public var tokenStub: TokenStub?
@@ -128,6 +164,7 @@ public struct Route: Sendable, Equatable {
 
 /// `token_stub`: how callers' own token requests are answered.
 public struct TokenStub: Sendable, Equatable {
+    /// A grant type of the caller's request (RFC 6749).
     public enum Grant: String, Sendable, CaseIterable {
         case clientCredentials = "client_credentials"
         case password
@@ -139,11 +176,13 @@ public struct TokenStub: Sendable, Equatable {
 
     /// What `expires_in` says.
     public var lifetime: Duration
+    /// The grant types that are answered; never empty.
     public var grants: [Grant]
 }
 
 /// `to`: the token's host binding, and where to connect.
 public struct Upstream: Sendable, Hashable {
+    /// The only origin that the token goes to.
     public var origin: Origin
     /// Prepended to the request path; empty or `/…` without a slash at its end.
     public var pathPrefix: String
@@ -153,6 +192,7 @@ public struct Upstream: Sendable, Hashable {
 
 /// `match`: everything written must hold.
 public struct Match: Sendable, Equatable {
+    /// A host as `match` writes it.
     public enum Host: Sendable, Hashable {
         /// Lower case, without a port.
         case exact(String)
@@ -160,13 +200,16 @@ public struct Match: Sendable, Equatable {
         case oneLabel(String)
     }
 
+    /// A path as `match` writes it.
     public enum Path: Sendable, Equatable {
         case exact(String)
         /// Ends in `/`.
         case prefix(String)
     }
 
+    /// `match.host`; nil: every host.
     public var host: Host?
+    /// `match.path`; nil: every path.
     public var path: Path?
     /// Of the place that a proxy's caller names; empty: 80, 443 and that of `to`.
     public var ports: [UInt16]
@@ -192,40 +235,51 @@ public enum Injection: Sendable, Equatable {
 
     /// A value with one `{token}` in it.
     public struct Template: Sendable, Equatable {
+        /// What stands before the token.
         public var prefix: String
+        /// What stands behind the token.
         public var suffix: String
     }
 }
 
 /// `headers`: edits toward the upstream; `remove` comes first.
 public struct HeaderEdits: Sendable, Equatable {
+    /// Fields that replace those of the same name.
     public var set: [NamedValue]
+    /// Names, compared without case.
     public var remove: [String]
 }
 
 /// `on_rejected`: what a refused credential leads to.
 public struct OnRejected: Sendable, Equatable {
+    /// Whether a refused request is sent again with another credential.
     public enum Replay: String, Sendable, CaseIterable { case once, never }
+    /// What becomes of a body that is larger than `max_body`.
     public enum LargeBody: String, Sendable, CaseIterable {
         case pass
         case expectContinue = "expect_continue"
         case probeHead = "probe_head"
     }
+    /// What the caller gets when no better credential is to be had: a problem document, or the upstream's answer.
     public enum Final: String, Sendable, CaseIterable { case problem, pass }
 
     /// nil: not written, so the handshake judges; one that does not judge itself takes 401.
     public var statuses: [Int]?
     /// nil: all.
     public var methods: [String]?
+    /// `on_rejected.replay`.
     public var replay: Replay
     /// Bytes of a request body that may be kept for a replay.
     public var maxBody: Int
+    /// `on_rejected.large_body`.
     public var largeBody: LargeBody
+    /// `on_rejected.final`.
     public var final: Final
 }
 
 /// `callers`: who is admitted; everything written must hold.
 public struct Callers: Sendable, Hashable {
+    /// Whose addresses are admitted.
     public enum Allow: Sendable, Hashable {
         /// Loopback, a unix socket, or an address of this network namespace.
         case local
@@ -236,11 +290,13 @@ public struct Callers: Sendable, Hashable {
 
     /// An address block.
     public struct Network: Sendable, Hashable {
+        /// Bits behind the prefix are zero.
         public var address: IPAddress
         /// Bits.
         public var prefixLength: Int
     }
 
+    /// `callers.allow`.
     public var allow: Allow
     /// DNS names, URIs or mail addresses of which the caller's certificate must have one; empty: no condition.
     public var tlsNames: [String]
@@ -250,6 +306,7 @@ public struct Callers: Sendable, Hashable {
     public var unixUsers: [String]
     /// Whether requests that a browser made for another site are admitted.
     public var browsers: Bool
+    /// The operator's word that anybody may use the credential.
     public var unsafeOpen: Bool
 
     /// Whether what a caller shows is asked for, and not its place alone.

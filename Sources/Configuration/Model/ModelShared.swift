@@ -2,6 +2,7 @@ internal import Numbers
 
 /// `store.shared`: the Redis or Valkey of a fleet.
 public struct SharedStore: Sendable, Equatable {
+    /// Where the server is.
     public enum Place: Sendable, Equatable {
         case server(Origin)
         case unix(path: String)
@@ -10,19 +11,27 @@ public struct SharedStore: Sendable, Equatable {
     /// How values, versions and news stand on the server: `old` as earlier releases know it, `new` sealed with version, end and news.
     public enum Format: String, Sendable, CaseIterable { case old, both, new }
 
+    /// `store.shared`'s address.
     public var place: Place
+    /// The number for `SELECT`.
     public var database: Int
     /// Of an ACL user; nil: the default user.
     public var username: String?
+    /// Read when a connection is made; nil: no password.
     public var password: SecretReference?
+    /// Authorities that the server's certificate is checked by.
     public var authorities: [ClientTLS.Authority]
+    /// Whether the password may go without TLS beyond this machine.
     public var allowsCleartext: Bool
+    /// `store.shared.format`.
     public var format = Format.both
 
+    /// The scheme is `rediss`.
     public var usesTLS: Bool { if case .server(let origin) = place { origin.scheme == .rediss } else { false } }
 }
 
 extension SharedStore: CustomStringConvertible {
+    /// Where the server is, without its password.
     public var description: String {
         switch place {
         case .server(let origin): origin.description

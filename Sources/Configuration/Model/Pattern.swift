@@ -11,6 +11,7 @@ public struct Pattern: Sendable, Hashable {
 
     /// Bytes of a text, states, and bytes that are searched. Together they bound one search to about two million steps.
     public static let longestText = 512
+    /// The most states of a pattern.
     public static let mostStates = 256
     public static let longestInput = 8 * 1024
 
@@ -22,6 +23,7 @@ public struct Pattern: Sendable, Hashable {
         public var offset: Int
     }
 
+    /// - Throws: `Fault` for a text that is no pattern or exceeds a bound.
     public init(_ text: String) throws(Fault) {
         var parser = PatternParser(text)
         let tree = try parser.parse()
