@@ -6,17 +6,25 @@ public struct Configuration: Sendable, Equatable {
     public var routes: [Route]
     /// Every address that is listened on: the `listeners` block first, then one for each plain address in a `listen`.
     public var listeners: [Listener]
+    /// `store`.
     public var store: Store
+    /// Where the parts of `store` stand in the file.
     public var storeMarks: StoreMarks
+    /// `admin`.
     public var admin: Admin
     /// Our pseudonym in `Via` and `Proxy-Status`; nil: the host's name.
     public var name: String?
+    /// `limits`.
     public var limits: Limits
+    /// `log`.
     public var log: Log
+    /// `shutdown`.
     public var shutdown: Shutdown
     /// Data loops; nil: the CPU limit rounded up, at most 4.
     public var threads: Int?
+    /// `sandbox`: whether the process gives up every file that the configuration does not name.
     public var sandbox: Bool
+    /// `secret_files`.
     public var secretFiles: SecretFilePolicy
     /// Prefixes of this network's own behind which IPv4 stands (RFC 6052); of 32, 40, 48, 56, 64 or 96 bits.
     public var nat64: [Callers.Network]
@@ -62,17 +70,24 @@ public struct Limits: Sendable, Equatable {
     public var hotCache: Int
     /// Distinct subjects with tokens of their own.
     public var subjects: Int
+    /// Subjects in a second that neither memory nor the store has seen; more get 503.
     public var newSubjectsPerSecond: Int
 }
 
 /// `log`: events go to standard error, access records to standard output.
 public struct Log: Sendable, Equatable {
+    /// Events of a lesser level are not written.
     public enum Level: String, Sendable, CaseIterable { case debug, info, notice, warning, error }
+    /// How a line is written.
     public enum Format: String, Sendable, CaseIterable { case json, text }
+    /// Which exchanges get a line: none, those that failed, all.
     public enum Access: String, Sendable, CaseIterable { case off, errors, all }
 
+    /// `log.level`.
     public var level: Level
+    /// `log.format`.
     public var format: Format
+    /// `log.access`.
     public var access: Access
 }
 
@@ -98,7 +113,9 @@ public struct Store: Sendable, Equatable {
 
 /// Where the parts of `store` stand in the file. Not in `Store`: one that is written elsewhere is no other one, and needs no restart.
 public struct StoreMarks: Sendable, Equatable {
+    /// Of `store.path`.
     public var path: Mark
+    /// Of `store.key`.
     public var key: Mark
 }
 
