@@ -16,7 +16,7 @@ public final class HotCache: @unchecked Sendable {
         case refused
     }
 
-    /// What the readers of this cache announce, shared with every other structure that the same loops read.
+    /// The readers' announcements, shared with every other structure that the same loops read.
     public let epochs: EpochDomain
     /// How many slots there are.
     public let capacity: Int

@@ -9,9 +9,9 @@ public struct LoginDocument: Codable, Equatable, Sendable {
     public var flow: String
     /// `running`, `done`, `failed`, `expired` or `cancelled`.
     public var state: String
-    /// What the person has to do; nil before it is known and when the login is over.
+    /// The person's task; nil before it is known and when the login is over.
     public var prompt: Prompt?
-    /// What the login waits for now, as a sentence; nil where there is nothing to tell.
+    /// A sentence on the login's progress; nil where there is nothing to tell.
     public var progress: String?
     /// What came of it.
     public var detail: String?
@@ -66,7 +66,7 @@ public struct LoginDocument: Codable, Equatable, Sendable {
 public struct RedirectDocument: Codable, Equatable, Sendable {
     /// The request was an answer that a login waited for.
     public var isAnswer: Bool
-    /// What the person is told in the browser.
+    /// The text for the person's browser.
     public var text: String
 
     /// The reply in the words of the document.

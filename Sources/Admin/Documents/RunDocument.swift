@@ -8,19 +8,19 @@ public struct RunDocument: Codable, Sendable, Equatable {
     /// nil: it has not run since the start, or it is no recipe.
     public var run: Run?
 
-    /// One run of the recipe.
+    /// A run of the recipe.
     public struct Run: Codable, Sendable, Equatable {
         /// Seconds since 1970.
         public var startedAt: Int64
-        /// What came of the run, in words for a person.
+        /// The run's outcome, in words for a person.
         public var outcome: String
-        /// What the challenge gave the recipe.
+        /// The values that the recipe took from the challenge.
         public var challenge: [Value]
         /// In the order in which they were made.
         public var steps: [Step]
     }
 
-    /// One step of the run.
+    /// A step of the run.
     public struct Step: Codable, Sendable, Equatable {
         /// The step's name in the recipe.
         public var name: String
@@ -32,9 +32,9 @@ public struct RunDocument: Codable, Sendable, Equatable {
         public var status: Int?
         /// From the request to the whole answer.
         public var milliseconds: Double
-        /// What was taken out of the answer.
+        /// The values taken out of the answer.
         public var taken: [Value]
-        /// What came of the step, in words for a person.
+        /// The step's outcome, in words for a person.
         public var outcome: String
     }
 

@@ -82,7 +82,7 @@ public struct StoreDocument: Codable, Equatable, Sendable {
     public var resealed: Int
     /// Rows that no key opens, or that the index does not find.
     public var damaged: Int
-    /// What SQLite says of its file where something is wrong with it.
+    /// SQLite's report where something is wrong with the file.
     public var finding: String?
     /// Bytes of the database file.
     public var bytes: Int

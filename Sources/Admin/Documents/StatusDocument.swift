@@ -49,7 +49,7 @@ public struct StatusDocument: Codable, Sendable, Equatable {
     public struct Store: Codable, Sendable, Equatable {
         /// `memory`, `serving`, `degraded` or `refused`.
         public var state: String
-        /// What the state means for the operator, as a sentence.
+        /// A sentence for the operator.
         public var detail: String
         /// Tokens that were read from the store at the start.
         public var restoredTokens: Int
@@ -75,7 +75,7 @@ public struct StatusDocument: Codable, Sendable, Equatable {
         public var withheld: UInt64
     }
 
-    /// One configured identity.
+    /// A configured identity.
     public struct Identity: Codable, Sendable, Equatable {
         /// The name in the configuration.
         public var name: String
@@ -119,15 +119,15 @@ public struct StatusDocument: Codable, Sendable, Equatable {
         public var lastedSeconds: Double?
     }
 
-    /// One thing more that the scheme tells.
+    /// A further fact that the scheme tells.
     public struct Fact: Codable, Sendable, Equatable {
-        /// What the value is, in words.
+        /// A name for people.
         public var name: String
         /// For a person to read.
         public var value: String
     }
 
-    /// One access key and its token.
+    /// An access key and its token.
     public struct Token: Codable, Sendable, Equatable {
         /// The identity's name in the configuration.
         public var identity: String
@@ -135,7 +135,7 @@ public struct StatusDocument: Codable, Sendable, Equatable {
         public var upstream: String
         /// The challenge's realm; empty where there is none.
         public var realm: String
-        /// Those that were asked for, parted by spaces.
+        /// The scopes that were asked for, parted by spaces.
         public var scopes: String
         /// A label of `cardea_identity_state`.
         public var state: String
@@ -175,7 +175,7 @@ public struct StatusDocument: Codable, Sendable, Equatable {
         public var evicted: UInt64
     }
 
-    /// One configured route.
+    /// A configured route.
     public struct Route: Codable, Sendable, Equatable {
         /// The name in the configuration.
         public var name: String
@@ -199,7 +199,7 @@ public struct StatusDocument: Codable, Sendable, Equatable {
         public var replaysRefused: UInt64
     }
 
-    /// One upstream of a route.
+    /// An upstream of a route.
     public struct Upstream: Codable, Sendable, Equatable {
         /// The upstream as it is configured.
         public var upstream: String
@@ -219,7 +219,7 @@ public struct StatusDocument: Codable, Sendable, Equatable {
         public var secondsAgo: Double
     }
 
-    /// One address of an upstream.
+    /// An address of an upstream.
     public struct Address: Codable, Sendable, Equatable {
         /// The address and port.
         public var address: String

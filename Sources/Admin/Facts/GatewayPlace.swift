@@ -15,7 +15,7 @@ public struct PlaceDocument: Codable, Sendable, Equatable {
     /// The store of this process, and the one that its configuration of now names, which a restart would open. Empty: not known.
     public var stores: [Store]
 
-    /// One store by its place.
+    /// A store by its place.
     public struct Store: Codable, Sendable, Equatable {
         /// nil: tokens live in memory.
         public var path: FilePlace?

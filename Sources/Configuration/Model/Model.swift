@@ -113,9 +113,9 @@ public struct Store: Sendable, Equatable {
 
 /// Where the parts of `store` stand in the file. Not in `Store`: one that is written elsewhere is no other one, and needs no restart.
 public struct StoreMarks: Sendable, Equatable {
-    /// Of `store.path`.
+    /// The place of `store.path`.
     public var path: Mark
-    /// Of `store.key`.
+    /// The place of `store.key`.
     public var key: Mark
 }
 

@@ -137,7 +137,7 @@ extension ServiceURL: CustomStringConvertible {
 }
 
 extension ListenAddress: CustomStringConvertible {
-    /// As the configuration has it; IPv6 in brackets.
+    /// The address as the configuration has it; IPv6 in brackets.
     public var description: String {
         switch self {
         case .tcp(let address, let port): address.family == .v6 ? "[\(address)]:\(port)" : "\(address):\(port)"
@@ -147,7 +147,7 @@ extension ListenAddress: CustomStringConvertible {
 }
 
 extension Endpoint: CustomStringConvertible {
-    /// As the configuration has it; IPv6 in brackets.
+    /// The address as the configuration has it; IPv6 in brackets.
     public var description: String {
         switch self {
         case .host(let name, let port): "\(name):\(port)"

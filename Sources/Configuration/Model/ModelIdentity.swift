@@ -75,7 +75,7 @@ public struct TokenPolicy: Sendable, Equatable {
         case before(Duration)
     }
 
-    /// What is served while an issuer fails.
+    /// The tokens that are served while an issuer fails.
     public enum OnIssuerFailure: Sendable, Equatable {
         /// Valid tokens are served while renewals fail.
         case serveValid

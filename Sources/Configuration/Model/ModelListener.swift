@@ -1,13 +1,13 @@
 /// An address that callers connect to.
 public struct Listener: Sendable, Equatable {
-    /// What callers take the listener for.
+    /// The kind of server that callers take the listener for.
     public enum Mode: String, Sendable, CaseIterable {
         case gateway
         case forwardProxy = "forward_proxy"
         case transparent
     }
 
-    /// What becomes of a host without a route.
+    /// The fate of a request whose host has no route.
     public enum Unmatched: String, Sendable, CaseIterable { case refuse, tunnel }
 
     /// The versions that callers may speak.

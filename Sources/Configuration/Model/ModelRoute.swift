@@ -16,14 +16,14 @@ public struct Route: Sendable, Equatable {
     /// Whether ambiguous paths are refused or passed.
     public enum Paths: String, Sendable, CaseIterable { case strict, raw }
 
-    /// What is spoken with the upstream; `auto` agrees on it by ALPN.
+    /// The protocol of the upstream's connection; `auto` agrees on it by ALPN.
     public enum HTTPVersion: String, Sendable, CaseIterable {
         case auto
         case http1 = "1.1"
         case http2 = "2"
     }
 
-    /// What in a request names the end user.
+    /// The part of a request that names the end user.
     public enum Subject: Sendable, Hashable {
         case header(String)
         case clientCertificate
@@ -70,7 +70,7 @@ public struct Route: Sendable, Equatable {
 
     /// Active checks of the upstream's addresses.
     public struct Health: Sendable, Equatable {
-        /// What is asked for by GET; begins with `/`.
+        /// The path that the check asks for by GET; begins with `/`.
         public var path: String
         /// From the beginning of one check to that of the next, give or take a tenth.
         public var interval: Duration
@@ -235,9 +235,9 @@ public enum Injection: Sendable, Equatable {
 
     /// A value with one `{token}` in it.
     public struct Template: Sendable, Equatable {
-        /// What stands before the token.
+        /// The text before the token.
         public var prefix: String
-        /// What stands behind the token.
+        /// The text behind the token.
         public var suffix: String
     }
 }
@@ -254,13 +254,13 @@ public struct HeaderEdits: Sendable, Equatable {
 public struct OnRejected: Sendable, Equatable {
     /// Whether a refused request is sent again with another credential.
     public enum Replay: String, Sendable, CaseIterable { case once, never }
-    /// What becomes of a body that is larger than `max_body`.
+    /// The treatment of a body that is larger than `max_body`.
     public enum LargeBody: String, Sendable, CaseIterable {
         case pass
         case expectContinue = "expect_continue"
         case probeHead = "probe_head"
     }
-    /// What the caller gets when no better credential is to be had: a problem document, or the upstream's answer.
+    /// The caller's answer when no better credential is to be had: a problem document, or the upstream's answer.
     public enum Final: String, Sendable, CaseIterable { case problem, pass }
 
     /// nil: not written, so the handshake judges; one that does not judge itself takes 401.
@@ -279,7 +279,7 @@ public struct OnRejected: Sendable, Equatable {
 
 /// `callers`: who is admitted; everything written must hold.
 public struct Callers: Sendable, Hashable {
-    /// Whose addresses are admitted.
+    /// The addresses that are admitted.
     public enum Allow: Sendable, Hashable {
         /// Loopback, a unix socket, or an address of this network namespace.
         case local

@@ -3,7 +3,7 @@
 public struct Recipe: Sendable, Equatable {
     /// In the order of the file.
     public var secrets: [RecipeSecret]
-    /// What tells a challenge from other answers.
+    /// The marks that tell a challenge from other answers.
     public var challenge: RecipeChallenge
     /// Names of challenge values that belong to the token's key.
     public var key: [String]
@@ -45,7 +45,7 @@ public struct Recipe: Sendable, Equatable {
 
 /// A secret with the only places that it, and what is computed from it, may go to.
 public struct RecipeSecret: Sendable, Equatable {
-    /// As templates name it, after `secret.`.
+    /// The name that templates use after `secret.`.
     public var name: String
     /// Where the value is read.
     public var value: SecretReference
@@ -63,7 +63,7 @@ public struct RecipeChallenge: Sendable, Equatable {
     public var header: String?
     /// A place that only a challenge's JSON body has.
     public var json: RecipePointer?
-    /// What is taken out of it, in the order of the file.
+    /// The values to take out of the challenge, in the order of the file.
     public var take: [RecipeTake]
 
     /// None of the three: tokens are had ahead of requests, and the status alone says that one was refused.
@@ -117,7 +117,7 @@ public struct RecipeStep: Sendable, Equatable {
     public var rejected: RecipeRefusal
     /// What a lower layer keeps is no longer known. Looked at before `rejected`.
     public var stale: RecipeRefusal?
-    /// What is taken out of a good answer.
+    /// The values to take out of a good answer.
     public var take: [RecipeTake]
 }
 
@@ -159,7 +159,7 @@ public struct RecipeTake: Sendable, Equatable {
 public struct RecipeNamed: Sendable, Hashable {
     /// The header, member or value that it makes.
     public var name: String
-    /// What it is made of.
+    /// The template of the value.
     public var value: RecipeTemplate
 }
 

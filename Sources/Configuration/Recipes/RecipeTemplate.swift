@@ -9,7 +9,7 @@ public struct RecipeTemplate: Sendable, Hashable {
         case value(Expression)
     }
 
-    /// What stands between two braces.
+    /// The text between two braces.
     public struct Expression: Sendable, Hashable {
         /// Put together as they follow.
         public var terms: [Term]
@@ -17,14 +17,14 @@ public struct RecipeTemplate: Sendable, Hashable {
         public var pipes: [Pipe]
     }
 
-    /// What an expression puts together.
+    /// A piece of an expression.
     public indirect enum Term: Sendable, Hashable {
         case text(String)
         case name(RecipeName)
         case inner(Expression)
     }
 
-    /// What an expression does with its text.
+    /// A function of an expression's text.
     public enum Pipe: Sendable, Hashable {
         case base64, base64url, hex, sha256
         /// Keyed by a secret or an earlier value.
@@ -187,7 +187,7 @@ extension RecipeTemplate: CustomStringConvertible {
 }
 
 extension RecipeTemplate.Expression: CustomStringConvertible {
-    /// As it is written in a configuration.
+    /// The text as a configuration has it.
     public var description: String {
         let terms = terms.map { term in
             switch term {
@@ -201,7 +201,7 @@ extension RecipeTemplate.Expression: CustomStringConvertible {
 }
 
 extension RecipeTemplate.Pipe: CustomStringConvertible {
-    /// As it is written in a configuration.
+    /// The text as a configuration has it.
     public var description: String {
         switch self {
         case .base64: "base64"
@@ -219,7 +219,7 @@ extension RecipeTemplate.Pipe: CustomStringConvertible {
 }
 
 extension RecipeName: CustomStringConvertible {
-    /// As it is written in a configuration.
+    /// The text as a configuration has it.
     public var description: String {
         switch self {
         case .secret(let name): "secret.\(name)"

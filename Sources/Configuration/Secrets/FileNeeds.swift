@@ -5,14 +5,14 @@ import Glibc
 ///
 /// Folders, not files: a renewed secret or certificate is another file in the same folder, and Kubernetes swaps a link beside it.
 public struct FileNeeds: Sendable, Equatable {
-    /// What may be done with a path and everything below it.
+    /// The rights to a path and everything below it.
     public struct Right: OptionSet, Sendable, Hashable {
-        /// One bit a right.
+        /// A bit for each right.
         public let rawValue: Int
         /// Any bits are allowed.
         public init(rawValue: Int) { self.rawValue = rawValue }
 
-        /// Of files and folders.
+        /// The right to read files and folders.
         public static let read = Right(rawValue: 1)
         /// Of programs.
         public static let execute = Right(rawValue: 2)

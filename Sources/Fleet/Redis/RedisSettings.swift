@@ -48,9 +48,9 @@ public struct RedisFault: Error, Sendable, Equatable, CustomStringConvertible {
         case queueFull
     }
 
-    /// What a program decides by.
+    /// The kind, for code that decides by it.
     public let kind: Kind
-    /// What a person reads.
+    /// The text for people.
     public let message: String
 
     /// - Parameter message: safe to log.

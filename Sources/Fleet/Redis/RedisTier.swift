@@ -58,7 +58,7 @@ public final class RedisTier: SharedTier {
 
     /// Starts the client; completions come from then on.
     public func start() throws(RedisFault) { try client.start() }
-    /// What is under way fails; nothing is sent any more.
+    /// Commands under way fail; nothing is sent any more.
     public func stop() { client.stop() }
 
     /// See `FleetKeys.name`.

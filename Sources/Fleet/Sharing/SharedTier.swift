@@ -79,7 +79,7 @@ public protocol SharedTier: Sendable {
     func reset(_ account: SharedName)
 }
 
-/// What a claim of a value brings.
+/// The answer to a claim of a value.
 public enum SharedClaim: Sendable {
     /// What another gateway has put there, and what is left of it; nil: no end.
     case value([UInt8], identity: String, left: TimeSpan?)
@@ -88,7 +88,7 @@ public enum SharedClaim: Sendable {
     case busy
 }
 
-/// What a wish for a lane's turn brings.
+/// The answer to the wish for a lane's turn.
 public enum SharedTurn: Sendable {
     case lease(SharedLease, SharedSession?)
     case busy
@@ -104,7 +104,7 @@ public enum SharedVerdict: Sendable, Equatable {
 /// The right to make something, for a while. The generation rises with each one under a name and is never given twice: with the owner's
 /// random bytes it tells a late holder from the present one.
 public struct SharedLease: Sendable, Equatable {
-    /// Of what the lease is.
+    /// The name that is leased.
     public let name: SharedName
     let owner: String
     let generation: Int64
@@ -124,7 +124,7 @@ public struct SharedLease: Sendable, Equatable {
 public struct SharedSession: Sendable, Equatable {
     /// Decides which of two sessions is newer.
     public var version: SessionVersion
-    /// As the keeper encodes it, sealed on the way.
+    /// The keeper's encoding, sealed on the way.
     public var value: [UInt8]
     /// After which it is of no use; nil: kept for as long as anything is.
     public var lasts: TimeSpan?
@@ -139,7 +139,7 @@ public struct SharedSession: Sendable, Equatable {
 
 /// One sending of one secret of one account.
 public struct SharedAttempt: Sendable, Hashable {
-    /// Whose attempts are counted.
+    /// The account for which the attempt counts.
     public let account: SharedName
     let secret: String
     let number: String

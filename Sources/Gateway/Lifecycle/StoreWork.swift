@@ -15,7 +15,7 @@ public enum StoreTask: String, Sendable, CaseIterable {
 public struct StoreWork: Sendable, Equatable {
     /// Counts the tasks of this process.
     public var number: UInt64
-    /// What is done.
+    /// The kind of the task.
     public var task: StoreTask
     /// Rows looked at so far.
     public var rows = 0
@@ -25,7 +25,7 @@ public struct StoreWork: Sendable, Equatable {
     public var resealed = 0
     /// Rows that no key opens, or that the index does not find.
     public var damaged = 0
-    /// What SQLite says of its file where something is wrong with it.
+    /// SQLite's report where something is wrong with the file.
     public var finding: String?
     /// Of the file; 0 until the end.
     public var bytes = 0
@@ -136,7 +136,7 @@ final class StoreWorkshop: Sendable {
 }
 
 extension Gateway {
-    /// What came of the wish to begin a task.
+    /// The answer to the wish to begin a task.
     public enum StoreStart: Sendable, Equatable {
         case started(StoreWork)
         case busy
@@ -217,7 +217,7 @@ extension Gateway {
 
 /// Why `cardea store` could not begin.
 public struct StoreRefusal: Error, Sendable, CustomStringConvertible {
-    /// One sentence for an operator.
+    /// A sentence for an operator.
     public let description: String
     /// Another process has the store.
     public let isInUse: Bool

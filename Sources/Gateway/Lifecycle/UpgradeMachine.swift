@@ -24,7 +24,7 @@ public struct UpgradeMachine: Sendable {
         case over
     }
 
-    /// What the process sees and hears.
+    /// An event that the process has seen.
     public enum Event: Equatable, Sendable {
         /// The operator's signal.
         case asked
@@ -45,7 +45,7 @@ public struct UpgradeMachine: Sendable {
         case ending
     }
 
-    /// What the process is to do, in this order.
+    /// Orders for the process, in this order.
     public enum Action: Equatable, Sendable {
         case refuse(String)
         case launch

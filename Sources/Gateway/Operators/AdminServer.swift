@@ -10,7 +10,7 @@ public struct AdminRequest: Sendable {
     public var method: String
     /// Without the query.
     public var path: String
-    /// What stands behind `?`, not decoded; empty where there is none.
+    /// The text behind `?`, not decoded; empty where there is none.
     public var query: String
     /// Which address or socket the request came by.
     public var entrance: Entrance

@@ -50,7 +50,7 @@ public struct Explanation: Sendable {
     public struct Refusal: Sendable {
         /// Status codes of the upstream's answer.
         public var statuses: [Int]
-        /// One sentence.
+        /// The consequence, in a sentence.
         public var consequence: String
     }
 }

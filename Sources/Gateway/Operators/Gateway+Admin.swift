@@ -12,7 +12,7 @@ extension Gateway {
     public struct Readiness: Sendable {
         /// All of it that has to be is up.
         public var isReady: Bool
-        /// What is missing, one sentence each.
+        /// A sentence for each thing that is missing.
         public var reasons: [String]
     }
 

@@ -10,7 +10,7 @@ public struct RunReport: Sendable {
         public var length: Int
     }
 
-    /// One step of the run.
+    /// A step of the run.
     public struct Step: Sendable {
         /// The step's name in the recipe.
         public var name: String
@@ -22,15 +22,15 @@ public struct RunReport: Sendable {
         public var status: Int?
         /// Nanoseconds.
         public var duration: UInt64
-        /// What was taken out of the answer.
+        /// The values taken out of the answer.
         public var taken: [Value]
-        /// One word or one sentence: what became of it.
+        /// The step's outcome, in a word or a sentence.
         public var outcome: String
     }
 
     /// Seconds since 1970.
     public var startedAt: Int64
-    /// What the challenge gave the recipe.
+    /// The values that the recipe took from the challenge.
     public var challenge: [Value]
     /// In the order in which they were made.
     public var steps: [Step]

@@ -35,7 +35,7 @@ public struct ChunkedDecoder: Sendable {
         self.limits = limits
     }
 
-    /// What a call has found.
+    /// The result of a call.
     public enum Step: Sendable, Equatable {
         /// Body bytes; the next call starts at their end.
         case data(ByteRange)

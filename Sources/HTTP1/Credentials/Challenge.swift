@@ -30,7 +30,7 @@ public struct ChallengeParameter: Sendable, Equatable {
 
 /// What makes a challenge unusable. The list goes on after it.
 public struct ChallengeFaults: OptionSet, Sendable, Equatable {
-    /// One bit a fault.
+    /// A bit for each fault.
     public let rawValue: UInt8
 
     /// Any bits are allowed.

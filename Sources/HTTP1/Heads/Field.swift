@@ -10,13 +10,13 @@ public struct Field: Sendable, Equatable {
     public var known: KnownField
     /// What the name is when `_` counts as `-`; equal to `known` for a name without `_`.
     public var resembles: KnownField
-    /// What else is to be known of the line.
+    /// Marks that the reader of the line left.
     public var marks: FieldMarks
 }
 
 /// What was noticed about a field line while it was read.
 public struct FieldMarks: OptionSet, Sendable {
-    /// One bit a mark.
+    /// A bit for each mark.
     public let rawValue: UInt8
 
     /// Any bits are allowed.

@@ -9,7 +9,7 @@ internal import Synchronization
 /// `Host`, one meaning of the framing fields. One empty line before the request line is passed over (RFC 9112 §2.2), a second
 /// is a fault. Other control octets in field values pass, as legacy encodings use them.
 public struct RequestHead: ~Copyable, Sendable {
-    /// As received; a token (RFC 9110 §9.1), in its case.
+    /// The method as received; a token (RFC 9110 §9.1), in its case.
     public private(set) var method = ByteRange.empty
     /// `other` where the method has no case of its own.
     public private(set) var knownMethod = KnownMethod.other

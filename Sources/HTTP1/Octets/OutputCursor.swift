@@ -43,7 +43,7 @@ extension OutputCursor {
         append(raw: UnsafeRawBufferPointer(start: text.utf8Start + first, count: text.utf8CodeUnitCount - first))
     }
 
-    /// One octet; without room sets `overflowed`.
+    /// Appends an octet; without room sets `overflowed`.
     public mutating func append(byte: UInt8) {
         guard !overflowed, count < memory.count else {
             overflowed = true

@@ -21,7 +21,7 @@ public struct ForwardedHop: Sendable {
 
     /// Which fields are written.
     public struct Fields: OptionSet, Sendable {
-        /// One bit a field.
+        /// A bit for each field.
         public let rawValue: UInt8
         /// Any bits are allowed.
         public init(rawValue: UInt8) { self.rawValue = rawValue }

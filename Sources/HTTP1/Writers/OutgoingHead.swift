@@ -8,9 +8,9 @@ internal import Synchronization
 public struct OutgoingHead: ~Copyable {
     /// Of a request.
     public private(set) var method = OutgoingOctets.empty
-    /// Of a request: the target as it goes out.
+    /// The request target as it goes out; requests only.
     public private(set) var target = OutgoingOctets.empty
-    /// Of a request: the value of `Host` or `:authority`.
+    /// The value of `Host` or `:authority`; requests only.
     public private(set) var host = OutgoingOctets.empty
     /// Of a response; 0 for a request.
     public private(set) var status = 0
@@ -47,7 +47,7 @@ public struct OutgoingOctets: Sendable {
     static var empty: OutgoingOctets { OutgoingOctets(range: .empty, isOwn: true) }
 }
 
-/// One field line of an outgoing head.
+/// A field line of an outgoing head.
 public struct OutgoingField: Sendable {
     /// Lower case; empty where `known` tells it.
     public var name: OutgoingOctets

@@ -10,7 +10,7 @@ public struct RequestEdits: Sendable {
     public var renamedTo: [UInt8] = []
     /// Ready lines, each with its CRLF. Use `set` to add one together with its deletion.
     public private(set) var setLines: [UInt8] = []
-    /// What is done to `User-Agent`.
+    /// The edit of `User-Agent`.
     public var userAgentMode = UserAgentMode.keep
     /// The prefix or the replacement; put between us and the caller's value exactly as it is.
     public var userAgent: [UInt8] = []
@@ -40,7 +40,7 @@ public struct RequestEdits: Sendable {
     public init() {}
 }
 
-/// What is done to the caller's `User-Agent`.
+/// The edit of the caller's `User-Agent`.
 public enum UserAgentMode: UInt8, Sendable {
     case keep
     /// `userAgent` stands before the caller's value, or alone where there is none.

@@ -1,6 +1,6 @@
 /// RFC 9113 §7.
 public struct HTTP2ErrorCode: RawRepresentable, Equatable, Sendable {
-    /// As on the wire; codes that RFC 9113 does not know are kept.
+    /// The code on the wire; codes that RFC 9113 does not know are kept.
     public let rawValue: UInt32
 
     /// Any code is allowed.
@@ -38,7 +38,7 @@ public struct HTTP2Limits: Sendable {
     public var connectionWindow = 1 << 20
     /// What they begin with.
     public var firstStreamWindow = 64 * 1024
-    /// What the connection's window begins with.
+    /// The first size of the connection's window, in bytes.
     public var firstConnectionWindow = 256 * 1024
     /// Bytes of a head.
     public var headerSize = 64 * 1024

@@ -187,7 +187,7 @@ public enum FirstRefreshToken: Sendable, Equatable {
 
 /// Names one durable thing of an identity; part of its row's key, so never renamed.
 public struct DurablePart: Hashable, Sendable, ExpressibleByStringLiteral {
-    /// As it stands in the row's key.
+    /// The text in the row's key.
     public let name: String
 
     /// The literal becomes a part of stored keys.

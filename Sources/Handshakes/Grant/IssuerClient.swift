@@ -68,7 +68,7 @@ public struct IssuerAnswer: Sendable {
 
 /// Why there is no answer.
 public struct IssuerFault: Error, Sendable, Equatable {
-    /// What went wrong.
+    /// The kind of the fault.
     public var kind: Kind
     /// No byte of the request can have reached the issuer.
     public var provablyUnsent: Bool
@@ -115,7 +115,7 @@ extension IssuerFault.Kind: CustomStringConvertible {
 extension IssuerCall: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
     /// Step, method and origin: neither path nor body, which may hold secrets.
     public var description: String { "\(step): \(method) \(url.origin)" }
-    /// As `description`.
+    /// The text of `description`.
     public var debugDescription: String { description }
     /// The step alone.
     public var customMirror: Mirror { Mirror(self, children: ["step": step]) }
@@ -124,7 +124,7 @@ extension IssuerCall: CustomStringConvertible, CustomDebugStringConvertible, Cus
 extension IssuerAnswer: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
     /// Status and size alone.
     public var description: String { "status \(status), \(body.count) bytes" }
-    /// As `description`.
+    /// The text of `description`.
     public var debugDescription: String { description }
     /// The status alone.
     public var customMirror: Mirror { Mirror(self, children: ["status": status]) }

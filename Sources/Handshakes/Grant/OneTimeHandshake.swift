@@ -31,7 +31,7 @@ public protocol OneTimeHandshake: Handshake {
 
 /// Something about an identity that operators may want to know; never a secret, and nothing that tells who a person is.
 public struct IdentityFact: Sendable, Equatable {
-    /// What the value is, in words.
+    /// A name for people.
     public var name: String
     /// Printable ASCII, bounded.
     public var value: String

@@ -8,7 +8,7 @@ public struct RunTrace: Sendable {
         public var length: Int
     }
 
-    /// One step of the run.
+    /// A step of the run.
     public struct Step: Sendable {
         /// The step's name in the recipe.
         public var name: String
@@ -20,7 +20,7 @@ public struct RunTrace: Sendable {
         public var status: Int?
         /// Nanoseconds.
         public var duration: UInt64
-        /// What was taken out of the answer.
+        /// The values taken out of the answer.
         public var taken: [Value]
         /// One word or one sentence: what became of it.
         public var outcome: String
@@ -28,7 +28,7 @@ public struct RunTrace: Sendable {
 
     /// Seconds since 1970.
     public var startedAt: Int64
-    /// What the challenge gave the recipe.
+    /// The values that the recipe took from the challenge.
     public var challenge: [Value]
     /// In the order in which they were made.
     public var steps: [Step]

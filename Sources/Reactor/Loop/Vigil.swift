@@ -7,7 +7,7 @@ internal import Synchronization
 /// The signals are blocked in the thread that makes it and in all that it starts later, so that no call of any thread is ever
 /// interrupted by them. One thread waits; any may `wake` it.
 public final class Vigil: Sendable {
-    /// What ended a wait.
+    /// The event that ended a wait.
     public enum Event: Sendable, Equatable {
         case signal(Int32)
         /// Somebody called `wake`.

@@ -14,7 +14,7 @@ public final class HandOverChannel: Sendable {
         public func close() { Glibc.close(descriptor) }
     }
 
-    /// One datagram between the two processes.
+    /// A datagram between the two processes.
     public struct Message: Sendable {
         /// UTF-8; at most one datagram's bytes.
         public var text: String
@@ -22,7 +22,7 @@ public final class HandOverChannel: Sendable {
         public var descriptors: [Int32]
     }
 
-    /// What a read found.
+    /// The result of a read.
     public enum Received: Sendable {
         case message(Message)
         case nothing

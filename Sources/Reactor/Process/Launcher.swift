@@ -10,7 +10,7 @@ public final class Launcher: Sendable {
     /// Readable when a note waits.
     public let descriptor: Int32
 
-    /// What the launcher's process tells.
+    /// A message of the launcher's process.
     public enum Note: Sendable, Equatable {
         case started(process: Int32)
         case cannotStart(errno: Int32)

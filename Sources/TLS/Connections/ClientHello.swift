@@ -9,7 +9,7 @@ public struct ClientHello: Sendable, Equatable {
     /// A hello without names and protocols.
     public init() {}
 
-    /// What the bytes received so far are.
+    /// The verdict on the bytes received so far.
     public enum Reading: Sendable, Equatable {
         /// More bytes are needed.
         case incomplete

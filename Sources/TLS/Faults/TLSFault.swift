@@ -6,9 +6,9 @@ internal import Glibc
 /// `message` is safe to log and to show an operator: OpenSSL's own texts, the name that was asked for, and names of configured
 /// files. Never key material, passwords, or bytes that were received.
 public struct TLSFault: Error, Sendable, Equatable, CustomStringConvertible {
-    /// What a program decides by.
+    /// The kind, for code that decides by it.
     public let kind: Kind
-    /// What a person reads; see above for what it may have in it.
+    /// The text for people, within the limits that the type's comment sets.
     public let message: String
     /// True when the server speaks or presents something that only a legacy configuration accepts (weak key, old renegotiation).
     public let legacyMightHelp: Bool

@@ -20,9 +20,9 @@ public struct AccessRecord: Sendable {
     public var caller = LogAddress()
     /// The address of the upstream that answered, or was tried last; none where no connection was tried.
     public var upstream = LogAddress()
-    /// What the caller spoke.
+    /// The protocol of the caller's connection.
     public var callerProtocol = LogProtocol.none
-    /// What was spoken with the upstream.
+    /// The protocol of the upstream's connection.
     public var upstreamProtocol = LogProtocol.none
     /// Nanoseconds. Zero where the step did not take place.
     public var tokenWait: UInt64 = 0
@@ -155,7 +155,7 @@ public enum LogProtocol: UInt8, Sendable {
 public enum LogSide: UInt8, Sendable, CaseIterable {
     case none, caller, upstream, gateway
 
-    /// As it stands in the log.
+    /// The word in the log.
     public var word: StaticString {
         switch self {
         case .none: "none"

@@ -42,7 +42,7 @@ public final class EventLog: Sendable {
         set { threshold.store(newValue.rawValue, ordering: .relaxed) }
     }
 
-    /// One relaxed load: cheap enough for a data path.
+    /// Costs a relaxed load: cheap enough for a data path.
     public func isEnabled(_ level: LogLevel) -> Bool { level.rawValue >= threshold.load(ordering: .relaxed) }
 
     /// Leaves an event. Fields are not made when the level is off.

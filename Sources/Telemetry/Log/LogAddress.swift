@@ -1,6 +1,6 @@
 /// A network address in 20 bytes, formatted only when it is written.
 public struct LogAddress: Sendable, Equatable {
-    /// What the other fields mean; `unix` has neither address nor port.
+    /// The address family; `unix` has neither address nor port.
     public enum Family: UInt8, Sendable { case none, ipv4, ipv6, unix }
 
     /// Says which of the fields below count.

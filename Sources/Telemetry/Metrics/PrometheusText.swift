@@ -5,7 +5,7 @@ public struct PrometheusText: Sendable {
     /// The media type of the text format, version 0.0.4.
     public static let contentType = "text/plain; version=0.0.4; charset=utf-8"
 
-    /// What was written so far.
+    /// The text written so far.
     public private(set) var text = ""
     private var current = ""
 

@@ -1,8 +1,8 @@
 /// Why the store did not do something. `message` is safe to log: file names, SQLite's and the system's texts, key ids.
 public struct StoreFault: Error, Sendable, Equatable, CustomStringConvertible {
-    /// What a program decides by.
+    /// The kind, for code that decides by it.
     public let kind: Kind
-    /// What a person reads.
+    /// The text for people.
     public let message: String
 
     /// The kinds of faults that callers tell apart.

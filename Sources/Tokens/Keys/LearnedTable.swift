@@ -31,7 +31,7 @@ public struct LearnedTable: Equatable, Sendable {
     /// A longer directory or method is not learned.
     public static let lengthLimit = 4096
 
-    /// What a path of an entry needs.
+    /// The credential that a path of an entry needs.
     public enum Target: Equatable, Sendable {
         /// Index in `realms`.
         case realm(Int)
@@ -60,7 +60,7 @@ public struct LearnedTable: Equatable, Sendable {
 
     /// The first is the bound one.
     public private(set) var realms: [Realm] = []
-    /// What is known, by entry; the longest directory that begins a path is the path's.
+    /// The targets by entry; the longest directory that begins a path counts for the path.
     public private(set) var entries: [LearnedEntry: Target] = [:]
     /// Fixed for the life of the table.
     public let binding: Binding

@@ -6,7 +6,7 @@ public import HotCache
 public struct AccessTokenMachine: Sendable {
     /// Replaced by a reload.
     public internal(set) var policy: AccessTokenPolicy
-    /// What outcomes of flights from now on must agree with.
+    /// The state that outcomes of flights must agree with from now on.
     public internal(set) var standing: Standing
 
     /// The token that is, or may again be, served.
@@ -74,7 +74,7 @@ public struct AccessTokenMachine: Sendable {
 
     // MARK: - Vocabulary
 
-    /// What the keeper does for the machine.
+    /// The keeper's orders, to be carried out in this order.
     public enum Action: Equatable, Sendable {
         case startFlight(Flight)
         /// Its outcome will be discarded; a step that was not sent yet need not be.
@@ -106,7 +106,7 @@ public struct AccessTokenMachine: Sendable {
         case credentialQuarantined, loginNeeded, storeDegraded
     }
 
-    /// What `/status` and the metrics tell of the key.
+    /// The key's state for `/status` and the metrics.
     public enum State: Equatable, Sendable {
         case empty, acquiring, fresh, refreshAhead, renewalFailing, expiredGrace
         case negative(until: Instant), quarantined, loginNeeded
@@ -166,7 +166,7 @@ public struct ChallengeReport: Equatable, Sendable {
     public var isReplay: Bool
     /// The replay went out with the very token that the outcome which set it off had named as just granted.
     public var justGranted: Bool
-    /// What the challenge asks for.
+    /// The level or scopes that the challenge asks for.
     public var demand: Demand
     /// The route and path that were challenged.
     public var place: Place

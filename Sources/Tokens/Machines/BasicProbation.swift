@@ -11,7 +11,7 @@ public struct BasicProbation: Sendable {
     /// A request that waits for the verdict on the secret.
     public typealias Ticket = ScoutMachine.Ticket
 
-    /// What the keeper does for the machine.
+    /// The keeper's orders, to be carried out in this order.
     public enum Action: Equatable, Sendable {
         /// Goes out with the credential; its result is reported.
         case dispatch(Ticket)

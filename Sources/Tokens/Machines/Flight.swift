@@ -19,7 +19,7 @@ public struct Standing: Hashable, Sendable {
 public struct FlightToken: Hashable, Sendable {
     /// Unique within its machine.
     public let id: UInt64
-    /// What was true when the flight began.
+    /// The state that the flight began with.
     public let standing: Standing
 
     /// Memberwise.
@@ -31,7 +31,7 @@ public struct FlightToken: Hashable, Sendable {
 
 /// One grant under way for one key.
 public struct Flight: Equatable, Sendable {
-    /// What set the flight off.
+    /// The cause of a flight.
     public enum Reason: Equatable, Sendable {
         /// A caller asked and there was no token.
         case missed
@@ -57,7 +57,7 @@ public struct Flight: Equatable, Sendable {
     public let level: Int?
     /// All that it asks for.
     public let scopes: ScopeSet
-    /// Of `CLOCK_BOOTTIME`.
+    /// The start of the flight.
     public let startedAt: Instant
     /// Callers are told "timed out" then; the grant may go on to `abandonedAt`.
     public let waitersUntil: Instant
@@ -83,11 +83,11 @@ public struct Flight: Equatable, Sendable {
 public struct Grant: Equatable, Sendable {
     /// From `GenerationCounter`.
     public var generation: UInt64
-    /// Of the access token.
+    /// The access token's life.
     public var lifetime: Lifetime
     /// The level of the challenge that produced it; nil where the scheme has none.
     public var level: Int?
-    /// What the issuer says it granted, or what was asked for where it says nothing (RFC 6749 §5.1).
+    /// The scopes that the issuer names, or those that were asked for where it names none (RFC 6749 §5.1).
     public var granted: ScopeSet
     /// What the flight that brought it asked for; empty where another process asked.
     public var asked: ScopeSet
@@ -118,7 +118,7 @@ public struct GenerationCounter: Sendable {
     /// - Parameter last: the highest generation in use.
     public init(after last: UInt64 = 0) { self.last = last }
 
-    /// One more than the last.
+    /// The generation after the last.
     public mutating func next() -> UInt64 {
         last += 1
         return last

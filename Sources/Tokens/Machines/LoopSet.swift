@@ -1,6 +1,6 @@
 /// Which data loops wait. A loop mails one miss a slot and flight, so one bit a loop is all there is to know.
 public struct LoopSet: OptionSet, Hashable, Sendable {
-    /// One bit a loop, the lowest for loop 0.
+    /// A bit for each loop, the lowest for loop 0.
     public let rawValue: UInt64
 
     /// Any bits are allowed.

@@ -40,7 +40,7 @@ public struct ScoutMachine: Sendable {
         fileprivate var rank: Int { (isReplayable ? 2 : 0) + (isSafeMethod ? 1 : 0) }
     }
 
-    /// What the keeper does for the machine.
+    /// The keeper's orders, to be carried out in this order.
     public enum Action: Equatable, Sendable {
         /// Goes out without a credential; its answer is reported.
         case dispatch(Ticket)

@@ -8,7 +8,7 @@ public struct SessionMachine: Sendable {
     public struct Session: Equatable, Sendable {
         /// Unique in the process, from `GenerationCounter`.
         public var generation: UInt64
-        /// Of `CLOCK_BOOTTIME`: the session starts no access flight from then on.
+        /// The session starts no access flight from then on.
         public var stopServingAt: Instant
         /// Whether the refresh rung of the ladder exists.
         public var hasRefreshToken: Bool
@@ -31,7 +31,7 @@ public struct SessionMachine: Sendable {
         }
     }
 
-    /// One call to the issuer, to be reported as succeeded or failed.
+    /// A call to the issuer, to be reported as succeeded or failed.
     public struct Step: Equatable, Sendable {
         /// Comes back with the outcome.
         public let token: FlightToken
@@ -48,13 +48,13 @@ public struct SessionMachine: Sendable {
         }
     }
 
-    /// What an access flight that waited gets.
+    /// The answer to an access flight that waited.
     public enum Outcome: Equatable, Sendable {
         case ready(generation: UInt64)
         case failed(GrantFailure)
     }
 
-    /// What the keeper does for the machine.
+    /// The keeper's orders, to be carried out in this order.
     public enum Action: Equatable, Sendable {
         /// Make this step. For a password step the attempt ledger is asked, and the attempt committed, before.
         case run(Step)

@@ -1,8 +1,8 @@
 /// Whose login attempts are counted.
 public struct Account: Hashable, Sendable {
-    /// Who judges the attempts.
+    /// The server that judges the attempts.
     public var issuer: Origin
-    /// As the issuer knows the user.
+    /// The user's name at the issuer.
     public var user: ByteString
 
     /// Memberwise.
@@ -15,7 +15,7 @@ public struct Account: Hashable, Sendable {
 /// One secret of one account: issuer, user, keyed hash of the secret. The hash tells a changed secret from a spent one
 /// without keeping either.
 public struct AttemptMark: Hashable, Sendable {
-    /// Whose secret it is.
+    /// The account that the secret belongs to.
     public var account: Account
     /// Computed by the keeper with a key of the gateway's own, so that a guess cannot be tried against the mark.
     public var secretHash: ByteString

@@ -24,7 +24,7 @@ public enum GrantFailure: Error, Hashable, Sendable {
         case block
     }
 
-    /// What follows from the failure for the next attempts.
+    /// The consequence for the next attempts.
     public var consequence: Consequence {
         switch self {
         case .credentialRejected, .interactionRequired: .block

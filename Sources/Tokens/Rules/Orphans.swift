@@ -9,7 +9,7 @@ public enum Material: CaseIterable, Sendable {
     case accessToken
 }
 
-/// What happens to an identity that has material.
+/// A change of an identity that has material.
 public enum IdentityChange: CaseIterable, Sendable {
     case digestChanged
     case secretChanged
@@ -19,7 +19,7 @@ public enum IdentityChange: CaseIterable, Sendable {
     case logout
 }
 
-/// What happens to the material.
+/// The fate of the material.
 public enum Disposition: Equatable, Sendable {
     case keep
     case drop

@@ -262,7 +262,7 @@ public struct ListenFault: Error, Sendable, CustomStringConvertible {
 
     private var isFile: Bool { address.hasPrefix("unix:") }
 
-    /// One sentence, with what an operator can do.
+    /// A sentence with what an operator can do.
     public var description: String {
         let advice =
             switch errno {

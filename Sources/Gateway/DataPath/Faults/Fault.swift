@@ -25,10 +25,10 @@ public struct Fault: Error, Sendable, Equatable {
         self.detail = detail
     }
 
-    /// Whose doing the fault is.
+    /// The side that caused the fault.
     public enum Side: String, Sendable { case caller, upstream, issuer, gateway }
 
-    /// What is known of the request's fate.
+    /// Whether the request may have had an effect.
     public enum Retry: Sendable {
         case never
         /// The request provably did not reach the server: sending it again is safe whatever its method.

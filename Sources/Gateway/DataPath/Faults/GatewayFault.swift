@@ -2,7 +2,7 @@ internal import Glibc
 
 /// Why a configuration that is valid cannot be served.
 public struct GatewayFault: Error, Sendable, CustomStringConvertible {
-    /// One sentence for an operator, without a secret.
+    /// A sentence for an operator, without a secret.
     public let description: String
     /// It may be gone when it is tried again a moment later, with nothing changed.
     public let isPassing: Bool

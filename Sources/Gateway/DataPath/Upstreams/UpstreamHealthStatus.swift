@@ -17,7 +17,7 @@ public struct UpstreamHealthStatus: Sendable {
         public var ago: UInt64
     }
 
-    /// One address and its checks.
+    /// An address and its checks.
     public struct Address: Sendable {
         /// The address and port.
         public var address: String

@@ -4,15 +4,15 @@ public import Telemetry
 public struct GatewayStatus: Sendable {
     /// In the order of the configuration.
     public var identities: [IdentityStatus]
-    /// One for each access key; of an end user's keys one together.
+    /// The access keys; an end user's keys stand together as a single one.
     public var tokens: [TokenStatus]
-    /// What the store is and how it stands, one sentence.
+    /// The kind of the store and its condition, in a sentence.
     public var store: String
     /// Tokens taken up from the store at boot.
     public var restoredTokens: Int
     /// In the order of the configuration.
     public var routes: [RouteStatus]
-    /// One for each certificate of each listener.
+    /// The certificates of all listeners, one by one.
     public var certificates: [CertificateStatus] = []
     /// Those whose addresses are checked, and those to which no connection can be made now.
     public var upstreams: [UpstreamHealthStatus] = []
@@ -104,7 +104,7 @@ public struct ConfigurationStatus: Sendable {
     public var needsRestart: [String] = []
 }
 
-/// One configured identity.
+/// A configured identity.
 public struct IdentityStatus: Sendable {
     /// The name in the configuration.
     public var name: String
@@ -148,7 +148,7 @@ public struct IdentityStatus: Sendable {
     public var lastFailureAgo: UInt64?
 }
 
-/// One access key and its token.
+/// An access key and its token.
 public struct TokenStatus: Sendable {
     /// The identity's name in the configuration.
     public var identity: String
@@ -156,7 +156,7 @@ public struct TokenStatus: Sendable {
     public var upstream: String
     /// The challenge's realm; empty where there is none.
     public var realm: String
-    /// Those that were asked for, parted by spaces.
+    /// The scopes that were asked for, parted by spaces.
     public var scopes: String
     /// Also where there is no token.
     public var state: IdentityState
@@ -184,7 +184,7 @@ public struct TokenStatus: Sendable {
     public var lastFailureAgo: UInt64?
 }
 
-/// One configured route.
+/// A configured route.
 public struct RouteStatus: Sendable {
     /// The name in the configuration.
     public var name: String
