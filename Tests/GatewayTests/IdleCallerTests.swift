@@ -33,6 +33,17 @@ import Testing
         scene.end()
     }
 
+    @Test func aConnectionWithoutARequestIsClosedSilently() throws {
+        let scene = try Scene(Plans.open())
+        let silent = scene.call()
+        scene.settle()
+        scene.pass(seconds: 74)
+        #expect(!silent.sawEnd)
+        scene.pass(seconds: 3)
+        #expect(silent.isClosed && silent.takeText().isEmpty)
+        scene.end()
+    }
+
     @Test func whatAnExchangeLeftBehindIsGone() {
         let pool = ExchangePool(limit: 1)
         let first = pool.take()
