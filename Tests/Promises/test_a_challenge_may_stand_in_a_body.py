@@ -10,7 +10,7 @@ import zlib
 import pytest
 
 import http2_peers
-from harness import call, free_port, together
+from harness import call, eventually, free_port, together
 from origins import Gone, Over1, Over2
 from peers import nginx
 from scripted import Scripted, answer, problem_type
@@ -308,7 +308,7 @@ def test_a_caller_that_leaves_meanwhile_takes_nothing_along(gateway):
         through(gateway, gate, issuer)
         with gateway.raw() as caller:
             caller.send(f"GET /endless/x HTTP/1.1\r\nHost: {gateway.listen}\r\n\r\n")
-            time.sleep(0.3)
+            eventually(lambda: gate.seen, what="the request under way")
         gate.release.set()
         assert gateway.get("/things/length").status == 200
 

@@ -38,6 +38,10 @@ def state(gateway):
     return gateway.ask("/status").json["shared"]["state"]
 
 
+def waiters(gateway):
+    return sum(value for (name, _), value in gateway.metrics().items() if name == "cardea_waiters")
+
+
 def cold(made, callers, path):
     """So many callers of each gateway at once, with at most 200 connections under way; their statuses."""
     jobs = [gateway for gateway in made for _ in range(callers)]
@@ -94,7 +98,8 @@ def test_the_holder_of_the_lease_is_killed(gateways, lab, redis):
     others = threading.Thread(target=lambda: found.extend(cold(made[1:], 10, "/api/employees/1")))
     found = []
     others.start()
-    time.sleep(0.2)
+    for gateway in made[1:]:
+        eventually(lambda: waiters(gateway) > 0, what="callers that wait for the grant")
     lab.faults(issuer_slow_ms=None)
     made[0].kill()
     lost.join(30)
@@ -164,7 +169,7 @@ def test_a_refused_basic_password_is_known_to_all(gateways, lab, redis):
     late = gateways("late")
     configure(late)
     join(late, redis.url).start()
-    time.sleep(0.3)
+    eventually(lambda: state(late) == "serving", what="the shared store in use")
     assert {answer.status for answer in together(12, lambda index: [*made, late][index % 4].get("/basic/employees/1"))} <= {502, 503}
     assert lab.counts()["password_rejected"] == 1
 

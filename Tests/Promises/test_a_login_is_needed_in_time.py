@@ -57,6 +57,10 @@ def identity(gateway):
     return call(gateway.admin, path="/status").json["identities"][0]
 
 
+def reloads(gateway):
+    return gateway.ask("/readyz").json["configuration"]["edition"]
+
+
 def metric(gateway, name):
     return {line for line in call(gateway.admin, path="/metrics").body.decode().splitlines() if line.startswith(name)}
 
@@ -213,7 +217,7 @@ def test_an_issuer_that_fails_is_asked_again(configured, provider):
     lines = Lines(gateway, "tv")
     code = lines.next()["prompt"]["code"]
     provider.post("faults", {"token": {"status": 503}})
-    time.sleep(1.5)
+    eventually(lambda: provider.steps("fault"), what="a question that failed")
     provider.post("device", {"user_code": code, "verdict": "allow"})
     provider.post("faults", {"token": None})
     lines.ends()
@@ -250,8 +254,9 @@ def test_a_logout_finds_what_an_earlier_configuration_left(configured, provider)
     rest, _ = Lines(gateway, "tv", command="logout").ends()
     assert "revoked at the issuer" in json.loads(rest)["detail"]
     assert len(provider.steps("revoked")) == 1
+    edition = reloads(gateway)
     gateway.file.write_text(before)
-    time.sleep(0.5)
+    eventually(lambda: reloads(gateway) > edition, what="the return")
     eventually(lambda: needs_login(gateway), what="nothing to come back")
 
 

@@ -3,7 +3,6 @@ that came with it is used."""
 
 import json
 import signal
-import time
 
 import pytest
 
@@ -122,10 +121,7 @@ def test_a_refused_one_with_nothing_behind_it(gateway, provider):
     assert refused <= 2
     # A new one, as an operator would put it there, is taken up.
     gateway.secret("refresh", first_refresh_token(provider))
-    deadline = time.monotonic() + 5
-    while call(gateway.listens["api"]).status != 200:
-        assert time.monotonic() < deadline, gateway.text()
-        time.sleep(0.1)
+    eventually(lambda: call(gateway.listens["api"]).status == 200, every=0.1, what="the new one to be taken up")
 
 
 def test_a_wrong_password_is_sent_once(gateway, provider):

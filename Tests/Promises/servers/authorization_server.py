@@ -384,6 +384,7 @@ def token_endpoint():
     with state.lock:
         fault = state.faults.get("token")
     if fault:
+        note("fault")
         return Response(fault.get("body", ""), fault.get("status", 200), fault.get("headers", {}))
     answer = server.create_token_response()
     if answer.status_code >= 400:
