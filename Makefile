@@ -8,10 +8,15 @@ MAKEFLAGS += --no-builtin-rules --no-print-directory
 SWIFT ?= swift
 FORMAT := $(SWIFT) format
 SOURCES := Package.swift Sources Tests
-# The targets that share memory between threads.
-CONCURRENT := HotCacheTests|ReactorTests|TelemetryTests|GatewayTests|HTTP2Tests|FleetTests|ServerIdentityTests
-# The targets that keep memory by hand.
+# The tests of what is shared between threads.
+CONCURRENT := HotCacheTests|ReactorTests|TelemetryTests|GatewayTests|HTTP2Tests|FleetTests|TLSTests.ServerIdentityTests
+# The tests of what keeps memory by hand.
 UNSAFE := HotCacheTests|HTTP2Tests|GatewayTests
+THREAD := --scratch-path .build/tsan --sanitize=thread
+ADDRESS := --scratch-path .build/asan --sanitize=address
+BUDGETS := --scratch-path .build/budgets -c release -Xswiftc -enable-testing
+# Builds of tests that run at once: one alone does not use four cores all the time.
+LANES ?= $(shell cores=$$(nproc); echo $$((cores < 4 ? 1 : cores < 8 ? 2 : 3)))
 SECONDS_PER_TARGET ?= 30
 # Of the spill table of bench-tokens; a million take 1.5 GB of disk for the time it runs.
 TOKENS ?= 1000000
@@ -20,7 +25,13 @@ TOKENS ?= 1000000
 RELEASE := $(SWIFT) build -c release --static-swift-stdlib --disable-local-rpath --force-resolved-versions
 PERFORMANCE := $(RELEASE) --package-path Tests/Performance --scratch-path .build/performance
 BINARY := .build/release/cardea
-PROMISES = python=$$(.ci/setup python); CARDEA_PYTHON=$$python $$python -m pytest -p no:cacheprovider Tests/Promises
+# Which build the promises are tried on, and where it lies.
+BUILD ?= debug
+BUILT = .build/$(if $(filter checked,$(BUILD)),checked/release,$(BUILD))
+PROMISES = python=$$(.ci/setup python); CARDEA_BIN=$(BUILT)/cardea CARDEA_LAB_BIN=$(BUILT)/cardea-lab CARDEA_PYTHON=$$python \
+	$$python -m pytest -p no:cacheprovider Tests/Promises
+# A promise waits more than it works.
+WORKERS ?= $(shell echo $$((2 * $$(nproc))))
 
 .PHONY: help
 help: ## this list
@@ -49,19 +60,69 @@ binary:
 		objcopy --strip-debug --add-gnu-debuglink=$(BINARY).debug $(BINARY); \
 	fi
 
+# Each build of tests has a folder of its own, since its flags are its own. Of the package's tests it has those that it runs.
 .PHONY: test
-test: setup ## all tests: Swift, thread and address sanitizer, budgets, then the promises against the real binary
+test: setup ## all tests: Swift, thread and address sanitizer, budgets, then the promises against the real binary; prints the seconds of each step
+	@rm -f .build/steps
+	@$(MAKE) -j$(LANES) --output-sync=target STEP_SAYS=3 test-swift test-thread test-budgets test-address test-binary 3>&1
+	@.ci/step promises $(MAKE) promises-together
+	@# Says the seconds of all steps before its own last line, which stays the last one.
+	@CARDEA_STEPS=tell .ci/step 'promises that are tried alone' $(MAKE) promises-alone
+
+.PHONY: promises
+promises: setup ## every promise; BUILD=debug, release or checked: optimised, with exclusive access to memory checked everywhere
+	@$(MAKE) build-$(BUILD)
+	@$(MAKE) promises-together
+	@$(MAKE) promises-alone
+
+.PHONY: build-debug build-release build-checked
+build-debug:
 	$(SWIFT) build
-	$(SWIFT) test --parallel --quiet
-	$(SWIFT) test --quiet --scratch-path .build/tsan --sanitize=thread --filter '$(CONCURRENT)'
-	# Leaks are not looked for: the test runner has some of its own.
-	ASAN_OPTIONS=detect_leaks=0 $(SWIFT) test --quiet --scratch-path .build/asan --sanitize=address --filter '$(UNSAFE)'
-	$(SWIFT) test --quiet --scratch-path .build/budgets -c release -Xswiftc -enable-testing --filter Budgets
-	@$(MAKE) binary
-	python=$$(.ci/setup python); $$python -m pytest -p no:cacheprovider Tests/Budgets
-	# One worker a core; a page stays with one worker, whose servers it shares. Pages that would disturb others come afterwards.
-	$(PROMISES) -m 'not alone' --numprocesses auto --dist loadfile
-	$(PROMISES) -m alone
+build-release: binary
+	$(RELEASE) --product cardea-lab
+build-checked:
+	CARDEA_EXCLUSIVITY=checked $(RELEASE) --scratch-path .build/checked --product cardea
+	CARDEA_EXCLUSIVITY=checked $(RELEASE) --scratch-path .build/checked --product cardea-lab
+
+# A worker goes on where another one has not begun yet, so that a long page does not end last; what the tests of a page share is made
+# once a worker. Pages that would disturb others come afterwards.
+.PHONY: promises-together promises-alone
+promises-together:
+	@$(PROMISES) -m 'not alone' --numprocesses $(WORKERS) --dist worksteal
+promises-alone:
+	@$(PROMISES) -m alone
+
+.PHONY: test-one
+test-one: ## the verdict of NAME alone: a module or room, a suite or test in Swift, a page of promises or one promise
+	@.ci/setup build
+	@.ci/test-one '$(NAME)'
+
+.PHONY: test-swift
+test-swift:
+	@.ci/step 'debug build' $(SWIFT) build --build-tests
+	@.ci/step 'Swift tests' $(SWIFT) test --skip-build --parallel --quiet
+
+.PHONY: test-thread
+test-thread:
+	@.ci/step 'build, thread sanitizer' env CARDEA_TESTS='$(CONCURRENT)' $(SWIFT) build --build-tests $(THREAD)
+	@.ci/step 'tests, thread sanitizer' env CARDEA_TESTS='$(CONCURRENT)' $(SWIFT) test --skip-build --quiet $(THREAD) --filter '$(call any,$(CONCURRENT))'
+
+# Leaks are not looked for: the test runner has some of its own.
+.PHONY: test-address
+test-address:
+	@.ci/step 'build, address sanitizer' env CARDEA_TESTS='$(UNSAFE)' $(SWIFT) build --build-tests $(ADDRESS)
+	@.ci/step 'tests, address sanitizer' env ASAN_OPTIONS=detect_leaks=0 CARDEA_TESTS='$(UNSAFE)' \
+		$(SWIFT) test --skip-build --quiet $(ADDRESS) --filter '$(call any,$(UNSAFE))'
+
+.PHONY: test-budgets
+test-budgets:
+	@.ci/step 'build of the budgets' env CARDEA_TESTS=Budgets $(SWIFT) build --build-tests $(BUDGETS)
+	@.ci/step 'budgets' env CARDEA_TESTS=Budgets $(SWIFT) test --skip-build --quiet $(BUDGETS) --filter Budgets
+
+.PHONY: test-binary
+test-binary:
+	@.ci/step 'release build' $(MAKE) binary
+	@.ci/step 'budgets of the binary' bash -c 'python=$$(.ci/setup python); exec $$python -m pytest -p no:cacheprovider Tests/Budgets'
 
 .PHONY: fresh
 fresh: ## README's two commands in a fresh Debian 12 that has the Swift toolchain and nothing else of this machine (as root)
@@ -117,8 +178,7 @@ fuzz: ## hostile bytes for every parser, SECONDS_PER_TARGET=30
 .PHONY: demo
 demo: ## a legacy caller and Cardea before SYSTEM=oam_webgate, or another of Tests/Demo/stories; ONCE=1 ends after the measurements
 	@.ci/setup demo
-	@$(MAKE) binary
-	$(RELEASE) --product cardea-lab
+	@$(MAKE) build-release
 	@Tests/Demo/demo $(if $(SYSTEM),--system $(SYSTEM)) $(if $(ONCE),--once)
 
 .PHONY: clean

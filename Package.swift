@@ -10,8 +10,10 @@ let settings: [SwiftSetting] = [
 ]
 
 // The run-time half of the law of exclusivity costs a fifth of all instructions of an exchange. Every test but the budgets runs
-// a build that has it; a release relies on them. Only what a data loop runs does without it.
-let unchecked: SwiftSetting = .unsafeFlags(["-enforce-exclusivity=unchecked"], .when(configuration: .release))
+// a build that has it; a release relies on them. Only what a data loop runs does without it. With CARDEA_EXCLUSIVITY=checked everything
+// has it, for the promises to be tried on (`make promises BUILD=checked`).
+let exclusivity = Context.environment["CARDEA_EXCLUSIVITY"] ?? "unchecked"
+let unchecked: SwiftSetting = .unsafeFlags(["-enforce-exclusivity=\(exclusivity)"], .when(configuration: .release))
 let onTheDataPath: Set = ["HTTP1", "HTTP2", "HotCache", "Telemetry", "Reactor", "TLS", "Gateway"]
 
 func module(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
@@ -120,3 +122,18 @@ let package = Package(
             swiftSettings: settings),
     ]
 )
+
+// CARDEA_TESTS names the test targets of a build, with '|' between them; a suite may stand behind a point. What they do not need is left
+// out, the programs above all. Their package stays, or its resolved version would be forgotten.
+if let names = Context.environment["CARDEA_TESTS"] {
+    var needed: Set<String> = []
+    var open = names.split(separator: "|").map { String($0.prefix { $0 != "." }) }
+    while let name = open.popLast() {
+        guard needed.insert(name).inserted else { continue }
+        for dependency in package.targets.first(where: { $0.name == name })?.dependencies ?? [] {
+            if case .byNameItem(let name, _) = dependency { open.append(name) }
+        }
+    }
+    package.targets.removeAll { !needed.contains($0.name) }
+    package.products = []
+}

@@ -9,7 +9,7 @@ import Testing
 /// The first law of the data path, counted: a hit allocates nothing and makes no call that it could leave out.
 ///
 /// Calls are counted in every build. Allocations are counted in release builds only, which is what runs:
-/// `swift test -c release -Xswiftc -enable-testing --scratch-path .build/budgets --filter Budgets`
+/// `CARDEA_TESTS=Budgets swift test -c release -Xswiftc -enable-testing --scratch-path .build/budgets --filter Budgets`
 @Suite(.serialized) struct BudgetTests {
     enum Case: String, CaseIterable, Sendable {
         case noIdentity, hit, hitWithAccessLog, hitWithBodies, hitWithChunks, hitWithChunkedRequest, hitOverMinutes

@@ -1,9 +1,11 @@
 import contextlib
+import os
+import subprocess
 
 import pytest
 
 import versions
-from harness import Cardea, Lab, Nginx, Provider, held
+from harness import ROOT, Cardea, Lab, Nginx, Provider, held
 from peers import Redis
 from served import Echo
 
@@ -15,6 +17,14 @@ def pytest_configure(config):
 def pytest_report_header():
     """What the promises are kept against: a failure elsewhere begins with comparing these lines."""
     return versions.lines()
+
+
+def pytest_terminal_summary(terminalreporter):
+    """The seconds of every step, when `make test` ends with this one."""
+    if "CARDEA_STEPS" in os.environ:
+        told = subprocess.run([ROOT / ".ci/step", "table"], stdout=subprocess.PIPE, text=True).stdout
+        terminalreporter.section("seconds of each step")
+        terminalreporter.write(told)
 
 
 @pytest.fixture(scope="session")
