@@ -1,45 +1,34 @@
-import Synchronization
-
 /// REST API V1: who asks and for what stands in the query, a login is told by statuses, a media token needs a permit first. A login made
 /// with it is none for V2.
 extension AdobePassServer {
-    static func operationV1(_ path: String) -> String? {
-        switch path {
-        case "/reggie/v1/\(serviceProvider)/regcode": "adobe_v1_regcode"
-        case "/api/v1/authenticate": "adobe_v1_browser"
-        case "/api/v1/tokens/authn": "adobe_v1_authn"
-        case "/api/v1/tokens/usermetadata": "adobe_v1_usermetadata"
-        case "/api/v1/authorize": "adobe_v1_authorize"
-        case "/api/v1/tokens/media": "adobe_v1_media"
-        case "/api/v1/preauthorize": "adobe_v1_preauthorize"
-        case "/api/v1/logout": "adobe_v1_logout"
-        default: nil
-        }
-    }
+    static let operationsOfV1 = [
+        "/reggie/v1/\(serviceProvider)/regcode": "adobe_v1_regcode", "/api/v1/authenticate": "adobe_v1_browser",
+        "/api/v1/tokens/authn": "adobe_v1_authn", "/api/v1/tokens/usermetadata": "adobe_v1_usermetadata",
+        "/api/v1/authorize": "adobe_v1_authorize", "/api/v1/tokens/media": "adobe_v1_media",
+        "/api/v1/preauthorize": "adobe_v1_preauthorize", "/api/v1/logout": "adobe_v1_logout",
+    ]
 
     /// With a canary in what it says.
     private func refusedV1(_ status: Int, _ action: String, _ code: String) -> Refusal {
-        if faults.isSet("adobe_v1_enhanced") { return .enhanced(status, action, code) }
-        return .answer(
-            .json(
-                status, "Refused",
-                ["status": JSON(status), "message": .string("said by Adobe \(ledger.mint(9))"), "details": ""]), code)
+        if faults.isSet("adobe_v1_enhanced") { return Refusal(status, code, action) }
+        let message: JSON = "said by Adobe \(ledger.mint(9))"
+        return Refusal(.json(["status": JSON(status), "message": message, "details": ""], status), code)
     }
 
-    func serveV1(_ operation: String, _ request: Request, _ body: [UInt8]) throws(Refusal) -> Response {
+    func serveV1(_ operation: String, _ request: Request) throws(Refusal) -> Response {
         let token = try accessToken(request)
         guard request.values("AP-Device-Identifier").isEmpty, request.single("Accept") == "application/json" else {
-            throw .answer(.json(400, "Bad Request", ["status": 400]), "fields that V1 does not know")
+            throw Refusal(.json(["status": 400], 400), "fields that V1 does not know")
         }
         if faults.take("adobe_retry", on: operation) != nil {
-            throw .enhanced(403, "retry", "network_connection_timeout")
+            throw Refusal(403, "network_connection_timeout", "retry")
         }
-        if operation == "adobe_v1_regcode" { return try registrationCode(token.client, request, body) }
+        if operation == "adobe_v1_regcode" { return try registrationCode(token.client, request) }
         let takesResource = ["adobe_v1_authorize", "adobe_v1_media", "adobe_v1_preauthorize"].contains(operation)
         let query = request.query
         guard query.count == (takesResource ? 3 : 2), query["requestor"] == Self.serviceProvider,
             let id = query["deviceId"], !id.isEmpty, (query["resource"] != nil) == takesResource,
-            request.method == (operation == "adobe_v1_logout" ? "DELETE" : "GET"), body.isEmpty
+            request.method == (operation == "adobe_v1_logout" ? "DELETE" : "GET"), request.body.isEmpty
         else { throw refusedV1(400, "none", "invalid_requestor") }
         let device = Device(client: token.client, id: "v1 \(id)")
         let resource = query["resource"] ?? ""
@@ -50,7 +39,7 @@ extension AdobePassServer {
                 state.profiles[device] = nil
                 state.permits[device] = nil
             }
-            return Response(204, "No Content")
+            return Response(204)
         default: break
         }
         guard profile(of: device) != nil else {
@@ -59,14 +48,12 @@ extension AdobePassServer {
         }
         switch operation {
         case "adobe_v1_usermetadata":
-            return .json(
-                200,
-                [
-                    "updated": JSON(Int(Self.wall())), "encrypted": ["zip"],
-                    "data": [
-                        "userID": .string(ledger.mint(9)), "maxRating": "TV-14", "zip": .string(ledger.mint(60)),
-                    ],
-                ])
+            return .json([
+                "updated": JSON(Moment.wall()), "encrypted": ["zip"],
+                "data": [
+                    "userID": "\(ledger.mint(9))", "maxRating": "TV-14", "zip": "\(ledger.mint(60))",
+                ],
+            ])
         case "adobe_v1_preauthorize": return preview(resource)
         case "adobe_v1_authorize": return try permit(resource, device)
         default: return try media(resource, device)
@@ -75,28 +62,26 @@ extension AdobePassServer {
 
     // MARK: - Login
 
-    private func registrationCode(_ client: String, _ request: Request, _ body: [UInt8]) throws(Refusal) -> Response {
+    private func registrationCode(_ client: String, _ request: Request) throws(Refusal) -> Response {
         guard request.method == "POST", request.query.isEmpty else { throw refusedV1(400, "none", "invalid_requestor") }
-        let form = try form(request, body, ["deviceId", "mvpd", "ttl"])
+        let form = try form(request, ["deviceId", "mvpd", "ttl"])
         guard let id = form["deviceId"], !id.isEmpty, form["mvpd"] == Self.mvpd,
             let ttl = form["ttl"].flatMap({ Int64($0) }), (1...36_000).contains(ttl)
         else { throw refusedV1(400, "none", "invalid_device_id") }
         let device = Device(client: client, id: "v1 \(id)")
         let life = Int64(faults.take("adobe_code_life_ms")?.number ?? Int(ttl) * 1000)
-        let now = Self.wall()
+        let now = Moment.wall()
         let code = newCode()
         state.withLock { state in
             for (old, session) in state.sessions where session.device == device { state.sessions[old] = nil }
             state.sessions[code] = LoginSession(
                 device: device, redirect: "https://\(Self.domain)/", expires: now + life)
         }
-        return .json(
-            201, "Created",
-            [
-                "id": .string(Random.text(bytes: 9)), "code": .string(code), "requestor": .string(Self.serviceProvider),
-                "mvpd": .string(Self.mvpd), "generated": JSON(Int(now)), "expires": JSON(Int(now + life)),
-                "info": ["deviceId": .string(id)],
-            ])
+        return .json([
+            "id": "\(Random.text(bytes: 9))", "code": "\(code)", "requestor": "\(Self.serviceProvider)",
+            "mvpd": "\(Self.mvpd)", "generated": JSON(now), "expires": JSON(now + life),
+            "info": ["deviceId": "\(id)"],
+        ]).with(status: 201)
     }
 
     /// The person's browser.
@@ -109,32 +94,30 @@ extension AdobePassServer {
             target.split(separator: "&").last?.hasPrefix("redirect_url=") == true,
             let redirect = query["redirect_url"], let code = query["reg_code"],
             state.withLock({ state in
-                guard let session = state.sessions[code], session.expires > Self.wall() else { return false }
+                guard let session = state.sessions[code], session.expires > Moment.wall() else { return false }
                 state.sessions[code] = nil
                 state.sessions["done \(code)"] = session
                 return true
             })
         else {
-            throw .answer(.text(400, "Bad Request", "<html>no such code</html>", type: "text/html"), "no such code")
+            throw Refusal(.html("<html>no such code</html>", 400), "no such code")
         }
         logIn("done \(code)")
-        return Response(302, "Found", [("Location", redirect)])
+        return .redirect(to: redirect)
     }
 
     private func authentication(of device: Device) throws(Refusal) -> Response {
         guard let profile = state.withLock({ $0.profiles[device] }) else {
             throw refusedV1(404, "authentication", "authentication_session_missing")
         }
-        guard profile.ends > Self.wall() else {
+        guard profile.ends > Moment.wall() else {
             throw refusedV1(410, "authentication", "authentication_session_expired")
         }
         let mvpd = faults.take("adobe_other_mvpd")?.text ?? Self.mvpd
-        return .json(
-            200,
-            [
-                "requestor": .string(Self.serviceProvider), "mvpd": .string(mvpd), "userId": .string(ledger.mint(9)),
-                "expires": .string("\(profile.ends)"),
-            ])
+        return .json([
+            "requestor": "\(Self.serviceProvider)", "mvpd": "\(mvpd)", "userId": "\(ledger.mint(9))",
+            "expires": "\(profile.ends)",
+        ])
     }
 
     // MARK: - Decisions
@@ -143,33 +126,29 @@ extension AdobePassServer {
         let decisions = resources.split(separator: ",").map { resource -> JSON in
             ["id": .string(String(resource)), "authorized": .bool(!resource.contains("DENIED"))]
         }
-        return .json(200, ["resources": .array(decisions)])
+        return .json(["resources": .array(decisions)])
     }
 
     private func permit(_ resource: String, _ device: Device) throws(Refusal) -> Response {
         guard !resource.contains("DENIED") else { throw refusedV1(403, "none", "authorization_denied_by_mvpd") }
         state.withLock { _ = $0.permits[device, default: []].insert(resource) }
-        return .json(
-            200,
-            [
-                "mvpd": .string(Self.mvpd), "resource": .string(resource), "requestor": .string(Self.serviceProvider),
-                "expires": .string("\(Self.wall() + 86_400_000)"),
-            ])
+        return .json([
+            "mvpd": "\(Self.mvpd)", "resource": "\(resource)", "requestor": "\(Self.serviceProvider)",
+            "expires": "\(Moment.wall() + 86_400_000)",
+        ])
     }
 
     private func media(_ resource: String, _ device: Device) throws(Refusal) -> Response {
         guard state.withLock({ $0.permits[device]?.contains(resource) == true }) else {
             throw refusedV1(403, "none", "authorization_not_found")
         }
-        guard let token = mediaToken(for: resource, at: Self.wall())["serializedToken"] else {
+        guard let token = mediaToken(for: resource, at: Moment.wall())["serializedToken"] else {
             throw refusedV1(500, "none", "internal_server_error")
         }
-        return .json(
-            200,
-            [
-                "resource": .string(resource), "requestor": .string(Self.serviceProvider),
-                "expires": .string("\(Self.wall() + 420_000)"), "serializedToken": token,
-                "userId": .string(ledger.mint(9)), "mvpdId": .string(Self.mvpd),
-            ])
+        return .json([
+            "resource": "\(resource)", "requestor": "\(Self.serviceProvider)",
+            "expires": "\(Moment.wall() + 420_000)", "serializedToken": token,
+            "userId": "\(ledger.mint(9))", "mvpdId": "\(Self.mvpd)",
+        ])
     }
 }

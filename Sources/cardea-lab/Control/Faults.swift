@@ -5,12 +5,21 @@ import Synchronization
 /// `{"value": …, "times": 1, "path": "/prefix", "on": "access"}`.
 final class Faults: Sendable {
     struct Fault: Sendable {
-        var number: Int?
-        var text: String?
+        let number: Int?
+        let text: String?
         var times: Int?
-        var path: String?
+        let path: String?
         /// The operation it is limited to: `challenge`, `answer`, `register`, `authenticate`, `access`, `token`.
-        var operation: String?
+        let operation: String?
+
+        init(_ stated: JSON) {
+            let value = stated.members == nil ? stated : stated["value"]
+            number = value?.integer
+            text = value?.text
+            times = stated["times"]?.integer
+            path = stated["path"]?.text
+            operation = stated["on"]?.text
+        }
     }
 
     /// Every name that may be set, with what it does. An unknown name is refused, so that a test cannot misspell its
@@ -19,7 +28,6 @@ final class Faults: Sendable {
         // In front of the API.
         "step_up": "paths under `path` need level `value` (default 3)",
         "reject_tokens": "every credential is answered with a challenge again",
-        "bearer_insufficient": "a bearer token is answered 403 insufficient_scope",
         "redirect": "302 to obrareq.cgi instead of the challenge",
         "only_basic": "the challenge is only Basic",
         "two_header_lines": "a Basic line before the OAM-Auth line",
@@ -40,16 +48,13 @@ final class Faults: Sendable {
         "mfp_failures": "every check has failed; value 222 uses that status",
         "mfp_endless": "after each right answer another check is asked for",
         "mfp_clock_ms": "how far the server's clock is ahead",
-        "mfp_success_ms": "how long a passed check stays passed (default 1 h)",
         "mfp_redirect_error": "authorization redirects with an error",
         "mfp_redirect_elsewhere": "authorization redirects to another place than was asked for",
         "mfp_code_json": "authorization answers 200 with the code in JSON",
         // Adobe Pass.
         "adobe_throttle": "one call a second after ten at once, then 429 with a page",
         "adobe_wrapped_error": "errors stand under `error` instead of being the body",
-        "adobe_bad_statement": "registration refuses the software statement",
         "adobe_invalid_client": "the token endpoint does not know the client any more",
-        "adobe_token_life_s": "life of the next access token",
         "adobe_other_provider_token": "an access token is refused as another service provider's",
         "adobe_retry": "403 with the action retry (limit with on)",
         "adobe_resume": "a session misses a parameter at first",
@@ -57,7 +62,6 @@ final class Faults: Sendable {
         "adobe_absolute_url": "addresses are absolute",
         "adobe_code_life_ms": "life of a login code",
         "adobe_profile_life_ms": "life of the next login",
-        "adobe_profile_type": "type of the next login",
         "adobe_other_mvpd": "the profile is of this provider",
         "adobe_error": "decisions are answered with this error",
         "adobe_inner_retry": "a decision with the action retry inside of 200",
@@ -69,14 +73,12 @@ final class Faults: Sendable {
         // Oracle's dialects of OAuth.
         "oam12c_error_code": "12c refuses with errorCode and errorDesc, always 400",
         "oam12c_upper_only": "12c takes grant types in capitals alone",
-        "oam_client_assertion_dead": "a client assertion that was issued is refused",
         "oam_server_session": "11g keeps the user assertion itself",
         "oam_client_life_s": "how long a client assertion of 11g is good for, as it says",
         "oam_login_denied": "the user says no on the login page",
         "oam_token_dead": "a token that is asked about is unknown",
         "oam_profile_elsewhere": "the application profile names a token endpoint at another server",
         // Oracle Mobile Hub.
-        "hub_refuses": "an exchange refuses the token that it is given",
         "hub_answer": "what an exchange gives: jwt, saml, or (default) opaque text",
         "hub_milliseconds": "the times in such a JWT are milliseconds",
         "hub_expires_string": "expires_in is a string",
@@ -91,7 +93,6 @@ final class Faults: Sendable {
         "reset_mid_body": "RST after half of the body",
         "truncate_body": "FIN after half of the body",
         "reset_before_answer": "RST after the request was read",
-        "slow_ms": "waits `value` ms before the answer",
         "hang": "no answer until reset",
         "huge_head": "a head of `value` octets (default 1 MiB)",
         "folded_answer": "an obs-fold in the answer's head",
@@ -116,7 +117,6 @@ final class Faults: Sendable {
         "issuer_redirect": "302 to another address",
         "issuer_stale_context": "access refuses the context as used",
         "user_token_expired": "access forgets the user token and answers 401",
-        "handle_rejected": "authenticate and access refuse the registration handle",
         "wrong_password": "every password counts as wrong",
         "invalid_client": "the token endpoint refuses the client",
         "token_lifetime_ms": "life of the access tokens handed out from now on",
@@ -152,29 +152,15 @@ final class Faults: Sendable {
 
     func clear() { table.withLock { $0.removeAll() } }
 
-    /// Nil when all were understood, else what was not.
-    func set(_ changes: JSON) -> String? {
-        guard case .object(let members) = changes else { return "an object of names and values is wanted" }
-        if let unknown = members.first(where: { Faults.known[$0.key] == nil }) {
-            return "unknown fault '\(unknown.key)'"
+    func set(_ changes: JSON) throws(Refusal) {
+        guard let members = changes.members else {
+            throw Refusal(400, "", "an object of names and values is wanted")
+        }
+        if let unknown = members.keys.first(where: { Faults.known[$0] == nil }) {
+            throw Refusal(400, "", "unknown fault '\(unknown)'")
         }
         table.withLock { table in
-            for (name, value) in members {
-                guard value.isSet else {
-                    table[name] = nil
-                    continue
-                }
-                var fault = Fault(number: value.integer, text: value.text)
-                if value.isObject {
-                    fault.number = value["value"]?.integer
-                    fault.text = value["value"]?.text
-                    fault.times = value["times"]?.integer
-                    fault.path = value["path"]?.text
-                    fault.operation = value["on"]?.text
-                }
-                table[name] = fault
-            }
+            for (name, value) in members { table[name] = value.isSet ? Fault(value) : nil }
         }
-        return nil
     }
 }

@@ -1,5 +1,3 @@
-import Glibc
-
 /// Sends an answer of the protected site, honestly or as the set faults want it.
 struct FaultyDelivery {
     let faults: Faults
@@ -11,9 +9,6 @@ struct FaultyDelivery {
         let isChallenge = response.status == 401 || response.status == 302
         func take(_ name: String) -> Faults.Fault? {
             faults.takeDelivery(name, path: request.path, isChallenge: isChallenge)
-        }
-        if let fault = take("slow_ms") {
-            Moment.wait(milliseconds: fault.number ?? 1_000) { connection.peerIsGone }
         }
         if take("hang") != nil {
             Moment.wait(milliseconds: 120_000) { connection.peerIsGone || !faults.isSet("hang") }
@@ -48,8 +43,14 @@ struct FaultyDelivery {
             try sendHalf(response, keepAlive: keepAlive)
             return false
         }
-        if let broken = brokenHead(response, keepAlive: keepAlive, take) {
-            try connection.send(broken)
+        if let fault = take("huge_head") {
+            let line = "X-Filler: " + String(repeating: "f", count: 1_000) + "\r\n"
+            let filler = String(repeating: line, count: max(1, (fault.number ?? 1_048_576) / line.utf8.count))
+            try connection.send(Self.start + filler + "Content-Length: 2\r\n\r\nok")
+            return false
+        }
+        if let broken = Self.broken.first(where: { take($0.fault) != nil }) {
+            try connection.send(broken.octets)
             return false
         }
         try connection.send(response, to: request, keepAlive: keepAlive)
@@ -66,20 +67,13 @@ struct FaultyDelivery {
         }
     }
 
-    private func brokenHead(_ response: Response, keepAlive: Bool, _ take: (String) -> Faults.Fault?) -> String? {
-        let start = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n"
-        if let fault = take("huge_head") {
-            let line = "X-Filler: " + String(repeating: "f", count: 1_000) + "\r\n"
-            return start + String(repeating: line, count: max(1, (fault.number ?? 1_048_576) / line.utf8.count))
-                + "Content-Length: 2\r\n\r\nok"
-        }
-        if take("folded_answer") != nil { return start + "X-Folded: one\r\n two\r\nContent-Length: 2\r\n\r\nok" }
-        if take("bare_lf_answer") != nil { return "HTTP/1.1 200 OK\nX-Loose: a\rb\nContent-Length: 2\n\nok" }
-        if take("length_and_chunked") != nil {
-            return start + "Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n"
-        }
-        if take("two_lengths") != nil { return start + "Content-Length: 2\r\nContent-Length: 3\r\n\r\nok!" }
-        if take("bad_chunk") != nil { return start + "Transfer-Encoding: chunked\r\n\r\nzz\r\nok\r\n0\r\n\r\n" }
-        return nil
-    }
+    private static let start = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n"
+
+    private static let broken: [(fault: String, octets: String)] = [
+        ("folded_answer", start + "X-Folded: one\r\n two\r\nContent-Length: 2\r\n\r\nok"),
+        ("bare_lf_answer", "HTTP/1.1 200 OK\nX-Loose: a\rb\nContent-Length: 2\n\nok"),
+        ("length_and_chunked", start + "Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n"),
+        ("two_lengths", start + "Content-Length: 2\r\nContent-Length: 3\r\n\r\nok!"),
+        ("bad_chunk", start + "Transfer-Encoding: chunked\r\n\r\nzz\r\nok\r\n0\r\n\r\n"),
+    ]
 }

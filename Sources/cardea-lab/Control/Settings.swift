@@ -18,14 +18,20 @@ struct Settings: Sendable {
     var scheme = "http"
     var loginHost = "login.example.test"
 
+    /// The OAuth client's id and secret, as Basic carries them.
+    var client: String { "\(oauthClientID):\(clientSecret)" }
+
     static let usage = """
         usage: cardea-lab [--listen HOST:PORT] [--plain HOST:PORT] [--issuer HOST:PORT] [--control HOST:PORT]
-                          [--user NAME] [--password-file FILE] [--client-id ID] [--oauth-client-id ID]
-                          [--client-secret-file FILE] [--api-key-file FILE] [--pin-file FILE] [--service-domain NAME]
-                          [--user-agent-prefix PREFIX]
+                          [--password-file FILE] [--api-key-file FILE] [--pin-file FILE]
         Simulated protected systems on loopback; port 0 picks a free one. Prints one line of JSON with its addresses.
 
         """
+
+    private static let flags: [String: any WritableKeyPath<Settings, String> & Sendable] = [
+        "--listen": \.listen, "--plain": \.plain, "--issuer": \.issuer, "--control": \.control,
+        "--password-file": \.password, "--api-key-file": \.apiKey, "--pin-file": \.pin,
+    ]
 
     enum Mistake: Error { case unknown(String), missingValue(String), unreadable(String), help }
 
@@ -33,24 +39,9 @@ struct Settings: Sendable {
         var rest = arguments[...]
         while let flag = rest.popFirst() {
             if flag == "--help" || flag == "-h" { throw .help }
-            guard flag.hasPrefix("--") else { throw .unknown(flag) }
+            guard let setting = Settings.flags[flag] else { throw .unknown(flag) }
             guard let value = rest.popFirst() else { throw .missingValue(flag) }
-            switch flag {
-            case "--listen": listen = value
-            case "--plain": plain = value
-            case "--issuer": issuer = value
-            case "--control": control = value
-            case "--user": user = value
-            case "--password-file": password = try Settings.secret(value)
-            case "--client-id": clientID = value
-            case "--oauth-client-id": oauthClientID = value
-            case "--client-secret-file": clientSecret = try Settings.secret(value)
-            case "--api-key-file": apiKey = try Settings.secret(value)
-            case "--pin-file": pin = try Settings.secret(value)
-            case "--service-domain": serviceDomain = value
-            case "--user-agent-prefix": userAgentPrefix = value
-            default: throw .unknown(flag)
-            }
+            self[keyPath: setting] = flag.hasSuffix("-file") ? try Settings.secret(value) : value
         }
     }
 

@@ -1,12 +1,15 @@
 import Glibc
 import Synchronization
 
+/// Answers the requests of a site.
+protocol Handler: Sendable {
+    /// Nil means that everything was already sent and the connection is to be closed.
+    func answer(_ request: Request, _ connection: Connection) throws(WireFault) -> Response?
+}
+
 /// One listening address: accepts, gives every connection a thread, and can be stopped and started again on the same
 /// port.
 final class Site: Sendable {
-    /// Nil means that everything was already sent and the connection is to be closed.
-    typealias Handler = @Sendable (Request, Connection) throws(WireFault) -> Response?
-
     /// More connections than this are closed at once.
     static let connectionLimit = 4_000
 
@@ -27,18 +30,18 @@ final class Site: Sendable {
     let name: String
     private let host: String
     private let ledger: Ledger
-    private let faults: Faults
-    private let handler: Handler
+    private let handler: any Handler
     private let state: Mutex<State>
 
-    init(name: String, host: String, port: UInt16, ledger: Ledger, faults: Faults, handler: @escaping Handler) {
+    init(name: String, host: String, port: UInt16, ledger: Ledger, handler: any Handler) {
         self.name = name
         self.host = host
         self.ledger = ledger
-        self.faults = faults
         self.handler = handler
         state = Mutex(State(port: port))
     }
+
+    private var faults: Faults { ledger.faults }
 
     var address: String { "\(host):\(state.withLock { $0.port })" }
 
@@ -170,7 +173,7 @@ extension Site {
                     ledger.count("closed_on_reuse")
                     return
                 }
-                guard let response = try handler(request, connection) else { return }
+                guard let response = try handler.answer(request, connection) else { return }
                 let keepAlive = request.keepsAlive && !response.closes
                 guard try deliver(response, request, connection, keepAlive: keepAlive), keepAlive else {
                     linger(connection)
@@ -186,7 +189,7 @@ extension Site {
         } catch .refused(let status, let why) {
             ledger.count("malformed")
             ledger.refuse("\(name): \(status) \(why)")
-            var response = Response.text(status, "Refused", why + "\n")
+            var response = Response.text(why + "\n", status)
             response.closes = true
             try? connection.send(response, to: nil, keepAlive: false)
             linger(connection)

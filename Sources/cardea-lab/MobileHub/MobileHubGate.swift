@@ -1,61 +1,40 @@
-/// The APIs of a mobile backend, below `/mobile/custom/`, and its platform's page of the user. Each answer says in `X-Lab-Backend` which
-/// backend was reached, and in `X-Lab-User` as whom.
-extension ProtectedSite {
-    static let hub = "/mobile/custom"
-
-    func mobile(_ request: Request) -> WebGate.Verdict {
-        func refused(_ status: Int, _ reason: String, _ code: String) -> WebGate.Verdict {
-            .refused(
+/// The APIs of a mobile backend, below `/mobile/custom/`. Each answer says in `X-Lab-Backend` which backend was reached, and in
+/// `X-Lab-User` as whom.
+extension MobileHubServer {
+    func admit(_ request: Request) -> Area.Verdict {
+        let path = request.path
+        func refused(_ status: Int, _ code: String, challenges: Bool = false) -> Area.Verdict {
+            if challenges { ledger.count("challenge") }
+            return .refused(
                 .json(
-                    status, reason,
                     [
-                        "type": "about:blank", "title": .string(reason), "status": JSON(status),
-                        "detail": "refused", "o:errorCode": .string(code), "o:errorPath": .string(request.path),
-                        "o:ecid": "lab-ecid",
-                    ]))
+                        "type": "about:blank", "title": "not authorized", "status": JSON(status), "detail": "refused",
+                        "o:errorCode": "\(code)", "o:errorPath": "\(path)", "o:ecid": "lab-ecid",
+                    ], status))
         }
-        func admitted(_ backend: String, _ user: String) -> WebGate.Verdict {
-            guard !request.path.hasPrefix("\(ProtectedSite.hub)/closed/") else {
-                return refused(403, "Forbidden", "MOBILE-28416")
-            }
+        func admitted(_ backend: String, _ user: String) -> Area.Verdict {
+            guard !path.hasPrefix("\(Self.custom)closed/") else { return refused(403, "MOBILE-28416") }
             return .admitted([Field(name: "X-Lab-Backend", value: backend), Field(name: "X-Lab-User", value: user)])
         }
-        guard let value = request.single("Authorization") else {
-            ledger.count("challenge")
-            return refused(401, "Unauthorized", "MOBILE-15202")
-        }
-        if value.hasPrefix("Bearer ") {
-            let known = ledger.withState { $0.mobileTokens[String(value.dropFirst(7))] }
-            guard let known, known.expires > Moment.now(), faults.take("reject_tokens", path: request.path) == nil
-            else {
-                ledger.count("challenge")
-                return refused(401, "Unauthorized", "MOBILE-15203")
+        func isRejected() -> Bool { faults.take("reject_tokens", path: path) != nil }
+        guard request.single("Authorization") != nil else { return refused(401, "MOBILE-15202", challenges: true) }
+        if let token = request.credential("Bearer") {
+            let known = state.withLock { $0.tokens[token] }
+            guard let known, known.expires > Moment.now(), !isRejected() else {
+                return refused(401, "MOBILE-15203", challenges: true)
             }
             // Whatever backend the request names: the token leads to its own.
             return admitted(known.backend, known.user)
         }
-        guard value.hasPrefix("Basic ") else { return refused(401, "Unauthorized", "MOBILE-15202") }
-        let user: String
-        if value.dropFirst(6) == MobileHubServer.anonymousKey(ledger.settings) {
-            guard faults.take("reject_tokens", path: request.path) == nil else {
-                ledger.count("challenge")
-                return refused(401, "Unauthorized", "MOBILE-15203")
-            }
-            user = "anonymous"
+        guard let (name, password) = request.basic else { return refused(401, "MOBILE-15202") }
+        let isAnonymous = request.credential("Basic") == Self.anonymousKey(ledger.settings)
+        if isAnonymous {
+            guard !isRejected() else { return refused(401, "MOBILE-15203", challenges: true) }
         } else {
-            guard let text = Base64.decodeText(String(value.dropFirst(6))), let colon = text.firstIndex(of: ":") else {
-                return refused(401, "Unauthorized", "MOBILE-15202")
-            }
-            user = String(text[..<colon])
-            let verdict = ledger.login(
-                user: user, password: String(text[text.index(after: colon)...]),
-                refused: faults.take("wrong_password", on: "basic") != nil)
-            guard verdict == .accepted else { return refused(401, "Unauthorized", "MOBILE-15203") }
+            guard ledger.login(name, password, at: "basic") == .accepted else { return refused(401, "MOBILE-15203") }
         }
-        guard let backend = request.single(MobileHubServer.backendHeader) else {
-            return refused(400, "Bad Request", "MOBILE-16001")
-        }
-        guard MobileHubServer.backends.contains(backend) else { return refused(403, "Forbidden", "MOBILE-16002") }
-        return admitted(backend, user)
+        guard let backend = request.single(Self.backendHeader) else { return refused(400, "MOBILE-16001") }
+        guard Self.backends.contains(backend) else { return refused(403, "MOBILE-16002") }
+        return admitted(backend, isAnonymous ? "anonymous" : name)
     }
 }

@@ -1,11 +1,11 @@
 import FoundationEssentials
-import Glibc
 
 /// Oracle Mobile Hub: token endpoints of both generations, both exchanges of another issuer's token, and the users' page. What the
 /// documentation leaves open is refused rather than guessed. Its backends' own APIs are in `MobileHubGate`.
 ///
 /// The platform shares an address with the token endpoints, so that the issuer's faults apply to it as well.
-struct MobileHubServer: Sendable {
+struct MobileHubServer: SimulatedSystem {
+    static let custom = "/mobile/custom/"
     static let platform = "/mobile/platform/"
     static let idcsToken = "/mobile-idcs/oauth2/v1/token"
     static let classicToken = "/classic/oauth2/tokens"
@@ -15,7 +15,12 @@ struct MobileHubServer: Sendable {
     static let jwtBearer = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 
     let ledger: Ledger
-    let faults: Faults
+    let state = Shared(State())
+
+    struct State: Sendable {
+        var tokens = BoundedTable<Token>(capacity: 10_000)
+        var thirdParty = BoundedTable<ThirdParty>(capacity: 1_000)
+    }
 
     /// A token of the mobile service: good at one backend for ever, whatever a request names.
     struct Token: Sendable {
@@ -30,25 +35,19 @@ struct MobileHubServer: Sendable {
         let expires: UInt64
     }
 
-    struct Refusal: Error {
-        let status: Int
-        let code: String
-        let why: String
-        init(_ status: Int, _ code: String, _ why: String) {
-            self.status = status
-            self.code = code
-            self.why = why
-        }
-    }
+    private static let operations = [
+        idcsToken: "hub_token", classicToken: "hub_classic_token", platform + "sso/exchange-token": "hub_sso",
+        platform + "auth/token": "hub_exchange",
+    ]
 
-    static func operation(_ path: String) -> String? {
-        switch path {
-        case idcsToken: "hub_token"
-        case classicToken: "hub_classic_token"
-        case platform + "sso/exchange-token": "hub_sso"
-        case platform + "auth/token": "hub_exchange"
-        default: nil
-        }
+    func operation(_ path: String) -> String? { Self.operations[path] }
+
+    var areas: [Area] { [Area(prefix: Self.custom, hasName: true, judge: admit)] }
+
+    func revoke() { state.withLock { $0.tokens.removeAll() } }
+
+    func control(_ path: String, _ body: JSON) throws(Refusal) -> JSON? {
+        path == "/hub/third_party" ? ["token": "\(mintThirdParty(body))"] : nil
     }
 
     /// What the backend's settings page shows for the anonymous user.
@@ -56,38 +55,26 @@ struct MobileHubServer: Sendable {
         Base64.encode(Array("lab_anonymous:\(settings.apiKey)".utf8))
     }
 
-    func answer(_ operation: String, _ request: Request, _ body: [UInt8]) -> Response {
-        ledger.count(operation)
-        do throws(Refusal) {
-            let response =
-                switch operation {
-                case "hub_sso": try ssoExchange(request, body)
-                case "hub_exchange": try exchange(request, body)
-                default: try token(request, body, isClassic: operation == "hub_classic_token")
-                }
-            ledger.count("\(operation)_ok")
-            return response
-        } catch {
-            ledger.refuse("\(operation): \(error.status) \(error.code): \(error.why)")
-            // The description quotes what it should not: nobody may repeat it.
-            return .json(
-                error.status, "Refused",
-                ["error": .string(error.code), "error_description": .string("\(error.why) \(ledger.mint(12))")])
+    func serve(_ operation: String, _ request: Request) throws(Refusal) -> Response {
+        switch operation {
+        case "hub_sso": try ssoExchange(request)
+        case "hub_exchange": try exchange(request)
+        default: try token(request, isClassic: operation == "hub_classic_token")
         }
+    }
+
+    /// The description quotes what it should not: nobody may repeat it.
+    func answer(to refusal: Refusal, _ operation: String) -> Response {
+        let words = "\(refusal.why) \(ledger.mint(12))"
+        return .json(["error": "\(refusal.code)", "error_description": "\(words)"], refusal.status)
     }
 }
 
 // MARK: - OAuth consumer
 
 extension MobileHubServer {
-    private func token(_ request: Request, _ body: [UInt8], isClassic: Bool) throws(Refusal) -> Response {
-        guard request.method == "POST",
-            request.single("Content-Type")?.split(separator: ";").first?.lowercased()
-                == "application/x-www-form-urlencoded",
-            let text = String(validating: body, as: UTF8.self), let pairs = Form.parse(text)
-        else { throw Refusal(400, "invalid_request", "not a form") }
-        let form = Dictionary(pairs.map { ($0.name, $0.value) }, uniquingKeysWith: { first, _ in first })
-        guard form.count == pairs.count else { throw Refusal(400, "invalid_request", "a member stands twice") }
+    private func token(_ request: Request, isClassic: Bool) throws(Refusal) -> Response {
+        let form = try request.form(["grant_type", "scope", "username", "password"])
         try proveClient(request)
         if isClassic {
             guard request.single("X-User-Identity-Domain-Name") == MobileHubServer.identityDomain else {
@@ -100,8 +87,6 @@ extension MobileHubServer {
                 throw Refusal(400, "invalid_scope", "the scope is not the backend's")
             }
         }
-        let known: Set = ["grant_type", "scope", "username", "password"]
-        guard known.isSuperset(of: form.keys) else { throw Refusal(400, "invalid_request", "an unknown member") }
         switch form["grant_type"] {
         case "client_credentials":
             guard form["username"] == nil, form["password"] == nil else {
@@ -109,72 +94,63 @@ extension MobileHubServer {
             }
             return issue("consumer", isClassic ? ["oracle_client_assertion_type": "urn:ietf:params:oauth:x"] : [:])
         case "password":
-            let verdict = ledger.login(
-                user: form["username"] ?? "", password: form["password"] ?? "",
-                refused: faults.take("wrong_password", on: "hub_token") != nil)
-            guard verdict == .accepted else { throw Refusal(400, "invalid_grant", "user or password is wrong") }
-            return issue(form["username"] ?? "", ["refresh_token": .string(ledger.mint(24))])
+            guard ledger.login(form["username"], form["password"], at: "hub_token") == .accepted else {
+                throw Refusal(400, "invalid_grant", "user or password is wrong")
+            }
+            return issue(form["username"] ?? "", ["refresh_token": "\(ledger.mint(24))"])
         default: throw Refusal(400, "unsupported_grant_type", "unknown grant")
         }
     }
 
     private func proveClient(_ request: Request) throws(Refusal) {
-        guard let value = request.single("Authorization"), value.hasPrefix("Basic "),
-            Base64.decodeText(String(value.dropFirst(6)))
-                == "\(ledger.settings.oauthClientID):\(ledger.settings.clientSecret)",
+        guard request.credential("Basic").flatMap(Base64.decodeText) == ledger.settings.client,
             faults.take("invalid_client") == nil
         else { throw Refusal(401, "invalid_client", "client id or secret is wrong") }
     }
 
-    private func issue(_ user: String, _ more: JSON) -> Response {
-        let life = UInt64(max(0, faults.take("token_lifetime_ms")?.number ?? 3_600_000))
+    private func issue(_ user: String, _ more: [String: JSON]) -> Response {
+        let life = ledger.life()
         let token = ledger.mint(40)
         record(token, backend: MobileHubServer.backends[0], user: user, life: life)
-        var members: [(key: String, value: JSON)] = [
-            ("access_token", .string(token)), ("token_type", "Bearer"), ("oracle_tk_context", "client_assertion"),
+        let members = lifetime(life).merging(more) { $1 }
+        let always: [String: JSON] = [
+            "access_token": "\(token)", "token_type": "Bearer", "oracle_tk_context": "client_assertion",
         ]
-        members += lifetime(life)
-        if case .object(let others) = more { members += others }
-        return .json(200, .object(members), [("Cache-Control", "no-store")])
+        return .json(.object(members.merging(always) { $1 })).with("Cache-Control", "no-store")
     }
 
-    private func lifetime(_ life: UInt64) -> [(key: String, value: JSON)] {
-        guard faults.take("no_expires_in") == nil else { return [] }
+    private func lifetime(_ life: UInt64) -> [String: JSON] {
+        guard faults.take("no_expires_in") == nil else { return [:] }
         let seconds = faults.take("expires_in")?.number ?? Int(life / 1000)
-        return [("expires_in", faults.take("hub_expires_string") == nil ? JSON(seconds) : .string("\(seconds)"))]
+        return ["expires_in": faults.take("hub_expires_string") == nil ? JSON(seconds) : "\(seconds)"]
     }
 
     private func record(_ token: String, backend: String, user: String, life: UInt64) {
         let record = Token(backend: backend, user: user, expires: Moment.now() + life)
-        ledger.withState {
-            $0.mobileTokens.insert(token, record)
-            $0.secrets.insert(token, true)
-        }
+        state.withLock { $0.tokens.insert(token, record) }
+        ledger.keepSecret(token)
     }
 }
 
 // MARK: - Exchange
 
 extension MobileHubServer {
-    private func ssoExchange(_ request: Request, _ body: [UInt8]) throws(Refusal) -> Response {
-        guard request.method == "GET", request.target.hasSuffix("?format=json"), body.isEmpty else {
+    private func ssoExchange(_ request: Request) throws(Refusal) -> Response {
+        guard request.method == "GET", request.target.hasSuffix("?format=json"), request.body.isEmpty else {
             throw Refusal(405, "invalid_request", "GET with format=json is wanted")
         }
-        guard let backend = request.single(MobileHubServer.backendHeader), MobileHubServer.backends.contains(backend)
-        else {
+        guard let backend = request.single(Self.backendHeader), Self.backends.contains(backend) else {
             throw Refusal(400, "invalid_request", "no such backend")
         }
-        guard let value = request.single("Authorization"), value.hasPrefix("Bearer ") else {
-            throw Refusal(401, "", "no token")
-        }
-        return exchanged(try subject(of: String(value.dropFirst(7)), status: 401, code: ""), at: backend)
+        guard let token = request.credential("Bearer") else { throw Refusal(401, "", "no token") }
+        return exchanged(try subject(of: token, status: 401, code: ""), at: backend)
     }
 
-    private func exchange(_ request: Request, _ body: [UInt8]) throws(Refusal) -> Response {
+    private func exchange(_ request: Request) throws(Refusal) -> Response {
         guard request.method == "POST", request.target.hasSuffix("/auth/token") else {
             throw Refusal(405, "invalid_request", "POST is wanted")
         }
-        let form = try multipart(request, body)
+        let form = try multipart(request)
         let known: Set = [
             "grant_type", "assertion", "client_id", "client_secret", "client_assertion", "client_assertion_type",
         ]
@@ -198,7 +174,7 @@ extension MobileHubServer {
             guard id == ledger.settings.oauthClientID, isWaived || form["client_secret"] == ledger.settings.clientSecret
             else { throw Refusal(401, "invalid_client", "client id or secret is wrong") }
         case (true, nil, let assertion?):
-            let token = ledger.withState { $0.mobileTokens[assertion] }
+            let token = state.withLock { $0.tokens[assertion] }
             guard form["client_assertion_type"] == "urn:ietf:params:oauth:client-assertion-type:jwt-bearer",
                 let token, token.user == "consumer", token.expires > Moment.now()
             else { throw Refusal(401, "invalid_client", "the client's assertion is wrong") }
@@ -207,24 +183,24 @@ extension MobileHubServer {
     }
 
     /// RFC 7578, only what a form of plain fields needs.
-    private func multipart(_ request: Request, _ body: [UInt8]) throws(Refusal) -> [String: String] {
+    private func multipart(_ request: Request) throws(Refusal) -> [String: String] {
         let wrong = Refusal(400, "invalid_request", "not multipart/form-data")
         guard let type = request.single("Content-Type"), type.hasPrefix("multipart/form-data; boundary="),
-            let text = String(validating: body, as: UTF8.self)
+            let text = String(validating: request.body, as: UTF8.self)
         else { throw wrong }
         let boundary = "--" + type.dropFirst("multipart/form-data; boundary=".count)
         guard boundary.utf8.count <= 72, text.hasPrefix(boundary + "\r\n"), text.hasSuffix("\r\n\(boundary)--\r\n")
         else {
             throw wrong
         }
-        let parts = "\r\n\(text)".components(between: "\r\n\(boundary)")
+        let parts = "\r\n\(text)".split(separator: "\r\n\(boundary)", omittingEmptySubsequences: false)
         guard parts.first == "", parts.last == "--\r\n" else { throw wrong }
         var form: [String: String] = [:]
         for part in parts.dropFirst().dropLast() {
             let start = "\r\nContent-Disposition: form-data; name=\""
-            let halves = part.components(between: "\"\r\n\r\n")
+            let halves = part.split(separator: "\"\r\n\r\n", omittingEmptySubsequences: false)
             guard part.hasPrefix(start), halves.count == 2,
-                form.updateValue(halves[1], forKey: String(halves[0].dropFirst(start.count))) == nil
+                form.updateValue(String(halves[1]), forKey: String(halves[0].dropFirst(start.count))) == nil
             else { throw wrong }
         }
         return form
@@ -232,7 +208,6 @@ extension MobileHubServer {
 
     /// JWTs as they are; SAML as base 64 of gzip, and nothing else; Bearer tokens of the OAuth server are accepted too.
     private func subject(of token: String, status: Int, code: String) throws(Refusal) -> String {
-        if faults.take("hub_refuses") != nil { throw Refusal(status, code, "refused on demand") }
         var text = token
         if !token.contains("."), let bytes = Data(base64Encoded: token), bytes.first == 0x1F {
             guard let document = Gzip.expand(Array(bytes)), let plain = String(validating: document, as: UTF8.self)
@@ -241,11 +216,11 @@ extension MobileHubServer {
             }
             text = plain
         }
-        let known = ledger.withState { state in
-            state.thirdParty[text]
-                ?? state.bearerTokens[text].map { ThirdParty(subject: "bearer", expires: $0.expires) }
+        let bearer = ledger.withState { $0.bearerTokens[text] }
+        let ours = bearer.map { ThirdParty(subject: "bearer", expires: $0.expires) }
+        guard let known = state.withLock({ $0.thirdParty[text] }) ?? ours else {
+            throw Refusal(status, code, "the token is of no known issuer")
         }
-        guard let known else { throw Refusal(status, code, "the token is of no known issuer") }
         guard known.expires > Moment.now() else {
             ledger.count("hub_expired_assertions")
             throw Refusal(status, code, "the assertion has expired")
@@ -254,19 +229,18 @@ extension MobileHubServer {
     }
 
     private func exchanged(_ user: String, at backend: String) -> Response {
-        let life = UInt64(max(0, faults.take("token_lifetime_ms")?.number ?? 21_600_000))
-        let token: String
-        switch faults.take("hub_answer")?.text {
-        case "jwt": token = jwt(subject: user, life: life, scale: faults.isSet("hub_milliseconds") ? 1000 : 1)
-        case "saml":
-            let packed = Gzip.store(Array(saml(subject: user, life: life).utf8))
-            token = Base64.encode(packed)
-        default: token = ledger.mint(40)
-        }
+        let life = ledger.life(21_600_000)
+        let token =
+            switch faults.take("hub_answer")?.text {
+            case "jwt": jwt(subject: user, life: life, scale: faults.isSet("hub_milliseconds") ? 1000 : 1)
+            case "saml": Base64.encode(Gzip.compress(Array(saml(subject: user, life: life).utf8)) ?? [])
+            default: ledger.mint(40)
+            }
         record(token, backend: backend, user: user, life: life)
-        var members: [(key: String, value: JSON)] = [("access_token", .string(token))]
-        if faults.take("hub_no_type") == nil { members.append(("token_type", "Bearer")) }
-        return .json(200, .object(members + lifetime(life)))
+        var members = lifetime(life)
+        members["access_token"] = "\(token)"
+        if faults.take("hub_no_type") == nil { members["token_type"] = "Bearer" }
+        return .json(.object(members))
     }
 }
 
@@ -274,66 +248,35 @@ extension MobileHubServer {
 
 extension MobileHubServer {
     /// What a control call asks for: `kind` jwt or saml, `subject`, `life_ms`.
-    func mintThirdParty(_ wish: JSON?) -> String {
-        let life = wish?["life_ms"]?.integer ?? 3_600_000
-        let subject = wish?["subject"]?.text ?? "mara"
-        let stated = UInt64(max(0, wish?["stated_ms"]?.integer ?? life))
+    private func mintThirdParty(_ wish: JSON) -> String {
+        let life = UInt64(max(0, wish["life_ms"]?.integer ?? 3_600_000))
+        let subject = wish["subject"]?.text ?? "mara"
+        let stated = wish["stated_ms"]?.integer.map { UInt64(max(0, $0)) } ?? life
         let token =
-            wish?["kind"]?.text == "saml"
+            wish["kind"]?.text == "saml"
             ? saml(subject: subject, life: stated) : jwt(subject: subject, life: stated, scale: 1)
-        let record = ThirdParty(subject: subject, expires: Moment.now() + UInt64(max(0, life)))
-        ledger.withState {
-            $0.thirdParty.insert(token, record)
-            $0.secrets.insert(token, true)
-        }
+        let record = ThirdParty(subject: subject, expires: Moment.now() + life)
+        state.withLock { $0.thirdParty.insert(token, record) }
+        ledger.keepSecret(token)
         return token
     }
 
     private func jwt(subject: String, life: UInt64, scale: Int) -> String {
-        let now = Int(Glibc.time(nil))
-        func part(_ value: JSON) -> String {
-            Base64.encode(value.bytes).replacing("+", "-").replacing("/", "_").replacing("=", "")
-        }
+        let now = Int(Moment.wall() / 1000)
         let claims: JSON = [
-            "sub": .string(subject), "iat": JSON(now * scale), "exp": JSON((now + Int(life / 1000)) * scale),
+            "sub": "\(subject)", "iat": JSON(now * scale), "exp": JSON((now + Int(life / 1000)) * scale),
         ]
-        return [part(["alg": "RS256"]), part(claims), ledger.mint(24)].joined(separator: ".")
+        let head: JSON = ["alg": "RS256"]
+        return [Base64.encodeURL(head.bytes), Base64.encodeURL(claims.bytes), ledger.mint(24)].joined(separator: ".")
     }
 
     private func saml(subject: String, life: UInt64) -> String {
-        var seconds = Glibc.time(nil) + Int(life / 1000)
-        var parts = tm()
-        gmtime_r(&seconds, &parts)
-        func two(_ number: Int32) -> String { number < 10 ? "0\(number)" : "\(number)" }
-        let day = "\(parts.tm_year + 1900)-\(two(parts.tm_mon + 1))-\(two(parts.tm_mday))"
-        let time = "\(two(parts.tm_hour)):\(two(parts.tm_min)):\(two(parts.tm_sec))"
+        let end = Date.now.addingTimeInterval(Double(life / 1000)).ISO8601Format(
+            .init(includingFractionalSeconds: true))
         return """
             <saml:Assertion xmlns:saml="urn:oasis:names:tc:SAML:2.0:assertion" ID="_\(ledger.mint(12))" Version="2.0">
             <saml:Subject><saml:NameID>\(subject)</saml:NameID></saml:Subject>
-            <saml:Conditions NotOnOrAfter="\(day)T\(time).000Z"/></saml:Assertion>
+            <saml:Conditions NotOnOrAfter="\(end)"/></saml:Assertion>
             """
-    }
-}
-
-extension String {
-    /// Split at each occurrence of a text.
-    func components(between mark: String) -> [String] {
-        let (text, wanted) = (Array(utf8), Array(mark.utf8))
-        var parts: [[UInt8]] = [[]]
-        var index = 0
-        while index < text.count {
-            if text[index...].starts(with: wanted) {
-                parts.append([])
-                index += wanted.count
-            } else {
-                parts[parts.count - 1].append(text[index])
-                index += 1
-            }
-        }
-        return parts.map { String(decoding: $0, as: UTF8.self) }
-    }
-
-    fileprivate func replacing(_ character: Character, _ other: String) -> String {
-        String(flatMap { $0 == character ? other : String($0) })
     }
 }

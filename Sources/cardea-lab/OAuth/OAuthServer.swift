@@ -1,103 +1,85 @@
 /// An OAuth 2.0 authorization server: token endpoint, revocation, metadata.
-struct OAuthServer: Sendable {
+struct OAuthServer: SimulatedSystem {
     static let scopes: Set<String> = ["read", "write", "invoices.read", "invoices.write", "admin"]
 
     let ledger: Ledger
-    let faults: Faults
 
-    private struct Refusal: Error {
-        let status: Int
-        let code: String
-        let why: String
-        init(_ status: Int, _ code: String, _ why: String) {
-            self.status = status
-            self.code = code
-            self.why = why
-        }
+    func operation(_ path: String) -> String? { path == "/token" ? "token" : nil }
+
+    func serve(_ operation: String, _ request: Request) throws(Refusal) -> Response {
+        let form = try request.form()
+        try authenticate(request, form)
+        return try grant(form).with("Cache-Control", "no-store").with("Pragma", "no-cache")
     }
 
-    func token(_ request: Request, _ body: [UInt8]) -> Response {
-        ledger.count("token")
-        do {
-            let form = try checked(request, body)
-            try authenticate(request, form)
-            let response = try grant(form)
-            ledger.count("token_ok")
-            return response
-        } catch {
-            ledger.refuse("token: \(error.status) \(error.code): \(error.why)")
-            ledger.count("token_refused")
-            let response = Response.json(
-                error.status, error.status == 401 ? "Unauthorized" : "Bad Request",
-                ["error": .string(error.code), "error_description": .string(error.why)], OAuthServer.noStore)
-            return error.status == 401 ? response.with("WWW-Authenticate", "Basic realm=\"token\"") : response
-        }
+    func answer(to refusal: Refusal, _ operation: String) -> Response {
+        ledger.count("token_refused")
+        let response = Response.json(
+            ["error": "\(refusal.code)", "error_description": "\(refusal.why)"], refusal.status)
+        return refusal.status == 401 ? response.with("WWW-Authenticate", "Basic realm=\"token\"") : response
     }
 
-    func metadata(issuer: String) -> Response {
-        .json(
-            200,
-            [
-                "issuer": .string(issuer), "token_endpoint": .string(issuer + "/token"),
-                "revocation_endpoint": .string(issuer + "/revoke"), "response_types_supported": ["code"],
-                "authorization_endpoint": .string(issuer + "/authorize"), "jwks_uri": .string(issuer + "/jwks"),
+    /// Metadata and revocation, to which no fault applies.
+    func answerAside(_ request: Request) -> Response? {
+        let issuer = "http://" + request.host
+        switch request.path {
+        case "/.well-known/openid-configuration", "/.well-known/oauth-authorization-server":
+            return .json([
+                "issuer": "\(issuer)", "token_endpoint": "\(issuer)/token", "revocation_endpoint": "\(issuer)/revoke",
+                "authorization_endpoint": "\(issuer)/authorize", "jwks_uri": "\(issuer)/jwks",
+                "response_types_supported": ["code"],
                 "grant_types_supported": ["client_credentials", "password", "refresh_token"],
                 "token_endpoint_auth_methods_supported": ["client_secret_basic", "client_secret_post"],
-                "scopes_supported": .array(OAuthServer.scopes.sorted().map { .string($0) }),
+                "scopes_supported": .array(OAuthServer.scopes.sorted().map { "\($0)" }),
             ])
+        case "/revoke":
+            ledger.count("revoke")
+            if let token = try? request.form()["token"] { ledger.forget(token) }
+            return Response(200)
+        default: return nil
+        }
     }
 
-    private static let noStore = [("Cache-Control", "no-store"), ("Pragma", "no-cache")]
+    /// The scopes that a text names; an unknown one refuses it.
+    static func scopes(_ text: String?) throws(Refusal) -> Set<String> {
+        let scopes = Set((text ?? "").split(separator: " ").map(String.init))
+        guard scopes.isSubset(of: Self.scopes) else { throw Refusal(400, "invalid_scope", "unknown scope") }
+        return scopes
+    }
 }
 
-// MARK: - Checks
+// MARK: - Clients and grants
 
 extension OAuthServer {
-    private func checked(_ request: Request, _ body: [UInt8]) throws(Refusal) -> [String: String] {
-        do { return try Form.posted(request, body) } catch { throw Refusal(400, "invalid_request", error.why) }
-    }
-
     /// Exactly one method per request; Basic carries both halves form-encoded (RFC 6749 §2.3.1).
     private func authenticate(_ request: Request, _ form: [String: String]) throws(Refusal) {
+        var client = (id: form["client_id"], secret: form["client_secret"])
         let fields = request.values("Authorization")
-        let client: (id: String?, secret: String?)
-        if let value = fields.first {
-            guard fields.count == 1, form["client_secret"] == nil else {
+        if !fields.isEmpty {
+            guard fields.count == 1, client.secret == nil else {
                 throw Refusal(400, "invalid_request", "more than one client authentication")
             }
-            guard value.lowercased().hasPrefix("basic "), let text = Base64.decodeText(String(value.dropFirst(6))),
-                let colon = text.firstIndex(of: ":")
-            else { throw Refusal(401, "invalid_client", "not Basic") }
-            client = (Form.decode(text[..<colon]), Form.decode(text[text.index(after: colon)...]))
-        } else {
-            client = (form["client_id"], form["client_secret"])
+            guard let (id, secret) = request.basic else { throw Refusal(401, "invalid_client", "not Basic") }
+            client = (Form.decode(id), Form.decode(secret))
         }
         guard client.id == ledger.settings.oauthClientID, client.secret == ledger.settings.clientSecret,
             faults.take("invalid_client") == nil
         else { throw Refusal(401, "invalid_client", "client id or secret is wrong") }
     }
-}
 
-// MARK: - Grants
-
-extension OAuthServer {
     private func grant(_ form: [String: String]) throws(Refusal) -> Response {
-        let wanted = Set((form["scope"] ?? "").split(separator: " ").map(String.init))
-        guard wanted.isSubset(of: OAuthServer.scopes) else { throw Refusal(400, "invalid_scope", "unknown scope") }
+        let wanted = try Self.scopes(form["scope"])
         switch form["grant_type"] {
         case "client_credentials": return issue(wanted.isEmpty ? ["read"] : wanted, refreshable: false)
         case "password":
-            let verdict = ledger.login(
-                user: form["username"] ?? "", password: form["password"] ?? "",
-                refused: faults.take("wrong_password", on: "token") != nil)
-            guard verdict == .accepted else { throw Refusal(400, "invalid_grant", "password is wrong") }
+            guard ledger.login(form["username"], form["password"], at: "token") == .accepted else {
+                throw Refusal(400, "invalid_grant", "password is wrong")
+            }
             return issue(wanted.isEmpty ? ["read"] : wanted, refreshable: true)
         case "refresh_token":
             // A rotated refresh token is dead at once.
             guard let old = form["refresh_token"], let granted = ledger.withState({ $0.refreshTokens.remove(old) })
-            else {
-                throw Refusal(400, "invalid_grant", "refresh token is unknown")
-            }
+            else { throw Refusal(400, "invalid_grant", "refresh token is unknown") }
             guard wanted.isSubset(of: granted) else { throw Refusal(400, "invalid_scope", "wider than granted") }
             return issue(wanted.isEmpty ? granted : wanted, refreshable: true)
         case nil: throw Refusal(400, "invalid_request", "grant_type is missing")
@@ -106,35 +88,14 @@ extension OAuthServer {
     }
 
     private func issue(_ scopes: Set<String>, refreshable: Bool) -> Response {
-        let token = ledger.mint(32)
-        let life = UInt64(max(0, faults.take("token_lifetime_ms")?.number ?? 3_600_000))
-        let record = Ledger.BearerToken(scopes: scopes, expires: Moment.now() + life)
-        ledger.withState { $0.bearerTokens.insert(token, record) }
-        var members: [(key: String, value: JSON)] = [
-            ("access_token", .string(token)), ("token_type", "Bearer"),
-            ("scope", .string(scopes.sorted().joined(separator: " "))),
+        let (token, seconds) = ledger.bearerToken(bytes: 32, for: scopes)
+        var members: [String: JSON] = [
+            "access_token": "\(token)", "token_type": "Bearer", "scope": "\(scopes.sorted().joined(separator: " "))",
         ]
         if faults.take("no_expires_in") == nil {
-            members.append(("expires_in", JSON(faults.take("expires_in")?.number ?? Int(life / 1000))))
+            members["expires_in"] = JSON(faults.take("expires_in")?.number ?? seconds)
         }
-        if refreshable {
-            let refresh = ledger.mint(32)
-            ledger.withState { $0.refreshTokens.insert(refresh, scopes) }
-            members.append(("refresh_token", .string(refresh)))
-        }
-        return .json(200, .object(members), OAuthServer.noStore)
-    }
-
-    func revoke(_ request: Request, _ body: [UInt8]) -> Response {
-        ledger.count("revoke")
-        if let text = String(validating: body, as: UTF8.self),
-            let token = Form.parse(text)?.first(where: { $0.name == "token" })?.value
-        {
-            ledger.withState {
-                $0.bearerTokens.remove(token)
-                $0.refreshTokens.remove(token)
-            }
-        }
-        return Response(200, "OK")
+        if refreshable { members["refresh_token"] = "\(ledger.refreshToken(for: scopes))" }
+        return .json(.object(members))
     }
 }

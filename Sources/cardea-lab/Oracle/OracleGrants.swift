@@ -1,31 +1,27 @@
-import FoundationEssentials
-import Synchronization
-
 // The token endpoints of OAM 12c, SIM v3.1 and IDCS, and what OAM 11g has in common with them.
 extension OracleServer {
-    func token(_ dialect: Dialect, _ request: Request, _ body: [UInt8]) throws(Refusal) -> Response {
-        var form = try form(request, body)
+    func token(_ dialect: Dialect, _ request: Request) throws(Refusal) -> Response {
+        var form = Parameters(try request.form())
         try checkDomain(dialect, request)
-        if dialect == .oam11g, form["client_id"] == Self.mobileClient { return try mobile(request, form) }
+        if dialect == .oam11g, form["client_id"] == Self.mobileClient { return try mobile(request, &form) }
         let how = try client(dialect, request, &form)
         let grant = try grantType(dialect, &form)
-        if grant == Self.tokenAction { return try act(&form, "oam11g") }
-        let text = form.removeValue(forKey: "scope")
-        let scopes = Set((text ?? "").split(separator: " ").map(String.init))
-        guard scopes.isSubset(of: OAuthServer.scopes) else { throw Refusal(400, "invalid_scope", "unknown scope") }
+        if grant == Self.tokenAction { return try act(&form) }
+        let text = form.take("scope")
+        let scopes = try OAuthServer.scopes(text)
         switch grant {
         case "client_credentials":
-            try finish(form)
+            try form.finish()
             if dialect == .sim, text == nil { return clientAssertion() }
             return issue(scopes, refreshable: false)
         case "password":
-            let user = try need("username", &form)
-            try logIn(named(user, dialect, request), try need("password", &form), "\(dialect.rawValue)_token")
-            try finish(form)
+            let user = try form.need("username")
+            try logIn(named(user, dialect, request), try form.need("password"), "\(dialect.rawValue)_token")
+            try form.finish()
             return issue(scopes, refreshable: true)
         case "refresh_token":
-            let old = try need("refresh_token", &form)
-            try finish(form)
+            let old = try form.need("refresh_token")
+            try form.finish()
             guard let granted = ledger.withState({ $0.refreshTokens.remove(old) }) else {
                 throw Refusal(400, "invalid_grant", "refresh token is unknown")
             }
@@ -33,11 +29,11 @@ extension OracleServer {
         case "authorization_code" where dialect != .sim:
             let asked = try redeemed(dialect, &form)
             guard text == nil else { throw Refusal(400, "invalid_request", "scope beside a code") }
-            try finish(form)
+            try form.finish()
             return issue(asked.scopes, refreshable: true)
         case Self.jwtBearer:
-            try userAssertion(dialect, try need("assertion", &form), request, client: how)
-            try finish(form)
+            try userAssertion(dialect, try form.need("assertion"), request, client: how)
+            try form.finish()
             return issue(scopes, refreshable: false)
         default: throw Refusal(400, "unsupported_grant_type", "unknown grant")
         }
@@ -46,8 +42,8 @@ extension OracleServer {
     static let tokenAction = "oracle-idm:/oauth/grant-type/resource-access-token/jwt"
 
     /// 12c takes both spellings, or with a fault only its own.
-    private func grantType(_ dialect: Dialect, _ form: inout [String: String]) throws(Refusal) -> String {
-        let word = try need("grant_type", &form)
+    private func grantType(_ dialect: Dialect, _ form: inout Parameters) throws(Refusal) -> String {
+        let word = try form.need("grant_type")
         guard dialect == .oam12c else { return word }
         let upper = [
             "CLIENT_CREDENTIALS": "client_credentials", "PASSWORD": "password", "REFRESH_TOKEN": "refresh_token",
@@ -60,23 +56,14 @@ extension OracleServer {
         return upper[word] ?? word
     }
 
-    func issue(_ scopes: Set<String>, refreshable: Bool, _ others: [(String, JSON)] = []) -> Response {
-        let token = "eyJ" + ledger.mint(40)
-        let life = UInt64(max(0, faults.take("token_lifetime_ms")?.number ?? 3_600_000))
+    func issue(_ scopes: Set<String>, refreshable: Bool, _ others: [String: JSON] = [:]) -> Response {
         let granted = scopes.isEmpty ? ["read"] : scopes
-        ledger.withState {
-            $0.bearerTokens.insert(token, Ledger.BearerToken(scopes: granted, expires: Moment.now() + life))
-        }
-        var members: [(key: String, value: JSON)] = [
-            ("expires_in", JSON(Int(life / 1000))), ("token_type", "Bearer"), ("access_token", .string(token)),
+        let (token, seconds) = ledger.bearerToken("eyJ", bytes: 40, for: granted)
+        var members: [String: JSON] = [
+            "expires_in": JSON(seconds), "token_type": "Bearer", "access_token": "\(token)",
         ]
-        if refreshable {
-            let refresh = ledger.mint(32)
-            ledger.withState { $0.refreshTokens.insert(refresh, granted) }
-            members.append(("refresh_token", .string(refresh)))
-        }
-        members += others.map { (key: $0.0, value: $0.1) }
-        return .json(200, .object(members), [("Cache-Control", "no-store")])
+        if refreshable { members["refresh_token"] = "\(ledger.refreshToken(for: granted))" }
+        return .json(.object(members.merging(others) { $1 })).with("Cache-Control", "no-store")
     }
 
     /// What a client without a scope gets (SIM's flow f).
@@ -84,17 +71,14 @@ extension OracleServer {
         let value = "eyJ" + ledger.mint(40)
         state.withLock { $0.issued.insert(value, ledger.settings.oauthClientID) }
         ledger.count("sim_client_assertion")
-        return .json(
-            200,
-            [
-                "oracle_client_assertion_type": .string(Self.clientJWT), "expires_in": 604_800, "token_type": "Bearer",
-                "oracle_tk_context": "client_assertion", "access_token": .string(value),
-            ])
+        return .json([
+            "oracle_client_assertion_type": "\(Self.clientJWT)", "expires_in": 604_800, "token_type": "Bearer",
+            "oracle_tk_context": "client_assertion", "access_token": "\(value)",
+        ])
     }
 
     func logIn(_ user: String, _ password: String, _ operation: String) throws(Refusal) {
-        let refused = faults.take("wrong_password", on: operation) != nil
-        guard ledger.login(user: user, password: password, refused: refused) == .accepted else {
+        guard ledger.login(user, password, at: operation) == .accepted else {
             throw Refusal(400, "invalid_grant", "Invalid Grant: user password is wrong")
         }
     }
@@ -107,26 +91,22 @@ extension OracleServer {
     }
 
     /// 11g: validates or deletes a token (docs/design/wire/oam-oauth.md#token-action).
-    func act(_ form: inout [String: String], _ prefix: String) throws(Refusal) -> Response {
-        let action = try need("oracle_token_action", &form)
-        let token = try need("assertion", &form)
+    func act(_ form: inout Parameters) throws(Refusal) -> Response {
+        let action = try form.need("oracle_token_action")
+        let token = try form.need("assertion")
         if action == "validate" {
-            form["scope"] = nil
-            form["oracle_token_attrs_retrieval"] = nil
+            _ = form.take("scope")
+            _ = form.take("oracle_token_attrs_retrieval")
         }
-        try finish(form)
-        ledger.count("\(prefix)_\(action)")
+        try form.finish()
+        ledger.count("oam11g_\(action)")
         let isKnown = isGood(token) || ledger.withState { $0.refreshTokens[token] != nil }
         switch action {
         case "validate": break
-        case "delete":
-            ledger.withState {
-                $0.bearerTokens.remove(token)
-                $0.refreshTokens.remove(token)
-            }
+        case "delete": ledger.forget(token)
         default: throw Refusal(400, "invalid_request", "unknown action")
         }
-        return .json(200, isKnown ? ["successful": true] : .object([]))
+        return .json(isKnown ? ["successful": true] : [:])
     }
 }
 
@@ -157,14 +137,12 @@ extension OracleServer {
     enum Proof: Sendable { case secret, signed, issued, none }
 
     /// Exactly one proof; a signed one is used up by its arrival.
-    func client(
-        _ dialect: Dialect, _ request: Request, _ form: inout [String: String]
-    ) throws(Refusal) -> Proof {
+    func client(_ dialect: Dialect, _ request: Request, _ form: inout Parameters) throws(Refusal) -> Proof {
         let fields = request.values("Authorization")
-        let id = form.removeValue(forKey: "client_id")
-        let secret = form.removeValue(forKey: "client_secret")
-        let assertion = form.removeValue(forKey: "client_assertion")
-        let type = form.removeValue(forKey: "client_assertion_type")
+        let id = form.take("client_id")
+        let secret = form.take("client_secret")
+        let assertion = form.take("client_assertion")
+        let type = form.take("client_assertion_type")
         func refused(_ why: String) -> Refusal { Refusal(401, "invalid_client", why) }
         if faults.take("invalid_client") != nil { throw refused("so it was ordered") }
         guard [!fields.isEmpty, secret != nil, assertion != nil].filter({ $0 }).count <= 1, fields.count <= 1 else {
@@ -172,8 +150,8 @@ extension OracleServer {
         }
         if let field = fields.first {
             guard id == nil else { throw Refusal(400, "invalid_request", "client_id beside Basic") }
-            guard field.lowercased().hasPrefix("basic "), let text = Base64.decodeText(String(field.dropFirst(6))),
-                text == "\(ledger.settings.oauthClientID):\(ledger.settings.clientSecret)"
+            guard field.lowercased().hasPrefix("basic "),
+                Base64.decodeText(field.dropFirst(6)) == ledger.settings.client
             else { throw refused("client id or secret is wrong") }
             return .secret
         }
@@ -187,7 +165,7 @@ extension OracleServer {
             throw refused("client_assertion_type is missing or unknown")
         }
         if let owner = state.withLock({ $0.issued[assertion] }) {
-            guard owner == id, faults.take("oam_client_assertion_dead") == nil else { throw refused("not yours") }
+            guard owner == id else { throw refused("not yours") }
             return .issued
         }
         do throws(Refusal) {
@@ -224,8 +202,8 @@ extension OracleServer {
     private func verified(_ jwt: String, _ dialect: Dialect, _ request: Request) throws(Refusal) -> JSON {
         func fail(_ why: String) -> Refusal { Refusal(400, "invalid_grant", why) }
         let parts = jwt.split(separator: ".", omittingEmptySubsequences: false)
-        guard parts.count == 3, let head = Self.decoded(parts[0]).flatMap(JSON.parse),
-            let claims = Self.decoded(parts[1]).flatMap(JSON.parse), let seal = Self.decoded(parts[2])
+        guard parts.count == 3, let head = Base64.decodeURL(parts[0]).flatMap(JSON.parse),
+            let claims = Base64.decodeURL(parts[1]).flatMap(JSON.parse), let seal = Base64.decodeURL(parts[2])
         else { throw fail("no JWT") }
         let known = state.withLock { ($0.key, $0.thumbprint) }
         guard head["alg"]?.text == "RS256", head["typ"]?.text == "JWT", let key = known.0,
@@ -241,14 +219,13 @@ extension OracleServer {
             case .oam11g: "http://\(request.host)\(request.path)"
             }
         // SIM's guide shows a list.
-        let audience: String?
-        if dialect == .sim, case .array(let items)? = claims["aud"], items.count == 1 {
-            audience = items[0].text
-        } else {
-            audience = dialect == .sim ? nil : claims["aud"]?.text
+        var audience = claims["aud"]?.text
+        if dialect == .sim {
+            audience = nil
+            if case .array(let items)? = claims["aud"], items.count == 1 { audience = items[0].text }
         }
         guard audience == wanted else { throw fail("aud is another") }
-        let now = Int(Date.now.timeIntervalSince1970)
+        let now = Int(Moment.wall() / 1000)
         guard let issued = claims["iat"]?.integer, let ends = claims["exp"]?.integer, issued <= now + 60, ends > now,
             ends - issued <= 3600
         else { throw fail("iat or exp") }

@@ -1,6 +1,3 @@
-import FoundationEssentials
-import Synchronization
-
 // Pages where a person logs in, codes for those who did, and what the servers say of a token.
 
 /// What an authorization request asked for.
@@ -18,87 +15,74 @@ extension OracleServer {
     /// Every parameter is looked at: one that is missing, unknown or malformed shows no page.
     func authorize(_ dialect: Dialect, _ request: Request) throws(Refusal) -> Response {
         guard request.method == "GET" else { throw Refusal(400, "invalid_request", "GET is wanted") }
-        var form = request.query
-        guard try need("response_type", &form) == "code" else { throw Refusal(400, "invalid_request", "response_type") }
-        guard try need("client_id", &form) == ledger.settings.oauthClientID else {
+        var form = Parameters(request.query)
+        guard try form.need("response_type") == "code" else { throw Refusal(400, "invalid_request", "response_type") }
+        guard try form.need("client_id") == ledger.settings.oauthClientID else {
             throw Refusal(400, "invalid_request", "client_id is unknown")
         }
-        let place = try need("redirect_uri", &form)
+        let place = try form.need("redirect_uri")
         guard place.hasPrefix("http://127.0.0.1:") || place.hasPrefix("http://127.0.0.1/") else {
             throw Refusal(400, "invalid_request", "redirect_uri is not registered")
         }
-        let state = try need("state", &form)
-        let scopes = Set((form.removeValue(forKey: "scope") ?? "").split(separator: " ").map(String.init))
-        guard scopes.isSubset(of: OAuthServer.scopes) else { throw Refusal(400, "invalid_scope", "unknown scope") }
-        if dialect == .oam12c, try need("domain", &form) != Self.domain {
+        let state = try form.need("state")
+        let scopes = try OAuthServer.scopes(form.take("scope"))
+        if dialect == .oam12c, try form.need("domain") != Self.domain {
             throw Refusal(400, "invalid_request", "domain is unknown")
         }
-        let challenge = form.removeValue(forKey: "code_challenge")
-        let method = form.removeValue(forKey: "code_challenge_method")
+        let challenge = form.take("code_challenge")
+        let method = form.take("code_challenge_method")
         guard (challenge == nil) == (method == nil), challenge.map({ $0.utf8.count == 43 }) ?? true,
             method ?? "S256" == "S256"
         else { throw Refusal(400, "invalid_request", "code_challenge") }
-        form["prompt"] = nil
-        try finish(form)
+        _ = form.take("prompt")
+        try form.finish()
         let page = ledger.mint(18)
         let asked = LoginRequest(
             dialect: dialect, redirectURI: place, state: state, scopes: scopes, challenge: challenge)
         self.state.withLock { $0.pages.insert(page, asked) }
-        return .text(
-            200, "OK",
+        return .html(
             """
             <html><form method="POST" action="\(Self.loginPath)"><input type="hidden" name="request_id" value="\(page)">
             <input name="username"><input type="password" name="password"></form></html>
 
-            """, type: "text/html")
+            """)
     }
 
     /// The page's form: back to the client with a code.
-    func logIn(_ request: Request, _ body: [UInt8]) throws(Refusal) -> Response {
-        var form = try form(request, body)
-        let page = try need("request_id", &form)
+    func logIn(_ request: Request) throws(Refusal) -> Response {
+        var form = Parameters(try request.form())
+        let page = try form.need("request_id")
         guard let asked = state.withLock({ $0.pages[page] }) else { throw Refusal(400, "invalid_request", "no page") }
         let joint = asked.redirectURI.contains("?") ? "&" : "?"
         let back = "\(asked.redirectURI)\(joint)state=\(asked.state)"
         if faults.take("oam_login_denied") != nil {
-            return Response(302, "Found", [("Location", "\(back)&error=access_denied")])
+            return .redirect(to: "\(back)&error=access_denied")
         }
-        let user = try need("username", &form)
-        try logIn(user, try need("password", &form), "oam_login")
-        try finish(form)
+        let user = try form.need("username")
+        try logIn(user, try form.need("password"), "oam_login")
+        try form.finish()
         let code = ledger.mint(24)
         state.withLock {
             $0.pages.remove(page)
             $0.granted.insert(code, asked)
         }
-        return Response(302, "Found", [("Location", "\(back)&code=\(code)")])
+        return .redirect(to: "\(back)&code=\(code)")
     }
 
     /// A code is good once, for the server and the redirect address that it was given for, with the verifier of its challenge.
-    func redeemed(_ dialect: Dialect, _ form: inout [String: String]) throws(Refusal) -> LoginRequest {
-        let code = try need("code", &form)
-        let place = try need("redirect_uri", &form)
-        let verifier = form.removeValue(forKey: "code_verifier")
+    func redeemed(_ dialect: Dialect, _ form: inout Parameters) throws(Refusal) -> LoginRequest {
+        let code = try form.need("code")
+        let place = try form.need("redirect_uri")
+        let verifier = form.take("code_verifier")
         guard let asked = state.withLock({ $0.granted.remove(code) }), asked.dialect == dialect else {
             throw Refusal(400, "invalid_grant", "code is unknown or used")
         }
         guard place == asked.redirectURI else { throw Refusal(400, "invalid_grant", "redirect_uri is another") }
-        guard verifier.map(Self.challenge) == asked.challenge else {
+        guard verifier.map({ Base64.encodeURL(SHA256.digest($0)) }) == asked.challenge else {
             throw Refusal(400, "invalid_grant", "code_verifier does not match")
         }
         ledger.count("\(dialect.rawValue)_code")
         return asked
-    }
-
-    /// RFC 7636 §4.2.
-    private static func challenge(of verifier: String) -> String {
-        var digest = SHA256()
-        Array(verifier.utf8).withUnsafeBytes { digest.update($0) }
-        let hex = Array(digest.finish().utf8)
-        let bytes = stride(from: 0, to: hex.count, by: 2).compactMap {
-            UInt8(String(decoding: hex[$0..<$0 + 2], as: UTF8.self), radix: 16)
-        }
-        return String(Base64.encode(bytes).compactMap { $0 == "+" ? "-" : $0 == "/" ? "_" : $0 == "=" ? nil : $0 })
     }
 }
 
@@ -115,25 +99,23 @@ extension OracleServer {
     func info(_ request: Request) throws(Refusal) -> Response {
         guard request.method == "GET" else { throw Refusal(400, "invalid_request", "GET is wanted") }
         try checkDomain(.oam12c, request)
-        guard let field = request.single("Authorization"), field.hasPrefix("Bearer "),
-            request.query["access_token"] == nil
-        else { throw Refusal(400, "invalid_request", "a token is wanted, once and in the header") }
-        guard isGood(String(field.dropFirst(7))) else { throw Refusal(400, "invalid_token", "token is unknown") }
-        return .json(
-            200,
-            [
-                "aud": .array([]), "client": .string(ledger.settings.oauthClientID), "domain": .string(Self.domain),
-                "exp": 4_000_000_000, "iss": "http://lab/oauth2", "jti": "1", "sub": .string(ledger.settings.user),
-            ])
+        guard let token = request.credential("Bearer"), request.query["access_token"] == nil else {
+            throw Refusal(400, "invalid_request", "a token is wanted, once and in the header")
+        }
+        guard isGood(token) else { throw Refusal(400, "invalid_token", "token is unknown") }
+        return .json([
+            "aud": [], "client": "\(ledger.settings.oauthClientID)", "domain": "\(Self.domain)",
+            "exp": 4_000_000_000, "iss": "http://lab/oauth2", "jti": "1", "sub": "\(ledger.settings.user)",
+        ])
     }
 
     /// IDCS: RFC 7662.
-    func introspect(_ request: Request, _ body: [UInt8]) throws(Refusal) -> Response {
-        var form = try form(request, body)
+    func introspect(_ request: Request) throws(Refusal) -> Response {
+        var form = Parameters(try request.form())
         guard try client(.idcs, request, &form) != .none else { throw Refusal(401, "invalid_client", "who asks?") }
-        let token = try need("token", &form)
-        form["token_type_hint"] = nil
-        try finish(form)
-        return .json(200, ["active": .bool(isGood(token))])
+        let token = try form.need("token")
+        _ = form.take("token_type_hint")
+        try form.finish()
+        return .json(["active": .bool(isGood(token))])
     }
 }

@@ -1,9 +1,6 @@
-import FoundationEssentials
-import Synchronization
-
 /// Oracle's dialects of OAuth 2.0, each with its own endpoints and manners. Every request is checked member by member: one that is
 /// missing, unknown or there twice refuses it.
-final class OracleServer: Sendable {
+struct OracleServer: SimulatedSystem {
     static let mobileRoot = "/ms_oauth/oauth2/endpoints/oauthservice/"
     static let domain = "PayrollDomain"
     static let tenant = "tenant1"
@@ -32,164 +29,117 @@ final class OracleServer: Sendable {
         var hasSession = false
     }
 
-    struct Refusal: Error {
-        let status: Int
-        let code: String
-        let why: String
-        init(_ status: Int, _ code: String, _ why: String) {
-            self.status = status
-            self.code = code
-            self.why = why
-        }
-    }
-
     let ledger: Ledger
-    let faults: Faults
-    let state = Mutex(State())
+    let state = Shared(State())
 
-    init(ledger: Ledger, faults: Faults) {
-        self.ledger = ledger
-        self.faults = faults
+    private static let operations = [
+        "/oauth2/rest/token": "oam12c_token", "/oauth2/rest/token/revoke": "oam12c_revoke",
+        "/oauth2/rest/authz": "oam12c_authorize", "/oauth2/rest/token/info": "oam12c_info",
+        "/oauth/tokens": "sim_token", "/oauth2/v1/token": "idcs_token", "/oauth2/v1/revoke": "idcs_revoke",
+        "/oauth2/v1/introspect": "idcs_introspect", "/oauth2/v1/authorize": "idcs_authorize",
+        mobileRoot + "authorize": "oam11g_authorize", mobileRoot + "tokens": "oam11g_token",
+        mobileRoot + "tokens-of-profile": "oam11g_token", loginPath: "oam_login",
+    ]
+
+    func operation(_ path: String) -> String? {
+        Self.operations[path] ?? (path.hasPrefix(Self.mobileRoot + "appprofiles/") ? "oam11g_profile" : nil)
     }
 
-    static func operation(_ path: String) -> String? {
+    func reset(tokens: Bool) {
+        if tokens { state.withLock { $0 = State() } }
+    }
+
+    func control(_ path: String, _ body: JSON) throws(Refusal) -> JSON? {
         switch path {
-        case "/oauth2/rest/token": "oam12c_token"
-        case "/oauth2/rest/token/revoke": "oam12c_revoke"
-        case "/oauth/tokens": "sim_token"
-        case "/oauth2/v1/token": "idcs_token"
-        case "/oauth2/v1/revoke": "idcs_revoke"
-        case "/oauth2/v1/introspect": "idcs_introspect"
-        case "/oauth2/v1/authorize": "idcs_authorize"
-        case "/oauth2/rest/authz": "oam12c_authorize"
-        case "/oauth2/rest/token/info": "oam12c_info"
-        case mobileRoot + "authorize": "oam11g_authorize"
-        case loginPath: "oam_login"
-        case mobileRoot + "tokens", mobileRoot + "tokens-of-profile": "oam11g_token"
-        case let path where path.hasPrefix(mobileRoot + "appprofiles/"): "oam11g_profile"
-        default: nil
+        case "/oracle/key":
+            guard let key = Base64.decodeURL(try body.need("n")).flatMap(RSAPublicKey.init) else {
+                throw Refusal(400, "", "n is no base64url of a modulus of 2048 to 4096 bits")
+            }
+            state.withLock { $0.key = key }
+        case "/oracle/thumbprint": state.withLock { $0.thumbprint = body["x5t"]?.text }
+        case "/oracle/forget_users":
+            state.withLock {
+                $0.hasSession = false
+                $0.users.removeAll()
+            }
+        case "/oracle/forget_clients":
+            state.withLock {
+                $0.issued.removeAll()
+                if body["renewals"]?.isSet == true { $0.renewals.removeAll() }
+            }
+        default: return nil
         }
+        return ["ok": true]
     }
 }
 
 // MARK: - Answers
 
 extension OracleServer {
-    func answer(_ operation: String, _ request: Request, _ body: [UInt8]) -> Response {
-        ledger.count(operation)
-        let dialect = Dialect(rawValue: String(operation.prefix { $0 != "_" })) ?? .oam12c
-        do {
-            let response: Response
-            switch operation {
-            case "oam11g_profile": response = try profile(request)
-            case "oam12c_revoke", "idcs_revoke": response = try revoke(dialect, request, body)
-            case "idcs_introspect": response = try introspect(request, body)
-            case "oam12c_info": response = try info(request)
-            case "oam12c_authorize", "idcs_authorize", "oam11g_authorize": response = try authorize(dialect, request)
-            case "oam_login": response = try logIn(request, body)
-            default: response = try token(dialect, request, body)
-            }
-            ledger.count("\(operation)_ok")
-            return response
-        } catch {
-            ledger.refuse("\(operation): \(error.status) \(error.code): \(error.why)")
-            return refusal(error, dialect)
+    func dialect(_ operation: String) -> Dialect {
+        Dialect(rawValue: String(operation.prefix { $0 != "_" })) ?? .oam12c
+    }
+
+    func serve(_ operation: String, _ request: Request) throws(Refusal) -> Response {
+        let dialect = dialect(operation)
+        return switch operation {
+        case "oam11g_profile": try profile(request)
+        case "oam12c_revoke", "idcs_revoke": try revoke(dialect, request)
+        case "idcs_introspect": try introspect(request)
+        case "oam12c_info": try info(request)
+        case "oam12c_authorize", "idcs_authorize", "oam11g_authorize": try authorize(dialect, request)
+        case "oam_login": try logIn(request)
+        default: try token(dialect, request)
         }
     }
 
     /// 12c was seen with two shapes of error; 11g says 401 where others say 400, and encodes its description.
-    private func refusal(_ error: Refusal, _ dialect: Dialect) -> Response {
-        var status = error.status
-        var members: JSON = ["error": .string(error.code), "error_description": .string(error.why)]
+    func answer(to refusal: Refusal, _ operation: String) -> Response {
+        let dialect = dialect(operation)
+        let why = dialect == .oam11g ? refusal.why.replacing(" ", with: "+") : refusal.why
+        var response = Response.json(
+            ["error": "\(refusal.code)", "error_description": "\(why)"], dialect == .oam11g ? 401 : refusal.status)
         if dialect == .oam12c, faults.take("oam12c_error_code") != nil {
-            status = 400
-            members = [
-                "errorCode": .string(error.code), "errorDesc": .string(error.why),
-                "secErrorDesc": "see the server's log",
-            ]
+            response = .json(
+                ["errorCode": "\(refusal.code)", "errorDesc": "\(why)", "secErrorDesc": "see the server's log"], 400)
         }
-        if dialect == .oam11g {
-            status = 401
-            members = [
-                "error": .string(error.code),
-                "error_description": .string(error.why.split(separator: " ").joined(separator: "+")),
-            ]
-        }
-        return .json(status, status == 401 ? "Unauthorized" : "Bad Request", members, [("Cache-Control", "no-store")])
-    }
-
-    func reset(all: Bool) {
-        guard all else { return }
-        state.withLock { $0 = State() }
-    }
-
-    /// - Returns: nil when the key was understood.
-    func learn(key: JSON?) -> String? {
-        guard let modulus = key?["n"]?.text.flatMap({ Self.decoded($0) }), let key = RSAPublicKey(modulus: modulus)
-        else { return "n is no base64url of a modulus of 2048 to 4096 bits" }
-        state.withLock { $0.key = key }
-        return nil
-    }
-
-    func learn(thumbprint: String?) { state.withLock { $0.thumbprint = thumbprint } }
-
-    func forgetSession() {
-        state.withLock {
-            $0.hasSession = false
-            $0.users.removeAll()
-        }
-    }
-
-    func forgetClients(renewals: Bool) {
-        state.withLock {
-            $0.issued.removeAll()
-            if renewals { $0.renewals.removeAll() }
-        }
-    }
-
-    static func decoded(_ part: some StringProtocol) -> [UInt8]? {
-        guard part.utf8.allSatisfy({ $0 != UInt8(ascii: "+") && $0 != UInt8(ascii: "/") && $0 != UInt8(ascii: "=") })
-        else { return nil }
-        var text = String(part.map { $0 == "-" ? "+" : $0 == "_" ? "/" : $0 })
-        while text.utf8.count % 4 != 0 { text += "=" }
-        return Data(base64Encoded: text).map { Array($0) }
+        return response.with("Cache-Control", "no-store")
     }
 }
 
 // MARK: - Requests
 
-extension OracleServer {
-    func form(_ request: Request, _ body: [UInt8]) throws(Refusal) -> [String: String] {
-        do { return try Form.posted(request, body) } catch { throw Refusal(400, "invalid_request", error.why) }
-    }
+/// Parameters that are taken out until none is left: a remaining one is unknown.
+struct Parameters {
+    private var rest: [String: String]
 
-    /// Takes members out until none is left; a remaining one is unknown.
-    func finish(_ form: [String: String]) throws(Refusal) {
-        if let name = form.keys.sorted().first {
-            throw Refusal(400, "invalid_request", "parameter \(name) is not known")
-        }
-    }
+    init(_ all: [String: String]) { rest = all }
 
-    func need(_ name: String, _ form: inout [String: String]) throws(Refusal) -> String {
-        guard let value = form.removeValue(forKey: name), !value.isEmpty else {
+    subscript(_ name: String) -> String? { rest[name] }
+
+    mutating func take(_ name: String) -> String? { rest.removeValue(forKey: name) }
+
+    mutating func need(_ name: String) throws(Refusal) -> String {
+        guard let value = take(name), !value.isEmpty else {
             throw Refusal(400, "invalid_request", "parameter \(name) is missing")
         }
         return value
     }
 
-    private func revoke(_ dialect: Dialect, _ request: Request, _ body: [UInt8]) throws(Refusal) -> Response {
-        var form = try form(request, body)
+    func finish() throws(Refusal) {
+        if let name = rest.keys.min() { throw Refusal(400, "invalid_request", "parameter \(name) is not known") }
+    }
+}
+
+extension OracleServer {
+    private func revoke(_ dialect: Dialect, _ request: Request) throws(Refusal) -> Response {
+        var form = Parameters(try request.form())
         try checkDomain(dialect, request)
         _ = try client(dialect, request, &form)
-        let token = try need("token", &form)
-        form["token_type_hint"] = nil
-        try finish(form)
-        let isKnown = ledger.withState { $0.bearerTokens[token] != nil || $0.refreshTokens[token] != nil }
-        ledger.count("\(dialect.rawValue)_revoke_\(isKnown ? "known" : "unknown")")
-        ledger.withState {
-            $0.bearerTokens.remove(token)
-            $0.refreshTokens.remove(token)
-        }
-        return Response(200, "OK")
+        let token = try form.need("token")
+        _ = form.take("token_type_hint")
+        try form.finish()
+        ledger.count("\(dialect.rawValue)_revoke_\(ledger.forget(token) ? "known" : "unknown")")
+        return Response(200)
     }
 }

@@ -1,69 +1,53 @@
 /// The Mobile & Social token service: registration handle, user token, access token, each request checked member by
 /// member.
-struct TokenService: Sendable {
+struct TokenService: SimulatedSystem {
     static let root = "/oic_rest/rest/mobileoamauthentication/"
     static let subjectType = "X-Idaas-Rest-Subject-Type"
     static let newType = "X-Idaas-Rest-New-Token-Type-To-Create"
+    /// The kind of token that each operation creates.
+    private static let created = ["register": "CLIENTREGHANDLE", "authenticate": "USERTOKEN", "access": "ACCESSTOKEN"]
 
     let ledger: Ledger
-    let faults: Faults
 
-    /// A refusal in the service's words: status and `oicErrorCode`.
-    private struct Refusal: Error {
-        let status: Int
-        let code: String
-        let message: String
-        init(_ status: Int, _ code: String, _ message: String) {
-            self.status = status
-            self.code = code
-            self.message = message
-        }
+    func operation(_ path: String) -> String? {
+        let name = String(path.dropFirst(Self.root.count))
+        return path.hasPrefix(Self.root) && Self.created[name] != nil ? name : nil
     }
 
-    func answer(_ operation: String, _ request: Request, _ body: [UInt8]) -> Response {
-        ledger.count(operation)
-        do {
-            let members = try checked(request, body)
-            let (type, value) =
-                switch operation {
-                case "register": ("CLIENTREGHANDLE", try register(members))
-                case "authenticate": ("USERTOKEN", try authenticate(request, members))
-                default: ("ACCESSTOKEN", try access(request, members))
-                }
-            ledger.count("\(operation)_ok")
-            return .json(
-                200,
-                [
-                    "X-Idaas-Rest-Provider-Type": "OAM_11G", "X-Idaas-Rest-Token-Type": .string(type),
-                    "X-Idaas-Rest-Token-Value": .string(value),
-                    "X-Idaas-Rest-User-Principal": .string(ledger.settings.user),
-                ])
-        } catch {
-            ledger.refuse("\(operation): \(error.status) \(error.message)")
-            let reasons = [400: "Bad Request", 401: "Unauthorized", 405: "Method Not Allowed"]
-            return .json(
-                error.status, reasons[error.status] ?? "Refused",
-                ["message": .string(error.message), "oicErrorCode": .string(error.code)])
-        }
+    func serve(_ operation: String, _ request: Request) throws(Refusal) -> Response {
+        let members = try checked(request)
+        let type = Self.created[operation] ?? ""
+        try require(members, Self.newType, type)
+        let value =
+            switch operation {
+            case "register": try register(members)
+            case "authenticate": try authenticate(request, members)
+            default: try access(request, members)
+            }
+        return .json([
+            "X-Idaas-Rest-Provider-Type": "OAM_11G", "X-Idaas-Rest-Token-Type": "\(type)",
+            "X-Idaas-Rest-Token-Value": "\(value)", "X-Idaas-Rest-User-Principal": "\(ledger.settings.user)",
+        ])
+    }
+
+    func answer(to refusal: Refusal, _ operation: String) -> Response {
+        .json(["message": "\(refusal.why)", "oicErrorCode": "\(refusal.code)"], refusal.status)
     }
 }
 
 // MARK: - Checks
 
 extension TokenService {
-    private func checked(_ request: Request, _ body: [UInt8]) throws(Refusal) -> JSON {
+    private func checked(_ request: Request) throws(Refusal) -> JSON {
         guard request.method == "POST" else { throw Refusal(405, "IDAAS-00005", "POST is wanted") }
         guard !request.target.contains("?") else { throw Refusal(400, "IDAAS-00006", "no query is wanted") }
-        let type = request.single("Content-Type")?.split(separator: ";").first?.lowercased()
-        guard type == "application/json" else {
+        guard request.mediaType == "application/json" else {
             throw Refusal(400, "IDAAS-00002", "Content-Type is not application/json")
         }
         guard request.single("X-IDAAS-SERVICEDOMAIN") == ledger.settings.serviceDomain else {
             throw Refusal(400, "IDAAS-00003", "X-IDAAS-SERVICEDOMAIN does not name the service domain")
         }
-        guard let members = JSON.parse(body), members.isObject else {
-            throw Refusal(400, "IDAAS-00004", "body is not a JSON object")
-        }
+        guard let members = request.members() else { throw Refusal(400, "IDAAS-00004", "body is not a JSON object") }
         return members
     }
 
@@ -72,15 +56,11 @@ extension TokenService {
     }
 
     private func requireDevice(_ members: JSON) throws(Refusal) {
-        guard let device = members["deviceProfile"], device.isObject else {
+        guard let device = members["deviceProfile"] else {
             throw Refusal(400, "IDAAS-61002", "deviceProfile is missing")
         }
-        for claim in ["sdkversion", "ostype", "osversion"]
-        where device["oracle:idm:claims:client:" + claim]?.text == nil {
-            throw Refusal(400, "IDAAS-61003", "deviceProfile lacks the claim \(claim)")
-        }
-        guard let hardware = device["hardwareIds"], hardware.isObject else {
-            throw Refusal(400, "IDAAS-61003", "deviceProfile lacks hardwareIds")
+        if let missing = device.missingClaim {
+            throw Refusal(400, "IDAAS-61003", "deviceProfile lacks \(missing)")
         }
         try require(members, "clientId", ledger.settings.clientID)
     }
@@ -90,8 +70,7 @@ extension TokenService {
         guard let user = members["X-Idaas-Rest-Subject-Username"]?.text,
             let password = members["X-Idaas-Rest-Subject-Password"]?.text
         else { throw Refusal(400, "IDAAS-61004", "user name or password is missing") }
-        let refused = faults.take("wrong_password", on: operation) != nil
-        switch ledger.login(user: user, password: password, refused: refused) {
+        switch ledger.login(user, password, at: operation) {
         case .accepted: return
         case .wrong: throw Refusal(401, "IDAAS-62001", "authentication failed")
         case .locked: throw Refusal(401, "IDAAS-62003", "the account is locked")
@@ -99,20 +78,26 @@ extension TokenService {
     }
 
     /// `X-Idaas-Rest-Authorization: UIDPASSWORD cred="<base64 of clientId:handle>"`.
-    private func requireHandle(_ request: Request, _ operation: String) throws(Refusal) {
+    private func requireHandle(_ request: Request) throws(Refusal) {
         let prefix = "UIDPASSWORD cred=\""
         guard let value = request.single("X-Idaas-Rest-Authorization"), value.hasPrefix(prefix), value.hasSuffix("\""),
             value.count > prefix.count
         else { throw Refusal(401, "IDAAS-61005", "X-Idaas-Rest-Authorization is missing or misspelt") }
-        guard let text = Base64.decodeText(String(value.dropFirst(prefix.count).dropLast())),
-            let colon = text.firstIndex(of: ":"),
-            text[..<colon] == ledger.settings.clientID
-        else { throw Refusal(401, "IDAAS-61006", "client credential is not base64 of clientId:handle") }
-        let handle = String(text[text.index(after: colon)...])
-        if faults.take("handle_rejected", on: operation) != nil { ledger.withState { $0.handles.removeAll() } }
-        guard ledger.withState({ $0.handles[handle] }) != nil else {
+        let start = ledger.settings.clientID + ":"
+        guard let text = Base64.decodeText(value.dropFirst(prefix.count).dropLast()), text.hasPrefix(start) else {
+            throw Refusal(401, "IDAAS-61006", "client credential is not base64 of clientId:handle")
+        }
+        guard ledger.withState({ $0.handles[String(text.dropFirst(start.count))] }) != nil else {
             throw Refusal(401, "IDAAS-61007", "registration handle is unknown")
         }
+    }
+}
+
+extension JSON {
+    /// The first thing that a device profile of Oracle lacks; nil if it is whole.
+    var missingClaim: String? {
+        if self["hardwareIds"]?.members == nil { return "hardwareIds" }
+        return ["sdkversion", "ostype", "osversion"].first { self["oracle:idm:claims:client:" + $0]?.text == nil }
     }
 }
 
@@ -120,20 +105,16 @@ extension TokenService {
 
 extension TokenService {
     private func register(_ members: JSON) throws(Refusal) -> String {
-        try require(members, TokenService.newType, "CLIENTREGHANDLE")
         try requireDevice(members)
         try requirePassword(members, "register")
         let handle = "eyJ" + ledger.mint(30)
-        ledger.withState {
-            $0.handles.insert(handle, ledger.settings.user)
-            $0.secrets.insert(handle, true)
-        }
+        ledger.withState { $0.handles.insert(handle, ledger.settings.user) }
+        ledger.keepSecret(handle)
         return handle
     }
 
     private func authenticate(_ request: Request, _ members: JSON) throws(Refusal) -> String {
-        try require(members, TokenService.newType, "USERTOKEN")
-        try requireHandle(request, "authenticate")
+        try requireHandle(request)
         try requireDevice(members)
         try requirePassword(members, "authenticate")
         let token = ledger.mint(48, percentEncoded: true)
@@ -142,8 +123,7 @@ extension TokenService {
     }
 
     private func access(_ request: Request, _ members: JSON) throws(Refusal) -> String {
-        try require(members, TokenService.newType, "ACCESSTOKEN")
-        try requireHandle(request, "access")
+        try requireHandle(request)
         try require(members, TokenService.subjectType, "TOKEN")
         guard let user = members["X-Idaas-Rest-Subject-Value"]?.text else {
             throw Refusal(400, "IDAAS-61004", "user token is missing")
@@ -157,13 +137,12 @@ extension TokenService {
         else { throw Refusal(400, "IDAAS-62011", "context or resource is missing") }
         let context = try spend(text)
         // The guide speaks of scheme, host and path; a query may stand behind them if it is the one that was asked for.
-        let bare = context.url.split(separator: "?", maxSplits: 1).first.map(String.init) ?? context.url
-        guard resource == context.url || resource == bare else {
+        guard resource == context.url || resource == context.url.prefix(while: { $0 != "?" }) else {
             throw Refusal(400, "IDAAS-62013", "resource is not the one of the context")
         }
         let token = ledger.mint(45, percentEncoded: true)
-        let life = UInt64(max(0, faults.take("token_lifetime_ms")?.number ?? 900_000))
-        let record = Ledger.AccessToken(gate: context.gate, level: context.level, expires: Moment.now() + life)
+        let expires = Moment.now() + ledger.life(900_000)
+        let record = Ledger.AccessToken(gate: context.gate, level: context.level, expires: expires)
         ledger.withState { $0.accessTokens.insert(token, record) }
         return token
     }

@@ -1,39 +1,36 @@
-/// Everything that stands behind a credential: two WebGates, a Bearer API, a Basic area and a static key area.
-struct ProtectedSite: Sendable {
+/// Everything that stands behind a credential: two WebGates, a Bearer API, a Basic area, a static key area, and what the simulated
+/// systems guard.
+struct ProtectedSite: Handler {
     let ledger: Ledger
-    let faults: Faults
     let gate: WebGate
     let api: ResourceAPI
-    let adobePass: AdobePassServer
+    let systems: [any SimulatedSystem]
+
+    private var faults: Faults { ledger.faults }
+
+    private var areas: [Area] {
+        let gated = ["/hr/rest/", "/payroll/rest/", "/hr/", "/payroll/"].map { Area(prefix: $0, judge: pass) }
+        return gated + systems.flatMap(\.areas) + [
+            Area(prefix: "/api/", judge: bearer), Area(prefix: "/bare/", judge: bearer),
+            Area(prefix: "/basic/", judge: basic), Area(prefix: "/key/", judge: key),
+        ]
+    }
 
     func answer(_ request: Request, _ connection: Connection) throws(WireFault) -> Response? {
         let path = request.path
-        if path.hasPrefix("/hr/rest/open/") {
-            return try api.answer(String(path.dropFirst("/hr/rest/open".count)), request, connection)
+        if path.hasPrefix(ResourceAPI.open) {
+            return try api.answer(String(path.dropFirst(ResourceAPI.open.count - 1)), request, connection)
         }
-        let url = "\(ledger.settings.scheme)://\(request.host)\(request.target)"
-        if let name = gate.name(for: path) {
-            return try enter(gate.judge(name: name, url: url, path: path, request), request, connection)
+        guard let area = areas.first(where: { path.hasPrefix($0.prefix) }) else {
+            _ = try connection.readBody()
+            return .json(["error": "no such area"], 404)
         }
-        if path.hasPrefix(MobileFirstServer.adapters) { return try enter(adapter(request), request, connection) }
-        if path.hasPrefix(ProtectedSite.hub + "/") { return try enter(mobile(request), request, connection) }
-        if AdobePassServer.areas.contains(where: { path.hasPrefix($0) }) {
-            return try enter(adobePass.admit(request), request, connection)
-        }
-        if path.hasPrefix("/api/") || path.hasPrefix("/bare/") {
-            return try enter(bearer(request), request, connection)
-        }
-        if path.hasPrefix("/basic/") { return try enter(basic(request), request, connection) }
-        if path.hasPrefix("/key/") { return try enter(key(request), request, connection) }
-        _ = try connection.readBody()
-        return .json(404, "Not Found", ["error": "no such area"])
+        return try enter(area, request, connection)
     }
 
     /// Nothing behind a gate runs, and no body is digested, before the gate has agreed.
-    private func enter(_ verdict: WebGate.Verdict, _ request: Request, _ connection: Connection) throws(WireFault)
-        -> Response
-    {
-        switch verdict {
+    private func enter(_ area: Area, _ request: Request, _ connection: Connection) throws(WireFault) -> Response {
+        switch area.judge(request) {
         case .refused(var response):
             ledger.count("api_\(response.status)")
             // A caller that asked first is answered without an invitation; its body then never comes, or must not be
@@ -47,96 +44,62 @@ struct ProtectedSite: Sendable {
             return response
         case .admitted(let fields):
             ledger.count("api_ok")
-            var response = try api.answer(rest(of: request.path), request, connection)
+            var response = try api.answer(area.rest(of: request.path), request, connection)
             response.fields += fields
             return response
         }
     }
-
-    private func rest(of path: String) -> String {
-        if path.hasPrefix(MobileFirstServer.adapters) {
-            return String(path.dropFirst(MobileFirstServer.adapters.count).drop { $0 != "/" })
-        }
-        if path.hasPrefix(ProtectedSite.hub + "/") {
-            return String(path.dropFirst(ProtectedSite.hub.count + 1).drop { $0 != "/" })
-        }
-        for area in AdobePassServer.areas where path.hasPrefix(area) {
-            return String(path.dropFirst(area.count).drop { $0 != "/" })
-        }
-        for prefix in ["/hr/rest", "/payroll/rest", "/api", "/bare", "/basic", "/key"]
-        where path.hasPrefix(prefix + "/") {
-            return String(path.dropFirst(prefix.count))
-        }
-        return path
-    }
 }
 
-// MARK: - Areas other than the WebGate's
+// MARK: - Areas of its own
 
 extension ProtectedSite {
-    private func bearer(_ request: Request) -> WebGate.Verdict {
-        func challenge(_ status: Int, _ reason: String, _ parameters: String) -> WebGate.Verdict {
+    private func pass(_ request: Request) -> Area.Verdict {
+        let url = "\(ledger.settings.scheme)://\(request.host)\(request.target)"
+        return gate.judge(name: gate.name(for: request.path) ?? "", url: url, path: request.path, request)
+    }
+
+    private func bearer(_ request: Request) -> Area.Verdict {
+        func challenge(_ status: Int, _ parameters: String) -> Area.Verdict {
             ledger.count("challenge")
-            return .refused(
-                .json(
-                    status, reason, ["error": .string(reason)],
-                    [("WWW-Authenticate", "Bearer realm=\"api\"" + parameters)]))
+            let response = Response.json(["error": "no token that is good for this"], status)
+            return .refused(response.with("WWW-Authenticate", "Bearer realm=\"api\"" + parameters))
         }
-        guard let value = request.single("Authorization") else {
-            if !request.values("Authorization").isEmpty { ledger.refuse("bearer: several Authorization fields") }
-            return challenge(401, "Unauthorized", "")
-        }
+        if request.values("Authorization").count > 1 { ledger.refuse("bearer: several Authorization fields") }
         // Some resources of OAM 11g want the token and nothing before it.
-        let prefix = request.path.hasPrefix("/bare/") ? "" : "bearer "
-        guard value.lowercased().hasPrefix(prefix) else { return challenge(401, "Unauthorized", "") }
-        let token = String(value.dropFirst(prefix.count))
-        let known = ledger.withState { $0.bearerTokens[token] }
-        guard let known, known.expires > Moment.now(), faults.take("reject_tokens", path: request.path) == nil else {
-            return challenge(401, "Unauthorized", ", error=\"invalid_token\"")
+        let isBare = request.path.hasPrefix("/bare/")
+        guard let token = isBare ? request.single("Authorization") : request.credential("Bearer") else {
+            return challenge(401, "")
+        }
+        guard let scopes = ledger.scopes(of: token, for: request) else {
+            return challenge(401, ", error=\"invalid_token\"")
         }
         let parts = request.path.split(separator: "/").map(String.init)
-        let needed = parts.count > 2 && parts[1] == "scoped" ? parts[2] : nil
-        let missing = needed.map { !known.scopes.contains($0) } ?? false
-        if missing || faults.take("bearer_insufficient", path: request.path) != nil {
-            return challenge(403, "Forbidden", ", error=\"insufficient_scope\", scope=\"\(needed ?? "admin")\"")
+        if parts.count > 2, parts[1] == "scoped", !scopes.contains(parts[2]) {
+            return challenge(403, ", error=\"insufficient_scope\", scope=\"\(parts[2])\"")
         }
         return .admitted([])
     }
 
-    private func basic(_ request: Request) -> WebGate.Verdict {
-        let refused = WebGate.Verdict.refused(
-            .text(401, "Unauthorized", "a password is wanted\n").with(
-                "WWW-Authenticate", "Basic realm=\"basic, area\", charset=\"UTF-8\""))
-        guard let value = request.single("Authorization") else {
-            ledger.count("challenge")
-            return refused
+    private func basic(_ request: Request) -> Area.Verdict {
+        if request.values("Authorization").isEmpty { ledger.count("challenge") }
+        if let (user, password) = request.basic, ledger.login(user, password, at: "basic") == .accepted,
+            faults.take("reject_tokens", path: request.path) == nil
+        {
+            return .admitted([])
         }
-        guard value.lowercased().hasPrefix("basic "), let text = Base64.decodeText(String(value.dropFirst(6))),
-            let colon = text.firstIndex(of: ":")
-        else { return refused }
-        let verdict = ledger.login(
-            user: String(text[..<colon]), password: String(text[text.index(after: colon)...]),
-            refused: faults.take("wrong_password", on: "basic") != nil)
-        if verdict == .accepted, faults.take("reject_tokens", path: request.path) == nil { return .admitted([]) }
-        return refused
+        return .refused(
+            .text("a password is wanted\n", 401)
+                .with("WWW-Authenticate", "Basic realm=\"basic, area\", charset=\"UTF-8\""))
     }
 
-    private func key(_ request: Request) -> WebGate.Verdict {
+    private func key(_ request: Request) -> Area.Verdict {
         if request.single("X-Api-Key") == ledger.settings.apiKey,
             faults.take("reject_tokens", path: request.path) == nil
         {
             return .admitted([])
         }
         ledger.count("challenge")
-        return .refused(
-            .text(401, "Unauthorized", "a key is wanted\n").with("WWW-Authenticate", "ApiKey realm=\"key\""))
-    }
-}
-
-extension Response {
-    func with(_ name: String, _ value: String) -> Response {
-        var copy = self
-        copy.fields.append(Field(name: name, value: value))
-        return copy
+        return .refused(.text("a key is wanted\n", 401).with("WWW-Authenticate", "ApiKey realm=\"key\""))
     }
 }

@@ -1,16 +1,10 @@
 /// A WebGate with REST protection: the user agent's prefix decides between a redirect and an `OAM-Auth` challenge.
 struct WebGate: Sendable {
-    enum Verdict: Sendable {
-        /// With the fields the gate adds to the answer.
-        case admitted([Field])
-        case refused(Response)
-    }
-
     /// How long a request context can be exchanged.
     static let contextLife: UInt64 = 30_000
 
     let ledger: Ledger
-    let faults: Faults
+    private var faults: Faults { ledger.faults }
 
     /// The gate that guards a path, if any.
     func name(for path: String) -> String? {
@@ -20,37 +14,31 @@ struct WebGate: Sendable {
     }
 
     /// - Parameter url: the absolute URL as the gate sees it; a new context is bound to it.
-    func judge(name: String, url: String, path: String, _ request: Request) -> Verdict {
+    func judge(name: String, url: String, path: String, _ request: Request) -> Area.Verdict {
         let level = neededLevel(path)
         let agents = request.values("User-Agent")
         guard agents.count == 1, agents[0].hasPrefix(ledger.settings.userAgentPrefix) else {
             ledger.refuse("\(name): User-Agent does not begin with the prefix")
             return .refused(redirect(name, url))
         }
+        func challenged(_ why: String? = nil) -> Area.Verdict {
+            if let why { ledger.refuse("\(name): \(why)") }
+            return .refused(challenge(name, level, url, path))
+        }
         let credentials = request.values("Authorization")
-        guard credentials.count <= 1 else {
-            ledger.refuse("\(name): \(credentials.count) Authorization fields")
-            return .refused(challenge(name, level, url, path))
-        }
-        guard let credential = credentials.first else { return .refused(challenge(name, level, url, path)) }
-        guard credential.hasPrefix("OAM-Auth ") else {
-            ledger.refuse("\(name): a credential of another scheme")
-            return .refused(challenge(name, level, url, path))
-        }
-        let value = String(credential.dropFirst("OAM-Auth ".count))
+        guard credentials.count <= 1 else { return challenged("\(credentials.count) Authorization fields") }
+        guard !credentials.isEmpty else { return challenged() }
+        guard let value = request.credential("OAM-Auth") else { return challenged("a credential of another scheme") }
         let token = ledger.withState { $0.accessTokens[value] }
         guard let token, token.gate == name, token.expires > Moment.now() else {
-            ledger.refuse("\(name): a token that is unknown, expired, revoked or of another gate")
-            return .refused(challenge(name, level, url, path))
+            return challenged("a token that is unknown, expired, revoked or of another gate")
         }
         guard token.level >= level else {
             ledger.count("step_up")
-            return .refused(challenge(name, level, url, path))
+            return challenged()
         }
-        if faults.take("reject_tokens", path: path) != nil { return .refused(challenge(name, level, url, path)) }
-        if path.contains("/forbidden") {
-            return .refused(.text(403, "Forbidden", "the policy denies this\n"))
-        }
+        if faults.take("reject_tokens", path: path) != nil { return challenged() }
+        if path.contains("/forbidden") { return .refused(.text("the policy denies this\n", 403)) }
         let cookie =
             "OAMAuthnCookie_\(request.host)_\(Random.text(bytes: 6))=\(Random.text(bytes: 24)); path=/; HttpOnly"
         return .admitted([Field(name: "Set-Cookie", value: cookie)])
@@ -72,20 +60,17 @@ extension WebGate {
     private func challenge(_ name: String, _ level: Int, _ url: String, _ path: String) -> Response {
         ledger.count("challenge")
         if faults.take("redirect", path: path) != nil { return redirect(name, url) }
-        if faults.take("bare_401", path: path) != nil { return .text(401, "Authorization Required", "no\n") }
+        if faults.take("bare_401", path: path) != nil { return Self.refused(.text("no\n", 401)) }
         let page =
             "<html><title>401 Authorization Required</title><body>agent \(name) on internal-host-7</body></html>\n"
-        var response = Response.text(401, "Authorization Required", page, type: "text/html")
+        var response = Self.refused(.html(page, 401))
         let basic = "Basic realm=\"x, y\""
-        if faults.take("only_basic", path: path) != nil {
-            return response.with("WWW-Authenticate", basic)
-        }
+        if faults.take("only_basic", path: path) != nil { return response.with("WWW-Authenticate", basic) }
         let realm = "realm=\"\(name):\(level) \(path)\""
         if faults.take("no_context", path: path) != nil {
             return response.with("WWW-Authenticate", "OAM-Auth " + realm)
         }
-        let context =
-            "encquery%3D\(Random.text(bytes: 36, percentEncoded: true))%20agentid%3D\(name)%20ver%3D1%20crmethod%3D2"
+        let context = query(name)
         let record = Ledger.RequestContext(
             gate: name, level: level, url: url, expires: Moment.now() + WebGate.contextLife)
         ledger.withState {
@@ -102,10 +87,17 @@ extension WebGate {
 
     private func redirect(_ name: String, _ url: String) -> Response {
         ledger.count("redirect_302")
-        let query =
-            "encquery%3D\(Random.text(bytes: 36, percentEncoded: true))%20agentid%3D\(name)%20ver%3D1%20crmethod%3D2"
-        return Response(
-            302, "Found",
-            [("Location", "\(ledger.settings.scheme)://\(ledger.settings.loginHost)/oam/server/obrareq.cgi?\(query)")])
+        let server = "\(ledger.settings.scheme)://\(ledger.settings.loginHost)/oam/server"
+        return .redirect(to: "\(server)/obrareq.cgi?\(query(name))")
+    }
+
+    private func query(_ name: String) -> String {
+        "encquery%3D\(Random.text(bytes: 36, percentEncoded: true))%20agentid%3D\(name)%20ver%3D1%20crmethod%3D2"
+    }
+
+    private static func refused(_ response: Response) -> Response {
+        var response = response
+        response.reason = "Authorization Required"
+        return response
     }
 }

@@ -168,13 +168,12 @@ extension Connection {
         else {
             throw .refused(400, "target is not in origin form")
         }
-        let request = Request(
-            method: latin1(parts[0]), target: latin1(target), minorVersion: minor, fields: fields, framing: .none)
+        var request = Request(
+            method: latin1(parts[0]), target: latin1(target), minorVersion: minor, fields: fields)
         let hosts = request.values("Host")
         guard hosts.count == 1 || (minor == 0 && hosts.isEmpty) else { throw .refused(400, "not exactly one Host") }
-        return Request(
-            method: request.method, target: request.target, minorVersion: minor, fields: fields,
-            framing: try framing(of: request))
+        request.framing = try framing(of: request)
+        return request
     }
 
     private static func framing(of request: Request) throws(WireFault) -> Framing {
@@ -198,16 +197,14 @@ extension Connection {
 
     private static func isTokenOctet(_ octet: UInt8) -> Bool {
         switch octet {
-        case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: true
-        case 0x21, 0x23...0x27, 0x2A, 0x2B, 0x2D, 0x2E, 0x5E, 0x5F, 0x60, 0x7C, 0x7E: true
+        case 0x30...0x39, 0x41...0x5A, 0x5E...0x7A: true
+        case 0x21, 0x23...0x27, 0x2A, 0x2B, 0x2D, 0x2E, 0x7C, 0x7E: true
         default: false
         }
     }
 
     private static func latin1(_ bytes: some Sequence<UInt8>) -> String {
-        var text = String.UnicodeScalarView()
-        for byte in bytes { text.append(Unicode.Scalar(byte)) }
-        return String(text)
+        String(String.UnicodeScalarView(bytes.map { Unicode.Scalar($0) }))
     }
 }
 
@@ -224,20 +221,20 @@ extension Connection {
     /// measured.
     func readBody(keeping: Int = 0) throws(WireFault) -> Body {
         var body = Body()
-        var digest = SHA256()
+        let digest = SHA256()
         let framing = unread
         unread = .none
         if owesContinue, framing != .none, start == end { try send("HTTP/1.1 100 Continue\r\n\r\n") }
         owesContinue = false
         switch framing {
         case .none: break
-        case .length(let length): try take(length, into: &body, &digest, keeping: keeping)
+        case .length(let length): try take(length, into: &body, digest, keeping: keeping)
         case .chunked:
             while true {
                 let size = try chunkSize()
                 if size == 0 { break }
                 guard body.length + size <= Connection.bodyLimit else { throw .refused(413, "body too large") }
-                try take(size, into: &body, &digest, keeping: keeping)
+                try take(size, into: &body, digest, keeping: keeping)
                 guard let end = try line(limit: 2, overflow: .refused(400, "chunk without its end")), end.isEmpty else {
                     throw .refused(400, "chunk without its end")
                 }
@@ -259,7 +256,7 @@ extension Connection {
         return size
     }
 
-    private func take(_ count: Int, into body: inout Body, _ digest: inout SHA256, keeping: Int) throws(WireFault) {
+    private func take(_ count: Int, into body: inout Body, _ digest: SHA256, keeping: Int) throws(WireFault) {
         var left = count
         while left > 0 {
             if start == end {

@@ -18,16 +18,15 @@ struct Request: Sendable {
     let target: String
     let minorVersion: Int
     let fields: [Field]
-    let framing: Framing
+    var framing = Framing.none
+    /// Octets of the body, where the site reads it before it looks for who answers.
+    var body: [UInt8] = []
 
-    var path: String {
-        target.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false).first.map(String.init) ?? target
-    }
+    var path: String { String(target.prefix { $0 != "?" }) }
 
     /// Query parameters, form-decoded; the first of a name wins.
     var query: [String: String] {
-        guard let mark = target.firstIndex(of: "?") else { return [:] }
-        let pairs = Form.parse(String(target[target.index(after: mark)...])) ?? []
+        let pairs = Form.parse(target.drop { $0 != "?" }.dropFirst()) ?? []
         return Dictionary(pairs.map { ($0.name, $0.value) }, uniquingKeysWith: { first, _ in first })
     }
 
@@ -55,12 +54,31 @@ struct Request: Sendable {
         }
         return minorVersion > 0 ? !options.contains("close") : options.contains("keep-alive")
     }
+
+    /// Without its parameters, in small letters.
+    var mediaType: String? { single("Content-Type")?.prefix { $0 != ";" }.lowercased() }
+
+    /// What stands behind the scheme in the one `Authorization` field.
+    func credential(_ scheme: String) -> String? {
+        guard let value = single("Authorization"), value.lowercased().hasPrefix(scheme.lowercased() + " ") else {
+            return nil
+        }
+        return String(value.dropFirst(scheme.count + 1))
+    }
+
+    /// User and password (RFC 7617).
+    var basic: (user: String, password: String)? {
+        guard let text = credential("Basic").flatMap(Base64.decodeText), let colon = text.firstIndex(of: ":") else {
+            return nil
+        }
+        return (String(text[..<colon]), String(text[text.index(after: colon)...]))
+    }
 }
 
 /// What was received as a body.
 struct Body: Sendable {
     var length = 0
-    var sha256 = ""
+    var sha256: [UInt8] = []
     /// The octets themselves, if no more than the reader was asked to keep.
     var bytes: [UInt8] = []
     var trailers: [Field] = []
@@ -88,62 +106,51 @@ struct Response: Sendable {
     /// Say `Connection: close` and mean it.
     var closes = false
 
-    init(_ status: Int, _ reason: String, _ fields: [(String, String)] = []) {
+    init(_ status: Int = 200) {
         self.status = status
-        self.reason = reason
-        self.fields = fields.map { Field(name: $0.0, value: $0.1) }
+        reason = Self.reasons[status] ?? "Status"
     }
 
-    static func json(_ status: Int, _ value: JSON, _ fields: [(String, String)] = []) -> Response {
-        json(status, "OK", value, fields)
+    private static let reasons = [
+        200: "OK", 201: "Created", 204: "No Content", 302: "Found", 400: "Bad Request", 401: "Unauthorized",
+        403: "Forbidden", 404: "Not Found", 405: "Method Not Allowed", 409: "Conflict", 429: "Too Many Requests",
+    ]
+
+    static func json(_ value: JSON, _ status: Int = 200) -> Response {
+        bytes(value.bytes, "application/json", status)
     }
 
-    static func json(_ status: Int, _ reason: String, _ value: JSON, _ fields: [(String, String)] = []) -> Response {
-        var response = Response(status, reason, [("Content-Type", "application/json")] + fields)
-        response.payload = .bytes(value.bytes)
+    static func text(_ text: String, _ status: Int = 200) -> Response { bytes(Array(text.utf8), "text/plain", status) }
+
+    static func html(_ text: String, _ status: Int = 200) -> Response { bytes(Array(text.utf8), "text/html", status) }
+
+    static func redirect(to place: String) -> Response { Response(302).with("Location", place) }
+
+    static func pattern(_ count: Int, chunked: Bool, type: String) -> Response {
+        var response = Response(200).with("Content-Type", type)
+        response.payload = .pattern(count, chunked: chunked)
         return response
     }
 
-    static func text(_ status: Int, _ reason: String, _ text: String, type: String = "text/plain") -> Response {
-        var response = Response(status, reason, [("Content-Type", type)])
-        response.payload = .bytes(Array(text.utf8))
+    private static func bytes(_ bytes: [UInt8], _ type: String, _ status: Int) -> Response {
+        var response = Response(status).with("Content-Type", type)
+        response.payload = .bytes(bytes)
         return response
+    }
+
+    func with(_ name: String, _ value: String) -> Response {
+        var copy = self
+        copy.fields.append(Field(name: name, value: value))
+        return copy
+    }
+
+    func with(status: Int) -> Response {
+        var copy = self
+        copy.status = status
+        copy.reason = Self.reasons[status] ?? "Status"
+        return copy
     }
 
     /// 204 and 304 have no body whatever their fields say (RFC 9112 §6.3).
     var hasNoBody: Bool { status < 200 || status == 204 || status == 304 }
-}
-
-/// `application/x-www-form-urlencoded`.
-enum Form {
-    /// Nil when a percent sign is not followed by two hexadecimal digits or the result is not UTF-8.
-    static func decode(_ text: some StringProtocol) -> String? {
-        var bytes: [UInt8] = []
-        var rest = Array(text.utf8)[...]
-        while let byte = rest.popFirst() {
-            switch byte {
-            case UInt8(ascii: "+"): bytes.append(0x20)
-            case UInt8(ascii: "%"):
-                guard rest.count >= 2, let digits = String(validating: rest.prefix(2), as: UTF8.self),
-                    digits.allSatisfy(\.isHexDigit), let value = UInt8(digits, radix: 16)
-                else { return nil }
-                bytes.append(value)
-                rest = rest.dropFirst(2)
-            default: bytes.append(byte)
-            }
-        }
-        return String(validating: bytes, as: UTF8.self)
-    }
-
-    static func parse(_ text: String) -> [(name: String, value: String)]? {
-        var pairs: [(name: String, value: String)] = []
-        for part in text.split(separator: "&") {
-            let halves = part.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
-            guard let name = decode(halves[0]), let value = decode(halves.count > 1 ? halves[1] : "") else {
-                return nil
-            }
-            pairs.append((name, value))
-        }
-        return pairs
-    }
 }
