@@ -14,7 +14,7 @@ let settings: [SwiftSetting] = [
 // has it, for the promises to be tried on (`make promises BUILD=checked`).
 let exclusivity = Context.environment["CARDEA_EXCLUSIVITY"] ?? "unchecked"
 let unchecked: SwiftSetting = .unsafeFlags(["-enforce-exclusivity=\(exclusivity)"], .when(configuration: .release))
-let onTheDataPath: Set = ["HTTP1", "HTTP2", "HotCache", "Telemetry", "Reactor", "TLS", "Gateway"]
+let onTheDataPath: Set = ["Octets", "HTTP1", "HTTP2", "HotCache", "Telemetry", "Reactor", "TLS", "Gateway"]
 
 func module(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
     .target(
@@ -33,7 +33,7 @@ let package = Package(
         .executable(name: "cardea-lab", targets: ["cardea-lab"]),
         // What the benchmarks measure: a package of its own under Tests/Performance, so that what they stand beside never gets
         // into this package's resolved versions.
-        .library(name: "Measured", targets: ["CLinux", "HotCache", "TLS", "TokenStore", "Tokens"]),
+        .library(name: "Measured", targets: ["CLinux", "HotCache", "Octets", "TLS", "TokenStore", "Tokens"]),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2")
@@ -47,33 +47,36 @@ let package = Package(
         .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
         .systemLibrary(name: "CYAML", pkgConfig: "yaml-0.1", providers: [.apt(["libyaml-dev"])]),
 
-        // Pure. Numbers depends on nothing, because whoever reads what others write needs it.
+        // Pure. Octets and Numbers depend on nothing, because every module that reads or writes text needs them.
+        module("Octets"),
         module("Numbers"),
-        module("HTTP1"),
+        module("HTTP1", ["Octets"]),
         module("HotCache"),
-        module("Tokens", ["HotCache"]),
-        module("Configuration", ["CYAML", "Numbers"]),
-        module("Telemetry"),
+        module("Tokens", ["HotCache", "Octets"]),
+        module("Configuration", ["CYAML", "Numbers", "Octets"]),
+        module("Telemetry", ["Octets"]),
 
         // I/O and what stands on it.
         module("Reactor", ["CLinux", "Numbers", "Telemetry"]),
-        module("TLS", ["COpenSSL"]),
+        module("TLS", ["COpenSSL", "Octets"]),
         module("HTTP2", ["CNghttp2", "HTTP1"]),
-        module("TokenStore", ["CSQLite", "TLS", "Tokens"]),
-        module("Fleet", ["Numbers", "TLS", "Telemetry"]),
-        module("Handshakes", ["CZlib", "Numbers", "Tokens", "HTTP1", "Configuration", "TLS"]),
+        module("TokenStore", ["CSQLite", "Octets", "TLS", "Tokens"]),
+        module("Fleet", ["Numbers", "Octets", "TLS", "Telemetry"]),
+        module("Handshakes", ["CZlib", "Numbers", "Octets", "Tokens", "HTTP1", "Configuration", "TLS"]),
         module(
             "Gateway",
             [
-                "HTTP1", "HTTP2", "HotCache", "Numbers", "Tokens", "Configuration", "Telemetry", "Reactor", "TLS",
+                "HTTP1", "HTTP2", "HotCache", "Numbers", "Octets", "Tokens", "Configuration", "Telemetry", "Reactor",
+                "TLS",
                 "TokenStore", "Handshakes", "Fleet",
             ]),
-        module("Admin", ["Gateway", "Numbers", "Tokens", "Telemetry", "Configuration"]),
+        module("Admin", ["Gateway", "Numbers", "Octets", "Tokens", "Telemetry", "Configuration"]),
 
         .executableTarget(
             name: "cardea",
             dependencies: [
-                "HTTP1", "HotCache", "Numbers", "Tokens", "Configuration", "Telemetry", "Reactor", "TLS", "TokenStore",
+                "HTTP1", "HotCache", "Numbers", "Octets", "Tokens", "Configuration", "Telemetry", "Reactor", "TLS",
+                "TokenStore",
                 "Handshakes",
                 "Gateway", "Admin", .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ], swiftSettings: settings,
@@ -83,6 +86,7 @@ let package = Package(
 
         // Reads the sources and their imports; it depends on no module of the gateway.
         .testTarget(name: "HouseTests", dependencies: ["GoldenFiles"], swiftSettings: settings),
+        tests("Octets"),
         tests("Numbers"),
         tests("HTTP1"),
         tests("HotCache", ["CThreadSanitizer"]),
@@ -90,18 +94,19 @@ let package = Package(
         tests("Configuration", ["GoldenFiles", "TemporaryFolder"]),
         tests("Telemetry", ["GoldenFiles"]),
         tests("Reactor", ["CLinux", "ScriptedKernel", "Telemetry"]),
-        tests("TLS", ["TemporaryFolder"]),
+        tests("TLS", ["Octets", "TemporaryFolder"]),
         tests("HTTP2", ["CNghttp2", "HTTP1"]),
-        tests("TokenStore", ["GoldenFiles", "TLS", "TemporaryFolder"]),
-        tests("Fleet", ["GoldenFiles", "Numbers", "TLS", "TLSTests", "TemporaryFolder"]),
-        tests("Handshakes", ["Configuration", "GoldenFiles"]),
+        tests("TokenStore", ["GoldenFiles", "Octets", "TLS", "TemporaryFolder"]),
+        tests("Fleet", ["GoldenFiles", "Numbers", "Octets", "TLS", "TLSTests", "TemporaryFolder"]),
+        tests("Handshakes", ["Configuration", "GoldenFiles", "Octets"]),
         tests(
             "Gateway",
             [
                 "CLinux", "Configuration", "Fleet", "GoldenFiles", "HTTP1", "Handshakes", "HotCache", "Numbers",
+                "Octets",
                 "Reactor", "ScriptedKernel", "TLS", "TLSTests", "Telemetry", "TokenStore", "Tokens",
             ]),
-        tests("Admin", ["Gateway", "GoldenFiles", "Telemetry", "TLS"]),
+        tests("Admin", ["Gateway", "GoldenFiles", "Octets", "Telemetry", "TLS"]),
 
         .target(name: "TemporaryFolder", path: "Tests/TemporaryFolder", swiftSettings: settings),
         // Texts under Tests/Golden that tests compare what is stored, shared or told with.

@@ -64,12 +64,6 @@ public struct ReceivedNumber: Sendable, Hashable {
         self.init(wholePartOf: value)
     }
 
-    /// Two hexadecimal digits.
-    public init?(hexadecimalOctet text: some Collection<UInt8>) {
-        guard text.count == 2, text.allSatisfy({ $0.isHexadecimal }) else { return nil }
-        self.init(text.reduce(0) { $0 << 4 | Int($1 < 0x40 ? $1 & 0x0F : ($1 & 0x0F) + 9) })
-    }
-
     /// The number where it lies in the range, else nil.
     public func within<Number: FixedWidthInteger>(_ range: ClosedRange<Number>) -> Number? {
         guard isExact, let number = Number(exactly: value), range.contains(number) else { return nil }
@@ -80,8 +74,4 @@ public struct ReceivedNumber: Sendable, Hashable {
     public func clamped<Number: FixedWidthInteger>(to range: ClosedRange<Number>) -> Number {
         min(max(Number(clamping: value), range.lowerBound), range.upperBound)
     }
-}
-
-extension UInt8 {
-    fileprivate var isHexadecimal: Bool { (0x30...0x39).contains(self) || (0x61...0x66).contains(self | 0x20) }
 }

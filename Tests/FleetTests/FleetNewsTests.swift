@@ -1,4 +1,5 @@
 import Numbers
+import Octets
 import TLS
 import Testing
 

@@ -1,3 +1,4 @@
+import Octets
 import ScriptedKernel
 import TLS
 import Testing

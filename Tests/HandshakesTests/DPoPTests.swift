@@ -1,3 +1,4 @@
+import Octets
 import Synchronization
 import TLS
 import Testing

@@ -48,13 +48,6 @@ private func ledger(_ name: String, _ value: String) -> MemoryLedger {
         #expect(scheme.judge(status: 403, wwwAuthenticate: [], location: nil, requestURL: "u") == .none)
     }
 
-    @Test func `base64`() {
-        for (plain, coded) in [
-            ("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg=="), ("fooba", "Zm9vYmE="),
-            ("foobar", "Zm9vYmFy"),
-        ] { #expect(bytes(plain).base64 == bytes(coded)) }
-    }
-
     @Test func `no secret shows`() throws {
         let secret = Secret("hunter2")
         let call = IssuerCall(

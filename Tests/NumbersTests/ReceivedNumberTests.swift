@@ -48,14 +48,6 @@ import Testing
     }
 
     @Test func whatIsNoNumberHasNone() { #expect(ReceivedNumber(wholePartOf: .nan) == nil) }
-
-    @Test(arguments: [("00", 0), ("ff", 255), ("Aa", 170), ("9C", 156)] as [(String, UInt8)])
-    func twoHexadecimalDigitsAreAnOctet(text: String, octet: UInt8) {
-        #expect(ReceivedNumber(hexadecimalOctet: text.utf8)?.within(0...UInt8.max) == octet)
-    }
-
-    @Test(arguments: ["", "f", "fff", "g0", "+1", "-1", "0x", " 1"])
-    func otherTextIsNoOctet(text: String) { #expect(ReceivedNumber(hexadecimalOctet: text.utf8) == nil) }
 }
 
 @Suite struct TimeSpanTests {

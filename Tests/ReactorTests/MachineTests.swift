@@ -98,13 +98,4 @@ import Testing
         getrlimit(__rlimit_resource_t(RLIMIT_CORE.rawValue), &limit)
         #expect(limit.rlim_cur == 0 && limit.rlim_max == 0)
     }
-
-    @Test func wipesSecrets() {
-        let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: 100, alignment: 16)
-        defer { memory.deallocate() }
-        memory.initializeMemory(as: UInt8.self, repeating: 7)
-        Hardening.wipe(memory)
-        #expect(memory.allSatisfy { $0 == 0 })
-        Hardening.wipe(UnsafeMutableRawBufferPointer(start: nil, count: 0))
-    }
 }

@@ -1,3 +1,4 @@
+import Octets
 import TLS
 import Testing
 
@@ -73,27 +74,5 @@ import Testing
         #expect(
             text(keyedHash(key: [], [])) == "b613679a0814d9ec772f95d778c35fc5ff1697c493715653c6c712144292c5ad")
         #expect(randomBytes(0) == [] && randomBytes(32) != randomBytes(32) && randomBytes(33).count == 33)
-    }
-
-    // RFC 4648 section 10.
-    @Test(arguments: [
-        ("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg=="), ("fooba", "Zm9vYmE="),
-        ("foobar", "Zm9vYmFy"),
-    ])
-    func `base 64 agrees with its standard`(plain: String, encoded: String) {
-        let bytes = Array(plain.utf8)
-        let bare = String(encoded.prefix { $0 != "=" })
-        #expect(Base64.encode(bytes) == encoded && Base64.decode(encoded) == bytes)
-        #expect(Base64.encodeURL(bytes) == bare && Base64.decodeURL(bare) == bytes)
-    }
-
-    @Test(arguments: ["Zg", "Zg=", "Zh==", "Z===", "====", "Zm9v\n", " Zm9v", "Zm_v", "Zm9vZg=a", "Zg==Zg=="])
-    func `base 64 has one text for one value`(text: String) { #expect(Base64.decode(text) == nil) }
-
-    @Test(arguments: ["Z", "Zh", "Zg==", "Zm+v", "Zm9vZ"])
-    func `base 64 for URLs likewise`(text: String) { #expect(Base64.decodeURL(text) == nil) }
-
-    @Test func `base 64 alphabets differ in two places`() {
-        #expect(Base64.encode([0xfb, 0xff]) == "+/8=" && Base64.encodeURL([0xfb, 0xff]) == "-_8")
     }
 }

@@ -1,4 +1,5 @@
 import GoldenFiles
+import Octets
 import TLS
 import TemporaryFolder
 import Testing

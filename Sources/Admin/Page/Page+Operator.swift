@@ -1,4 +1,5 @@
 internal import Gateway
+internal import Octets
 
 /// What can be changed from the page, by whoever has signed in. Plain forms: they work without a script.
 extension Page {
@@ -13,7 +14,7 @@ extension Page {
     }
 
     mutating func writeButtons(of identity: IdentityFacts) {
-        let name = queryEscaped(identity.status.name)
+        let name = PercentEncoding.encode(identity.status.name)
         out.markup("<div class=\"acts\">")
         button("Purge", "/tokens/purge?identity=\(name)", of: identity.status.name)
         if identity.state == .quarantined {

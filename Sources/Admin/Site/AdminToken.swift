@@ -1,5 +1,5 @@
 internal import FoundationEssentials
-internal import Glibc
+internal import Octets
 
 /// The secret that a change over the admin address must bring: as Bearer (RFC 6750 §2.1), or as the password of Basic (RFC 7617), which is
 /// what browsers ask for.
@@ -14,9 +14,7 @@ struct AdminToken: Sendable {
         guard let authorization else { return .refused }
         guard let received = Self.credential(in: authorization) else { return .refused }
         guard var expected = read(), !expected.isEmpty else { return .unreadable }
-        defer {
-            expected.withUnsafeMutableBytes { if let start = $0.baseAddress { explicit_bzero(start, $0.count) } }
-        }
+        defer { expected.wipe() }
         return Self.isEqual(received, expected) ? .admitted : .refused
     }
 

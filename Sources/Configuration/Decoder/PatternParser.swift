@@ -1,4 +1,4 @@
-internal import Numbers
+internal import Octets
 
 /// A pattern as a tree.
 indirect enum PatternTree: Sendable {
@@ -158,7 +158,7 @@ struct PatternParser {
         case UInt8(ascii: "r"): return 0x0D
         case UInt8(ascii: "x"):
             guard at + 2 <= text.count,
-                let value = ReceivedNumber(hexadecimalOctet: text[at..<(at + 2)])?.within(0...UInt8.max)
+                let value = Hexadecimal.octet(text[at], text[at + 1])
             else { throw fault("has '\\x' without two hexadecimal digits", at: begin) }
             at += 2
             return value

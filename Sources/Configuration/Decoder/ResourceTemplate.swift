@@ -1,4 +1,5 @@
 internal import Numbers
+internal import Octets
 
 /// What a request wants to be authorized for: a text with `{path.N}`, the N-th segment of its path (from 1), and `{query.NAME}` in it.
 ///
@@ -98,7 +99,7 @@ extension ResourceTemplate {
         var found: String?
         for pair in query.split(separator: UInt8(ascii: "&")) {
             let parts = pair.split(separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false)
-            guard decoded(parts[0], spaces: true) == Array(name.utf8) else { continue }
+            guard PercentEncoding.decode(parts[0], plusIsBlank: true) == Array(name.utf8) else { continue }
             guard found == nil, parts.count == 2, let value = value(parts[1], spaces: true) else { return nil }
             found = value
         }
@@ -106,7 +107,8 @@ extension ResourceTemplate {
     }
 
     private func value(_ raw: some Collection<UInt8>, spaces: Bool) -> String? {
-        guard let bytes = decoded(raw, spaces: spaces), (1...Self.longestValue).contains(bytes.count),
+        guard let bytes = PercentEncoding.decode(raw, plusIsBlank: spaces),
+            (1...Self.longestValue).contains(bytes.count),
             let text = String(validating: bytes, as: UTF8.self),
             !text.unicodeScalars.contains(where: { $0.value < 0x20 || (0x7F...0x9F).contains($0.value) })
         else { return nil }
@@ -121,21 +123,5 @@ extension ResourceTemplate {
             default: escaped.append(character)
             }
         }
-    }
-
-    private func decoded(_ raw: some Collection<UInt8>, spaces: Bool) -> [UInt8]? {
-        var result: [UInt8] = []
-        var iterator = raw.makeIterator()
-        while let byte = iterator.next() {
-            guard byte == UInt8(ascii: "%") else {
-                result.append(spaces && byte == UInt8(ascii: "+") ? 0x20 : byte)
-                continue
-            }
-            guard let high = iterator.next(), let low = iterator.next(),
-                let value = ReceivedNumber(hexadecimalOctet: [high, low])?.within(0...UInt8.max)
-            else { return nil }
-            result.append(value)
-        }
-        return result
     }
 }

@@ -1,4 +1,5 @@
 internal import Numbers
+internal import Octets
 
 /// A configuration that comes nearest to properties of the IDM Mobile SDK.
 public struct SDKImport: Sendable {
@@ -268,8 +269,7 @@ extension SDKImport {
 
     private static func name(of text: String?) -> String {
         let letters = (text ?? "").lowercased().utf8.map { byte -> UInt8 in
-            (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte)
-                || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) ? byte : UInt8(ascii: "-")
+            byte.isLetterOrDigit ? byte : UInt8(ascii: "-")
         }
         let name = String(decoding: letters.drop { $0 == UInt8(ascii: "-") }.prefix(32), as: UTF8.self)
         return name.isEmpty || name == "none" ? "imported" : name

@@ -1,4 +1,4 @@
-internal import Numbers
+internal import Octets
 
 /// Initialization properties of Oracle's IDM Mobile SDK, as a configuration URL or a list of them holds them.
 public struct SDKProperties: Sendable, Equatable {
@@ -53,7 +53,7 @@ extension SDKProperties {
         guard let mark = text.firstRange(of: "://") else { return false }
         let scheme = text[..<mark.lowerBound]
         return (1...64).contains(scheme.utf8.count) && scheme.first?.isLetter == true
-            && scheme.utf8.allSatisfy { $0.isPlainWord || "+-.".utf8.contains($0) } && text.contains("?")
+            && scheme.utf8.allSatisfy { $0.isLetterOrDigit || "+-.".utf8.contains($0) } && text.contains("?")
     }
 
     private mutating func readURL(_ text: String) throws(Fault) {
@@ -80,7 +80,7 @@ extension SDKProperties {
 
     private mutating func add(_ name: String, _ value: String) throws(Fault) {
         guard (1...Self.longestName).contains(name.utf8.count),
-            name.utf8.allSatisfy({ $0.isPlainWord || "_()-.".utf8.contains($0) })
+            name.utf8.allSatisfy({ $0.isLetterOrDigit || "_()-.".utf8.contains($0) })
         else {
             throw Fault("a property's name is empty, too long, or has other characters than letters, digits, _ and ()")
         }
@@ -96,18 +96,8 @@ extension SDKProperties {
     }
 
     private static func decoded(_ text: Substring) throws(Fault) -> String {
-        var bytes: [UInt8] = []
-        var rest = Array(text.utf8)[...]
-        while let byte = rest.popFirst() {
-            guard byte == UInt8(ascii: "%") else {
-                bytes.append(byte)
-                continue
-            }
-            guard let value = ReceivedNumber(hexadecimalOctet: rest.prefix(2))?.within(0...UInt8.max) else {
-                throw Fault("a percent sign in the URL without two hexadecimal digits behind it")
-            }
-            bytes.append(value)
-            rest = rest.dropFirst(2)
+        guard let bytes = PercentEncoding.decode(text.utf8) else {
+            throw Fault("a percent sign in the URL without two hexadecimal digits behind it")
         }
         guard let text = String(validating: bytes, as: UTF8.self) else {
             throw Fault("a value of the URL is not UTF-8")
@@ -124,16 +114,5 @@ extension SDKProperties {
     private static func unquoted(_ text: String) -> String {
         guard text.utf8.count >= 2, text.hasPrefix("\""), text.hasSuffix("\"") else { return text }
         return String(text.dropFirst().dropLast())
-    }
-}
-
-extension UInt8 {
-    fileprivate var isPlainWord: Bool {
-        switch self {
-        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-            UInt8(ascii: "0")...UInt8(ascii: "9"):
-            true
-        default: false
-        }
     }
 }

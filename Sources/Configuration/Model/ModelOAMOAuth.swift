@@ -1,3 +1,5 @@
+internal import Octets
+
 /// `oam_oauth`: Oracle's dialects of OAuth 2.0 (docs/design/wire/oam-oauth.md).
 public struct OAMOAuthHandshake: Sendable, Equatable {
     public enum Dialect: String, Sendable, CaseIterable {
@@ -103,26 +105,9 @@ extension ServiceURL {
         let rest = more.drop { $0 == "/" }
         if !rest.isEmpty || url.path.isEmpty { url.path += "/" + rest }
         if let parameter {
-            let pair = "\(parameter.name)=\(Self.encoded(parameter.value))"
+            let pair = "\(parameter.name)=\(PercentEncoding.encode(parameter.value))"
             url.query = url.query.map { "\($0)&\(pair)" } ?? pair
         }
         return url
-    }
-
-    private static func encoded(_ text: String) -> String {
-        var result = ""
-        for byte in text.utf8 {
-            let isPlain =
-                (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte)
-                || (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(byte)
-                || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) || "-._~".utf8.contains(byte)
-            if isPlain {
-                result.unicodeScalars.append(Unicode.Scalar(byte))
-            } else {
-                let digits = String(byte, radix: 16, uppercase: true)
-                result += digits.count == 1 ? "%0\(digits)" : "%\(digits)"
-            }
-        }
-        return result
     }
 }

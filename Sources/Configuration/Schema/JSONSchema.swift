@@ -1,4 +1,5 @@
 internal import Numbers
+internal import Octets
 
 extension Configuration {
     /// The JSON Schema (draft 2020-12) of the file, made from the tables that the decoder uses.
@@ -111,7 +112,7 @@ private indirect enum JSONText {
         let inner = String(repeating: "  ", count: indent + 1)
         let outer = String(repeating: "  ", count: indent)
         switch self {
-        case .string(let text): return Self.quoted(text)
+        case .string(let text): return text.jsonQuoted
         case .number(let number): return String(number)
         case .literal(let text): return text
         case .boolean(let flag): return flag ? "true" : "false"
@@ -121,27 +122,8 @@ private indirect enum JSONText {
             return "[" + texts.joined(separator: ", ") + "]"
         case .object(let members):
             guard !members.isEmpty else { return "{}" }
-            let lines = members.map { "\(inner)\(Self.quoted($0.0)): \($0.1.rendered(indent: indent + 1))" }
+            let lines = members.map { "\(inner)\($0.0.jsonQuoted): \($0.1.rendered(indent: indent + 1))" }
             return "{\n" + lines.joined(separator: ",\n") + "\n\(outer)}"
         }
-    }
-
-    private static func quoted(_ text: String) -> String {
-        var result = "\""
-        for scalar in text.unicodeScalars {
-            switch scalar {
-            case "\"": result += "\\\""
-            case "\\": result += "\\\\"
-            case "\n": result += "\\n"
-            case "\t": result += "\\t"
-            default:
-                if scalar.value < 0x20 {
-                    result += "\\u00" + (scalar.value < 0x10 ? "0" : "") + String(scalar.value, radix: 16)
-                } else {
-                    result.unicodeScalars.append(scalar)
-                }
-            }
-        }
-        return result + "\""
     }
 }

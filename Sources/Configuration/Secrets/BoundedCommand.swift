@@ -1,5 +1,6 @@
 import CYAML
 import Glibc
+import Octets
 import Synchronization
 
 /// Runs a program for its standard output: no shell, no standard input, errors thrown away, bounded in bytes and time.
@@ -27,9 +28,7 @@ enum BoundedCommand {
         let status = try wait(process, deadline: deadline)
         var output = try outcome.get()
         guard status == 0 else {
-            output.withUnsafeMutableBytes { raw in
-                if let base = raw.baseAddress { explicit_bzero(base, raw.count) }
-            }
+            output.wipe()
             throw Fault(reason: status & 0x7f == 0 ? "ended with status \(status >> 8 & 0xff)" : "was killed")
         }
         return output

@@ -1,4 +1,4 @@
-import Glibc
+import Octets
 
 /// The bytes of a secret. They are wiped when the last reference goes.
 public final class SecretBytes: Sendable {
@@ -8,7 +8,7 @@ public final class SecretBytes: Sendable {
     /// Copies `source`; the caller wipes its own copy.
     public init(_ source: UnsafeRawBufferPointer) {
         bytes = .allocate(byteCount: source.count, alignment: 1)
-        if source.count > 0 { bytes.copyMemory(from: source) }
+        bytes.copyMemory(from: source)
     }
 
     /// Copies the UTF-8 bytes of `text`. Swift cannot wipe the string itself.
@@ -22,14 +22,13 @@ public final class SecretBytes: Sendable {
         let target = bytes
         // Of shared storage this would wipe a copy, hence `consuming`.
         source.withUnsafeMutableBytes { raw in
-            guard let base = raw.baseAddress, raw.count > 0 else { return }
             target.copyMemory(from: UnsafeRawBufferPointer(raw))
-            explicit_bzero(base, raw.count)
+            raw.wipe()
         }
     }
 
     deinit {
-        if let base = bytes.baseAddress { explicit_bzero(base, bytes.count) }
+        bytes.wipe()
         bytes.deallocate()
     }
 
@@ -47,10 +46,7 @@ public final class SecretBytes: Sendable {
 extension SecretBytes: Hashable {
     /// Equal content. The time taken depends on the lengths only.
     public static func == (left: SecretBytes, right: SecretBytes) -> Bool {
-        guard left.count == right.count else { return false }
-        var difference: UInt8 = 0
-        for index in 0..<left.count { difference |= left.bytes[index] ^ right.bytes[index] }
-        return difference == 0
+        left.withBytes { left in right.withBytes { left.isEqualInConstantTime(to: $0) } }
     }
 
     /// Over the bytes; a hash table of secrets is never seen from outside.

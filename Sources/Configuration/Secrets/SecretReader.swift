@@ -1,5 +1,6 @@
 import CYAML
 import Glibc
+import Octets
 
 /// Why a secret cannot be had. Names the place, never the value.
 public struct SecretFault: Error, Equatable, CustomStringConvertible {
@@ -77,7 +78,7 @@ struct SecretReader {
     func secret(_ source: consuming [UInt8]) throws(SecretFault) -> SecretBytes {
         var bytes = consume source
         guard bytes.count <= SecretBound.bytes else {
-            wipe(&bytes)
+            bytes.wipe()
             throw fault("larger than 64 KiB")
         }
         if bytes.last == UInt8(ascii: "\n") {
@@ -86,12 +87,6 @@ struct SecretReader {
         }
         guard !bytes.isEmpty else { throw fault("empty") }
         return SecretBytes(wiping: bytes)
-    }
-
-    private func wipe(_ bytes: inout [UInt8]) {
-        bytes.withUnsafeMutableBytes { raw in
-            if let base = raw.baseAddress { explicit_bzero(base, raw.count) }
-        }
     }
 
     // MARK: - Files

@@ -1,4 +1,5 @@
 public import Numbers
+internal import Octets
 internal import Synchronization
 internal import TLS
 

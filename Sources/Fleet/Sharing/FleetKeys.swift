@@ -1,15 +1,11 @@
+internal import Octets
 public import TLS
 
 /// A thing of the fleet as the shared server sees it: 32 bytes of a keyed hash, in hexadecimal.
 public struct SharedName: Hashable, Sendable {
     let text: String
 
-    init(_ tag: [UInt8]) {
-        text = tag.map { byte in
-            let digits = String(byte, radix: 16)
-            return digits.count == 1 ? "0" + digits : digits
-        }.joined()
-    }
+    init(_ tag: [UInt8]) { text = Hexadecimal.encode(tag) }
 
     /// Out of news; nil for what is no name.
     init?(_ text: Substring) {

@@ -1,4 +1,5 @@
 internal import Numbers
+internal import Octets
 internal import Synchronization
 internal import TLS
 

@@ -1,3 +1,5 @@
+internal import Octets
+
 /// Undoes the chunked coding (RFC 9112 §7.1), strictly and without keeping a byte of the body.
 ///
 /// A relay calls `next` until it is told to wait: each step names body bytes that lie in the given buffer, so they go
@@ -147,13 +149,13 @@ extension ChunkedDecoder {
     private mutating func take(_ octet: UInt8) throws(ChunkFault) {
         switch state {
         case .sizeStart:
-            guard let digit = hexValue(octet) else { throw .sizeInvalid }
+            guard let digit = octet.hexValue else { throw .sizeInvalid }
             remaining = UInt64(digit)
             digits = 1
             extensionSize = 0
             state = .size
         case .size:
-            if let digit = hexValue(octet) {
+            if let digit = octet.hexValue {
                 digits += 1
                 // 16 digits are 64 bits; leading zeros count, or a size line could go on for ever.
                 guard digits <= 16, remaining <= UInt64(Int64.max) >> 4 else { throw .sizeTooLarge }

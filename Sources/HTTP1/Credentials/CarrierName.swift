@@ -1,3 +1,5 @@
+internal import Octets
+
 /// Whether an upstream may read a received parameter or cookie name as the one that carries our credential.
 ///
 /// Wider than equality, because what survives is read beside ours, and some servers take the first of two: names are
@@ -60,14 +62,9 @@ private func writeEncoded(_ value: Span<UInt8>, keeping kept: OctetClass, _ outp
         if kept.contains(octet) { continue }
         output.append(value, ByteRange(start..<index))
         output.append(byte: 0x25)
-        output.append(byte: hexDigit(octet >> 4))
-        output.append(byte: hexDigit(octet & 0xF))
+        output.append(byte: Hexadecimal.digit(octet >> 4, isCapital: true))
+        output.append(byte: Hexadecimal.digit(octet & 0xF, isCapital: true))
         start = index &+ 1
     }
     output.append(value, ByteRange(start..<value.count))
-}
-
-@inline(__always)
-private func hexDigit(_ value: UInt8) -> UInt8 {
-    value < 10 ? value + 0x30 : value + 0x37
 }

@@ -52,11 +52,3 @@ func isDigit(_ octet: UInt8) -> Bool {
 func lowercased(_ octet: UInt8) -> UInt8 {
     octet &- 0x41 < 26 ? octet | 0x20 : octet
 }
-
-/// The value of a hex digit, or nil.
-@inline(__always)
-public func hexValue(_ octet: UInt8) -> UInt8? {
-    if isDigit(octet) { return octet &- 0x30 }
-    let letter = (octet | 0x20) &- 0x61
-    return letter < 6 ? letter + 10 : nil
-}

@@ -1,3 +1,5 @@
+internal import Octets
+
 /// What a strict route thinks of a path.
 ///
 /// Each refused shape is one that two servers read as different paths, so a rule checked on one would not hold on the
@@ -137,8 +139,8 @@ public struct SegmentHashes: ~Copyable {
 @inline(__always)
 func decodedOctet(_ bytes: Span<UInt8>, at cursor: Int, end: Int) -> (octet: UInt8, width: Int) {
     let octet = bytes[cursor]
-    guard octet == 0x25, cursor &+ 2 < end, let high = hexValue(bytes[cursor &+ 1]),
-        let low = hexValue(bytes[cursor &+ 2])
+    guard octet == 0x25, cursor &+ 2 < end, let high = bytes[cursor &+ 1].hexValue,
+        let low = bytes[cursor &+ 2].hexValue
     else { return (octet, 1) }
     return (high << 4 | low, 3)
 }

@@ -1,5 +1,6 @@
 internal import Configuration
 internal import Numbers
+internal import Octets
 
 // The person's login at the provider, once for the life of a profile (docs/design/wire/adobe-pass.md#sessions). We never see the
 // provider's pages.

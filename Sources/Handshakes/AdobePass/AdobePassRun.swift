@@ -1,5 +1,5 @@
 internal import Configuration
-internal import TLS
+internal import Octets
 
 /// What both generations of Adobe's API can do, each in its own words.
 protocol AdobePassAPI {

@@ -1,5 +1,5 @@
 public import Configuration
-internal import TLS
+internal import Octets
 
 /// Settings of an `adobe_pass` identity. The wire: docs/design/wire/adobe-pass.md.
 public struct AdobePassSettings: Sendable {

@@ -1,6 +1,6 @@
 internal import Configuration
 internal import Numbers
-internal import TLS
+internal import Octets
 
 /// REST API V1 (docs/design/wire/adobe-pass.md#v1), for service providers that Adobe has not moved on: the same client and the same person,
 /// other words on the wire. Who asks and for what stands among a URL's parameters, a login is told by statuses, and a media token takes two

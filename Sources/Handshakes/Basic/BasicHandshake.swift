@@ -1,3 +1,5 @@
+internal import Octets
+
 /// `basic`: HTTP Basic with one user, sent unasked (RFC 7617).
 public struct BasicHandshake: Handshake {
     public let username: String
@@ -50,6 +52,6 @@ public struct BasicHandshake: Handshake {
         plain.append(UInt8(ascii: ":"))
         password.withBytes { plain.append(contentsOf: $0) }
         defer { plain.wipe() }
-        return plain.base64
+        return Base64.octets(of: plain)
     }
 }

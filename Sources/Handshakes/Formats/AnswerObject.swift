@@ -1,5 +1,6 @@
 internal import FoundationEssentials
 internal import Numbers
+internal import Octets
 
 /// The JSON object of an issuer's answer: bounded, flat, and read without trust.
 ///
@@ -124,10 +125,6 @@ extension AnswerObject {
         init(stringValue: String) { self.stringValue = stringValue }
         init?(intValue: Int) { nil }
     }
-}
-
-extension UInt8 {
-    var isJSONBlank: Bool { self == 0x20 || self == 0x09 || self == 0x0A || self == 0x0D }
 }
 
 // MARK: - Error codes

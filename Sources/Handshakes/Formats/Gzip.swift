@@ -1,4 +1,5 @@
 internal import CZlib
+internal import Octets
 
 /// gzip (RFC 1952), for assertions that travel compressed.
 enum Gzip {

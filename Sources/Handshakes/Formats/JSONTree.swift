@@ -1,4 +1,5 @@
 internal import Numbers
+internal import Octets
 
 /// A JSON document of unknown shape (RFC 8259), read strictly and within bounds, for values that a pointer names.
 indirect enum JSONTree: Sendable {
@@ -64,20 +65,6 @@ indirect enum JSONTree: Sendable {
         case .string(let bytes), .number(let bytes): bytes
         case .bool(let flag): Array((flag ? "true" : "false").utf8)
         case .null, .list, .object: nil
-        }
-    }
-}
-
-extension Array<UInt8> {
-    var isUTF8: Bool {
-        var parser = Unicode.UTF8.ForwardParser()
-        var iterator = makeIterator()
-        while true {
-            switch parser.parseScalar(from: &iterator) {
-            case .valid: continue
-            case .emptyInput: return true
-            case .error: return false
-            }
         }
     }
 }
@@ -212,9 +199,9 @@ private struct JSONTreeReader {
     }
 
     private mutating func unit() throws(JSONTree.Fault) -> UInt32 {
-        guard at + 4 <= body.count, body[at..<(at + 4)].allSatisfy(\.isHexDigit) else { throw .notJSON }
-        defer { at += 4 }
-        return body[at..<(at + 4)].reduce(0) { $0 << 4 | UInt32($1.isDigit ? $1 & 0x0F : ($1 | 0x20) - 0x57) }
+        guard at + 4 <= body.count, let unit = Hexadecimal.decode(body[at..<(at + 4)]) else { throw .notJSON }
+        at += 4
+        return UInt32(unit[0]) << 8 | UInt32(unit[1])
     }
 
     private mutating func skipBlanks() { while at < body.count, body[at].isJSONBlank { at += 1 } }

@@ -1,5 +1,5 @@
 internal import Numbers
-internal import TLS
+internal import Octets
 
 /// When a JWT says that it was issued and ends (RFC 7519 §4.1), in seconds since 1970. Read without its signature: the token is for
 /// somebody else to verify, and what it says of its life is only used where the issuer's answer says nothing.

@@ -1,3 +1,5 @@
+internal import Octets
+
 /// A JSON object written straight into bytes: a password never becomes a `String`, members keep their order, and the whole can be
 /// wiped after it was sent.
 struct JSONBody: ~Copyable {
@@ -65,22 +67,9 @@ struct JSONBody: ~Copyable {
 
     private mutating func string(_ text: UnsafeRawBufferPointer) {
         bytes.append(UInt8(ascii: "\""))
-        for byte in text {
-            switch byte {
-            case UInt8(ascii: "\""), UInt8(ascii: "\\"):
-                bytes.append(UInt8(ascii: "\\"))
-                bytes.append(byte)
-            case 0..<0x20, 0x7F:
-                bytes.append(contentsOf: "\\u00".utf8)
-                bytes.append(HexDigits.lower[Int(byte >> 4)])
-                bytes.append(HexDigits.lower[Int(byte & 0x0F)])
-            default:
-                bytes.append(byte)
-            }
-        }
+        bytes.appendJSONEscaped(text)
         bytes.append(UInt8(ascii: "\""))
     }
-
 }
 
 /// `application/x-www-form-urlencoded` (RFC 6749 appendix B), written straight into bytes for the same reasons.
@@ -108,38 +97,9 @@ struct FormBody: ~Copyable {
     }
 }
 
-extension Array<UInt8> {
-    mutating func appendFormEncoded(_ byte: UInt8, space: StaticString = "+") {
-        if byte.isLetterOrDigit || "-._*".utf8.contains(byte) {
-            append(byte)
-        } else if byte == 0x20 {
-            space.withUTF8Buffer { append(contentsOf: $0) }
-        } else {
-            let hex = HexDigits.upper
-            append(UInt8(ascii: "%"))
-            append(hex[Int(byte >> 4)])
-            append(hex[Int(byte & 0x0F)])
-        }
-    }
-}
-
 // MARK: - Checks
 
 extension Secret {
     /// Whether the bytes are UTF-8 text without control characters: what fits into JSON and into Basic credentials.
-    var isText: Bool {
-        withBytes { bytes in
-            guard !bytes.contains(where: \.isControl) else { return false }
-            // Not `String(validating:)`, which would leave a copy that nobody wipes.
-            var parser = Unicode.UTF8.ForwardParser()
-            var iterator = bytes.makeIterator()
-            while true {
-                switch parser.parseScalar(from: &iterator) {
-                case .valid: continue
-                case .emptyInput: return true
-                case .error: return false
-                }
-            }
-        }
-    }
+    var isText: Bool { withBytes { $0.isUTF8 && !$0.contains(where: \.isControl) } }
 }

@@ -1,4 +1,4 @@
-internal import TLS
+internal import Octets
 
 /// When a SAML assertion says that it ends: the earliest `NotOnOrAfter` in it, in seconds since 1970. As with `JWTTimes` nothing is
 /// verified, and it counts only where nobody says better.
@@ -64,10 +64,7 @@ enum SAMLTimes {
         guard (1...12).contains(numbers[1]), (1...31).contains(numbers[2]), numbers[3] < 25, numbers[4] < 60 else {
             return nil
         }
-        // Days since 1970 of the civil calendar, with years that begin in March so that the leap day is the last.
-        let year = numbers[0] - (numbers[1] <= 2 ? 1 : 0)
-        let month = (numbers[1] + 9) % 12
-        let days = 365 * year + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + numbers[2] - 1 - 719_468
-        return days * 86_400 + numbers[3] * 3600 + numbers[4] * 60 + numbers[5]
+        let days = CivilDate(year: Int(numbers[0]), month: Int(numbers[1]), day: Int(numbers[2])).daysSince1970
+        return Int64(days) * 86_400 + numbers[3] * 3600 + numbers[4] * 60 + numbers[5]
     }
 }

@@ -1,4 +1,4 @@
-internal import Glibc
+internal import Octets
 
 /// Bytes that must not be seen: immutable, wiped when the last reference goes, silent in every description.
 public final class Secret: Sendable {
@@ -38,7 +38,7 @@ public final class Secret: Sendable {
     }
 
     deinit {
-        if let base = storage.baseAddress { explicit_bzero(base, storage.count) }
+        storage.wipe()
         storage.deallocate()
     }
 
@@ -60,10 +60,7 @@ public final class Secret: Sendable {
 extension Secret: Equatable {
     /// Takes the same time wherever the bytes differ; only the lengths show.
     public static func == (left: Secret, right: Secret) -> Bool {
-        guard left.count == right.count else { return false }
-        var difference: UInt8 = 0
-        for index in 0..<left.count { difference |= left.storage[index] ^ right.storage[index] }
-        return difference == 0
+        left.withBytes { left in right.withBytes { left.isEqualInConstantTime(to: $0) } }
     }
 }
 
@@ -76,15 +73,4 @@ extension Secret: CustomStringConvertible, CustomDebugStringConvertible, CustomR
     public var debugDescription: String { "<secret>" }
     /// Empty, so that `dump` prints nothing.
     public var customMirror: Mirror { Mirror(self, children: []) }
-}
-
-extension Array<UInt8> {
-    /// Overwrites the elements, then empties the array. Reaches this array's own storage only: a copy made earlier by a growing
-    /// append, or one that someone else still holds, keeps its bytes.
-    mutating func wipe() {
-        withUnsafeMutableBytes { bytes in
-            if let base = bytes.baseAddress { explicit_bzero(base, bytes.count) }
-        }
-        removeAll(keepingCapacity: false)
-    }
 }

@@ -1,3 +1,5 @@
+internal import Octets
+
 /// One member of `WWW-Authenticate` (RFC 9110 §11.6.1), as bytes.
 struct AuthChallenge: Sendable {
     var scheme: [UInt8]

@@ -1,3 +1,5 @@
+internal import Octets
+
 /// The address of an issuer's endpoint: absolute, http or https, without user information or fragment.
 public struct IssuerURL: Sendable, Hashable {
     /// `https` or `http`.

@@ -1,4 +1,5 @@
 internal import Numbers
+internal import Octets
 
 extension IssuerAnswer {
     /// The longest pause that an issuer may impose, in seconds.
@@ -62,10 +63,7 @@ enum HTTPDate {
         guard parts.count == 3, let hour = parts[0], let minute = parts[1], let second = parts[2],
             (1970...9999).contains(year), (1...31).contains(day), hour < 24, minute < 60, second <= 60
         else { return nil }
-        // Days from a civil date, counted in years that begin in March, so that the leap day is the last of its year.
-        let shifted = month > 2 ? year : year - 1
-        let dayOfYear = (153 * ((month + 9) % 12) + 2) / 5 + day - 1
-        let days = shifted * 365 + shifted / 4 - shifted / 100 + shifted / 400 + dayOfYear - 719_468
+        let days = CivilDate(year: year, month: month, day: day).daysSince1970
         return ((days * 24 + hour) * 60 + minute) * 60 + second
     }
 

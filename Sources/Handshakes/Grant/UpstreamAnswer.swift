@@ -1,3 +1,5 @@
+internal import Octets
+
 /// An answer of the upstream, as a scheme may look at it to find a challenge.
 public struct UpstreamAnswer: Sendable {
     /// The status code (RFC 9110 §15).

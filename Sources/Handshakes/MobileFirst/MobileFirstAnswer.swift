@@ -1,4 +1,5 @@
 internal import Numbers
+internal import Octets
 
 /// The server's answer to a preauthorization (docs/design/wire/mobilefirst.md#challenges), reduced to what is decided by. Names of checks,
 /// counts and times; of messages only that there is one.

@@ -1,3 +1,4 @@
+internal import Octets
 internal import TLS
 
 /// A registered client: the id that the server gave it, and the key that it signs with.

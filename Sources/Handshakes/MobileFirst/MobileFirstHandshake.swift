@@ -1,4 +1,5 @@
 internal import Glibc
+internal import Octets
 internal import TLS
 
 /// `mobilefirst`: IBM MobileFirst Foundation 8, as a confidential client or as a registered one that answers challenges.

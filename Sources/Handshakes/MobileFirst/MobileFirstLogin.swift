@@ -1,3 +1,5 @@
+internal import Octets
+
 /// Challenges and their answers (docs/design/wire/mobilefirst.md#challenges), by the rules that keep accounts from being locked
 /// (docs/design/wire/mobilefirst.md#attempts).
 extension MobileFirstRun {

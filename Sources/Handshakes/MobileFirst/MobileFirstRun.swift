@@ -1,5 +1,4 @@
-internal import Numbers
-internal import TLS
+internal import Octets
 
 /// One run of a registered client (docs/design/wire/mobilefirst.md#registered): what one flight makes of it. The registration is the
 /// ledger's; what is asked, answered and signed is here.
@@ -176,25 +175,9 @@ private struct MobileFirstRedirect {
             guard halves.count == 2 else { continue }
             if halves[0].elementsEqual("error".utf8) { isError = true }
             guard halves[0].elementsEqual("code".utf8), code == nil else { continue }
-            guard let value = Self.decoded(halves[1]) else { return nil }
+            guard let value = PercentEncoding.decode(halves[1]) else { return nil }
             code = Secret(value)
         }
-    }
-
-    private static func decoded(_ text: ArraySlice<UInt8>) -> [UInt8]? {
-        var bytes: [UInt8] = []
-        var rest = text
-        while let byte = rest.popFirst() {
-            guard byte == UInt8(ascii: "%") else {
-                bytes.append(byte)
-                continue
-            }
-            guard let high = rest.popFirst(), let low = rest.popFirst(),
-                let value = ReceivedNumber(hexadecimalOctet: [high, low])?.within(0...UInt8.max)
-            else { return nil }
-            bytes.append(value)
-        }
-        return bytes
     }
 }
 

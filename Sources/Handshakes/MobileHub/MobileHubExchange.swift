@@ -1,4 +1,4 @@
-internal import TLS
+internal import Octets
 
 /// One exchange of another issuer's token for a mobile one (docs/design/wire/oracle-mobile-hub.md#exchange).
 struct MobileHubExchange {

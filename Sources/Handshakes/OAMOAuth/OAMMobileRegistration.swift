@@ -1,4 +1,4 @@
-internal import TLS
+internal import Octets
 
 /// The registration of a mobile client in two legs, and the assertion that its user is known by (docs/design/wire/oam-oauth.md#mobile).
 ///

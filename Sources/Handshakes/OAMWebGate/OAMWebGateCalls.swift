@@ -1,3 +1,5 @@
+internal import Octets
+
 // The three requests of Mobile & Social. Spellings are case-sensitive to the service.
 extension OAMWebGateHandshake {
     func registerCall(password: Secret) -> IssuerCall {

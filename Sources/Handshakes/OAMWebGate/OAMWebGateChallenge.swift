@@ -1,3 +1,5 @@
+internal import Octets
+
 /// Realm of an `OAM-Auth` challenge: `<WebGate>:<level>`, a separator that no document settles, and a URL that is only information.
 struct OAMRealm: Equatable {
     /// Name of the WebGate; the whole realm where it has another shape.

@@ -1,3 +1,5 @@
+internal import Octets
+
 /// `oam_webgate`: registration handle → user token → access token for one WebGate, the last by the context of its challenge.
 public struct OAMWebGateHandshake: Handshake {
     public let settings: OAMWebGateSettings

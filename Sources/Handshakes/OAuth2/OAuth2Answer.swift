@@ -1,4 +1,5 @@
 internal import Numbers
+internal import Octets
 
 /// What a token endpoint said (RFC 6749 §5), told apart by what is to be done about it.
 struct OAuth2Answer {

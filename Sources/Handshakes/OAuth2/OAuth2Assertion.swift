@@ -1,3 +1,4 @@
+internal import Octets
 internal import TLS
 
 /// How JWTs are made that prove the client or ask for a token (RFC 7523).

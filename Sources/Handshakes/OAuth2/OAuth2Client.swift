@@ -1,3 +1,4 @@
+internal import Octets
 internal import TLS
 
 /// What a client proves itself with, read for one flight.

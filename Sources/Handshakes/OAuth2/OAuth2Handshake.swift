@@ -1,4 +1,5 @@
 internal import Glibc
+internal import Octets
 internal import TLS
 
 /// `oauth2`: any OAuth 2.0 authorization server (RFC 6749), with a token that is sent as Bearer (RFC 6750).

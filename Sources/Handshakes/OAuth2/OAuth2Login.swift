@@ -1,4 +1,4 @@
-internal import HTTP1
+internal import Octets
 internal import TLS
 
 // Grants that begin with a person. What they bring is a refresh token; from then on it is an ordinary refresh.
@@ -209,20 +209,9 @@ struct AuthorizationAnswerRules: Sendable {
 
     /// Nil for what is not printable ASCII behind its escapes: nothing else stands in any member that counts.
     private static func decoded(_ bytes: some Sequence<UInt8>) -> String? {
-        var result: [UInt8] = []
-        var iterator = bytes.makeIterator()
-        while let byte = iterator.next() {
-            switch byte {
-            case UInt8(ascii: "+"): result.append(0x20)
-            case UInt8(ascii: "%"):
-                guard let high = iterator.next().flatMap(hexValue), let low = iterator.next().flatMap(hexValue) else {
-                    return nil
-                }
-                result.append(high << 4 | low)
-            default: result.append(byte)
-            }
-        }
-        guard result.allSatisfy({ (0x20...0x7E).contains($0) }) else { return nil }
+        guard let result = PercentEncoding.decode(bytes, plusIsBlank: true),
+            result.allSatisfy({ (0x20...0x7E).contains($0) })
+        else { return nil }
         return String(decoding: result, as: UTF8.self)
     }
 }

@@ -1,6 +1,6 @@
 internal import Numbers
+internal import Octets
 internal import Synchronization
-internal import TLS
 
 /// How a client without an id of its own gets one (RFC 7591).
 public struct ClientRegistration: Sendable {

@@ -1,3 +1,5 @@
+internal import Octets
+
 /// A form to be posted to one of the issuer's endpoints, before the client has proved itself.
 struct OAuth2Request {
     /// For logs and reasons.

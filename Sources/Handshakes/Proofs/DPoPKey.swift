@@ -1,3 +1,4 @@
+internal import Octets
 internal import TLS
 
 /// A key whose possession is proven with every request (RFC 9449), with the parts of a proof that never change.

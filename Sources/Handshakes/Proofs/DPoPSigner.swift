@@ -1,3 +1,4 @@
+internal import Octets
 internal import Synchronization
 internal import TLS
 

@@ -1,4 +1,4 @@
-internal import TLS
+internal import Octets
 
 /// A SAML 2.0 assertion as a grant carries it: base 64 for URLs, unpadded, in one line (RFC 7522 §2.1).
 enum SAMLAssertion {

@@ -1,4 +1,5 @@
 internal import FoundationEssentials
+internal import Octets
 internal import TLS
 
 /// A key that signs, with what its file says about its use.

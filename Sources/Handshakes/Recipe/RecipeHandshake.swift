@@ -1,5 +1,6 @@
 public import Configuration
 internal import Glibc
+internal import Octets
 internal import TLS
 
 /// `recipe` with steps: a declared exchange. What is a challenge, which requests to make, what to keep stands in the configuration;

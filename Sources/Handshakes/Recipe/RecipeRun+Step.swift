@@ -1,5 +1,6 @@
 internal import Configuration
 internal import Numbers
+internal import Octets
 
 /// One request of a recipe: render, book, send, judge, take.
 extension RecipeRun {

@@ -1,4 +1,5 @@
 public import Configuration
+internal import Octets
 
 /// `recipe` with `sign`: the values of one request, each from those before it, and the fields that they go into.
 public struct RecipeSigner: RequestSigner {

@@ -1,4 +1,5 @@
 internal import Configuration
+internal import Octets
 internal import TLS
 
 /// What the names of a recipe's templates stand for at one moment, and how a template becomes bytes for its place.
@@ -108,9 +109,9 @@ extension RecipeValues {
 
     private func through(_ pipe: RecipeTemplate.Pipe, _ value: [UInt8]) throws(Fault) -> [UInt8] {
         switch pipe {
-        case .base64: return value.base64
+        case .base64: return Base64.octets(of: value)
         case .base64url: return Array(Base64.encodeURL(value).utf8)
-        case .hex: return value.hex
+        case .hex: return Hexadecimal.octets(of: value)
         case .sha256: return sha256(value)
         case .hmacSHA256(let key):
             var key = try bytes(of: key)

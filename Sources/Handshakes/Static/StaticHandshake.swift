@@ -1,3 +1,5 @@
+internal import Octets
+
 /// `static`: the secret itself is the header value.
 public struct StaticHandshake: Handshake {
     /// Header to set.

@@ -51,14 +51,6 @@ public enum Hardening {
     /// Descriptors that this process may have open.
     public static var descriptorLimit: Int { Int(clamping: cardea_descriptor_limit()) }
 
-    // MARK: - Secret memory
-
-    /// Overwrites memory that held a secret, without a system call: loops call it for single requests.
-    public static func wipe(_ memory: UnsafeMutableRawBufferPointer) {
-        guard let start = memory.baseAddress else { return }
-        explicit_bzero(start, memory.count)
-    }
-
     private static func refusal(_ step: StaticString, _ status: Int32) -> Refusal? {
         status == 0 ? nil : Refusal(step: step, errno: -status)
     }

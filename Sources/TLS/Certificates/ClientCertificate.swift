@@ -1,4 +1,5 @@
 internal import COpenSSL
+internal import Octets
 
 /// A certificate with its chain and private key, to show to servers that ask for one, or to callers.
 ///
@@ -56,7 +57,7 @@ public final class ClientCertificate: @unchecked Sendable, CustomStringConvertib
         var leaf: OpaquePointer?
         var others: OpaquePointer?
         var secret = password.map { CChar(bitPattern: $0) } + [0]
-        defer { secret.withUnsafeMutableBytes { OPENSSL_cleanse($0.baseAddress, $0.count) } }
+        defer { secret.wipe() }
         let parsed = PKCS12_parse(archive, secret, &key, &leaf, &others)
         var chain: [OpaquePointer] = []
         if let others {

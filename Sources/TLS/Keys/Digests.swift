@@ -69,13 +69,6 @@ func fillRandom(_ buffer: UnsafeMutableRawBufferPointer) {
     }
 }
 
-/// Overwrites a secret in place, in a way that the compiler does not remove. Copies made earlier are not reached, and an array
-/// that shares its storage is copied first: wipe where the array is owned.
-public func wipe(_ bytes: inout [UInt8]) {
-    bytes.withUnsafeMutableBytes { OPENSSL_cleanse($0.baseAddress, $0.count) }
-    bytes.removeAll()
-}
-
 /// SHA-256 of bytes that come piece by piece.
 public struct RunningSHA256: ~Copyable {
     private var context: OpaquePointer?

@@ -1,3 +1,5 @@
+internal import Octets
+
 /// How a JWS is signed (RFC 7518 section 3.1, RFC 8037 section 3.1).
 public enum JWSAlgorithm: String, Sendable, CaseIterable {
     case rs256 = "RS256"

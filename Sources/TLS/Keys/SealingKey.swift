@@ -1,5 +1,6 @@
 internal import COpenSSL
 internal import Glibc
+internal import Octets
 
 /// Why something could not be sealed or opened.
 public enum SealingFault: Error, Sendable, Equatable, CustomStringConvertible {
@@ -45,7 +46,7 @@ public final class SealingKey: @unchecked Sendable, CustomStringConvertible {
         var derived =
             keyedHash(key: bytes, Array("cardea seal 1".utf8)) + keyedHash(key: bytes, Array("cardea tag 1".utf8))
         page.start.copyMemory(from: derived, byteCount: 2 * Self.size)
-        wipe(&derived)
+        derived.wipe()
         id = keyedHash(key: bytes, Array("cardea id 1".utf8)).prefix(8).reduce(0) { $0 << 8 | UInt64($1) }
     }
 
@@ -53,20 +54,16 @@ public final class SealingKey: @unchecked Sendable, CustomStringConvertible {
     /// newline behind it.
     public convenience init(fileContents: [UInt8]) throws(SealingFault) {
         var contents = fileContents
-        defer { wipe(&contents) }
+        defer { contents.wipe() }
         if contents.count != Self.size, contents.last == UInt8(ascii: "\n") { contents.removeLast() }
         if contents.count != Self.size, contents.last == UInt8(ascii: "\r") { contents.removeLast() }
         if contents.count == Self.size {
             try self.init(bytes: contents)
             return
         }
-        guard var bytes = Base64.decode(contents) ?? Base64.decodeURL(contents), bytes.count == Self.size else {
-            guard var bytes = Self.hexadecimal(contents) else { throw .badKey }
-            defer { wipe(&bytes) }
-            try self.init(bytes: bytes)
-            return
-        }
-        defer { wipe(&bytes) }
+        let decoded = Base64.decode(contents) ?? Base64.decodeURL(contents)
+        guard var bytes = decoded?.count == Self.size ? decoded : Hexadecimal.decode(contents) else { throw .badKey }
+        defer { bytes.wipe() }
         try self.init(bytes: bytes)
     }
 
@@ -75,8 +72,7 @@ public final class SealingKey: @unchecked Sendable, CustomStringConvertible {
 
     /// An id as an operator sees it: 16 hexadecimal digits.
     public static func name(of id: UInt64) -> String {
-        let digits = String(id, radix: 16)
-        return String(repeating: "0", count: 16 - digits.count) + digits
+        Hexadecimal.encode((0..<8).map { UInt8(truncatingIfNeeded: id >> UInt64(56 - 8 * $0)) })
     }
 
     // MARK: -
@@ -86,24 +82,5 @@ public final class SealingKey: @unchecked Sendable, CustomStringConvertible {
     /// A name for `bytes` that only holders of the key can compute: 32 bytes.
     public func tag(_ bytes: [UInt8]) -> [UInt8] {
         keyedHash(key: UnsafeRawBufferPointer(start: page.start + Self.size, count: Self.size), bytes)
-    }
-
-    private static func hexadecimal(_ text: [UInt8]) -> [UInt8]? {
-        guard text.count == 2 * size else { return nil }
-        var bytes: [UInt8] = []
-        for pair in stride(from: 0, to: text.count, by: 2) {
-            guard let high = digit(text[pair]), let low = digit(text[pair + 1]) else { return nil }
-            bytes.append(high << 4 | low)
-        }
-        return bytes
-    }
-
-    private static func digit(_ symbol: UInt8) -> UInt8? {
-        switch symbol {
-        case UInt8(ascii: "0")...UInt8(ascii: "9"): symbol - UInt8(ascii: "0")
-        case UInt8(ascii: "a")...UInt8(ascii: "f"): symbol - UInt8(ascii: "a") + 10
-        case UInt8(ascii: "A")...UInt8(ascii: "F"): symbol - UInt8(ascii: "A") + 10
-        default: nil
-        }
     }
 }

@@ -1,4 +1,5 @@
 internal import COpenSSL
+internal import Octets
 
 /// Keys of which the first seals and every one opens, so that a key can be replaced without losing what an older one sealed.
 ///
@@ -103,7 +104,7 @@ public final class SealingKeyRing: Sendable {
         }
         ErrorQueue.clear()
         guard done else {
-            wipe(&plaintext)
+            plaintext.wipe()
             throw .damaged
         }
         plaintext.removeLast()

@@ -1,4 +1,5 @@
 internal import COpenSSL
+internal import Octets
 
 /// A private key that signs JWTs: RSA, EC on P-256, or Ed25519.
 ///
@@ -85,10 +86,10 @@ extension SigningKey {
     private convenience init(der file: [UInt8], password: [UInt8]) throws(TLSFault) {
         // Readers of secrets trim one line end, and 0x0A may be the last byte of an archive. DER says how long it is.
         var bytes = file
-        defer { wipe(&bytes) }
+        defer { bytes.wipe() }
         if let whole = Self.length(of: file), whole == file.count + 1 { bytes.append(0x0A) }
         var secret = password.map { CChar(bitPattern: $0) } + [0]
-        defer { secret.withUnsafeMutableBytes { OPENSSL_cleanse($0.baseAddress, $0.count) } }
+        defer { secret.wipe() }
         var start = bytes.withUnsafeBufferPointer(\.baseAddress)
         let archive = bytes.withUnsafeBufferPointer { raw in
             start = raw.baseAddress

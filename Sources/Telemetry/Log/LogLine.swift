@@ -1,3 +1,5 @@
+internal import Octets
+
 /// Builds one line of log in a buffer that is used again.
 ///
 /// Escaping is strict, because names and paths come from outside: a line of ours is always one line, valid UTF-8, and moves
@@ -49,8 +51,7 @@ struct LogLine {
 
     mutating func append(hex value: UInt64, digits: Int) {
         for position in stride(from: digits - 1, through: 0, by: -1) {
-            let digit = UInt8(value >> UInt64(position * 4) & 0xf)
-            bytes.append(digit < 10 ? 0x30 + digit : 0x57 + digit)
+            bytes.append(Hexadecimal.digit(UInt8(value >> UInt64(position * 4) & 0xf)))
         }
     }
 
@@ -61,24 +62,16 @@ struct LogLine {
         append(decimal: nanoseconds / 1_000 % 1_000, digits: 3)
     }
 
-    /// RFC 3339 in UTC with milliseconds. The calendar is computed, since no formatter of the C library is free of locks.
+    /// RFC 3339 in UTC with milliseconds.
     mutating func append(time nanoseconds: UInt64) {
         let seconds = nanoseconds / 1_000_000_000
-        let day = Int64(seconds / 86_400)
         let second = seconds % 86_400
-        // Days counted from 1 March of year 0, so that a leap day is the last of its year.
-        let shifted = day + 719_468
-        let era = shifted / 146_097
-        let dayOfEra = shifted % 146_097
-        let yearOfEra = (dayOfEra - dayOfEra / 1_460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
-        let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
-        let monthFromMarch = (5 * dayOfYear + 2) / 153
-        let month = monthFromMarch < 10 ? monthFromMarch + 3 : monthFromMarch - 9
-        append(decimal: UInt64(yearOfEra + era * 400 + (month <= 2 ? 1 : 0)), digits: 4)
+        let date = CivilDate(daysSince1970: Int(seconds / 86_400))
+        append(decimal: UInt64(date.year), digits: 4)
         append("-")
-        append(decimal: UInt64(month), digits: 2)
+        append(decimal: UInt64(date.month), digits: 2)
         append("-")
-        append(decimal: UInt64(dayOfYear - (153 * monthFromMarch + 2) / 5 + 1), digits: 2)
+        append(decimal: UInt64(date.day), digits: 2)
         append("T")
         append(decimal: second / 3_600, digits: 2)
         append(":")

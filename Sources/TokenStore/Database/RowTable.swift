@@ -1,3 +1,4 @@
+internal import Octets
 internal import TLS
 
 /// The rows in an open database, and the only place that knows the schema.
@@ -297,7 +298,7 @@ extension RowTable {
         guard var opened = try? keys.open(value, boundTo: binding(tag: tag, kind: kind, expires: expires)) else {
             return nil
         }
-        defer { wipe(&opened) }
+        defer { opened.wipe() }
         guard opened.count >= 4 else { return nil }
         let length = opened.prefix(4).reduce(0) { $0 << 8 | Int($1) }
         guard length <= opened.count - 4 else { return nil }
@@ -384,7 +385,7 @@ extension RowTable {
         for shift in [24, 16, 8, 0] { plaintext.append(UInt8(truncatingIfNeeded: length >> shift)) }
         plaintext += row.key
         plaintext += row.value
-        defer { wipe(&plaintext) }
+        defer { plaintext.wipe() }
         do {
             let bound = Self.binding(tag: tag, kind: row.kind, expires: row.expiresWall)
             return (tag, try keys.seal(plaintext, boundTo: bound))

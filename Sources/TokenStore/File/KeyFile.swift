@@ -1,4 +1,5 @@
 internal import Glibc
+internal import Octets
 public import TLS
 
 /// The sealing keys that are made when none is configured: `PATH.key`, beside the store. They protect a copy of the database that
@@ -14,7 +15,7 @@ public enum KeyFile {
         let path = path(beside: store)
         if access(path, F_OK) == 0 { return (try load(path), false) }
         var bytes = randomBytes(SealingKey.size)
-        defer { wipe(&bytes) }
+        defer { bytes.wipe() }
         let made = try write(bytes, to: path, replacing: false)
         // Another process may have been quicker: its key is the one in the file.
         return (try load(path), made)
@@ -25,11 +26,11 @@ public enum KeyFile {
     public static func addKey(beside store: String) throws(StoreFault) -> [SealingKey] {
         let path = path(beside: store)
         var lines = try lines(path)
-        defer { for index in lines.indices { wipe(&lines[index]) } }
+        defer { for index in lines.indices { lines[index].wipe() } }
         // More than one: a rotation was cut short, and its key is in front already.
         guard lines.count == 1 else { return try load(path) }
         var fresh = randomBytes(SealingKey.size)
-        defer { wipe(&fresh) }
+        defer { fresh.wipe() }
         try replace(path, with: [Array(Base64.encode(fresh).utf8)] + lines)
         return try load(path)
     }
@@ -38,7 +39,7 @@ public enum KeyFile {
     public static func keepFirst(beside store: String) throws(StoreFault) {
         let path = path(beside: store)
         var lines = try lines(path)
-        defer { for index in lines.indices { wipe(&lines[index]) } }
+        defer { for index in lines.indices { lines[index].wipe() } }
         guard lines.count > 1 else { return }
         try replace(path, with: Array(lines.prefix(1)))
     }
@@ -46,7 +47,7 @@ public enum KeyFile {
     /// - Throws: `.io` when it cannot be read, or could be written by others; `.sealing` when it holds no key.
     public static func load(_ path: String) throws(StoreFault) -> [SealingKey] {
         var lines = try lines(path)
-        defer { for index in lines.indices { wipe(&lines[index]) } }
+        defer { for index in lines.indices { lines[index].wipe() } }
         var keys: [SealingKey] = []
         do throws(SealingFault) {
             for line in lines { keys.append(try SealingKey(fileContents: line)) }
@@ -61,7 +62,7 @@ public enum KeyFile {
     /// The keys as text; one that stands there as bytes becomes text.
     private static func lines(_ path: String) throws(StoreFault) -> [[UInt8]] {
         var contents = try contents(path)
-        defer { wipe(&contents) }
+        defer { contents.wipe() }
         if contents.count == SealingKey.size { return [Array(Base64.encode(contents).utf8)] }
         let lines = contents.split(separator: UInt8(ascii: "\n")).map { Array($0) }
         guard !lines.isEmpty else { throw StoreFault(.sealing, "\(path): \(SealingFault.badKey)") }
@@ -80,7 +81,7 @@ public enum KeyFile {
             throw StoreFault(.io, "\(path) is owned by another user")
         }
         var contents = [UInt8](repeating: 0, count: 1024)
-        defer { wipe(&contents) }
+        defer { contents.wipe() }
         let count = read(descriptor, &contents, contents.count)
         guard count >= 0 else { throw fault(path, errno) }
         return Array(contents.prefix(count))
@@ -90,7 +91,7 @@ public enum KeyFile {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(1024)
         for line in lines { bytes += line + [UInt8(ascii: "\n")] }
-        defer { wipe(&bytes) }
+        defer { bytes.wipe() }
         _ = try write(bytes, to: path, replacing: true)
     }
 

@@ -1,3 +1,5 @@
+internal import Octets
+
 /// Bytes as they came, compared as bytes. `String` compares by canonical equivalence, which would make two keys of one.
 public struct ByteString: Hashable, Comparable, Sendable, ExpressibleByStringLiteral, CustomStringConvertible {
     /// The bytes, never decoded.
@@ -22,15 +24,10 @@ public struct ByteString: Hashable, Comparable, Sendable, ExpressibleByStringLit
 
     /// Printable ASCII as it is, the rest as `%XX`: realms come from the network.
     public var description: String {
-        var text = ""
+        var text: [UInt8] = []
         for byte in bytes {
-            if (0x20...0x7E).contains(byte), byte != 0x25 {
-                text.unicodeScalars.append(Unicode.Scalar(byte))
-            } else {
-                let digits = String(byte, radix: 16, uppercase: true)
-                text += digits.utf8.count == 1 ? "%0" + digits : "%" + digits
-            }
+            if (0x20...0x7E).contains(byte), byte != 0x25 { text.append(byte) } else { text.appendEscape(byte) }
         }
-        return text
+        return String(decoding: text, as: UTF8.self)
     }
 }

@@ -1,3 +1,5 @@
+internal import Octets
+
 /// A set of scopes: sorted, each once. Equal sets are equal whatever the order they were written in.
 public struct ScopeSet: Hashable, Sendable, CustomStringConvertible, ExpressibleByArrayLiteral {
     /// In ascending order of their bytes, each once.
@@ -77,12 +79,7 @@ public struct IdentityDigest: Hashable, Sendable, CustomStringConvertible {
     }
 
     /// The first eight bytes, in hexadecimal.
-    public var description: String {
-        bytes.prefix(8).map { byte in
-            let digits = String(byte, radix: 16)
-            return digits.utf8.count == 1 ? "0" + digits : digits
-        }.joined()
-    }
+    public var description: String { Hexadecimal.encode(bytes.prefix(8)) }
 }
 
 /// Registration, device id, key pair. Leaves out the identity's name, so a renamed identity keeps its device.

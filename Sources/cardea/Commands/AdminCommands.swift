@@ -3,6 +3,7 @@ import ArgumentParser
 import Configuration
 import Glibc
 internal import Numbers
+internal import Octets
 
 struct Health: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -49,11 +50,12 @@ struct Reset: ParsableCommand {
     func run() throws {
         let gateway = try RunningGateway.found(common)
         try gateway.requireIdentity(identity)
-        guard let answer = gateway.client.request("POST", "/reset?identity=\(AdminClient.encoded(identity))") else {
+        guard let answer = gateway.client.request("POST", "/reset?identity=\(PercentEncoding.encode(identity))") else {
             throw gateway.absent("; is it running, with the same configuration and user?")
         }
         guard answer.status == 200 || answer.status == 204 else { throw gateway.refused(answer) }
-        print(common.json ? "{\"reset\":\(JSONText(identity))}" : "\(identity): reset; what was refused is tried again")
+        print(
+            common.json ? "{\"reset\":\(identity.jsonQuoted)}" : "\(identity): reset; what was refused is tried again")
     }
 }
 
@@ -109,22 +111,6 @@ struct AdminClient {
         if let end = text.utf8.firstRange(of: "\r\n\r\n".utf8) { body = String(text[end.upperBound...]) }
         while body.last?.isNewline == true { body.removeLast() }
         return Answer(status: status, body: body)
-    }
-
-    static func encoded(_ text: String) -> String {
-        var encoded = ""
-        for byte in text.utf8 {
-            switch byte {
-            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-                UInt8(ascii: "0")...UInt8(ascii: "9"),
-                UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"):
-                encoded.unicodeScalars.append(Unicode.Scalar(byte))
-            default:
-                let digits = String(byte, radix: 16, uppercase: true)
-                encoded += "%" + (digits.count == 1 ? "0" : "") + digits
-            }
-        }
-        return encoded
     }
 }
 

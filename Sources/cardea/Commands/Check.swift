@@ -2,6 +2,7 @@ import ArgumentParser
 import Configuration
 import Gateway
 import Glibc
+import Octets
 
 struct Check: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -71,13 +72,13 @@ struct Check: ParsableCommand {
         let failed = findings.filter { !$0.isGood }.count
         if common.json {
             let items = diagnostics.map { diagnostic in
-                "{\"file\":\(JSONText(diagnostic.mark.file)),\"line\":\(diagnostic.mark.line),\"column\":\(diagnostic.mark.column),"
-                    + "\"severity\":\"\(diagnostic.severity.rawValue)\",\"message\":\(JSONText(diagnostic.message))}"
+                "{\"file\":\(diagnostic.mark.file.jsonQuoted),\"line\":\(diagnostic.mark.line),\"column\":\(diagnostic.mark.column),"
+                    + "\"severity\":\"\(diagnostic.severity.rawValue)\",\"message\":\(diagnostic.message.jsonQuoted)}"
             }
             let live = findings.map { finding in
-                "{\"subject\":\(JSONText(finding.subject)),\"good\":\(finding.isGood),\"tried\":\(finding.isTried),"
-                    + "\"milliseconds\":\(finding.milliseconds),\"text\":\(JSONText(finding.text)),"
-                    + "\"routes\":[\(finding.routes.map { "\(JSONText($0))" }.joined(separator: ","))]}"
+                "{\"subject\":\(finding.subject.jsonQuoted),\"good\":\(finding.isGood),\"tried\":\(finding.isTried),"
+                    + "\"milliseconds\":\(finding.milliseconds),\"text\":\(finding.text.jsonQuoted),"
+                    + "\"routes\":[\(finding.routes.map(\.jsonQuoted).joined(separator: ","))]}"
             }
             print(
                 "{\"errors\":\(errors),\"diagnostics\":[\(items.joined(separator: ","))],"
@@ -102,25 +103,5 @@ struct Check: ParsableCommand {
                 outcome + (left == 0 ? "" : ", \(left) not tried")
                     + (warnings == 0 ? "" : warnings == 1 ? ", 1 warning" : ", \(warnings) warnings"))
         }
-    }
-}
-
-/// A JSON string.
-struct JSONText: CustomStringConvertible {
-    let description: String
-
-    init(_ text: String) {
-        var escaped = "\""
-        for scalar in text.unicodeScalars {
-            switch scalar {
-            case "\"": escaped += "\\\""
-            case "\\": escaped += "\\\\"
-            case let control where control.value < 0x20:
-                let digits = String(control.value, radix: 16)
-                escaped += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
-            default: escaped.unicodeScalars.append(scalar)
-            }
-        }
-        description = escaped + "\""
     }
 }

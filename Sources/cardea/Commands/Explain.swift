@@ -3,6 +3,7 @@ import ArgumentParser
 import Configuration
 import FoundationEssentials
 import Gateway
+import Octets
 
 struct Explain: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -52,7 +53,7 @@ struct Explain: ParsableCommand {
             report.tokens = status.tokens.filter { $0.identity == identity && $0.upstream == explanation.origin }
             report.identityState = status.identities.first { $0.name == identity }
             if trace {
-                let path = "/run?identity=\(AdminClient.encoded(identity))"
+                let path = "/run?identity=\(PercentEncoding.encode(identity))"
                 report.run = document(RunDocument.self, client?.request("GET", path))?.run
             }
         } else if explanation.identity != nil, client != nil {

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Configuration
+import Octets
 
 /// `cardea import`: from the settings of a mobile app to a configuration.
 struct ImportCommand: ParsableCommand {
@@ -44,12 +45,12 @@ struct ImportCommand: ParsableCommand {
             return
         }
         func list(_ values: [NamedValue], _ first: String, _ second: String) -> String {
-            let items = values.map { "{\"\(first)\":\(JSONText($0.name)),\"\(second)\":\(JSONText($0.value))}" }
+            let items = values.map { "{\"\(first)\":\($0.name.jsonQuoted),\"\(second)\":\($0.value.jsonQuoted)}" }
             return "[\(items.joined(separator: ","))]"
         }
         print(
-            "{\"handshake\":\(JSONText(made.handshake)),\"taken\":\(list(made.taken, "property", "key")),"
+            "{\"handshake\":\(made.handshake.jsonQuoted),\"taken\":\(list(made.taken, "property", "key")),"
                 + "\"left\":\(list(made.left, "property", "reason")),\"open\":\(list(made.open, "key", "text")),"
-                + "\"yaml\":\(JSONText(made.yaml))}")
+                + "\"yaml\":\(made.yaml.jsonQuoted)}")
     }
 }

@@ -1,6 +1,7 @@
 import Admin
 import ArgumentParser
 import Configuration
+import Octets
 
 /// `cardea tokens`: what the running gateway holds, and forgetting it. A value is never told, nor a user's name.
 struct TokensCommand: ParsableCommand {
@@ -65,8 +66,8 @@ struct TokensCommand: ParsableCommand {
             let wishes =
                 all
                 ? ["all=yes"]
-                : identities.map { "identity=\(AdminClient.encoded($0))" }
-                    + route.map { "route=\(AdminClient.encoded($0))" }
+                : identities.map { "identity=\(PercentEncoding.encode($0))" }
+                    + route.map { "route=\(PercentEncoding.encode($0))" }
             var count = 0
             var names: [String] = []
             for wish in wishes {
@@ -77,7 +78,7 @@ struct TokensCommand: ParsableCommand {
             }
             if common.json {
                 print(
-                    "{\"identities\":[\(names.map { "\(JSONText($0))" }.joined(separator: ","))],\"tokens\":\(count)}")
+                    "{\"identities\":[\(names.map(\.jsonQuoted).joined(separator: ","))],\"tokens\":\(count)}")
             } else {
                 print(
                     "\(count) \(count == 1 ? "token" : "tokens") purged"

@@ -2,6 +2,7 @@ import Admin
 import ArgumentParser
 import Configuration
 import Gateway
+import Octets
 import Reactor
 
 /// Where a login is run: in the gateway behind its admin socket, or here where none runs.
@@ -45,7 +46,7 @@ private struct GatewayDesk: LoginDesk {
 
     func begin(_ command: LoginVerb, identity: String, port: UInt16?) throws -> LoginDocument {
         let target =
-            "/\(command.rawValue)?identity=\(AdminClient.encoded(identity))" + (port.map { "&port=\($0)" } ?? "")
+            "/\(command.rawValue)?identity=\(PercentEncoding.encode(identity))" + (port.map { "&port=\($0)" } ?? "")
         guard let answer = client.request("POST", target) else {
             throw refused("the gateway does not answer", ExitStatus.unavailable)
         }
@@ -60,7 +61,7 @@ private struct GatewayDesk: LoginDesk {
     }
 
     func redirected(_ flow: String, query: String) -> RedirectDocument? {
-        client.request("POST", "/login/redirect?flow=\(flow)&answer=\(AdminClient.encoded(query))").flatMap {
+        client.request("POST", "/login/redirect?flow=\(flow)&answer=\(PercentEncoding.encode(query))").flatMap {
             RedirectDocument(parsing: $0.body)
         }
     }

@@ -1,4 +1,5 @@
 import Glibc
+import Octets
 import TLS
 import TokenStore
 import Tokens

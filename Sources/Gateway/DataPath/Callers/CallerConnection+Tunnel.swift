@@ -1,5 +1,6 @@
 internal import HTTP1
 internal import HTTP2
+internal import Octets
 internal import Reactor
 internal import TLS
 

@@ -1,5 +1,6 @@
 internal import Configuration
 internal import HTTP1
+internal import Octets
 internal import Reactor
 internal import Synchronization
 internal import TLS
@@ -126,7 +127,7 @@ extension CallerConnection {
         } else if equalsIgnoringCase(scheme, Self.basic), rest.count <= Self.longestBasic {
             // As much as the stack is used for; more would come from the heap.
             verdict = withUnsafeTemporaryAllocation(byteCount: 1024, alignment: 1) { place in
-                defer { Hardening.wipe(place) }
+                defer { place.wipe() }
                 guard let count = decodeBasic(rest, into: place),
                     let colon = place[..<count].firstIndex(of: 0x3a)
                 else { return false }

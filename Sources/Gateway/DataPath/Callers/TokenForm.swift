@@ -1,4 +1,4 @@
-internal import HTTP1
+internal import Octets
 
 /// Reads the form of a token request (RFC 6749 §4) as it comes, for its `grant_type` alone. Of every other member, secrets among them,
 /// not an octet is kept.
@@ -82,11 +82,11 @@ extension TokenForm {
             return nil
         case .none: return octet == UInt8(ascii: "+") ? 0x20 : octet
         case .begun:
-            guard let digit = hexValue(octet) else { return broken() }
+            guard let digit = octet.hexValue else { return broken() }
             escape = .high(digit)
             return nil
         case .high(let high):
-            guard let digit = hexValue(octet) else { return broken() }
+            guard let digit = octet.hexValue else { return broken() }
             escape = .none
             return high << 4 | digit
         }

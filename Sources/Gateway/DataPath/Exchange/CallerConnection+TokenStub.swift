@@ -1,5 +1,5 @@
-internal import Glibc
 internal import HTTP1
+internal import Octets
 internal import Reactor
 
 /// Token requests that the gateway answers itself: no identity, no upstream and no keeper have a part in it. May allocate: nothing here
@@ -77,7 +77,7 @@ extension CallerConnection {
                 return nil
             }
             exchange.tokenForm?.read(UnsafeRawBufferPointer(rebasing: raw[step.data]))
-            if let start = raw.baseAddress { explicit_bzero(start, step.consumed) }
+            UnsafeMutableRawBufferPointer(rebasing: raw[..<step.consumed]).wipe()
             exchange.bodyAt += step.consumed
             if step.ended { exchange.requestComplete = true }
             return step.consumed > 0 || step.ended
@@ -95,8 +95,7 @@ extension CallerConnection {
     /// Nothing behind an incomplete body is read any more, so what is there can only be the form's.
     private func wipeForm() {
         guard let block, !exchange.requestComplete, exchange.bodyAt < end else { return }
-        let rest = UnsafeMutableRawBufferPointer(rebasing: block[exchange.bodyAt..<end])
-        if let start = rest.baseAddress { explicit_bzero(start, rest.count) }
+        UnsafeMutableRawBufferPointer(rebasing: block[exchange.bodyAt..<end]).wipe()
     }
 
     private func finishTokenForm() {

@@ -1,5 +1,6 @@
 internal import Configuration
 internal import Glibc
+internal import Octets
 internal import TLS
 
 /// The files of one certificate of a listener.
@@ -31,7 +32,7 @@ struct CertificateSource: Sendable {
         of material: ServerIdentity.Material, tickets: TicketKeys, now: Int64
     ) throws(GatewayFault) -> ServerIdentity {
         var material = material
-        defer { wipe(&material.key) }
+        defer { material.key.wipe() }
         do {
             return try ServerIdentity(
                 material, protocols: protocols, context: "\(listener)/\(index)", tickets: tickets, now: now)

@@ -1,4 +1,5 @@
 internal import Configuration
+internal import Octets
 internal import Reactor
 internal import Synchronization
 internal import TLS
@@ -98,7 +99,7 @@ extension ClientCertificate {
         if let reference = files.password {
             password = try readSecret(reference, environment: environment, policy: policy).withBytes { Array($0) }
         }
-        defer { password.withUnsafeMutableBytes { Hardening.wipe($0) } }
+        defer { password.wipe() }
         do {
             guard certificate.firstRange(of: Array("-----BEGIN ".utf8)) != nil else {
                 try self.init(pkcs12: certificate, password: password)
@@ -108,7 +109,7 @@ extension ClientCertificate {
             if let reference = files.key {
                 key = try readSecret(reference, environment: environment, policy: policy).withBytes { Array($0) }
             }
-            defer { key.withUnsafeMutableBytes { Hardening.wipe($0) } }
+            defer { key.wipe() }
             try self.init(certificatePEM: certificate, keyPEM: key, password: password)
         } catch let fault as TLSFault {
             throw GatewayFault("\(files.certificate): \(fault)")

@@ -1,7 +1,7 @@
 internal import Configuration
+internal import Octets
 internal import Reactor
 internal import Synchronization
-internal import TLS
 
 /// The HTTP proxy on the way to an upstream or issuer. Shared by all that go through it with the same words of the configuration.
 final class ProxyPlan: Sendable {

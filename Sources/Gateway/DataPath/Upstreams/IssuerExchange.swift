@@ -1,5 +1,6 @@
 internal import HTTP1
 internal import Handshakes
+internal import Octets
 internal import Reactor
 
 /// One call to an issuer, on the same connections, parser and limits as the data path. Runs on the keeper's loop.
@@ -57,7 +58,7 @@ final class IssuerExchange: UpstreamUser {
         sentAt = group.loop.kernel.now()
         var message = requestMessage()
         let sent = message.withUnsafeBytes { connection.send($0) }
-        wipe(&message)
+        message.wipe()
         guard sent else { return connection.lose(Fault(.upstreamClosed, retry: .ifRepeatable)) }
         if connection.canRead { upstreamReady(connection) }
     }
@@ -249,16 +250,11 @@ final class IssuerExchange: UpstreamUser {
         let proxyLine = isProxied ? group.proxyLine : []
         return Array(head.utf8) + proxyLine + [13, 10] + call.body
     }
-
-    private func wipe(_ bytes: inout [UInt8]) {
-        bytes.withUnsafeMutableBytes { Hardening.wipe($0) }
-    }
 }
 
 extension Stream {
     /// Overwrites what was received: an issuer's answer held a token.
     final func wipeInput() {
-        guard let block else { return }
-        Hardening.wipe(block)
+        block?.wipe()
     }
 }

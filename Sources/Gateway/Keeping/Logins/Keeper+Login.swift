@@ -1,4 +1,5 @@
 internal import Handshakes
+internal import Octets
 internal import Reactor
 internal import TLS
 internal import Telemetry

@@ -1,5 +1,6 @@
 internal import Handshakes
 internal import HotCache
+internal import Octets
 internal import Reactor
 internal import TLS
 internal import Telemetry
@@ -221,10 +222,8 @@ extension Keeper {
     /// Tells users apart in logs without naming them: a short hash under a key that never leaves the process.
     func pseudonym(of token: KeptToken) -> [LogField] {
         guard let subject = token.user else { return [] }
-        let digits = markKey.tag(Array("subject".utf8) + subject.bytes).prefix(4).map { byte in
-            (byte < 16 ? "0" : "") + String(byte, radix: 16)
-        }
-        return [LogField("subject", .name(digits.joined()))]
+        let tag = markKey.tag(Array("subject".utf8) + subject.bytes)
+        return [LogField("subject", .name(Hexadecimal.encode(tag.prefix(4))))]
     }
 }
 

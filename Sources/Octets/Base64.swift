@@ -4,10 +4,15 @@ public enum Base64 {
     private static let urlAlphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8)
 
     /// Section 4: with `+`, `/` and padding.
-    public static func encode(_ bytes: [UInt8]) -> String { encode(bytes, standardAlphabet, padded: true) }
+    public static func encode(_ bytes: [UInt8]) -> String { String(decoding: octets(of: bytes), as: UTF8.self) }
+
+    /// The same in an array that the caller can wipe: for secrets.
+    public static func octets(of bytes: [UInt8]) -> [UInt8] { encode(bytes, standardAlphabet, padded: true) }
 
     /// Section 5: with `-`, `_` and no padding, as JOSE uses it (RFC 7515 section 2).
-    public static func encodeURL(_ bytes: [UInt8]) -> String { encode(bytes, urlAlphabet, padded: false) }
+    public static func encodeURL(_ bytes: [UInt8]) -> String {
+        String(decoding: encode(bytes, urlAlphabet, padded: false), as: UTF8.self)
+    }
 
     /// Section 4. Padding is required; nil for anything but base 64, also white space and non-zero spare bits.
     public static func decode(_ text: some Collection<UInt8>) -> [UInt8]? {
@@ -22,31 +27,23 @@ public enum Base64 {
     }
 
     /// The bytes of the standard alphabet (RFC 4648 §4); nil for anything else.
-    public static func decode(_ text: String) -> [UInt8]? { decode(Array(text.utf8)) }
+    public static func decode(_ text: String) -> [UInt8]? { decode(text.utf8) }
     /// The bytes of the URL alphabet (RFC 4648 §5); nil for anything else.
-    public static func decodeURL(_ text: String) -> [UInt8]? { decodeURL(Array(text.utf8)) }
+    public static func decodeURL(_ text: String) -> [UInt8]? { decodeURL(text.utf8) }
 
     // MARK: -
 
-    private static func encode(_ bytes: [UInt8], _ alphabet: [UInt8], padded: Bool) -> String {
+    private static func encode(_ bytes: [UInt8], _ alphabet: [UInt8], padded: Bool) -> [UInt8] {
         var text: [UInt8] = []
+        // Enough at once: a growth would leave a copy behind that nobody wipes.
         text.reserveCapacity((bytes.count + 2) / 3 * 4)
-        var index = 0
-        while index < bytes.count {
-            let rest = min(3, bytes.count - index)
-            var group = UInt32(bytes[index]) << 16
-            if rest > 1 { group |= UInt32(bytes[index + 1]) << 8 }
-            if rest > 2 { group |= UInt32(bytes[index + 2]) }
-            for place in 0..<4 {
-                if place <= rest {
-                    text.append(alphabet[Int(group >> (18 - 6 * UInt32(place)) & 63)])
-                } else if padded {
-                    text.append(UInt8(ascii: "="))
-                }
-            }
-            index += 3
+        for start in stride(from: 0, to: bytes.count, by: 3) {
+            let group = bytes[start..<min(start + 3, bytes.count)]
+            let bits = group.reduce(0) { $0 << 8 | UInt32($1) } << UInt32(8 * (3 - group.count))
+            for place in 0...group.count { text.append(alphabet[Int(bits >> UInt32(18 - 6 * place) & 63)]) }
+            if padded { for _ in group.count..<3 { text.append(UInt8(ascii: "=")) } }
         }
-        return String(decoding: text, as: UTF8.self)
+        return text
     }
 
     private static func decode(
