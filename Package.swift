@@ -98,7 +98,7 @@ let package = Package(
         tests("HTTP2", ["CNghttp2", "HTTP1"]),
         tests("TokenStore", ["GoldenFiles", "Octets", "TLS", "TemporaryFolder"]),
         tests("Fleet", ["GoldenFiles", "Numbers", "Octets", "TLS", "TLSTests", "TemporaryFolder"]),
-        tests("Handshakes", ["Configuration", "GoldenFiles", "Octets"]),
+        tests("Handshakes", ["Configuration", "GoldenFiles", "HTTP1", "Octets"]),
         tests(
             "Gateway",
             [

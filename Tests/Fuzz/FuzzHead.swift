@@ -143,8 +143,7 @@ private func checkResponse(_ bytes: [UInt8]) {
         check(head[index], length)
         precondition(head[index] == pieces[index])
     }
-    var challenges = ChallengeList(head)
-    while let challenge = challenges.next(bytes.span) { inside(challenge.scheme, length) }
+    _ = head.bindsConnection(in: bytes.span)
 
     var edits = ResponseEdits()
     edits.dropCookies = PrefixSet([Array("ObSSO".utf8)])

@@ -3,41 +3,24 @@ import Testing
 @testable import HTTP1
 
 /// A challenge as text: `scheme|token68|name=value,name=value|fault`.
-private func shown(_ challenge: Challenge, _ bytes: [UInt8]) -> String {
-    var parts: [String] = []
-    for index in 0..<challenge.parameterCount {
-        let parameter = challenge[index]
-        let value = text(Challenge.unescaped(parameter, in: bytes.span))
-        parts.append("\(text(bytes, parameter.name) ?? "")=\(value)")
+private func shown(_ challenge: AuthChallenge) -> String {
+    let parameters = challenge.parameters.map { "\(text($0.name))=\(text($0.value))" }
+    let isDoubled = challenge.parameters.contains {
+        if case .duplicate = challenge[text($0.name)] { true } else { false }
     }
-    var faults = ""
-    if challenge.faults.contains(.malformed) { faults += "M" }
-    if challenge.faults.contains(.duplicateParameter) { faults += "D" }
-    if challenge.faults.contains(.unterminatedQuote) { faults += "U" }
-    if challenge.faults.contains(.controlOctet) { faults += "C" }
-    if challenge.faults.contains(.tooManyParameters) { faults += "T" }
-    let scheme = text(bytes, challenge.scheme) ?? ""
-    let token68 = text(bytes, challenge.token68) ?? ""
-    return "\(scheme)|\(token68)|\(parts.joined(separator: ","))|\(faults)"
+    let fault =
+        switch challenge.fault {
+        case .malformed: "M"
+        case .unterminatedQuote: "U"
+        case .controlCharacter: "C"
+        case .tooManyParameters: "T"
+        case nil: isDoubled ? "D" : ""
+        }
+    let token68 = challenge.token68.map { text($0) } ?? ""
+    return "\(text(challenge.scheme))|\(token68)|\(parameters.joined(separator: ","))|\(fault)"
 }
 
-private func read(_ value: String) -> [String] {
-    let bytes = octets(value)
-    var list = ChallengeList(value: ByteRange(0..<bytes.count))
-    var result: [String] = []
-    while let challenge = list.next(bytes.span) { result.append(shown(challenge, bytes)) }
-    return result
-}
-
-private func read(fields: [String]) throws -> [String] {
-    let lines = fields.map { "\($0)\r\n" }.joined()
-    let bytes = octets("HTTP/1.1 401 Authorization Required\r\n\(lines)Content-Length: 0\r\n\r\n")
-    let head = try parsedResponse(bytes)
-    var list = ChallengeList(head)
-    var result: [String] = []
-    while let challenge = list.next(bytes.span) { result.append(shown(challenge, bytes)) }
-    return result
-}
+private func read(_ values: String...) -> [String] { AuthChallenge.list(values.map(octets)).map(shown) }
 
 @Suite struct ChallengeTests {
     static let lists: [(String, [String])] = [
@@ -63,7 +46,7 @@ private func read(fields: [String]) throws -> [String] {
         ("Scheme a=b=c, Basic realm=x", ["Scheme||a=b|M", "Basic||realm=x|"]),
         // An `=` at the end is token68, not a parameter without a value.
         ("Basic realm=", ["Basic|realm=||"]),
-        ("Basic realm= , x=1", ["Basic|realm=|x=1|M"]),
+        ("Basic realm= , x=1", ["Basic|realm=|x=1|"]),
 
         // Malformed: the challenge is marked, the list goes on
         ("Basic realm=\"a\" realm2=\"b\", Bearer realm=c", ["Basic||realm=a|M", "Bearer||realm=c|"]),
@@ -73,13 +56,13 @@ private func read(fields: [String]) throws -> [String] {
         ("Basic realm=\"a\\", ["Basic|||U"]),
         ("Basic realm=\"a\\\"", ["Basic|||U"]),
         ("Basic realm=\"a\0b\"", ["Basic||realm=a\0b|C"]),
-        ("Basic realm=\"a\nb\", Bearer x=y", ["Basic||realm=a b|C", "Bearer||x=y|"]),
+        ("Basic realm=\"a\nb\", Bearer x=y", ["Basic||realm=a\nb|C", "Bearer||x=y|"]),
         ("x=1, Basic realm=a", ["Basic||realm=a|"]),
         ("x = 1, Basic realm=a", ["Basic||realm=a|"]),
         ("\"quoted\", Basic realm=a", ["Basic||realm=a|"]),
         ("Basic realm=a, \"junk, more\", Bearer b=c", ["Basic||realm=a|M", "Bearer||b=c|"]),
         ("Basic realm=a,=b, Bearer b=c", ["Basic||realm=a|M", "Bearer||b=c|"]),
-        ("Basic@ realm=a, Bearer b=c", ["Bearer||b=c|"]),
+        ("Basic@ realm=a, Bearer b=c", ["Basic|||M", "Bearer||b=c|"]),
         ("Basic a b, Bearer b=c", ["Basic|||M", "Bearer||b=c|"]),
 
         // OAM (docs/design/wire/oam-webgate.md#challenge)
@@ -111,64 +94,67 @@ private func read(fields: [String]) throws -> [String] {
 
     static let fields: [([String], [String])] = [
         (
-            ["WWW-Authenticate: Basic realm=\"a\"", "www-authenticate: Bearer realm=\"b\""],
+            ["Basic realm=\"a\"", "Bearer realm=\"b\""],
             ["Basic||realm=a|", "Bearer||realm=b|"]
         ),
         // One list over all lines: a parameter belongs to the challenge before it.
         (
-            ["WWW-Authenticate: Newauth x=1", "A: b", "WWW-Authenticate: y=2, Basic realm=c"],
+            ["Newauth x=1", "y=2, Basic realm=c"],
             ["Newauth||x=1,y=2|", "Basic||realm=c|"]
         ),
-        (["WWW-Authenticate: Negotiate", "WWW-Authenticate: NTLM"], ["Negotiate|||", "NTLM|||"]),
+        (["Negotiate", "NTLM"], ["Negotiate|||", "NTLM|||"]),
         (
-            ["WWW-Authenticate: Basic realm=\"a", "WWW-Authenticate: Bearer realm=b"],
+            ["Basic realm=\"a", "Bearer realm=b"],
             ["Basic|||U", "Bearer||realm=b|"]
         ),
-        (["WWW-Authenticate:", "WWW-Authenticate: ,", "WWW-Authenticate: Basic"], ["Basic|||"]),
-        (["Proxy-Authenticate: Basic realm=a"], []),
+        (["", ",", "Basic"], ["Basic|||"]),
         // Folds are blanks, inside and outside quotes.
         (
-            ["WWW-Authenticate: OAM-Auth realm=\"WG:2\r\n /rest\",\r\n\trequest-ctx=\"c\""],
+            ["OAM-Auth realm=\"WG:2\r\n /rest\",\r\n\trequest-ctx=\"c\""],
             ["OAM-Auth||realm=WG:2 /rest,request-ctx=c|"]
         ),
-        (["WWW-Authenticate:\r\n OAM-Auth\r\n realm=x\r\n ,\r\n Basic"], ["OAM-Auth||realm=x|", "Basic|||"]),
+        (["\r\n OAM-Auth\r\n realm=x\r\n ,\r\n Basic"], ["OAM-Auth||realm=x|", "Basic|||"]),
     ]
 
     @Test(arguments: fields)
     func readsAllFieldLines(lines: [String], challenges: [String]) throws {
-        #expect(try read(fields: lines) == challenges)
+        #expect(AuthChallenge.list(lines.map(octets)).map(shown) == challenges)
     }
 
-    @Test func boundsParametersAndLines() throws {
-        let many = (0..<17).map { "p\($0)=1" }.joined(separator: ", ")
-        let bytes = octets("Many \(many), Basic realm=x")
-        var list = ChallengeList(value: ByteRange(0..<bytes.count))
-        let next = list.next(bytes.span)
-        let first = try #require(next)
-        #expect(first.parameterCount == 16 && first.faults == .tooManyParameters)
-        let after = list.next(bytes.span)
-        let second = try #require(after)
-        #expect(second.isScheme(octets("BASIC").span, in: bytes.span) == true)
-
-        let head = octets("HTTP/1.1 401 No\r\n" + String(repeating: "WWW-Authenticate: Basic\r\n", count: 17) + "\r\n")
-        var long = ChallengeList(try parsedResponse(head))
-        var count = 0
-        while long.next(head.span) != nil { count += 1 }
-        #expect(count == 16 && long.isTruncated)
+    @Test func boundsParametersAndChallenges() throws {
+        let many = (0..<65).map { "p\($0)=1" }.joined(separator: ", ")
+        let list = AuthChallenge.list([octets("Many \(many), Basic realm=x")])
+        #expect(list.count == 2 && list[0].parameters.count == 64 && list[0].fault == .tooManyParameters)
+        #expect(text(list[1].scheme) == "Basic")
+        #expect(AuthChallenge.list(Array(repeating: octets("Basic"), count: 100)).count == AuthChallenge.mostChallenges)
     }
 
     @Test func findsParametersInAnyCase() throws {
-        let bytes = octets("OAM-Auth REALM=\"a\\\\b\", Request-Ctx=c")
-        var list = ChallengeList(value: ByteRange(0..<bytes.count))
-        let next = list.next(bytes.span)
-        let challenge = try #require(next)
-        #expect(challenge.isScheme(octets("oam-auth").span, in: bytes.span) == true)
-        let found = challenge.parameter(octets("realm").span, in: bytes.span)
-        let realm = try #require(found)
-        #expect(realm.isQuoted && realm.isEscaped)
-        let copied = written { Challenge.appendUnescaped(realm, in: bytes.span, into: &$0) }
-        #expect(copied == octets("a\\b"))
-        #expect(challenge.parameter(octets("request-ctx").span, in: bytes.span)?.isQuoted == false)
-        #expect(challenge.parameter(octets("nonce").span, in: bytes.span) == nil)
+        let challenge = try #require(AuthChallenge.list([octets("OAM-Auth REALM=\"a\\\\b\", Request-Ctx=c")]).first)
+        if case .one(let realm) = challenge["realm"] {
+            #expect(realm == octets("a\\b"))
+        } else {
+            Issue.record("no realm")
+        }
+        if case .one(let value) = challenge["request-ctx"] { #expect(text(value) == "c") } else { Issue.record("none") }
+        if case .absent = challenge["nonce"] {} else { Issue.record("there is a nonce") }
+    }
+
+    // MARK: - Schemes that authenticate the connection (RFC 4559 §6)
+
+    @Test(arguments: [
+        (["WWW-Authenticate: Negotiate YII="], true), (["Proxy-Authenticate: NTLM TlRM"], true),
+        (["WWW-Authenticate: Basic realm=x", "WWW-Authenticate: nTLM TlRM"], true),
+        (["WWW-Authenticate: Negotiate a=1"], true), (["WWW-Authenticate: Negotiate \"junk"], true),
+        (["WWW-Authenticate: Negotiate", "WWW-Authenticate: NTLM"], false),
+        (["WWW-Authenticate: Basic realm=\"NTLM abc\""], false), (["A: NTLM TlRM"], false),
+        (Array(repeating: "WWW-Authenticate: Basic", count: 16), false),
+        // Past the lines that are read there may be one.
+        (Array(repeating: "WWW-Authenticate: Basic", count: 17), true),
+    ])
+    func dataBindsTheConnection(fields: [String], isBound: Bool) throws {
+        let lines = fields.map { "\($0)\r\n" }.joined()
+        let bytes = octets("HTTP/1.1 401 Authorization Required\r\n\(lines)Content-Length: 0\r\n\r\n")
+        #expect(try parsedResponse(bytes).bindsConnection(in: bytes.span) == isBound)
     }
 }

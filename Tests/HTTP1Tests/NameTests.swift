@@ -7,7 +7,6 @@ import Testing
         let alphanumeric = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
         let classes: [(OctetClass, String)] = [
             (.token, "!#$%&'*+-.^_`|~" + alphanumeric),
-            (.token68, "-._~+/" + alphanumeric),
             (.unreserved, "-._~" + alphanumeric),
             (.addressLiteral, "0123456789abcdefABCDEF:."),
         ]

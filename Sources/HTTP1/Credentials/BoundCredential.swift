@@ -1,3 +1,5 @@
+internal import Octets
+
 /// Credentials and challenges of schemes that authenticate a connection and not a request: NTLM and Negotiate (RFC 4559 §6).
 ///
 /// Whoever sends on such a connection afterwards is taken for the user who authenticated it.
@@ -32,19 +34,26 @@ extension ResponseHead {
     ///
     /// - Parameter bytes: what the head was parsed from.
     public func bindsConnection(in bytes: Span<UInt8>) -> Bool {
-        bindsConnection(in: bytes, ChallengeList(self))
-            || bindsConnection(in: bytes, ChallengeList(self, .proxyAuthenticate))
+        bindsConnection(in: bytes, .wwwAuthenticate) || bindsConnection(in: bytes, .proxyAuthenticate)
     }
 
-    private func bindsConnection(in bytes: Span<UInt8>, _ list: consuming ChallengeList) -> Bool {
-        while let challenge = list.next(bytes) {
-            guard bytes.namesBoundScheme(at: challenge.scheme) else { continue }
-            // What cannot be read is data all the same.
-            if !challenge.token68.isEmpty || challenge.parameterCount > 0 || !challenge.isUsable { return true }
+    private func bindsConnection(in bytes: Span<UInt8>, _ known: KnownField) -> Bool {
+        guard contains(known) else { return false }
+        var lines: [[UInt8]] = []
+        for index in 0..<fieldCount where self[index].known == known {
+            lines.append(bytes.extracting(self[index].value.indices).withUnsafeBytes { Array($0) })
         }
-        // Past the lines that are read there may be one.
-        return list.isTruncated
+        let list = AuthChallenge.list(lines)
+        // Past the challenges that are read there may be one, and what cannot be read is data all the same.
+        return lines.count > Self.mostLines || list.count >= AuthChallenge.mostChallenges
+            || list.contains { challenge in
+                (challenge.scheme.matches("ntlm") || challenge.scheme.matches("negotiate"))
+                    && (challenge.token68 != nil || !challenge.parameters.isEmpty || challenge.fault != nil)
+            }
     }
+
+    /// Lines of challenges. No server sends as many; one that does may have meant anything.
+    private static var mostLines: Int { 16 }
 }
 
 extension RequestEdits {

@@ -20,10 +20,6 @@ extension OctetClass {
     @inline(__always)
     static var token: OctetClass { OctetClass(low: 0x03FF_6CFA_0000_0000, high: 0x57FF_FFFF_C7FF_FFFE) }
 
-    /// The characters of `token68` before its trailing `=` (RFC 9110 §11.2).
-    @inline(__always)
-    static var token68: OctetClass { OctetClass(low: 0x03FF_E800_0000_0000, high: 0x47FF_FFFE_87FF_FFFE) }
-
     /// `unreserved` (RFC 3986 §2.3).
     @inline(__always)
     static var unreserved: OctetClass { OctetClass(low: 0x03FF_6000_0000_0000, high: 0x47FF_FFFE_87FF_FFFE) }

@@ -52,3 +52,13 @@ public struct Challenge: Sendable, Equatable {
         self.error = error
     }
 }
+
+extension Array<UInt8> {
+    /// The bytes as text that two different arrays never share: UTF-8 where they are, Latin-1 otherwise. For names that become part
+    /// of a key.
+    var losslessText: String {
+        if let text = String(validating: self, as: UTF8.self) { return text }
+        // Marked, because valid UTF-8 could spell the same characters.
+        return "latin1:" + String(String.UnicodeScalarView(map { Unicode.Scalar($0) }))
+    }
+}

@@ -1,3 +1,4 @@
+internal import HTTP1
 internal import Octets
 
 /// Realm of an `OAM-Auth` challenge: `<WebGate>:<level>`, a separator that no document settles, and a URL that is only information.

@@ -1,4 +1,5 @@
 internal import Glibc
+internal import HTTP1
 internal import Octets
 internal import TLS
 

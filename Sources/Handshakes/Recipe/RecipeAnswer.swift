@@ -1,4 +1,5 @@
 internal import Configuration
+internal import HTTP1
 internal import Octets
 
 /// Where a recipe's takes and conditions look: an answer's fields and, read once, its JSON.

@@ -1,5 +1,6 @@
 public import Configuration
 internal import Glibc
+internal import HTTP1
 internal import Octets
 internal import TLS
 

@@ -1,5 +1,4 @@
 internal import COpenSSL
-internal import Glibc
 
 /// A certificate's status in its authority's words (OCSP, RFC 6960), to be sent along with it (RFC 6066 section 8).
 struct StapledAnswer: Sendable {

@@ -1,5 +1,4 @@
 internal import COpenSSL
-internal import Glibc
 internal import Octets
 
 /// Why something could not be sealed or opened.

@@ -1,31 +1,40 @@
 internal import Octets
 
-/// One member of `WWW-Authenticate` (RFC 9110 §11.6.1), as bytes.
-struct AuthChallenge: Sendable {
-    var scheme: [UInt8]
-    var token68: [UInt8]?
-    var parameters: [Parameter] = []
+/// One challenge of `WWW-Authenticate` or `Proxy-Authenticate` (RFC 9110 §11.3), as bytes. Not for a request that is served from the cache:
+/// it copies.
+public struct AuthChallenge: Sendable {
+    /// Compare it in any case.
+    public internal(set) var scheme: [UInt8]
+    /// The `token68` form, its `=` included.
+    public internal(set) var token68: [UInt8]?
+    /// At most 64.
+    public internal(set) var parameters: [Parameter] = []
     /// The first thing wrong with it. Its neighbours in the list are not touched by it.
-    var fault: Fault?
+    public internal(set) var fault: Fault?
 
-    struct Parameter: Sendable {
-        var name: [UInt8]
+    /// One `auth-param`.
+    public struct Parameter: Sendable {
+        /// Compare it in any case.
+        public var name: [UInt8]
         /// Quoted pairs undone, nothing else.
-        var value: [UInt8]
+        public var value: [UInt8]
     }
 
-    enum Fault: String, Sendable {
+    /// What makes a challenge unusable.
+    public enum Fault: String, Sendable {
         case malformed
         case unterminatedQuote = "unterminated quoted string"
         case controlCharacter = "control character"
         case tooManyParameters = "too many parameters"
     }
 
-    enum Value: Sendable {
+    /// What stands under a name.
+    public enum Value: Sendable {
         case absent, one([UInt8]), duplicate
     }
 
-    subscript(name: String) -> Value {
+    /// The parameter of this name, in any case.
+    public subscript(name: String) -> Value {
         var found: [UInt8]?
         for parameter in parameters where parameter.name.matches(name) {
             guard found == nil else { return .duplicate }
@@ -35,7 +44,8 @@ struct AuthChallenge: Sendable {
     }
 
     static let mostParameters = 64
-    static let mostChallenges = 64
+    /// Challenges read of one answer. A list of this many may have had more.
+    public static let mostChallenges = 64
 }
 
 // MARK: - The list
@@ -43,7 +53,8 @@ struct AuthChallenge: Sendable {
 extension AuthChallenge {
     /// Reads all field lines as one list, in linear time. A member that is broken is kept with its fault, so that a scheme can tell
     /// "not for me" from "for me, but unusable".
-    static func list(_ lines: [[UInt8]]) -> [AuthChallenge] {
+    /// - Parameter lines: the values of the field, in order.
+    public static func list(_ lines: [[UInt8]]) -> [AuthChallenge] {
         var parser = Parser()
         for line in lines {
             parser.read(unfolded(line))
@@ -207,17 +218,5 @@ extension AuthChallenge {
             guard let index = list.indices.last, list[index].fault == nil else { return }
             list[index].fault = fault
         }
-    }
-}
-
-// MARK: - Text
-
-extension Array<UInt8> {
-    /// The bytes as text that two different arrays never share: UTF-8 where they are, Latin-1 otherwise. For names that become part
-    /// of a key.
-    var losslessText: String {
-        if let text = String(validating: self, as: UTF8.self) { return text }
-        // Marked, because valid UTF-8 could spell the same characters.
-        return "latin1:" + String(String.UnicodeScalarView(map { Unicode.Scalar($0) }))
     }
 }
