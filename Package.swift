@@ -57,7 +57,7 @@ let package = Package(
         module("Telemetry", ["Octets"]),
 
         // I/O and what stands on it.
-        module("Reactor", ["CLinux", "Numbers", "Telemetry"]),
+        module("Reactor", ["CLinux", "Numbers", "Octets", "Telemetry"]),
         module("TLS", ["COpenSSL", "Octets"]),
         module("HTTP2", ["CNghttp2", "HTTP1"]),
         module("TokenStore", ["CSQLite", "Octets", "TLS", "Tokens"]),

@@ -154,7 +154,6 @@ static inline int cardea_use_identity(SSL *connection, X509 *leaf, EVP_PKEY *key
     return good;
 }
 
-static inline const char *cardea_cipher_name(const SSL *connection) { return SSL_get_cipher_name(connection); }
 
 static inline int cardea_key_pair(void) { return EVP_PKEY_KEYPAIR; }
 

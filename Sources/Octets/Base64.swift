@@ -31,6 +31,20 @@ public enum Base64 {
     /// The bytes of the URL alphabet (RFC 4648 §5); nil for anything else.
     public static func decodeURL(_ text: String) -> [UInt8]? { decodeURL(text.utf8) }
 
+    /// Section 4, without memory of its own: for the data path. What others send is taken without padding and with any spare bits.
+    /// - Returns: bytes written; nil for what is no base 64, or might not fit.
+    public static func decode(_ text: UnsafeRawBufferPointer, into target: UnsafeMutableRawBufferPointer) -> Int? {
+        var end = text.count
+        while end > 0, text[end - 1] == UInt8(ascii: "="), text.count - end < 2 { end -= 1 }
+        guard end / 4 * 3 + 2 <= target.count else { return nil }
+        var count = 0
+        let spare = read(text[..<end], UInt8(ascii: "+"), UInt8(ascii: "/")) { byte in
+            target[count] = byte
+            count += 1
+        }
+        return spare == nil ? nil : count
+    }
+
     // MARK: -
 
     private static func encode(_ bytes: [UInt8], _ alphabet: [UInt8], padded: Bool) -> [UInt8] {
@@ -51,6 +65,18 @@ public enum Base64 {
     ) -> [UInt8]? {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(text.count / 4 * 3 + 2)
+        // Six spare bits mean a lone symbol; others must be zero, or two texts would stand for one value.
+        guard let spare = read(text, sixtyTwo, sixtyThree, { bytes.append($0) }), spare.count < 6, spare.bits == 0
+        else {
+            return nil
+        }
+        return bytes
+    }
+
+    /// - Returns: the bits that are left behind the last whole octet; nil where a symbol is of another alphabet.
+    private static func read(
+        _ text: some Collection<UInt8>, _ sixtyTwo: UInt8, _ sixtyThree: UInt8, _ write: (UInt8) -> Void
+    ) -> (count: Int, bits: UInt32)? {
         var group: UInt32 = 0
         var bits = 0
         for symbol in text {
@@ -67,11 +93,10 @@ public enum Base64 {
             bits += 6
             if bits >= 8 {
                 bits -= 8
-                bytes.append(UInt8(truncatingIfNeeded: group >> UInt32(bits)))
+                write(UInt8(truncatingIfNeeded: group >> UInt32(bits)))
                 group &= (1 << UInt32(bits)) - 1
             }
         }
-        // Six spare bits mean a lone symbol; others must be zero, or two texts would stand for one value.
-        return bits < 6 && group == 0 ? bytes : nil
+        return (bits, group)
     }
 }

@@ -55,7 +55,7 @@ import Testing
     @Test(arguments: HeadFault.allCases)
     func everyFaultHasAnAnswer(fault: HeadFault) {
         #expect([400, 414, 431, 501, 505].contains(fault.status))
-        #expect(fault.reason.utf8CodeUnitCount > 0)
+        #expect(fault.reason.utf8.count > 0)
     }
 
     @Test(arguments: [

@@ -27,6 +27,18 @@ import Testing
         #expect(Base64.encode([0xfb, 0xff]) == "+/8=" && Base64.encodeURL([0xfb, 0xff]) == "-_8")
     }
 
+    @Test(arguments: [
+        ("", ""), ("Zm9vYg==", "foob"), ("Zm9vYg", "foob"), ("Zm9vYh==", "foob"), ("Z", ""), ("Zm9vYmFy", "foobar"),
+        ("Zm_v", nil), ("Zm9v\n", nil), ("=Zg=", nil), ("Zm9vYmFyZm9v", nil),
+    ])
+    func `base 64 of others is taken as it comes, where it fits`(text: String, plain: String?) {
+        var memory = [UInt8](repeating: 0, count: 9)
+        let count = memory.withUnsafeMutableBytes { target in
+            Array(text.utf8).withUnsafeBytes { Base64.decode($0, into: target) }
+        }
+        #expect(count.map { String(decoding: memory[..<$0], as: UTF8.self) } == plain)
+    }
+
     // MARK: - Hexadecimal
 
     @Test func `every octet has two digits`() {

@@ -1,4 +1,5 @@
 internal import Gateway
+internal import Octets
 
 // How values are told to a person.
 
@@ -84,12 +85,7 @@ extension IdentityFacts {
 
 /// Such that a shell takes it for one word, whatever a file called it: the command is there to be copied.
 func shellWord(_ name: String) -> String {
-    let plain = name.utf8.allSatisfy { byte in
-        switch byte {
-        case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, 0x2D...0x2F, 0x5F, 0x3A, 0x40: true
-        default: false
-        }
-    }
+    let plain = name.utf8.allSatisfy { $0.isLetterOrDigit || "-./_:@".utf8.contains($0) }
     if plain, !name.isEmpty, !name.hasPrefix("-") { return name }
     return "'" + name.split(separator: "'", omittingEmptySubsequences: false).joined(separator: "'\\''") + "'"
 }

@@ -1,4 +1,5 @@
 internal import Numbers
+internal import Octets
 
 /// Reads the addresses and patterns of the file. No message repeats the text: it may hold a password.
 enum AddressParser {
@@ -78,11 +79,11 @@ enum AddressParser {
             !name.isEmpty && name.utf8.count <= 253
             && labels.allSatisfy { label in
                 !label.isEmpty && label.utf8.count <= 63 && label.first != "-" && label.last != "-"
-                    && label.utf8.allSatisfy { isAlphanumeric($0) || $0 == 0x2d || $0 == 0x5f }
+                    && label.utf8.allSatisfy { $0.isLetterOrDigit || $0 == 0x2d || $0 == 0x5f }
             }
         guard isName else { throw TextFault("must have a host name of letters, digits, '-' and '.'") }
         // `1.2.3` or `0177.0.0.1` would reach an address that the file does not show.
-        if let last = labels.last, last.utf8.allSatisfy({ (0x30...0x39).contains($0) }) || last.hasPrefix("0x") {
+        if let last = labels.last, last.utf8.allSatisfy(\.isDigit) || last.hasPrefix("0x") {
             guard let address = IPAddress(name) else {
                 throw TextFault("must have an IPv4 address of four decimal numbers")
             }
@@ -254,8 +255,8 @@ enum AddressParser {
 
     static func requireName(_ text: String) throws(TextFault) {
         let isName =
-            (1...64).contains(text.utf8.count) && isAlphanumeric(text.utf8.first ?? 0)
-            && text.utf8.allSatisfy { isAlphanumeric($0) || $0 == 0x2d || $0 == 0x5f || $0 == 0x2e }
+            (1...64).contains(text.utf8.count) && (text.utf8.first ?? 0).isLetterOrDigit
+            && text.utf8.allSatisfy { $0.isLetterOrDigit || $0 == 0x2d || $0 == 0x5f || $0 == 0x2e }
         guard isName else {
             throw TextFault(
                 "must be a name of at most 64 letters, digits, '.', '_' and '-', the first a letter or digit")
@@ -270,7 +271,7 @@ enum AddressParser {
     /// A token of RFC 9110 §5.6.2, at most 256 bytes.
     static func requireToken(_ text: String, _ what: String) throws(TextFault) {
         let marks = "!#$%&'*+-.^_`|~".utf8
-        guard (1...256).contains(text.utf8.count), text.utf8.allSatisfy({ isAlphanumeric($0) || marks.contains($0) })
+        guard (1...256).contains(text.utf8.count), text.utf8.allSatisfy({ $0.isLetterOrDigit || marks.contains($0) })
         else { throw TextFault("must be \(what)") }
     }
 
@@ -314,9 +315,5 @@ enum AddressParser {
         guard text.utf8.count <= 4096, text.utf8.allSatisfy({ (0x21...0x7e).contains($0) && $0 != 0x5c }) else {
             throw TextFault("must be of visible ASCII characters, without spaces and '\\'")
         }
-    }
-
-    private static func isAlphanumeric(_ byte: UInt8) -> Bool {
-        (0x30...0x39).contains(byte) || (0x41...0x5a).contains(byte) || (0x61...0x7a).contains(byte)
     }
 }

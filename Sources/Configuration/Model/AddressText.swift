@@ -53,19 +53,4 @@ extension ListenAddress {
 extension Callers.Network: CustomStringConvertible {
     /// `address/bits`.
     public var description: String { "\(address)/\(prefixLength)" }
-
-    /// Whether the block holds `candidate`.
-    public func contains(_ candidate: IPAddress) -> Bool {
-        guard candidate.family == address.family else { return false }
-        switch address.family {
-        case .v4:
-            let shift = 32 - prefixLength
-            return shift >= 32 || (candidate.low ^ address.low) >> UInt64(shift) == 0
-        case .v6:
-            if prefixLength == 0 { return true }
-            if prefixLength <= 64 { return (candidate.high ^ address.high) >> UInt64(64 - prefixLength) == 0 }
-            return candidate.high == address.high
-                && (candidate.low ^ address.low) >> UInt64(128 - prefixLength) == 0
-        }
-    }
 }

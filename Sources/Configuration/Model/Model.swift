@@ -36,9 +36,6 @@ public struct Configuration: Sendable, Equatable {
 
     /// The identity of that name.
     public func identity(named name: String) -> Identity? { identities.first { $0.name == name } }
-
-    /// The listener of that name.
-    public func listener(named name: String) -> Listener? { listeners.first { $0.name == name } }
 }
 
 /// `secret_files`: what a secret file that others can read leads to (docs/design/security.md#invariant-7).

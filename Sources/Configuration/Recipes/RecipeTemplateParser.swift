@@ -1,3 +1,5 @@
+internal import Octets
+
 /// The names that a template may use in its place.
 struct RecipeScope {
     /// As written, such as `secret.password`.
@@ -153,10 +155,7 @@ struct RecipeTemplateParser {
 
     private mutating func word() -> String {
         let begin = at
-        while at < text.count,
-            (0x30...0x39).contains(text[at]) || (0x41...0x5A).contains(text[at]) || (0x61...0x7A).contains(text[at])
-                || "._-".utf8.contains(text[at])
-        { at += 1 }
+        while at < text.count, text[at].isHostNameCharacter { at += 1 }
         return String(decoding: text[begin..<at], as: UTF8.self)
     }
 

@@ -1,39 +1,50 @@
 /// The forms of a single value that stays text in the model, or becomes an address.
-enum TextForm: Sendable {
+enum TextForm: String, Sendable {
     /// Anything but an empty value and control characters.
-    case line
+    case line = "a text"
     /// As `line`, also empty.
-    case anyLine
+    case anyLine = "a text, which may be empty"
     /// A name of the user's own for an identity, a route or a listener.
-    case name
-    case headerName, headerValue, method
-    case scope
-    case hostName, hostPattern, pathPattern, hostHeader
+    case name = "a name of letters, digits, '.', '_' and '-'"
+    case headerName = "a header name"
+    case headerValue = "a header value"
+    case method = "a method such as GET"
+    case scope = "a scope"
+    case hostName = "a host name"
+    case hostPattern = "a host name, or '*.' and a host name"
+    case pathPattern = "a path: '/x/' for everything below, '/x' for exactly this"
+    case hostHeader = "'caller' or a host name"
     /// An origin with an optional path prefix.
-    case upstream
-    case httpURL, redisURL
+    case upstream = "an http: or https: origin with an optional path"
+    case httpURL = "an http: or https: URL"
+    case redisURL = "a redis: or rediss: URL, or unix:/path"
     /// An http: URL or `off`.
-    case proxy
-    case listen, listenAddress, endpoint, network, ipAddress
+    case proxy = "an http: URL, or off"
+    case listen = "an address such as 127.0.0.1:8080, unix:/path, or a listener's name"
+    case listenAddress = "an address such as 127.0.0.1:8080, [::1]:8080 or unix:/path"
+    case endpoint = "host:port or unix:/path"
+    case network = "an address block such as 10.0.0.0/8"
+    case ipAddress = "an IP address"
     /// A file's path.
-    case path
+    case path = "a file's path"
     /// As `path`, also with `file:` before it, or the word `system`.
-    case authority
+    case authority = "'system' or a file's path"
     /// Relative to a service, without a slash at its start.
-    case servicePath, servicePathOrOff
-    case absolutePath
-    case template
+    case servicePath = "a path below the service"
+    case servicePathOrOff = "a path below the service, or 'off'"
+    case absolutePath = "a path that starts with '/'"
+    case template = "a text with one '{token}'"
     /// A percentage or a duration.
-    case refreshAhead
-    case userAgent
+    case refreshAhead = "a percentage such as 20%, or a duration such as 30s"
+    case userAgent = "the start of a User-Agent"
     /// A name inside a recipe.
-    case word
+    case word = "a name of letters, digits, '_' and '-'"
     /// A template of a recipe; what it names is checked where it stands.
-    case recipe
+    case recipe = "a text, with {names} in it"
     /// A JSON pointer.
-    case pointer
+    case pointer = "a JSON pointer such as /token"
     /// A regular expression.
-    case pattern
+    case pattern = "a regular expression with one group"
 }
 
 /// Why a text does not have its form.
@@ -45,42 +56,8 @@ struct TextFault: Error {
 }
 
 extension TextForm {
-    var expectation: String {
-        switch self {
-        case .line: "a text"
-        case .anyLine: "a text, which may be empty"
-        case .name: "a name of letters, digits, '.', '_' and '-'"
-        case .headerName: "a header name"
-        case .headerValue: "a header value"
-        case .method: "a method such as GET"
-        case .scope: "a scope"
-        case .hostName: "a host name"
-        case .hostPattern: "a host name, or '*.' and a host name"
-        case .pathPattern: "a path: '/x/' for everything below, '/x' for exactly this"
-        case .hostHeader: "'caller' or a host name"
-        case .upstream: "an http: or https: origin with an optional path"
-        case .httpURL: "an http: or https: URL"
-        case .proxy: "an http: URL, or off"
-        case .redisURL: "a redis: or rediss: URL, or unix:/path"
-        case .listen: "an address such as 127.0.0.1:8080, unix:/path, or a listener's name"
-        case .listenAddress: "an address such as 127.0.0.1:8080, [::1]:8080 or unix:/path"
-        case .endpoint: "host:port or unix:/path"
-        case .network: "an address block such as 10.0.0.0/8"
-        case .ipAddress: "an IP address"
-        case .path: "a file's path"
-        case .authority: "'system' or a file's path"
-        case .servicePath: "a path below the service"
-        case .servicePathOrOff: "a path below the service, or 'off'"
-        case .absolutePath: "a path that starts with '/'"
-        case .template: "a text with one '{token}'"
-        case .refreshAhead: "a percentage such as 20%, or a duration such as 30s"
-        case .userAgent: "the start of a User-Agent"
-        case .word: "a name of letters, digits, '_' and '-'"
-        case .recipe: "a text, with {names} in it"
-        case .pointer: "a JSON pointer such as /token"
-        case .pattern: "a regular expression with one group"
-        }
-    }
+    /// Completes "expected …".
+    var expectation: String { rawValue }
 
     /// The text in the one spelling that counts for an identity's digest.
     func canonical(_ text: String) throws(TextFault) -> String {

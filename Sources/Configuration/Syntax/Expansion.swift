@@ -1,3 +1,5 @@
+internal import Octets
+
 /// `${NAME}`, `${NAME:-default}` and `$$` in a scalar. What a variable holds is not expanded again.
 enum Expansion {
     struct Fault: Error {
@@ -43,7 +45,7 @@ enum Expansion {
             name = inner[..<range.lowerBound]
             fallback = String(inner[range.upperBound...])
         }
-        let isName = !name.isEmpty && name.utf8.allSatisfy { isNameByte($0) } && !isDigit(name.utf8.first ?? 0)
+        let isName = !name.isEmpty && name.utf8.allSatisfy { isNameByte($0) } && !(name.utf8.first ?? 0).isDigit
         guard isName else {
             throw Fault(message: "'${\(Quoted.short(inner))}' is not '${NAME}' or '${NAME:-default}'")
         }
@@ -64,11 +66,7 @@ enum Expansion {
         )
     }
 
-    private static func isDigit(_ byte: UInt8) -> Bool { (0x30...0x39).contains(byte) }
-
-    private static func isNameByte(_ byte: UInt8) -> Bool {
-        isDigit(byte) || byte == UInt8(ascii: "_") || (0x41...0x5a).contains(byte) || (0x61...0x7a).contains(byte)
-    }
+    private static func isNameByte(_ byte: UInt8) -> Bool { byte.isLetterOrDigit || byte == UInt8(ascii: "_") }
 }
 
 extension Node {

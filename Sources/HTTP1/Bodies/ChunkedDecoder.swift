@@ -88,23 +88,6 @@ public enum ChunkFault: Error, Equatable, Sendable, CaseIterable {
 
 // MARK: -
 
-extension ChunkFault {
-    /// One line for the caller and the log.
-    public var reason: StaticString {
-        switch self {
-        case .sizeInvalid: "invalid chunk size"
-        case .sizeTooLarge: "chunk size too large"
-        case .extensionInvalid: "invalid chunk extension"
-        case .extensionTooLong: "chunk extension too long"
-        case .overheadTooLarge: "too much besides the body in a chunked message"
-        case .lineEndInvalid: "chunk size does not end in CRLF"
-        case .dataEndInvalid: "chunk does not end in CRLF"
-        case .trailerInvalid: "invalid trailer field"
-        case .trailersTooLarge: "trailer section too large"
-        }
-    }
-}
-
 extension ChunkedDecoder {
     /// The last chunk and its trailer section were read.
     public var isDone: Bool { state == .done }

@@ -80,7 +80,7 @@ extension Span<UInt8> {
     }
 
     /// Equal in any case.
-    fileprivate func isName(_ name: Span<UInt8>) -> Bool {
+    func isName(_ name: Span<UInt8>) -> Bool {
         guard count == name.count else { return false }
         for index in indices where lowercased(self[index]) != lowercased(name[index]) { return false }
         return true

@@ -186,9 +186,4 @@ extension ResponseHead {
 
     /// The value of the first field of this name.
     public func first(_ known: KnownField) -> ByteRange? { section.first(known) }
-
-    /// The value of the first field of this name, in any case.
-    public func first(named name: Span<UInt8>, in bytes: Span<UInt8>) -> ByteRange? {
-        section.first(named: name, in: bytes)
-    }
 }

@@ -18,9 +18,6 @@ public struct OutputCursor {
 // MARK: -
 
 extension OutputCursor {
-    /// Bytes that still fit.
-    public var remaining: Int { memory.count - count }
-
     /// Copies the octets; too many set `overflowed` and write nothing.
     public mutating func append(_ bytes: Span<UInt8>) {
         bytes.withUnsafeBytes { append(raw: $0) }

@@ -65,9 +65,6 @@ extension ForwardedHop {
 // MARK: - Writing
 
 extension ForwardedHop {
-    /// Most bytes that `write` adds to a head beside what it copies from it.
-    var growth: Int { 2 * address.count + 160 }
-
     func write<Sink: HeadSink & ~Copyable>(
         _ head: borrowing RequestHead, _ bytes: Span<UInt8>, into sink: inout Sink
     ) {

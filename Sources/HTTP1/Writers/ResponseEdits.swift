@@ -36,9 +36,6 @@ extension ResponseEdits {
         return true
     }
 
-    /// Bytes that writing can add to a received head, ready lines and mapped addresses apart.
-    public var growth: Int { addLines.count + via.count + 256 }
-
     /// Deleted from every response (RFC 9110 §7.6.1, §11.7.1).
     @inline(__always)
     static var ownedByHop: UInt64 {

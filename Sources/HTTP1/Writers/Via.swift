@@ -16,19 +16,10 @@ extension RequestHead {
         for index in 0..<fieldCount where self[index].known == .via {
             var walk = ViaMembers(self[index].value)
             while let recipient = walk.next(in: bytes) {
-                if isPseudonym(recipient, bytes, pseudonym) { return true }
+                if bytes.extracting(recipient.indices).isName(pseudonym) { return true }
             }
         }
         return false
-    }
-
-    private func isPseudonym(_ recipient: ByteRange, _ bytes: Span<UInt8>, _ name: Span<UInt8>) -> Bool {
-        guard Int(recipient.count) == name.count else { return false }
-        for offset in 0..<name.count
-        where lowercased(bytes[Int(recipient.start) &+ offset]) != lowercased(name[offset]) {
-            return false
-        }
-        return true
     }
 
     /// `Max-Forwards` of a TRACE or OPTIONS (RFC 9110 §7.6.2): at 0 the request is ours to answer.

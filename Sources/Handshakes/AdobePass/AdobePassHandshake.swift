@@ -42,7 +42,6 @@ public struct AdobePassHandshake: OneTimeHandshake {
     }
 
     public var scheme: String { "adobe_pass" }
-    public var isChallengeDriven: Bool { false }
     public var endsSessions: Bool { true }
     public var keepsRegistration: Bool { true }
     public var inspectedStatuses: [Int] { settings.refusals }
@@ -54,12 +53,6 @@ public struct AdobePassHandshake: OneTimeHandshake {
     }
 
     /// Media services have no common grammar: a refusal is what the route says is one.
-    public func judge(
-        status: Int, wwwAuthenticate: [[UInt8]], location: [UInt8]?, requestURL: String
-    ) -> ChallengeVerdict {
-        settings.refusals.contains(status) ? .challenged(Challenge(resource: requestURL)) : .none
-    }
-
     // MARK: - One request
 
     public func resource(of target: [UInt8], on wanted: Wanted) -> String? {

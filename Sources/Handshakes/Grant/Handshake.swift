@@ -50,6 +50,18 @@ public protocol Handshake: Sendable {
 }
 
 extension Handshake {
+    /// A scheme that does not say otherwise fetches tokens ahead of any challenge.
+    public var isChallengeDriven: Bool { false }
+    /// A scheme that does not say otherwise is refused with 401.
+    public var inspectedStatuses: [Int] { [401] }
+
+    /// Each inspected status is a challenge, whatever the answer says beside it.
+    public func judge(
+        status: Int, wwwAuthenticate: [[UInt8]], location: [UInt8]?, requestURL: String
+    ) -> ChallengeVerdict {
+        inspectedStatuses.contains(status) ? .challenged(Challenge(resource: requestURL)) : .none
+    }
+
     /// A scheme that does not say otherwise cannot end sessions at its issuer.
     public var endsSessions: Bool { false }
     /// A scheme that does not say otherwise cannot revoke access tokens.

@@ -39,7 +39,6 @@ public struct MobileFirstHandshake: Handshake {
     }
 
     public var scheme: String { "mobilefirst" }
-    public var isChallengeDriven: Bool { false }
     public var endsSessions: Bool { true }
     public var inspectedStatuses: [Int] { [401, 403, 409] }
 

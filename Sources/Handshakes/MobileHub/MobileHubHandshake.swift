@@ -65,15 +65,8 @@ public struct MobileHubHandshake: Handshake {
     }
 
     public var scheme: String { "mobile_hub" }
-    public var isChallengeDriven: Bool { false }
     /// A 403 is about roles or the backend: a new token would not change it (docs/design/wire/oracle-mobile-hub.md#errors).
     public var inspectedStatuses: [Int] { [401] }
-
-    public func judge(
-        status: Int, wwwAuthenticate: [[UInt8]], location: [UInt8]?, requestURL: String
-    ) -> ChallengeVerdict {
-        status == 401 ? .challenged(Challenge(resource: requestURL)) : .none
-    }
 
     public func injection(for token: [UInt8]) -> InjectedField {
         let scheme =

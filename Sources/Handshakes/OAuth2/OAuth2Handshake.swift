@@ -90,7 +90,6 @@ public struct OAuth2Handshake: Handshake {
     ]
 
     public var scheme: String { settings.oracle == nil ? "oauth2" : "oam_oauth" }
-    public var isChallengeDriven: Bool { false }
 
     public var inspectedStatuses: [Int] {
         let widens = !(settings.allowedScopes ?? []).isEmpty

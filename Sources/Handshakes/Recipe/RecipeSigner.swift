@@ -60,15 +60,6 @@ public struct RecipeSigningHandshake: Handshake {
     public init(_ recipe: Recipe) { self.recipe = recipe }
 
     public var scheme: String { "recipe" }
-    public var isChallengeDriven: Bool { false }
-    public var inspectedStatuses: [Int] { [401] }
-
-    public func judge(
-        status: Int, wwwAuthenticate: [[UInt8]], location: [UInt8]?, requestURL: String
-    ) -> ChallengeVerdict {
-        status == 401 ? .challenged(Challenge(resource: requestURL)) : .none
-    }
-
     public nonisolated(nonsending) func acquire(
         _ wanted: Wanted, ledger: any GrantLedger, issuer: any IssuerClient
     ) async throws(GrantFailure) -> AccessGrant {

@@ -1,5 +1,6 @@
 internal import CLinux
 internal import Glibc
+internal import Octets
 internal import Synchronization
 internal import Telemetry
 
@@ -88,12 +89,7 @@ public final class Resolver: Sendable {
         guard !host.isEmpty, host.utf8.count <= 253, host.utf8.first != 0x2e, host.utf8.first != 0x2d else {
             return false
         }
-        return host.utf8.allSatisfy { byte in
-            switch byte {
-            case 0x30...0x39, 0x41...0x5a, 0x61...0x7a, 0x2d, 0x2e, 0x5f: true
-            default: false
-            }
-        }
+        return host.utf8.allSatisfy(\.isHostNameCharacter)
     }
 
     /// `getaddrinfo`, with duplicates removed.

@@ -1,4 +1,5 @@
 internal import Glibc
+internal import Octets
 
 /// The name a server is asked for and verified against: a DNS name, or an IP address, which is never sent as SNI (RFC 6066
 /// section 3) and is compared with the certificate's addresses, not its names.
@@ -26,14 +27,7 @@ struct ServerName: Sendable, Hashable {
             return
         }
         if bytes.last == UInt8(ascii: ".") { bytes.removeLast() }
-        let allowed = bytes.allSatisfy { byte in
-            switch byte {
-            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-                UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "_"), UInt8(ascii: "."):
-                true
-            default: false
-            }
-        }
+        let allowed = bytes.allSatisfy(\.isHostNameCharacter)
         // A leading dot would make OpenSSL accept any name below the domain.
         guard !bytes.isEmpty, bytes.count <= Self.maximumLength, bytes.first != UInt8(ascii: "."), allowed else {
             throw TLSFault(.configuration, "server name is no host name and no IP address")

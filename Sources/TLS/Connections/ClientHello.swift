@@ -1,3 +1,5 @@
+internal import Octets
+
 /// What a client says in its first message (RFC 8446 section 4.1.2), as far as it decides who answers: read before there is a TLS
 /// connection, and not authenticated by anything.
 public struct ClientHello: Sendable, Equatable {
@@ -86,14 +88,7 @@ public struct ClientHello: Sendable, Equatable {
     private static func host(_ bytes: ArraySlice<UInt8>) -> String? {
         let name = bytes.last == UInt8(ascii: ".") ? bytes.dropLast() : bytes
         guard !name.isEmpty, name.count <= 253, name.first != UInt8(ascii: ".") else { return nil }
-        let isPlain = name.allSatisfy { byte in
-            switch byte {
-            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-                UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "_"), UInt8(ascii: "."):
-                true
-            default: false
-            }
-        }
+        let isPlain = name.allSatisfy(\.isHostNameCharacter)
         return isPlain ? String(decoding: name, as: UTF8.self).lowercased() : nil
     }
 

@@ -223,9 +223,6 @@ extension TLSConnection {
 
     /// True when the handshake resumed an earlier session.
     public var resumed: Bool { established && SSL_session_reused(handle) == 1 }
-
-    /// The cipher suite in OpenSSL's words, for diagnosis.
-    public var cipher: String? { established ? cardea_cipher_name(handle).map { String(cString: $0) } : nil }
 }
 
 // MARK: - The wire

@@ -8,21 +8,26 @@ extension SigningKey {
         ErrorQueue.clear()
         guard let key = cardea_make_rsa_key(2048) else { throw ErrorQueue.configurationFault("RSA key") }
         defer { EVP_PKEY_free(key) }
-        let count = i2d_PrivateKey(key, nil)
-        guard count > 0 else { throw ErrorQueue.configurationFault("RSA key") }
-        var bytes = [UInt8](repeating: 0, count: Int(count))
-        let written = bytes.withUnsafeMutableBufferPointer { buffer in
-            var place = buffer.baseAddress
-            return i2d_PrivateKey(key, &place)
-        }
-        guard written == count else { throw ErrorQueue.configurationFault("RSA key") }
-        return bytes
+        return try encoded(key, "RSA key")
     }
 
     /// Modulus and exponent of an RSA key, big-endian without leading zeros (RFC 7518 section 6.3.1); nil for other kinds.
     public var rsaNumbers: (n: [UInt8], e: [UInt8])? {
         guard kind == .rsa, let n = number("n"), let e = number("e") else { return nil }
         return (n, e)
+    }
+}
+
+extension SigningKey {
+    private static func encoded(_ key: OpaquePointer, _ word: String) throws(TLSFault) -> [UInt8] {
+        let count = i2d_PrivateKey(key, nil)
+        var bytes = [UInt8](repeating: 0, count: max(Int(count), 0))
+        let written = bytes.withUnsafeMutableBufferPointer { buffer in
+            var place = buffer.baseAddress
+            return count > 0 ? i2d_PrivateKey(key, &place) : 0
+        }
+        guard count > 0, written == count else { throw ErrorQueue.configurationFault(word) }
+        return bytes
     }
 }
 
@@ -34,15 +39,7 @@ extension SigningKey {
         ErrorQueue.clear()
         guard let key = cardea_make_p256_key() else { throw ErrorQueue.configurationFault("EC key") }
         defer { EVP_PKEY_free(key) }
-        let count = i2d_PrivateKey(key, nil)
-        guard count > 0 else { throw ErrorQueue.configurationFault("EC key") }
-        var bytes = [UInt8](repeating: 0, count: Int(count))
-        let written = bytes.withUnsafeMutableBufferPointer { buffer in
-            var place = buffer.baseAddress
-            return i2d_PrivateKey(key, &place)
-        }
-        guard written == count else { throw ErrorQueue.configurationFault("EC key") }
-        return bytes
+        return try encoded(key, "EC key")
     }
 
     /// The public point of a key on P-256, 32 bytes each, big-endian (RFC 7518 section 6.2.1); nil for other kinds.

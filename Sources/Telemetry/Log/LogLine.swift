@@ -18,8 +18,6 @@ struct LogLine {
         word.withUTF8Buffer { bytes.append(contentsOf: $0) }
     }
 
-    mutating func append(byte: UInt8) { bytes.append(byte) }
-
     mutating func append(decimal value: UInt64) {
         var rest = value
         let start = bytes.count

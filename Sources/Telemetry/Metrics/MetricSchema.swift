@@ -1,3 +1,5 @@
+internal import Octets
+
 /// The metrics of one configuration: which families there are, which series each has, and which cell of a loop's block
 /// counts what. Built when a configuration is read, then frozen; the data path knows only cell numbers.
 ///
@@ -162,21 +164,16 @@ public struct MetricSchema: Sendable {
     }
 
     static func isMetricName(_ name: String) -> Bool {
-        guard let first = name.utf8.first, !(0x30...0x39).contains(first) else { return false }
+        guard let first = name.utf8.first, !first.isDigit else { return false }
         return name.utf8.allSatisfy { isWordByte($0) || $0 == 0x3a }
     }
 
     static func isLabelName(_ name: String) -> Bool {
-        guard let first = name.utf8.first, !(0x30...0x39).contains(first), !name.hasPrefix("__") else { return false }
+        guard let first = name.utf8.first, !first.isDigit, !name.hasPrefix("__") else { return false }
         return name != "le" && name.utf8.allSatisfy(isWordByte)
     }
 
-    private static func isWordByte(_ byte: UInt8) -> Bool {
-        switch byte {
-        case 0x30...0x39, 0x41...0x5a, 0x61...0x7a, 0x5f: true
-        default: false
-        }
-    }
+    private static func isWordByte(_ byte: UInt8) -> Bool { byte.isLetterOrDigit || byte == 0x5f }
 }
 
 /// A declared family.

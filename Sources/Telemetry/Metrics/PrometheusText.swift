@@ -97,29 +97,15 @@ public struct PrometheusText: Sendable {
 
     // MARK: - Spelling
 
-    static func escapeLabel(_ value: String) -> String {
-        var escaped = ""
-        for scalar in value.unicodeScalars {
-            switch scalar {
-            case "\\": escaped += "\\\\"
-            case "\"": escaped += "\\\""
-            case "\n": escaped += "\\n"
-            default: escaped.unicodeScalars.append(scalar)
-            }
-        }
-        return escaped
-    }
+    static func escapeLabel(_ value: String) -> String { escaped(value, "\\\"".unicodeScalars) }
+    static func escapeHelp(_ value: String) -> String { escaped(value, "\\".unicodeScalars) }
 
-    static func escapeHelp(_ value: String) -> String {
-        var escaped = ""
-        for scalar in value.unicodeScalars {
-            switch scalar {
-            case "\\": escaped += "\\\\"
-            case "\n": escaped += "\\n"
-            default: escaped.unicodeScalars.append(scalar)
-            }
+    private static func escaped(_ value: String, _ special: String.UnicodeScalarView) -> String {
+        value.unicodeScalars.reduce(into: "") { escaped, scalar in
+            if scalar == "\n" { return escaped += "\\n" }
+            if special.contains(scalar) { escaped += "\\" }
+            escaped.unicodeScalars.append(scalar)
         }
-        return escaped
     }
 
     static func number(_ value: Double) -> String {

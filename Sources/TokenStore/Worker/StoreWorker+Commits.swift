@@ -35,11 +35,7 @@ extension StoreWorker {
             guard case .commit(let changes) = operation.work else { continue }
             var outcome = together
             if operations.count > 1 { outcome = make(changes, now, counts: operation.stores) }
-            if case .failure(let fault) = outcome, fault.kind == .full {
-                outcome = makeWithReserve(operation, changes, now) ?? outcome
-            }
-            if case .success = outcome { forget(changes) }
-            operation.completion(outcome)
+            finish(operation, changes, outcome, now)
         }
     }
 
@@ -52,12 +48,20 @@ extension StoreWorker {
             guard case .commit(let changes) = operation.work else { continue }
             var outcome = Result<Void, StoreFault>.failure(fault)
             if !operation.stores { outcome = make(changes, now, counts: false) }
-            if case .failure(let fault) = outcome, fault.kind == .full {
-                outcome = makeWithReserve(operation, changes, now) ?? outcome
-            }
-            if case .success = outcome { forget(changes) }
-            operation.completion(outcome)
+            finish(operation, changes, outcome, now)
         }
+    }
+
+    /// Tries again with what is held back, where the disk was full.
+    private func finish(
+        _ operation: Operation, _ changes: [StoreChange], _ outcome: Result<Void, StoreFault>, _ now: Int64
+    ) {
+        var outcome = outcome
+        if case .failure(let fault) = outcome, fault.kind == .full {
+            outcome = makeWithReserve(operation, changes, now) ?? outcome
+        }
+        if case .success = outcome { forget(changes) }
+        operation.completion(outcome)
     }
 
     /// - Returns: nil where nothing is held back for it.

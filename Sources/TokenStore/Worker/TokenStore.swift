@@ -239,16 +239,6 @@ extension TokenStore {
 // MARK: - Changes
 
 extension TokenStore {
-    /// Deletes all rows of the kind.
-    public func deleteAll(kind: UInt8, completion: @escaping Completion) {
-        commit([.deleteAll(kind: kind)], completion: completion)
-    }
-
-    /// Deletes rows that expired before `time`, in milliseconds of Unix time.
-    public func deleteExpired(before time: Int64, completion: @escaping Completion) {
-        commit([.deleteExpired(before: time)], completion: completion)
-    }
-
     /// All of `changes`, in this order, or none of them.
     public func commit(_ changes: [StoreChange], completion: @escaping Completion) {
         for case .put(let row) in changes where !row.fits {

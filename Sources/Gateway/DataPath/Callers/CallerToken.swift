@@ -128,7 +128,7 @@ extension CallerConnection {
             // As much as the stack is used for; more would come from the heap.
             verdict = withUnsafeTemporaryAllocation(byteCount: 1024, alignment: 1) { place in
                 defer { place.wipe() }
-                guard let count = decodeBasic(rest, into: place),
+                guard let count = Base64.decode(rest, into: place),
                     let colon = place[..<count].firstIndex(of: 0x3a)
                 else { return false }
                 // Whatever the user is called: the password is what counts.
@@ -148,32 +148,4 @@ extension CallerConnection {
     private static let basic = Array("basic".utf8)
     /// Characters; decoded it is shorter than 1024 bytes.
     private static let longestBasic = 1360
-}
-
-/// Base 64 (RFC 4648 §4) without memory of its own.
-/// - Returns: bytes written; nil for what is no base 64.
-private func decodeBasic(_ text: UnsafeRawBufferPointer, into place: UnsafeMutableRawBufferPointer) -> Int? {
-    var bits: UInt32 = 0
-    var held: UInt32 = 0
-    var count = 0
-    var end = text.count
-    while end > 0, text[end - 1] == 0x3d, text.count - end < 2 { end -= 1 }
-    for octet in text[..<end] {
-        let six: UInt8
-        switch octet {
-        case 0x41...0x5a: six = octet - 0x41
-        case 0x61...0x7a: six = octet - 0x61 + 26
-        case 0x30...0x39: six = octet - 0x30 + 52
-        case 0x2b: six = 62
-        case 0x2f: six = 63
-        default: return nil
-        }
-        bits = bits << 6 | UInt32(six)
-        held += 6
-        guard held >= 8 else { continue }
-        held -= 8
-        place[count] = UInt8(truncatingIfNeeded: bits >> held)
-        count += 1
-    }
-    return count
 }

@@ -1,5 +1,6 @@
 internal import Glibc
 internal import HTTP1
+internal import Octets
 
 // Received bytes by offset, as the head indices name them.
 
@@ -23,11 +24,7 @@ extension OutputCursor {
 /// Compares with a name that is in lower case already.
 func equalsIgnoringCase(_ bytes: UnsafeRawBufferPointer, _ lowercase: [UInt8]) -> Bool {
     guard bytes.count == lowercase.count else { return false }
-    for index in 0..<lowercase.count {
-        var octet = bytes[index]
-        if octet >= 0x41, octet <= 0x5a { octet |= 0x20 }
-        if octet != lowercase[index] { return false }
-    }
+    for index in 0..<lowercase.count where bytes[index].asciiLowercased != lowercase[index] { return false }
     return true
 }
 
@@ -40,8 +37,6 @@ func mediaType(of field: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
     UnsafeRawBufferPointer(
         rebasing: field.prefix { $0 != UInt8(ascii: ";") && $0 != 0x20 && $0 != 0x09 })
 }
-
-func asciiLowercased(_ octet: UInt8) -> UInt8 { octet &- 0x41 < 26 ? octet | 0x20 : octet }
 
 extension UnsafeRawBufferPointer {
     /// Without this end, where it has it.

@@ -1,6 +1,7 @@
 internal import HTTP1
 internal import Handshakes
 internal import HotCache
+internal import Octets
 internal import TLS
 internal import Tokens
 
@@ -74,10 +75,7 @@ extension CallerConnection {
         let value = input[range]
         let scheme: StaticString = "bearer "
         guard value.count > 7 else { return nil }
-        for index in 0..<7 {
-            let octet = value[index]
-            guard (octet >= 0x41 && octet <= 0x5a ? octet | 0x20 : octet) == scheme.utf8Start[index] else { return nil }
-        }
+        for index in 0..<7 where value[index].asciiLowercased != scheme.utf8Start[index] { return nil }
         var start = 7
         while start < value.count, value[start] == 0x20 { start += 1 }
         guard (1...SubjectPlan.longestToken).contains(value.count - start) else { return nil }

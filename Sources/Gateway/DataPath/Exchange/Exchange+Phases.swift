@@ -1,6 +1,7 @@
 internal import HTTP1
 internal import HTTP2
 internal import HotCache
+internal import Octets
 internal import Reactor
 internal import Telemetry
 
@@ -147,7 +148,7 @@ extension CallerConnection {
         let named = UnsafeRawBufferPointer(rebasing: origin[scheme.count...]).without(port).octets
         let own = input[range].without(port).octets
         guard named.count == own.count else { return false }
-        for index in named.indices where asciiLowercased(named[index]) != asciiLowercased(own[index]) { return false }
+        for index in named.indices where named[index].asciiLowercased != own[index].asciiLowercased { return false }
         return true
     }
 
