@@ -7,14 +7,14 @@ public struct CivilDate: Sendable, Equatable {
     public let day: Int
 
     /// Does not ask whether there is such a day.
-    public init(year: Int, month: Int, day: Int) {
+    @inlinable public init(year: Int, month: Int, day: Int) {
         self.year = year
         self.month = month
         self.day = day
     }
 
     /// - Parameter days: not before 1970.
-    public init(daysSince1970 days: Int) {
+    @inlinable public init(daysSince1970 days: Int) {
         // Days are counted from 1 March of year 0, so that a leap day is the last of its year.
         let shifted = days + 719_468
         let era = shifted / 146_097
@@ -28,7 +28,7 @@ public struct CivilDate: Sendable, Equatable {
     }
 
     /// Days from 1970 to this one.
-    public var daysSince1970: Int {
+    @inlinable public var daysSince1970: Int {
         let yearFromMarch = month > 2 ? year : year - 1
         let dayOfYear = (153 * ((month + 9) % 12) + 2) / 5 + day - 1
         return yearFromMarch * 365 + yearFromMarch / 4 - yearFromMarch / 100 + yearFromMarch / 400 + dayOfYear - 719_468

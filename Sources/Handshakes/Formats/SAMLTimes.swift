@@ -28,13 +28,8 @@ enum SAMLTimes {
         var earliest: Int64?
         var found = 0
         var rest = document[...]
-        while found < mostTimes, let start = rest.firstIndex(of: name[0]) {
-            rest = rest[start...]
-            guard rest.starts(with: name) else {
-                rest = rest.dropFirst()
-                continue
-            }
-            rest = rest.dropFirst(name.count).drop { $0.isJSONBlank }
+        while found < mostTimes, let range = rest.firstRange(of: name) {
+            rest = rest[range.upperBound...].drop { $0.isJSONBlank }
             guard rest.popFirst() == UInt8(ascii: "=") else { continue }
             rest = rest.drop { $0.isJSONBlank }
             guard let quote = rest.popFirst(), quote == UInt8(ascii: "\"") || quote == UInt8(ascii: "'") else {

@@ -22,26 +22,8 @@ extension OAuth2Handshake {
         guard case .name(let name)? = user else {
             throw .configuration(reason: "\(EndUser.placeholder): the route has no subject with a name")
         }
-        // By hand: Foundation's replacement would go on in what it has put in.
-        let parts = text.components(separatedBy: EndUser.placeholder)
-        return parts.joined(separator: name)
-    }
-}
-
-extension String {
-    fileprivate func components(separatedBy separator: String) -> [String] {
-        let (text, mark) = (Array(utf8), Array(separator.utf8))
-        var parts: [[UInt8]] = [[]]
-        var index = 0
-        while index < text.count {
-            if text[index...].starts(with: mark) {
-                parts.append([])
-                index += mark.count
-            } else {
-                parts[parts.count - 1].append(text[index])
-                index += 1
-            }
-        }
-        return parts.map { String(decoding: $0, as: UTF8.self) }
+        // Octet by octet, and what was put in is not looked at again.
+        let filled = Array(text.utf8).replacing(Array(EndUser.placeholder.utf8), with: Array(name.utf8))
+        return String(decoding: filled, as: UTF8.self)
     }
 }

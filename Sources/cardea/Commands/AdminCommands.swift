@@ -113,15 +113,3 @@ struct AdminClient {
         return Answer(status: status, body: body)
     }
 }
-
-extension String.UTF8View {
-    fileprivate func firstRange(of pattern: String.UTF8View) -> Range<String.Index>? {
-        let wanted = Array(pattern)
-        var index = startIndex
-        while index != endIndex {
-            if self[index...].starts(with: wanted) { return index..<self.index(index, offsetBy: wanted.count) }
-            formIndex(after: &index)
-        }
-        return nil
-    }
-}
