@@ -116,17 +116,9 @@ extension OAMWebGateHandshake {
 
     // The WebGate's name as the realm would say it: `agentid%3D<name>`, up to the next encoded blank.
     private static func agent(in context: [UInt8]) -> [UInt8] {
-        let mark = Array("agentid%3d".utf8)
-        var start = 0
-        while start + mark.count <= context.count {
-            let window = context[start..<(start + mark.count)]
-            if window.elementsEqual(mark, by: { $0.asciiLowercased == $1 }) {
-                return Array(
-                    context[window.endIndex...].prefix { $0.isLetterOrDigit || "-._~".utf8.contains($0) }.prefix(256))
-            }
-            start += 1
-        }
-        return []
+        guard let mark = context.map(\.asciiLowercased).firstRange(of: "agentid%3d".utf8) else { return [] }
+        return Array(
+            context[mark.upperBound...].prefix { $0.isLetterOrDigit || "-._~".utf8.contains($0) }.prefix(256))
     }
 
     private func challenge(realm: [UInt8], level: Int?, context: [UInt8], requestURL: String) -> Challenge {
@@ -145,9 +137,6 @@ extension Collection<UInt8> {
     }
 
     fileprivate func has(part text: String) -> Bool {
-        let bytes = Array(self)
-        let length = text.utf8.count
-        guard bytes.count >= length else { return false }
-        return (0...(bytes.count - length)).contains { bytes[$0..<($0 + length)].matches(text) }
+        map(\.asciiLowercased).firstRange(of: text.utf8.map(\.asciiLowercased)) != nil
     }
 }

@@ -1,3 +1,5 @@
+internal import Glibc
+
 /// A network address in 20 bytes, formatted only when it is written.
 public struct LogAddress: Sendable, Equatable {
     /// The address family; `unix` has neither address nor port.
@@ -43,29 +45,13 @@ public struct LogAddress: Sendable, Equatable {
         }
     }
 
-    /// RFC 5952: lower case, no leading zeros, the longest run of two or more zero groups becomes `::`.
+    /// In the usual form (RFC 5952).
     private func writeGroups(to line: inout LogLine) {
-        let groups = (0..<8).map { index in
-            UInt16(truncatingIfNeeded: (index < 4 ? high : low) >> UInt64(48 - index % 4 * 16))
-        }
-        var best = 0..<0
-        var start = 0
-        while start < 8 {
-            var end = start
-            while end < 8, groups[end] == 0 { end += 1 }
-            if end - start > max(best.count, 1) { best = start..<end }
-            start = max(end, start + 1)
-        }
-        var index = 0
-        while index < 8 {
-            if index == best.lowerBound, !best.isEmpty {
-                line.append("::")
-                index = best.upperBound
-                continue
-            }
-            if index > 0, index != best.upperBound || best.isEmpty { line.append(":") }
-            line.append(hex: UInt64(groups[index]))
-            index += 1
+        var words = (high.bigEndian, low.bigEndian)
+        withUnsafeTemporaryAllocation(byteCount: Int(INET6_ADDRSTRLEN), alignment: 1) { text in
+            let start = text.assumingMemoryBound(to: CChar.self).baseAddress
+            guard inet_ntop(AF_INET6, &words, start, socklen_t(text.count)) != nil else { return }
+            line.append(escaped: text.prefix { $0 != 0 })
         }
     }
 }
