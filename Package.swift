@@ -91,14 +91,14 @@ let package = Package(
         tests("HTTP1"),
         tests("HotCache", ["CThreadSanitizer"]),
         tests("Tokens", ["GoldenFiles", "HotCache"]),
-        tests("Configuration", ["GoldenFiles", "TemporaryFolder"]),
+        tests("Configuration", ["TemporaryFolder"]),
         tests("Telemetry", ["GoldenFiles"]),
         tests("Reactor", ["CLinux", "ScriptedKernel", "Telemetry"]),
         tests("TLS", ["Octets", "TemporaryFolder"]),
         tests("HTTP2", ["CNghttp2", "HTTP1"]),
         tests("TokenStore", ["GoldenFiles", "Octets", "TLS", "TemporaryFolder"]),
         tests("Fleet", ["GoldenFiles", "Numbers", "Octets", "TLS", "TLSTests", "TemporaryFolder"]),
-        tests("Handshakes", ["Configuration", "GoldenFiles", "HTTP1", "Octets"]),
+        tests("Handshakes", ["Configuration", "GoldenFiles", "HTTP1", "Octets", "TemporaryFolder"]),
         tests(
             "Gateway",
             [

@@ -41,8 +41,8 @@ private let recipe: RecipeHandshake? = {
         routes: [{ listen: "127.0.0.1:8080", to: "https://u.example.com", use: a }]
         """
     let configuration = Configuration.load(.text(text)) { _ in nil }.configuration
-    guard case .recipe(let recipe)? = configuration?.identities.first?.handshake else { return nil }
-    return RecipeHandshake(recipe, identity: "a")
+    let scheme = configuration?.identities.first?.scheme as? RecipeScheme
+    return scheme.map { RecipeHandshake($0.recipe, identity: "a") }
 }()
 
 /// The first byte chooses the reader, the second the status; the rest is the hostile input.

@@ -1,4 +1,5 @@
 import Glibc
+import Handshakes
 import Reactor
 import ScriptedKernel
 import TLS

@@ -48,9 +48,7 @@ import Testing
         }
         let result = Configuration.load(.text(text)) { _ in nil }
         #expect(result.errors.map(\.description) == [])
-        guard case .recipe(let recipe)? = result.configuration?.identities.first?.handshake else {
-            throw GrantFailure.internal(reason: "no recipe")
-        }
+        let recipe = try #require(result.configuration?.identities.first?.scheme as? RecipeScheme).recipe
         return RecipeHandshake(
             recipe, identity: "a", wallSeconds: { 1_763_712_000 }, random: { Array(repeating: 0xAB, count: $0) })
     }

@@ -21,9 +21,7 @@ import Testing
             """
         let result = Configuration.load(.text(text)) { _ in nil }
         #expect(result.errors.map(\.description) == [])
-        guard case .recipe(let recipe)? = result.configuration?.identities.first?.handshake else {
-            throw SigningFault("no recipe")
-        }
+        let recipe = try #require(result.configuration?.identities.first?.scheme as? RecipeScheme).recipe
         return recipe
     }
 
@@ -86,7 +84,7 @@ import Testing
     }
 
     @Test func theKeysStayWithTheirUpstream() async throws {
-        let handshake = RecipeSigningHandshake(try aws())
+        let handshake = RecipeSigningHandshake(try aws(), identity: "a")
         let ledger = MemoryLedger()
         ledger.state.withLock { $0.secrets["key"] = Self.key }
         let issuer = ScriptedIssuer([])

@@ -10,12 +10,12 @@ extension Configuration {
         of source: ConfigurationSource, environment: (String) -> String?
     ) -> (socket: String?, store: String?) {
         withoutActuallyEscaping(environment) { environment in
-            var loader = Loader(environment: environment)
+            var loader = Loader(schemes: [], environment: environment)
             loader.keysOfRemains = ["admin", "store", "include"]
             guard let root = loader.root(of: source) else { return (nil, nil) }
             // Nothing but these two, so that nothing else can matter.
             let entries = (root.map ?? []).filter { $0.key == "admin" || $0.key == "store" }
-            let configuration = TreeDecoder.decode(Node(content: .map(entries), mark: root.mark)).configuration
+            let configuration = TreeDecoder.decode(Node(content: .map(entries), mark: root.mark), []).configuration
             return (configuration.admin.socket, configuration.store.path)
         }
     }

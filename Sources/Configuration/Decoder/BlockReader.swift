@@ -1,69 +1,86 @@
 /// Typed access to one block that `Checker` has seen. A value that cannot be read was reported there; here it is
 /// replaced by its default or by the least value of its type, and the configuration is not used.
-struct BlockReader {
-    let node: Node?
-    let block: Block
+package struct BlockReader {
+    /// nil where no map is written.
+    package let node: Node?
+    /// What is written in the block's place, also where that is no map.
+    let value: Node?
+    package let block: Block
     /// Where the block stands, or the nearest place above it.
-    let mark: Mark
+    package let mark: Mark
+    /// What messages call the block, such as "identity 'hr' (basic)".
+    package let place: String
+    package let findings: Findings
 
-    init(_ node: Node?, _ block: Block, mark: Mark) {
+    package init(_ node: Node?, _ block: Block, mark: Mark, place: String = "", findings: Findings = Findings()) {
         self.node = node?.map == nil ? nil : node
+        value = node
         self.block = block
         self.mark = node?.mark ?? mark
+        self.place = place
+        self.findings = findings
     }
 
-    func entry(_ key: String) -> Node.Entry? {
+    package func entry(_ key: String) -> Node.Entry? {
         assert(block[key] != nil, "\(block.name) has no key \(key)")
         return node?[key]
     }
 
-    func has(_ key: String) -> Bool { entry(key) != nil }
-    func mark(_ key: String) -> Mark { entry(key)?.mark ?? mark }
+    package func has(_ key: String) -> Bool { entry(key) != nil }
+    package func mark(_ key: String) -> Mark { entry(key)?.mark ?? mark }
     /// The keys in `keys` that are written.
-    func written(_ keys: [String]) -> [String] { keys.filter { has($0) } }
+    package func written(_ keys: [String]) -> [String] { keys.filter { has($0) } }
     /// Whether the key is not there, not even misspelt: then it was reported as unknown, with this key as the hint.
-    func lacks(_ key: String) -> Bool {
+    package func lacks(_ key: String) -> Bool {
         if has(key) { return false }
         let names = block.keys.map(\.name)
         return !(node?.map ?? []).contains { block[$0.key] == nil && NearestWord.of($0.key, in: names) == key }
     }
     /// Keys that must be given and are not.
-    var missing: [String] { block.keys.filter { $0.required && lacks($0.name) }.map(\.name) }
+    package var missing: [String] { block.keys.filter { $0.required && lacks($0.name) }.map(\.name) }
 
     // MARK: - Single values
 
     /// The written text, or the default.
-    func text(_ key: String) -> String? {
+    package func text(_ key: String) -> String? {
         if let scalar = entry(key)?.value.scalar, !scalar.isAbsent { return scalar.text }
         guard entry(key) == nil else { return nil }
         return block[key]?.defaultText
     }
 
-    func parsed<Value>(_ key: String, _ parse: (String) throws(TextFault) -> Value) -> Value? {
+    /// The same, and nothing where there is neither.
+    package func line(_ key: String) -> String { text(key) ?? "" }
+
+    package func parsed<Value>(_ key: String, _ parse: (String) throws(TextFault) -> Value) -> Value? {
         text(key).flatMap { try? parse($0) }
     }
 
-    func boolean(_ key: String) -> Bool { text(key).flatMap(Units.boolean) ?? false }
-    func integer(_ key: String) -> Int? {
+    package func boolean(_ key: String) -> Bool { text(key).flatMap(Units.boolean) ?? false }
+    package func integer(_ key: String) -> Int? {
         guard case .integer(let range)? = block[key]?.type else { return nil }
         return parsed(key) { text throws(TextFault) in try Units.integer(text, in: range) }
     }
-    func duration(_ key: String) -> Duration { writtenOrDefaultDuration(key) ?? .zero }
-    func size(_ key: String) -> Int { parsed(key, Units.size) ?? 0 }
+    package func duration(_ key: String) -> Duration { writtenOrDefaultDuration(key) ?? .zero }
+    package func size(_ key: String) -> Int { parsed(key, Units.size) ?? 0 }
     /// Whether a duration stands there or is the default; what cannot be read was reported.
-    func isReadable(_ key: String) -> Bool { writtenOrDefaultDuration(key) != nil }
-    func isSize(_ key: String) -> Bool { parsed(key, Units.size) != nil }
-    func secret(_ key: String) -> SecretReference? { parsed(key, SecretReference.init(text:)) }
-    func httpURL(_ key: String) -> ServiceURL? { parsed(key, Self.httpURL) }
-    func path(_ key: String) -> String? { parsed(key, AddressParser.path) }
+    package func isReadable(_ key: String) -> Bool { writtenOrDefaultDuration(key) != nil }
+    package func isSize(_ key: String) -> Bool { parsed(key, Units.size) != nil }
+    package func secret(_ key: String) -> SecretReference? { parsed(key, SecretReference.init(text:)) }
+    package func httpURL(_ key: String) -> ServiceURL? { parsed(key, Self.httpURL) }
+    package func servicePath(_ key: String) -> String { parsed(key, AddressParser.servicePath) ?? "" }
+    /// A secret, or a block that names an identity.
+    package func subjectToken(_ key: String) -> SubjectToken? {
+        secret(key).map { .secret($0) } ?? inside(key).text("identity").map { .identity($0) }
+    }
+    package func path(_ key: String) -> String? { parsed(key, AddressParser.path) }
 
-    func word<Word: RawRepresentable<String> & CaseIterable>(_ key: String) -> Word {
+    package func word<Word: RawRepresentable<String> & CaseIterable>(_ key: String) -> Word {
         let canonical = text(key).flatMap { try? block[key]?.type.canonical($0) }
         // The first case stands in for a word that was reported.
         return canonical.flatMap(Word.init(rawValue:)) ?? Word.allCases[Word.allCases.startIndex]
     }
 
-    static func httpURL(_ text: String) throws(TextFault) -> ServiceURL {
+    package static func httpURL(_ text: String) throws(TextFault) -> ServiceURL {
         try AddressParser.url(text, schemes: [.http, .https])
     }
 
@@ -74,24 +91,53 @@ struct BlockReader {
     // MARK: - Lists, maps, blocks
 
     /// A list, or one value as a list of one; nil where the key is not given.
-    func items(_ key: String) -> [Node]? {
+    package func items(_ key: String) -> [Node]? {
         guard let value = entry(key)?.value else { return nil }
         return value.list ?? (value.scalar == nil ? [] : [value])
     }
 
-    func texts(_ key: String) -> [String]? { items(key)?.compactMap(\.scalar?.text) }
+    package func texts(_ key: String) -> [String]? { items(key)?.compactMap(\.scalar?.text) }
 
-    func list<Value>(_ key: String, _ parse: (String) throws(TextFault) -> Value) -> [Value]? {
+    package func list<Value>(_ key: String, _ parse: (String) throws(TextFault) -> Value) -> [Value]? {
         texts(key)?.compactMap { try? parse($0) }
     }
 
-    func pairs(_ key: String) -> [NamedValue] {
+    package func pairs(_ key: String) -> [NamedValue] {
         (entry(key)?.value.map ?? []).compactMap { entry in
             entry.value.scalar.map { NamedValue(name: entry.key, value: $0.text) }
         }
     }
 
-    func inside(_ key: String, _ block: Block) -> BlockReader {
-        BlockReader(entry(key)?.value, block, mark: mark(key))
+    package func inside(_ key: String, _ block: Block) -> BlockReader {
+        BlockReader(
+            entry(key)?.value, block, mark: mark(key), place: "'\(key)' of \(place)", findings: findings)
+    }
+
+    /// The block that the table has under this key, empty where none is written.
+    package func inside(_ key: String) -> BlockReader {
+        guard let inside = block[key]?.type.block else { preconditionFailure("\(block.name).\(key) is no block") }
+        return self.inside(key, inside)
+    }
+
+    /// A reader for each block of a list; for a single block itself.
+    package var each: [BlockReader] {
+        guard let list = value?.list else { return [self] }
+        return list.map { BlockReader($0, block, mark: mark, place: place, findings: findings) }
+    }
+
+    package func called(_ place: String) -> BlockReader {
+        BlockReader(value, block, mark: mark, place: place, findings: findings)
+    }
+}
+
+extension ValueType {
+    /// The block that a value may be, or that an item of a list or a map may be.
+    fileprivate var block: Block? {
+        switch self {
+        case .block(let block): block
+        case .list(let type), .named(_, let type): type.block
+        case .either(let types): types.lazy.compactMap(\.block).first
+        default: nil
+        }
     }
 }

@@ -5,7 +5,7 @@ extension Configuration {
     public func checkRefreshTokens(environment: (String) -> String?) -> [Diagnostic] {
         var owners: [String: [(name: String, mark: Mark)]] = [:]
         for identity in identities {
-            let first = identity.handshake.secrets.first { $0.key == "refresh_token" }?.reference
+            let first = identity.secrets.first { $0.key == "refresh_token" }?.reference
             guard let first else { continue }
             owners[likeness(of: first, environment), default: []].append((identity.name, identity.mark))
         }

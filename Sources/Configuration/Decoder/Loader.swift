@@ -14,10 +14,14 @@ public struct LoadResult: Sendable {
 extension Configuration {
     /// Reads, checks and resolves a configuration. Reads no secret. All mistakes are reported at once.
     ///
-    /// - Parameter environment: gives a variable's value, for `${NAME}` and the start without a file.
-    public static func load(_ source: ConfigurationSource, environment: (String) -> String?) -> LoadResult {
+    /// - Parameters:
+    ///   - schemes: those that an identity may have.
+    ///   - environment: gives a variable's value, for `${NAME}` and the start without a file.
+    package static func load(
+        _ source: ConfigurationSource, schemes: [any ConfiguredScheme.Type], environment: (String) -> String?
+    ) -> LoadResult {
         withoutActuallyEscaping(environment) { environment in
-            var loader = Loader(environment: environment)
+            var loader = Loader(schemes: schemes, environment: environment)
             let (configuration, _) = loader.load(source)
             let diagnostics = loader.sorted
             let isSound = !diagnostics.contains { $0.severity == .error }
@@ -29,6 +33,7 @@ extension Configuration {
 
 /// Puts the steps together: read, expand, include, check, decode.
 struct Loader {
+    let schemes: [any ConfiguredScheme.Type]
     let environment: (String) -> String?
     var diagnostics: [Diagnostic] = []
     var files: [String] = []
@@ -37,7 +42,10 @@ struct Loader {
     /// Of a file with a fault of the syntax: the keys that are looked for around it. Empty where such a file is none.
     var keysOfRemains: [String] = []
 
-    init(environment: @escaping (String) -> String?) { self.environment = environment }
+    init(schemes: [any ConfiguredScheme.Type], environment: @escaping (String) -> String?) {
+        self.schemes = schemes
+        self.environment = environment
+    }
 
     /// A directory's files and a list's items together.
     static let includeBound = 256
@@ -51,10 +59,10 @@ struct Loader {
     mutating func load(_ source: ConfigurationSource) -> (Configuration?, Node?) {
         guard let root = root(of: source) else { return (nil, nil) }
         var checker = Checker()
-        checker.check(root, Keys.configuration, place: "the file")
+        checker.check(root, Keys.configuration(schemes), place: "the file")
         diagnostics += checker.diagnostics
         guard root.map != nil else { return (nil, root) }
-        let (configuration, found) = TreeDecoder.decode(root)
+        let (configuration, found) = TreeDecoder.decode(root, schemes)
         diagnostics += found
         return (configuration, root)
     }

@@ -1,6 +1,8 @@
 /// Makes the typed model from a checked tree: merges defaults, resolves names, finds what is missing.
 struct TreeDecoder {
-    var diagnostics: [Diagnostic] = []
+    let findings = Findings()
+    let schemes: [any ConfiguredScheme.Type]
+    let identityKeys: Block
     let root: BlockReader
     let defaults: BlockReader
     /// What stands in the file, also what could not be decoded: that has its own errors already.
@@ -20,14 +22,18 @@ struct TreeDecoder {
     var hintsLeft = 100
 
     /// `root` was given to `Checker` before.
-    static func decode(_ root: Node) -> (configuration: Configuration, diagnostics: [Diagnostic]) {
-        var decoder = TreeDecoder(root: root)
+    static func decode(
+        _ root: Node, _ schemes: [any ConfiguredScheme.Type]
+    ) -> (configuration: Configuration, diagnostics: [Diagnostic]) {
+        var decoder = TreeDecoder(root: root, schemes)
         let configuration = decoder.configuration()
-        return (configuration, decoder.diagnostics)
+        return (configuration, decoder.findings.diagnostics)
     }
 
-    private init(root: Node) {
-        self.root = BlockReader(root, Keys.configuration, mark: root.mark)
+    private init(root: Node, _ schemes: [any ConfiguredScheme.Type]) {
+        self.schemes = schemes
+        identityKeys = Keys.identity(schemes)
+        self.root = BlockReader(root, Keys.configuration(schemes), mark: root.mark)
         defaults = self.root.inside("defaults", Keys.defaults)
         writtenIdentities = NamedList(self.root.entry("identities")?.value.map ?? [])
         writtenListeners = NamedList(self.root.entry("listeners")?.value.map ?? [])
@@ -52,13 +58,11 @@ struct TreeDecoder {
 
     // MARK: - Findings
 
-    mutating func error(_ message: String, _ mark: Mark) { diagnostics.append(Diagnostic(.error, message, at: mark)) }
-    mutating func warning(_ message: String, _ mark: Mark) {
-        diagnostics.append(Diagnostic(.warning, message, at: mark))
-    }
+    func error(_ message: String, _ mark: Mark) { findings.error(message, mark) }
+    func warning(_ message: String, _ mark: Mark) { findings.warning(message, mark) }
 
     /// Reports what `reader`'s table requires and the file lacks.
-    mutating func require(_ reader: BlockReader, _ place: String) {
+    func require(_ reader: BlockReader, _ place: String) {
         for key in reader.missing { error("\(place) needs '\(key)'", reader.mark) }
     }
 

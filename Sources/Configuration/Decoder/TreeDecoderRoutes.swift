@@ -104,17 +104,18 @@ extension TreeDecoder {
         for node in root.entry("routes")?.value.list ?? [] where node.map != nil {
             let base = defaults.entry("route")?.value
             let own = node["token_stub"] == nil ? base : base.map(Self.defaultsOfStub)
-            decodeRoute(BlockReader(node.merged(over: own), Keys.route, mark: node.mark))
+            decodeRoute(BlockReader(node.merged(over: own), Keys.route, mark: node.mark, findings: findings))
         }
     }
 
-    private mutating func decodeRoute(_ reader: BlockReader) {
-        let listen = listen(reader)
-        let match = match(reader)
-        let path = reader.inside("match", Keys.match).text("path") ?? ""
+    private mutating func decodeRoute(_ unnamed: BlockReader) {
+        let listen = listen(unnamed)
+        let match = match(unnamed)
+        let path = unnamed.inside("match", Keys.match).text("path") ?? ""
         let made = (listen.first ?? "route") + path
-        let name = reader.text("name") ?? unusedName(made)
+        let name = unnamed.text("name") ?? unusedName(made)
         let place = "route '\(Quoted.short(name))'"
+        let reader = unnamed.called(place)
         if let first = marksOfRoutes[name] {
             error("\(place) is defined twice; first in line \(first.line) of \(first.file)", reader.mark("name"))
         }

@@ -31,10 +31,7 @@ extension TreeDecoder {
 
     private mutating func checkCredential(_ route: Route, _ reader: BlockReader, place: String) {
         guard case .identity = route.use else {
-            for key in reader.written(["inject", "scopes", "audience", "resource", "realm", "cache_control"])
-            where reader.node?[key]?.mark != defaults.entry("route")?.value[key]?.mark {
-                warning("'\(key)' of \(place) has no effect with 'use: none'", reader.mark(key))
-            }
+            warnUnused(["inject", "scopes", "audience", "resource", "realm", "cache_control"], reader, "'use: none'")
             return
         }
         // Behind a proxy nothing is loopback: the proxy reads it, and means its own.
@@ -46,13 +43,10 @@ extension TreeDecoder {
                 reader.mark("to"))
         }
         guard let identity = identity(of: route) else { return }
-        if case .clientCertificate = identity.handshake {
-            checkMutualTLS(route, identity, reader, place: place)
-            return
+        identity.scheme.check(route, reader, of: identity)
+        guard type(of: identity.scheme).hasToken else {
+            return warnUnused(["inject", "scopes", "audience", "resource", "realm"], reader, "a certificate")
         }
-        checkRecipe(route, identity, reader, place: place)
-        checkProofs(route, identity, reader, place: place)
-        checkOneTime(route, identity, reader, place: place)
         let carrier = carrier(of: route, identity)
         if ReservedHeader.contains(carrier), case .header(nil, _, _) = route.inject {
             error(
@@ -60,12 +54,7 @@ extension TreeDecoder {
                 reader.mark("use"))
         }
         let names = route.headers.set.map(\.name) + route.headers.remove
-        // The WebGate answers with a challenge only to the User-Agent that starts with its prefix.
-        let isWebgate = if case .oamWebgate = identity.handshake { true } else { false }
-        let isHub = if case .mobileHub = identity.handshake { true } else { false }
-        let owned =
-            [carrier.lowercased()] + (isWebgate ? ["user-agent"] : [])
-            + (isHub ? [MobileHubHandshake.backendHeader.lowercased()] : [])
+        let owned = [carrier.lowercased()] + identity.scheme.writtenFields
         if let name = names.first(where: { owned.contains($0.lowercased()) }) {
             error(
                 "'headers' of \(place) edits '\(name)', which identity '\(identity.name)' writes",
@@ -73,38 +62,11 @@ extension TreeDecoder {
         }
     }
 
-    /// Two fields of fixed names carry a bound token.
-    private mutating func checkProofs(_ route: Route, _ identity: Identity, _ reader: BlockReader, place: String) {
-        guard case .oauth2(let oauth2) = identity.handshake, oauth2.dpop else { return }
-        switch route.inject {
-        case .header(nil, nil, .drop): break
-        default:
-            error(
-                "\(place) has 'inject', and identity '\(identity.name)' with 'dpop' writes Authorization and DPoP",
-                reader.mark("inject"))
-        }
-        let names = route.headers.set.map(\.name) + route.headers.remove
-        if names.contains(where: { $0.lowercased() == "dpop" }) {
-            error(
-                "'headers' of \(place) edits 'DPoP', which identity '\(identity.name)' writes", reader.mark("headers"))
-        }
-    }
-
-    /// The certificate is the credential: no header carries anything.
-    private mutating func checkMutualTLS(_ route: Route, _ identity: Identity, _ reader: BlockReader, place: String) {
-        if let origin = route.to?.origin, origin.isCleartext {
-            error(
-                "\(place) uses identity '\(identity.name)', a certificate, which needs 'to' to be https:",
-                reader.mark("to"))
-        }
-        if route.tls.identity != nil {
-            error(
-                "\(place) has 'certificate' in 'tls' beside identity '\(identity.name)', which is a certificate itself",
-                reader.mark("tls"))
-        }
-        for key in reader.written(["inject", "scopes", "audience", "resource", "realm"])
+    /// Keys of a route without effect, unless they stand under `defaults` for other routes.
+    private func warnUnused(_ keys: [String], _ reader: BlockReader, _ cause: String) {
+        for key in reader.written(keys)
         where reader.node?[key]?.mark != defaults.entry("route")?.value[key]?.mark {
-            warning("'\(key)' of \(place) has no effect with a certificate", reader.mark(key))
+            reader.warn("'\(key)' of \(reader.place) has no effect with \(cause)", at: key)
         }
     }
 
@@ -117,12 +79,7 @@ extension TreeDecoder {
         case .query: return ""
         case .header: break
         }
-        return switch identity.handshake {
-        case .static(let handshake): handshake.header
-        case .oamWebgate(let webgate): webgate.replayHeader
-        case .recipe(let recipe): recipe.inject.first?.name ?? "Authorization"
-        default: "Authorization"
-        }
+        return identity.scheme.carrier
     }
 
     private mutating func checkForwarded(_ route: Route, _ reader: BlockReader, place: String) {
@@ -239,63 +196,12 @@ extension TreeDecoder {
         }
         checkAdminAddress(configuration)
         checkServedHosts(configuration)
-        for identity in configuration.identities {
-            guard identity.handshake.general?.grant == .refreshToken,
-                configuration.store.path == nil || !identity.token.persist
-            else { continue }
-            warning(
-                "identity '\(identity.name)' lives on a refresh token that is not stored: if the issuer replaces it, it is lost at the next restart",
-                identity.mark)
-        }
-        for identity in configuration.identities where configuration.store.path == nil || !identity.token.persist {
-            guard case .mobileFirst(let mobileFirst) = identity.handshake, mobileFirst.mode == .registered else {
-                continue
-            }
-            warning(
-                "identity '\(identity.name)' keeps no registration without a 'store': it registers another device at each start",
-                identity.mark)
-        }
-        for identity in configuration.identities where configuration.store.path == nil || !identity.token.persist {
-            guard case .adobePass = identity.handshake else { continue }
-            warning(
-                "identity '\(identity.name)' keeps no device without a 'store': a person has to log in after each start",
-                identity.mark)
-        }
-        for identity in configuration.identities where configuration.store.path == nil || !identity.token.persist {
-            guard case .oamOAuth(let oam) = identity.handshake, oam.mobile != nil else { continue }
-            warning(
-                "identity '\(identity.name)' keeps no client assertion without a 'store': it registers again with the password at each start",
-                identity.mark)
-        }
-        checkBoundTokens(configuration)
+        for identity in configuration.identities { identity.scheme.check(configuration, of: identity, findings) }
         guard configuration.store.path == nil else { return }
-        for identity in configuration.identities {
-            guard case .mobileHub(let hub) = identity.handshake, hub.persistsTokens else { continue }
-            warning("'persist_tokens' of identity '\(identity.name)' has no effect without a 'store'", identity.mark)
-        }
-        for identity in configuration.identities where identity.handshake.sendsPassword {
+        for identity in configuration.identities where identity.scheme.sendsPassword {
             warning(
                 "identity '\(identity.name)' sends a password and there is no 'store': after a restart a refused one is tried again",
                 identity.mark)
-        }
-    }
-
-    /// The gateways of a fleet share no token that is bound to a key of one of them (`dpop`).
-    private mutating func checkBoundTokens(_ configuration: Configuration) {
-        guard configuration.store.shared != nil else { return }
-        for identity in configuration.identities {
-            guard case .oauth2(let oauth2) = identity.handshake, oauth2.dpop else { continue }
-            switch oauth2.grant {
-            case .refreshToken:
-                error(
-                    "'grant: refresh_token' of identity '\(identity.name)' with 'dpop' does not go with 'store.shared': what is bound to a gateway's key is not shared, and every gateway would spend the one refresh token",
-                    identity.mark)
-            case .authorizationCode, .deviceCode:
-                warning(
-                    "a login of identity '\(identity.name)' with 'dpop' is bound to one gateway's key and not shared: each gateway of the fleet needs its own 'cardea login'",
-                    identity.mark)
-            default: break
-            }
         }
     }
 
@@ -323,30 +229,6 @@ extension TreeDecoder {
             error(
                 "'\(key)' of 'admin' is the address of listener '\(listener.name)'",
                 reader.has(key) ? reader.mark(key) : listener.mark)
-        }
-    }
-}
-
-extension Handshake {
-    /// What the handshake has in common with `oauth2`.
-    var general: OAuth2Handshake? {
-        switch self {
-        case .oauth2(let oauth2): oauth2
-        case .oamOAuth(let oam): oam.general
-        default: nil
-        }
-    }
-
-    /// Whether refusing it may lock an account.
-    var sendsPassword: Bool {
-        switch self {
-        case .basic, .oamWebgate: true
-        case .recipe(let recipe): recipe.steps.contains { !$0.secrets.isEmpty }
-        case .oauth2(let oauth2): oauth2.grant == .password
-        case .oamOAuth(let oam): oam.sendsPassword
-        case .mobileFirst(let mobileFirst): !mobileFirst.answers.isEmpty
-        case .mobileHub(let hub): hub.method == .basicUser || hub.method == .oauthPassword
-        case .static, .clientCertificate, .adobePass: false
         }
     }
 }

@@ -13,7 +13,7 @@ extension TreeDecoder {
         }
         // An identity that is not there was reported.
         guard let identity = identity(of: route) else { return }
-        if let reason = identity.handshake.reasonAgainst(subject) {
+        if let reason = identity.scheme.reasonAgainst(subject) {
             error("'subject' of \(place) is not used by identity '\(identity.name)': \(reason)", mark)
         }
         if identity.token.startup != .lazy {
@@ -54,11 +54,11 @@ extension TreeDecoder {
     /// An identity that asks in a user's name has nothing to ask for where the route knows none.
     private mutating func checkNoSubject(_ route: Route, _ reader: BlockReader, place: String) {
         guard let identity = identity(of: route) else { return }
-        if identity.handshake.exchangesCallersToken, let key = identity.handshake.subjectKey {
+        if identity.scheme.exchangesCallersToken, let key = identity.scheme.subjectKey {
             error(
                 "identity '\(identity.name)' has no '\(key)', so \(place) needs 'subject: from_caller_token'",
                 reader.mark("use"))
-        } else if identity.handshake.namesSubject {
+        } else if identity.scheme.namesSubject {
             error(
                 "identity '\(identity.name)' puts {subject} into its requests, so \(place) needs 'subject'",
                 reader.mark("use"))
@@ -69,81 +69,19 @@ extension TreeDecoder {
     mutating func checkSubjectsOfIdentities() {
         let used = Set(routes.compactMap { if case .identity(let name) = $0.use { name } else { nil } })
         for identity in identities.all {
-            guard let key = identity.handshake.subjectKey else { continue }
-            if identity.handshake.exchangesCallersToken, !used.contains(identity.name) {
+            guard let key = identity.scheme.subjectKey else { continue }
+            if identity.scheme.exchangesCallersToken, !used.contains(identity.name) {
                 error(
                     "identity '\(identity.name)' needs '\(key)' for an exchange, or a route with 'subject: from_caller_token'",
                     identity.mark)
             }
-            guard case .identity(let name)? = identity.handshake.subjectToken,
-                let source = identities[name]?.handshake,
+            guard case .identity(let name)? = identity.scheme.subjectToken,
+                let source = identities[name]?.scheme,
                 source.exchangesCallersToken || source.namesSubject
             else { continue }
             error(
                 "'\(key)' of identity '\(identity.name)' names identity '\(name)', which has a token per subject",
                 identity.mark)
         }
-    }
-}
-
-extension Handshake {
-    /// Why a token of this handshake cannot be one end user's; nil where it can.
-    fileprivate func reasonAgainst(_ subject: Route.Subject) -> String? {
-        if case .mobileHub = self, exchangesCallersToken {
-            return subject == .callerToken ? nil : "it exchanges the caller's own token; say subject: from_caller_token"
-        }
-        guard case .oauth2(let oauth2) = self else {
-            return "'\(key)' has one credential for everybody"
-        }
-        switch oauth2.grant {
-        case .tokenExchange where oauth2.subjectToken == nil:
-            return subject == .callerToken
-                ? nil
-                : "it exchanges the caller's own token; say subject: from_caller_token, or give it a 'subject_token'"
-        case .jwtBearer where oauth2.assertion == nil && !oauth2.claims.contains(where: { $0.name == "sub" }):
-            break
-        case .clientCredentials, .tokenExchange, .jwtBearer:
-            let grant = oauth2.grant.rawValue
-            guard oauth2.namesSubject else {
-                return oauth2.grant == .jwtBearer
-                    ? "its assertion names somebody already; write {subject} into a claim, or leave out 'sub' and 'assertion'"
-                    : "'grant: \(grant)' asks in nobody's name; write {subject} into a value of 'extra'"
-            }
-        case .password, .refreshToken, .saml2Bearer, .authorizationCode, .deviceCode:
-            return "'grant: \(oauth2.grant.rawValue)' is one account's"
-        }
-        return subject == .callerToken
-            ? "a token is no name; from_caller_token goes with 'grant: token_exchange' without 'subject_token'" : nil
-    }
-}
-
-extension Handshake {
-    /// The key that says which token is exchanged; nil where none is.
-    var subjectKey: String? {
-        switch self {
-        case .oauth2(let oauth2): oauth2.grant == .tokenExchange ? "subject_token" : nil
-        case .mobileHub(let hub): hub.method == .tokenExchange ? "third_party_token" : nil
-        default: nil
-        }
-    }
-
-    /// The token that is exchanged, where it is not the caller's own.
-    var subjectToken: SubjectToken? {
-        switch self {
-        case .oauth2(let oauth2): oauth2.subjectToken
-        case .mobileHub(let hub): hub.thirdPartyToken
-        default: nil
-        }
-    }
-
-    var exchangesCallersToken: Bool { subjectKey != nil && subjectToken == nil }
-
-    var namesSubject: Bool { if case .oauth2(let oauth2) = self { oauth2.namesSubject } else { false } }
-}
-
-extension OAuth2Handshake {
-    /// Where a value of its requests takes the user's name.
-    var namesSubject: Bool {
-        (extra + (grant == .jwtBearer && assertion == nil ? claims : [])).contains { $0.value.contains("{subject}") }
     }
 }

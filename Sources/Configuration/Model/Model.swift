@@ -1,5 +1,5 @@
 /// A checked configuration with every default resolved. All names are those of the file, in lower camel case.
-public struct Configuration: Sendable, Equatable {
+public struct Configuration: Sendable {
     /// In the order of the file.
     public var identities: [Identity]
     /// In the order of the file; the first match wins. With `include`, the including file's routes come first.
@@ -33,6 +33,9 @@ public struct Configuration: Sendable, Equatable {
 
     /// Octets that `admin.token` has at least.
     public static let shortestAdminToken = 16
+
+    /// Whether what an identity obtains outlives the process.
+    package func keeps(_ identity: Identity) -> Bool { store.path != nil && identity.token.persist }
 
     /// The identity of that name.
     public func identity(named name: String) -> Identity? { identities.first { $0.name == name } }

@@ -1,11 +1,13 @@
 /// Who we are to an issuer, and how a token is had.
-public struct Identity: Sendable, Equatable {
+public struct Identity: Sendable {
     /// Unique among identities.
     public var name: String
     /// Where the identity stands in the file.
     public var mark: Mark
-    /// The one scheme block of the identity.
-    public var handshake: Handshake
+    /// What the one scheme block of the identity came to.
+    package var scheme: any ConfiguredScheme
+    /// The secrets of the scheme's block by the names under which the handshake asks for them.
+    package var secrets: [NamedSecretReference]
     /// `token`.
     public var token: TokenPolicy
     /// `network`.
@@ -15,55 +17,6 @@ public struct Identity: Sendable, Equatable {
     /// Every key of the handshake block that differs from its default, canonicalised, without secret values:
     /// the input of the identity's digest (docs/design/keys.md#digest). It starts with the handshake's name.
     public var canonicalForm: [UInt8]
-}
-
-/// The one handshake key of an identity.
-public enum Handshake: Sendable, Equatable {
-    case `static`(StaticHandshake)
-    case basic(BasicHandshake)
-    case oauth2(OAuth2Handshake)
-    case oamWebgate(OAMWebgateHandshake)
-    case oamOAuth(OAMOAuthHandshake)
-    /// Mutual TLS alone; at least one.
-    case clientCertificate([ClientKeyFiles])
-    case mobileFirst(MobileFirstHandshake)
-    case adobePass(AdobePassHandshake)
-    case mobileHub(MobileHubHandshake)
-    case recipe(Recipe)
-
-    /// The key in the file.
-    public var key: String {
-        switch self {
-        case .static: "static"
-        case .basic: "basic"
-        case .oauth2: "oauth2"
-        case .oamWebgate: "oam_webgate"
-        case .oamOAuth: "oam_oauth"
-        case .clientCertificate: "client_certificate"
-        case .mobileFirst: "mobilefirst"
-        case .adobePass: "adobe_pass"
-        case .mobileHub: "mobile_hub"
-        case .recipe: "recipe"
-        }
-    }
-
-    /// The path that brings a challenge ahead of any caller.
-    public var probe: String? {
-        switch self {
-        case .oamWebgate(let webgate): webgate.probe
-        case .recipe(let recipe): recipe.probe
-        default: nil
-        }
-    }
-
-    /// Whether a token needs data out of an upstream's challenge (docs/design/challenges.md#scout).
-    public var isChallengeDriven: Bool {
-        switch self {
-        case .oamWebgate: true
-        case .recipe(let recipe): recipe.isChallengeDriven
-        default: false
-        }
-    }
 }
 
 /// `token`: how tokens are renewed, kept and given up.
@@ -155,4 +108,38 @@ public struct ClientTLS: Sendable, Equatable {
     public var minVersion: Version
     /// Old ciphers, key sizes and renegotiation, for old servers.
     public var legacy: Bool
+}
+
+/// A client's certificate with its key.
+public struct ClientKeyFiles: Sendable, Hashable {
+    /// A PEM file (the leaf first, then its issuers) or a PKCS#12 archive.
+    public var certificate: String
+    /// The key in PEM; nil: it stands in the certificate's own file.
+    public var key: SecretReference?
+    /// Of the key or the PKCS#12 archive.
+    public var password: SecretReference?
+
+    public init(certificate: String, key: SecretReference?, password: SecretReference?) {
+        self.certificate = certificate
+        self.key = key
+        self.password = password
+    }
+}
+
+/// Where the token comes from that is exchanged.
+public enum SubjectToken: Sendable, Equatable {
+    case secret(SecretReference)
+    /// A new token of the identity with this name.
+    case identity(String)
+}
+
+/// A name with its value, where order counts.
+public struct NamedValue: Sendable, Hashable {
+    public var name: String
+    public var value: String
+
+    public init(name: String, value: String) {
+        self.name = name
+        self.value = value
+    }
 }

@@ -1,11 +1,11 @@
 internal import Numbers
 
 /// Durations, sizes and percentages. A number never goes without its unit.
-enum Units {
+package enum Units {
     /// No setting is longer.
     static let longest = Duration.seconds(366 * 86400)
 
-    static func duration(_ text: String, atLeast least: Duration = .zero) throws(TextFault) -> Duration {
+    package static func duration(_ text: String, atLeast least: Duration = .zero) throws(TextFault) -> Duration {
         let (number, unit) = try split(text)
         let milliseconds: Int64
         switch unit {
@@ -55,7 +55,7 @@ enum Units {
     }
 
     /// Decimal digits only: no sign, no leading zero, nothing that YAML would read as another base.
-    static func integer(_ text: String, in range: ClosedRange<Int>) throws(TextFault) -> Int {
+    package static func integer(_ text: String, in range: ClosedRange<Int>) throws(TextFault) -> Int {
         let digits = text.utf8
         let isPlain = !digits.isEmpty && digits.count <= 18 && digits.allSatisfy { (0x30...0x39).contains($0) }
         guard isPlain, digits.count == 1 || digits.first != 0x30, let value = ReceivedNumber(text)?.within(range) else {

@@ -80,7 +80,7 @@ struct Checker {
         case .block(let inside):
             around.append((block, spec.name))
             defer { around.removeLast() }
-            check(node, inside, place: inside.keys.isEmpty ? place : self.place(of: spec, node, place))
+            check(node, inside, place: inside.keys.isEmpty ? place : self.place(of: spec, in: block, node, place))
         case .words(let words, let aliases):
             guard let scalar = node.scalar else { return }
             word(scalar, words, aliases, spec: spec, block: block, mark: mark)
@@ -122,7 +122,7 @@ struct Checker {
         }
     }
 
-    private func place(of spec: KeySpec, _ node: Node, _ place: String) -> String {
+    private func place(of spec: KeySpec, in block: Block, _ node: Node, _ place: String) -> String {
         switch spec.name {
         case "identities", "listeners": return place
         case "routes":
@@ -130,7 +130,7 @@ struct Checker {
             return "the route in line \(node.mark.line)"
         default: break
         }
-        if Keys.handshakes.contains(where: { $0.name == spec.name }) { return "\(place) (\(spec.name))" }
+        if block.exactlyOneOf.contains(spec.name) { return "\(place) (\(spec.name))" }
         return place == "the file" ? "'\(spec.name)'" : "'\(spec.name)' of \(place)"
     }
 

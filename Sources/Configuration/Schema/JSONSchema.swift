@@ -3,7 +3,8 @@ internal import Octets
 
 extension Configuration {
     /// The JSON Schema (draft 2020-12) of the file, made from the tables that the decoder uses.
-    public static func jsonSchema() -> String {
+    /// - Parameter schemes: those that an identity may have.
+    package static func jsonSchema(_ schemes: [any ConfiguredScheme.Type]) -> String {
         var members: [(String, JSONText)] = [
             ("$schema", .string("https://json-schema.org/draft/2020-12/schema")),
             ("title", .string("Cardea configuration")),
@@ -12,7 +13,7 @@ extension Configuration {
                 .object([("variable", .object([("type", .string("string")), ("pattern", .string("\\$\\{"))]))])
             ),
         ]
-        members += SchemaText.block(Keys.configuration)
+        members += SchemaText.block(Keys.configuration(schemes))
         return JSONText.object(members).rendered(indent: 0) + "\n"
     }
 }
@@ -28,8 +29,8 @@ private enum SchemaText {
         // A route's missing keys may stand under `defaults`.
         let required = block.keys.filter { $0.required && block.name != "route" }
         if !required.isEmpty { members.append(("required", .array(required.map { .string($0.name) }))) }
-        if block.name == "identity" {
-            let one = Keys.handshakes.map { JSONText.object([("required", .array([.string($0.name)]))]) }
+        if !block.exactlyOneOf.isEmpty {
+            let one = block.exactlyOneOf.map { JSONText.object([("required", .array([.string($0)]))]) }
             members.append(("oneOf", .array(one)))
         }
         return members

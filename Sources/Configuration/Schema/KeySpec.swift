@@ -1,41 +1,68 @@
 /// One key of the file: what the decoder accepts, what `cardea schema` prints, and where its default stands.
-struct KeySpec: Sendable {
-    var name: String
-    var type: ValueType
-    var description: String
-    var required: Bool
+package struct KeySpec: Sendable {
+    package var name: String
+    package var type: ValueType
+    package var description: String
+    package var required: Bool
     /// As it would be written in the file; for words the first one where nothing else is said.
     private var writtenDefault: String?
+    package var digest: DigestPart
 
-    init(
-        _ name: String, _ type: ValueType, _ description: String, default written: String? = nil, required: Bool = false
+    package init(
+        _ name: String, _ type: ValueType, _ description: String, default written: String? = nil,
+        required: Bool = false, digest: DigestPart = .value
     ) {
         self.name = name
         self.type = type
         self.description = description
         self.required = required
+        self.digest = digest
         writtenDefault = written
     }
 
+    /// A block under its own name.
+    package init(_ block: Block) { self.init(block.name, .block(block), block.description) }
+
     /// What holds where the key is not written: of words the first, unless another is named.
-    var defaultText: String? {
+    package var defaultText: String? {
         if let writtenDefault { return writtenDefault }
         guard !required, case .words(let words, _) = type else { return nil }
         return words.first
     }
 }
 
-/// A table of keys. Its name stands in the exclusions of `CanonicalForm`.
-struct Block: Sendable {
-    var name: String
-    var description: String
-    var keys: [KeySpec]
+/// What a key's value is to the digest of an identity (docs/design/keys.md#digest).
+package enum DigestPart: Sendable {
+    /// Another value makes another identity. Of a secret only that there is one counts: the client or the user beside it tells the issuer
+    /// whose the token is.
+    case value
+    /// The place of a secret that says who we are, where nothing else does. A new value at the same place is the same principal, another
+    /// place another one; the value itself never counts.
+    case place
+    /// Policy that does not decide which token is had.
+    case nothing
+}
 
-    subscript(key: String) -> KeySpec? { keys.first { $0.name == key } }
+/// A table of keys.
+package struct Block: Sendable {
+    package var name: String
+    package var description: String
+    package var keys: [KeySpec]
+    /// Keys of which one is to be written, and no second one.
+    package var exactlyOneOf: [String] = []
+
+    package init(name: String, description: String, keys: [KeySpec], exactlyOneOf: [String] = []) {
+        self.name = name
+        self.description = description
+        self.keys = keys
+        self.exactlyOneOf = exactlyOneOf
+    }
+
+    package subscript(key: String) -> KeySpec? { keys.first { $0.name == key } }
 }
 
 /// What a key's value may be.
-indirect enum ValueType: Sendable {
+package indirect enum ValueType: Sendable {
     case text(TextForm)
     /// Canonical words and other spellings of them.
     case words([String], aliases: [String: String])
@@ -54,21 +81,21 @@ indirect enum ValueType: Sendable {
     /// Chosen by the kind of the node: at most one alternative for a single value, a list and a map each.
     case either([ValueType])
 
-    static func words(_ words: [String]) -> ValueType { .words(words, aliases: [:]) }
+    package static func words(_ words: [String]) -> ValueType { .words(words, aliases: [:]) }
     /// The words of a handshake's block stand in the digests of identities, and the first is the default that is left out there. Each raw
     /// value is therefore written out: a case may be renamed, its word may not.
-    static func words<Word: CaseIterable & RawRepresentable<String>>(_ type: Word.Type) -> ValueType {
+    package static func words<Word: CaseIterable & RawRepresentable<String>>(_ type: Word.Type) -> ValueType {
         .words(type.allCases.map(\.rawValue), aliases: [:])
     }
-    static func oneOrMore(_ type: ValueType) -> ValueType { .either([type, .list(type)]) }
-    static var onOff: ValueType {
+    package static func oneOrMore(_ type: ValueType) -> ValueType { .either([type, .list(type)]) }
+    package static var onOff: ValueType {
         .words(["on", "off"], aliases: ["true": "on", "yes": "on", "false": "off", "no": "off"])
     }
 }
 
 extension ValueType {
     /// The alternative that the node's kind picks; nil where none fits.
-    func fitting(_ node: Node) -> ValueType? {
+    package func fitting(_ node: Node) -> ValueType? {
         switch self {
         case .either(let types):
             return types.lazy.compactMap { $0.fitting(node) }.first
@@ -82,7 +109,7 @@ extension ValueType {
     }
 
     /// What a message says was expected.
-    var expectation: String {
+    package var expectation: String {
         switch self {
         case .text(let form): form.expectation
         case .words(let words, _): words.count == 1 ? "'\(words[0])'" : "one of \(words.joined(separator: ", "))"
@@ -105,7 +132,7 @@ extension ValueType {
 
     /// How a value that was written as one word, where a list or a map is wanted, is to be written; empty where nobody can tell. Never of a
     /// secret.
-    func spelling(of node: Node) -> String {
+    package func spelling(of node: Node) -> String {
         guard let text = node.scalar?.text, !text.isEmpty, text.utf8.count <= 100 else { return "" }
         switch self {
         case .list(.text), .list(.words):
@@ -119,7 +146,7 @@ extension ValueType {
     }
 
     /// The same where one of a few words, or a map, is wanted.
-    func spelling(ofWord text: String) -> String {
+    package func spelling(ofWord text: String) -> String {
         guard case .either(let types) = self else { return "" }
         func takes(_ key: String) -> Bool {
             types.contains { if case .block(let block) = $0 { block[key] != nil } else { false } }

@@ -1,27 +1,22 @@
 extension Keys {
-    static let identity = Block(
-        name: "identity", description: "Exactly one handshake, and how its tokens are kept.",
-        keys: handshakes + [
-            KeySpec("token", .block(token), "How tokens are renewed, kept and given up."),
-            KeySpec("network", .block(network), "Calls to the issuer."),
-            KeySpec("scopes", .list(.text(.scope)), "For routes that name none."),
-        ])
+    package static func identity(_ schemes: [any ConfiguredScheme.Type]) -> Block {
+        let own = schemes.map { $0.key }
+        return Block(
+            name: "identity", description: "Exactly one handshake, and how its tokens are kept.",
+            keys: own + [
+                KeySpec("token", .block(token), "How tokens are renewed, kept and given up."),
+                KeySpec("network", .block(network), "Calls to the issuer."),
+                KeySpec("scopes", .list(.text(.scope)), "For routes that name none."),
+            ], exactlyOneOf: own.map(\.name))
+    }
 
-    /// The keys of which an identity has exactly one.
-    static let handshakes = [
-        KeySpec("static", .block(staticHandshake), "A fixed header value."),
-        KeySpec("basic", .block(basicHandshake), "HTTP Basic."),
-        KeySpec(
-            "client_certificate", .either([.block(clientCertificate), .list(.block(clientCertificate))]),
-            "Mutual TLS only; of several certificates the one whose issuer the server names."),
-        KeySpec("oauth2", .block(oauth2), "Any OAuth 2.0 server."),
-        KeySpec("oam_webgate", .block(oamWebgate), "An OAM WebGate with Mobile & Social."),
-        KeySpec("oam_oauth", .block(oamOAuth), "OAM 11g OAuth, 12c, SIM, IDCS."),
-        KeySpec("mobilefirst", .block(mobileFirst), "IBM MobileFirst 8."),
-        KeySpec("mobile_hub", .block(mobileHub), "Oracle Mobile Hub or MCS."),
-        KeySpec("adobe_pass", .block(adobePass), "Adobe Pass Authentication."),
-        KeySpec("recipe", .block(recipe), "An in-house system, declared."),
-    ]
+    package static let subjectToken = Block(
+        name: "subject_token", description: "The token of another identity.",
+        keys: [
+            KeySpec(
+                "identity", .text(.name), "The identity whose new token is exchanged, with that identity's own scopes.",
+                required: true)
+        ])
 
     static let token = Block(
         name: "token", description: "How tokens are renewed, kept and given up.",

@@ -1,42 +1,46 @@
 /// The keys outside identities, routes and listeners.
-enum Keys {
+package enum Keys {
     static let atLeastOne: ClosedRange<Int> = 1...Int.max
 
-    static let configuration = Block(
-        name: "configuration", description: "A Cardea configuration.",
-        keys: [
-            KeySpec("identities", .named(.name, .block(identity)), "Who we are to issuers, by name."),
-            KeySpec(
-                "routes", .list(.block(route)), "Which requests go where, with which identity; the first match wins."),
-            KeySpec("listeners", .named(.name, .block(listener)), "Addresses beyond a plain listen, by name."),
-            KeySpec("store", .block(store), "Where tokens outlive the process; without it they live in memory."),
-            KeySpec(
-                "admin", .either([.words(["off"]), .block(admin)]),
-                "Health, metrics and token status; 'off' disables its addresses."),
-            KeySpec(
-                "name", .text(.headerName),
-                "Our pseudonym in Via and Proxy-Status; the host's name where it is not given."),
-            KeySpec("limits", .block(limits), "How much is held at most."),
-            KeySpec("log", .block(log), "Events on standard error, access records on standard output."),
-            KeySpec("shutdown", .block(shutdown), "The two stages of an end."),
-            KeySpec("threads", .integer(1...256), "Data loops; the CPU limit, at most 4, where it is not given."),
-            KeySpec(
-                "sandbox", .onOff,
-                "Whether the process gives up every file that the configuration does not name (Landlock). Folders are allowed, "
-                    + "so that renewed files are read; what a program of exec: reads beside must be among its arguments."
-            ),
-            KeySpec(
-                "secret_files", .words(SecretFilePolicy.self),
-                "What a secret file that others can read leads to: a warning, or a refusal."),
-            KeySpec(
-                "nat64", .oneOrMore(.text(.network)),
-                "Prefixes of this network's own behind which IPv4 addresses stand (NAT64), such as 64:ff9b:1:fffe::/96; what a proxy's callers may "
-                    + "reach there is judged by the address inside. Without it 64:ff9b:1::/48 is not reached."),
-            KeySpec("defaults", .block(defaults), "For all identities and routes; maps merge, lists replace."),
-            KeySpec(
-                "include", .oneOrMore(.text(.path)),
-                "Files or directories of *.yaml, relative to this file; a name given twice is an error."),
-        ])
+    /// - Parameter schemes: those that an identity may have.
+    package static func configuration(_ schemes: [any ConfiguredScheme.Type]) -> Block {
+        Block(
+            name: "configuration", description: "A Cardea configuration.",
+            keys: [
+                KeySpec("identities", .named(.name, .block(identity(schemes))), "Who we are to issuers, by name."),
+                KeySpec(
+                    "routes", .list(.block(route)),
+                    "Which requests go where, with which identity; the first match wins."),
+                KeySpec("listeners", .named(.name, .block(listener)), "Addresses beyond a plain listen, by name."),
+                KeySpec("store", .block(store), "Where tokens outlive the process; without it they live in memory."),
+                KeySpec(
+                    "admin", .either([.words(["off"]), .block(admin)]),
+                    "Health, metrics and token status; 'off' disables its addresses."),
+                KeySpec(
+                    "name", .text(.headerName),
+                    "Our pseudonym in Via and Proxy-Status; the host's name where it is not given."),
+                KeySpec("limits", .block(limits), "How much is held at most."),
+                KeySpec("log", .block(log), "Events on standard error, access records on standard output."),
+                KeySpec("shutdown", .block(shutdown), "The two stages of an end."),
+                KeySpec("threads", .integer(1...256), "Data loops; the CPU limit, at most 4, where it is not given."),
+                KeySpec(
+                    "sandbox", .onOff,
+                    "Whether the process gives up every file that the configuration does not name (Landlock). Folders are allowed, "
+                        + "so that renewed files are read; what a program of exec: reads beside must be among its arguments."
+                ),
+                KeySpec(
+                    "secret_files", .words(SecretFilePolicy.self),
+                    "What a secret file that others can read leads to: a warning, or a refusal."),
+                KeySpec(
+                    "nat64", .oneOrMore(.text(.network)),
+                    "Prefixes of this network's own behind which IPv4 addresses stand (NAT64), such as 64:ff9b:1:fffe::/96; what a proxy's callers may "
+                        + "reach there is judged by the address inside. Without it 64:ff9b:1::/48 is not reached."),
+                KeySpec("defaults", .block(defaults), "For all identities and routes; maps merge, lists replace."),
+                KeySpec(
+                    "include", .oneOrMore(.text(.path)),
+                    "Files or directories of *.yaml, relative to this file; a name given twice is an error."),
+            ])
+    }
 
     static let defaults = Block(
         name: "defaults", description: "Settings for all identities and routes.",

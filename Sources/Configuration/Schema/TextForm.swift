@@ -1,5 +1,5 @@
 /// The forms of a single value that stays text in the model, or becomes an address.
-enum TextForm: String, Sendable {
+package enum TextForm: String, Sendable {
     /// Anything but an empty value and control characters.
     case line = "a text"
     /// As `line`, also empty.
@@ -47,20 +47,25 @@ enum TextForm: String, Sendable {
     case pattern = "a regular expression with one group"
 }
 
-/// Why a text does not have its form.
-struct TextFault: Error {
-    /// Completes "'key' …", such as "must be an IP address".
-    var reason: String
+extension TextForm {
+    /// Octets of a `recipe` text.
+    package static let longestTemplate = 16 * 1024
+}
 
-    init(_ reason: String) { self.reason = reason }
+/// Why a text does not have its form.
+package struct TextFault: Error {
+    /// Completes "'key' …", such as "must be an IP address".
+    package var reason: String
+
+    package init(_ reason: String) { self.reason = reason }
 }
 
 extension TextForm {
     /// Completes "expected …".
-    var expectation: String { rawValue }
+    package var expectation: String { rawValue }
 
     /// The text in the one spelling that counts for an identity's digest.
-    func canonical(_ text: String) throws(TextFault) -> String {
+    package func canonical(_ text: String) throws(TextFault) -> String {
         switch self {
         case .line:
             guard !text.isEmpty else { throw TextFault("must not be empty") }
@@ -107,10 +112,10 @@ extension TextForm {
                 }
             guard isWord else { throw TextFault("must start with a letter and have only letters, digits, '_' and '-'") }
         case .recipe:
-            guard text.utf8.count <= RecipeTemplateParser.longest, !text.utf8.contains(0x7F) else {
+            guard text.utf8.count <= Self.longestTemplate, !text.utf8.contains(0x7F) else {
                 throw TextFault("must be a text of at most 16 KiB")
             }
-        case .pointer: _ = try RecipePointer(text: text)
+        case .pointer: _ = try JSONPointer(text: text)
         case .pattern:
             do throws(Pattern.Fault) { _ = try Pattern(text) } catch { throw TextFault(error.reason) }
         }

@@ -1,3 +1,4 @@
+import CYAML
 import Glibc
 
 /// The parts of the file system that a process needs to serve a configuration (docs/design/security.md#invariant-16): paths, each with all

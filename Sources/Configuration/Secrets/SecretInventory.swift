@@ -22,7 +22,7 @@ extension Configuration {
         }
         for identity in identities {
             let owner = "identity '\(identity.name)'"
-            for (key, reference) in identity.handshake.secrets { add(owner, key, identity.mark, reference) }
+            for secret in identity.secrets { add(owner, secret.key, identity.mark, secret.reference) }
             add(owner, "network.proxy.password", identity.mark, identity.network.proxy?.password)
             add(owner, "network.tls.key", identity.mark, identity.network.tls.identity?.key)
             add(owner, "network.tls.password", identity.mark, identity.network.tls.identity?.password)
@@ -65,9 +65,7 @@ extension Configuration {
         var found: [(owner: String, mark: Mark, files: ClientKeyFiles)] = []
         for identity in identities {
             let owner = "identity '\(identity.name)'"
-            if case .clientCertificate(let certificates) = identity.handshake {
-                found += certificates.map { (owner, identity.mark, $0) }
-            }
+            found += identity.scheme.certificates.map { (owner, identity.mark, $0) }
             if let files = identity.network.tls.identity { found.append((owner, identity.mark, files)) }
         }
         for route in routes {
@@ -144,58 +142,5 @@ extension Configuration {
                 }
             return reason.map { (secret, $0) }
         }
-    }
-}
-
-extension OAuth2Handshake {
-    /// Under which the secrets of `keys` are found.
-    public var keyNames: [String] { keys.indices.map { $0 == 0 ? "key" : "key \($0 + 1)" } }
-}
-
-extension OAuth2Handshake {
-    /// The secrets of the handshake by their keys.
-    fileprivate var secrets: [(key: String, reference: SecretReference?)] {
-        [
-            ("client_secret", clientSecret), ("key_password", keyPassword),
-            ("certificate", signing.certificate.map { .file(path: $0) }), ("assertion", assertion),
-            ("initial_access_token", registration?.initialAccessToken),
-            ("software_statement", registration?.softwareStatement),
-            ("password", password), ("refresh_token", refreshToken), ("subject_token", subjectToken?.secret),
-            ("actor_token", actorToken),
-        ] + zip(keyNames, keys).map { ($0, $1) }
-    }
-}
-
-extension SubjectToken {
-    var secret: SecretReference? { if case .secret(let reference) = self { reference } else { nil } }
-}
-
-extension Handshake {
-    /// The secrets of the handshake by their keys.
-    public var secrets: [(key: String, reference: SecretReference)] {
-        let all: [(key: String, reference: SecretReference?)] =
-            switch self {
-            case .static(let handshake): [("value", handshake.value)]
-            case .basic(let handshake): [("password", handshake.password)]
-            case .oauth2(let oauth2): oauth2.secrets
-            case .oamOAuth(let oam): oam.general.secrets
-            case .oamWebgate(let webgate): [("password", webgate.password)]
-            case .clientCertificate(let certificates):
-                certificates.flatMap { [("key", $0.key), ("password", $0.password)] }
-            case .mobileFirst(let mobileFirst):
-                [("client_secret", mobileFirst.clientSecret)]
-                    + mobileFirst.answers.flatMap { answer in
-                        answer.fields.map { (answer.secretName($0.name), $0.value) }
-                    }
-            case .adobePass(let adobePass): [("software_statement", adobePass.softwareStatement)]
-            case .mobileHub(let hub):
-                [
-                    ("anonymous_key", hub.anonymousKey), ("password", hub.password),
-                    ("client_secret", hub.clientSecret),
-                    ("third_party_token", hub.thirdPartyToken?.secret),
-                ]
-            case .recipe(let recipe): recipe.secrets.map { ($0.name, $0.value) }
-            }
-        return all.compactMap { item in item.reference.map { (item.key, $0) } }
     }
 }

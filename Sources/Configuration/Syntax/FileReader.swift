@@ -1,15 +1,16 @@
+import CYAML
 import Glibc
 
 /// Bounded reading of files and directories, with the system's words for what goes wrong.
-enum FileReader {
-    struct Fault: Error {
-        var message: String
+package enum FileReader {
+    package struct Fault: Error {
+        package var message: String
     }
 
     static func lastFault() -> String { String(cString: strerror(errno)) }
 
     /// At most `bound` + 1 bytes, so that the caller sees that there are more.
-    static func read(_ path: String, bound: Int) throws(Fault) -> [UInt8] {
+    package static func read(_ path: String, bound: Int) throws(Fault) -> [UInt8] {
         // Not blocking: a pipe in the place of a file would hold the start up for ever.
         let file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
         guard file >= 0 else { throw Fault(message: lastFault()) }

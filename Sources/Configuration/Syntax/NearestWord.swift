@@ -1,7 +1,7 @@
 /// The valid word that a mistyped one was most likely meant to be.
-enum NearestWord {
+package enum NearestWord {
     /// nil where none is near: more than a third of the word, and more than one letter, would have to change.
-    static func of(_ word: String, in candidates: [String]) -> String? {
+    package static func of(_ word: String, in candidates: [String]) -> String? {
         // Numbers are not mistyped words: any version would be near any other.
         guard word.utf8.count <= 64, word.first?.isNumber != true else { return nil }
         var best: (word: String, distance: Int)?

@@ -199,8 +199,8 @@ struct YAMLReader {
 }
 
 /// Text from a file inside a message: bounded and without control characters.
-enum Quoted {
-    static func short(_ text: String) -> String {
+package enum Quoted {
+    package static func short(_ text: String) -> String {
         var shown = String.UnicodeScalarView()
         for scalar in text.unicodeScalars {
             guard shown.count < 64 else { return String(shown) + "…" }

@@ -42,26 +42,25 @@ extension GatewayCompiler {
         let isOrigin = route.listen.compactMap { listenersByName[$0] }.contains { $0.mode != .forwardProxy }
         if route.callers.token != nil, isOrigin, let field = FieldName("authorization") { edits.drop.insert(field) }
         if let subject = subject(of: route), let field = FieldName(bytes: subject.field) { edits.drop.insert(field) }
-        try nameBackend(route, in: &edits)
-        if case .oamWebgate(let webgate)? = handshake(of: route) {
-            edits.userAgentMode = webgate.userAgentMode == .replace ? .replace : .prepend
-            var agent = webgate.userAgentPrefix
-            if !agent.contains("/") { agent += "/1.0" }
-            if webgate.userAgentMode == .prepend { agent += " " }
-            edits.userAgent = Array(agent.utf8)
-        }
+        if let scheme = scheme(of: route) { try apply(scheme.edits, of: route, in: &edits) }
         return edits
     }
 
-    /// `mobile_hub`: a caller must not choose the backend that our credential is used at.
-    private func nameBackend(_ route: ConfiguredRoute, in edits: inout RequestEdits) throws(GatewayFault) {
-        guard case .mobileHub(let hub)? = handshake(of: route) else { return }
-        let header = ConfiguredMobileHub.backendHeader
-        guard let field = FieldName(header) else { throw GatewayFault("route \(route.name): \(header)") }
-        edits.drop.insert(field)
-        guard hub.namesBackend else { return }
-        guard edits.set(field, spelled: Array(header.utf8), value: Array(hub.backendID.utf8)) else {
-            throw GatewayFault("route \(route.name): backend_id is not fit for a header")
+    private func apply(
+        _ own: SchemeEdits, of route: ConfiguredRoute, in edits: inout RequestEdits
+    ) throws(GatewayFault) {
+        for name in own.ownedFields {
+            guard let field = FieldName(name) else { throw GatewayFault("route \(route.name): \(name)") }
+            edits.drop.insert(field)
+        }
+        for pair in own.fields {
+            guard let field = FieldName(pair.name),
+                edits.set(field, spelled: Array(pair.name.utf8), value: Array(pair.value.utf8))
+            else { throw GatewayFault("route \(route.name): the value of \(pair.name) is not fit for a header") }
+        }
+        if let agent = own.userAgent {
+            edits.userAgentMode = own.keepsUserAgent ? .prepend : .replace
+            edits.userAgent = Array((agent + (own.keepsUserAgent ? " " : "")).utf8)
         }
     }
 
@@ -77,14 +76,9 @@ extension GatewayCompiler {
     func answerEdits(of route: ConfiguredRoute, to: Upstream) -> ResponseEdits {
         var edits = ResponseEdits()
         edits.addresses = addresses(of: route, to: to)
-        if case .oamWebgate(let webgate)? = handshake(of: route), webgate.stripCookies {
-            edits.dropCookies = PrefixSet(
-                ["OAMAuthnCookie", "ObSSOCookie", "OAMRequestContext"].map { Array($0.utf8) })
-        }
-        // It is for us, and of no use to a caller.
-        if case .oauth2(let oauth2)? = handshake(of: route), oauth2.dpop, let field = FieldName("DPoP-Nonce") {
-            edits.drop.insert(field)
-        }
+        let own = scheme(of: route)?.edits ?? SchemeEdits()
+        if !own.dropsCookies.isEmpty { edits.dropCookies = PrefixSet(own.dropsCookies.map { Array($0.utf8) }) }
+        for field in own.dropsFields.compactMap({ FieldName($0) }) { edits.drop.insert(field) }
         return edits
     }
 

@@ -70,10 +70,10 @@ struct GatewayCompiler {
         upstreamNumbers = predecessor.upstreamNumbers
     }
 
-    /// The handshake of the identity that a route uses.
-    func handshake(of route: ConfiguredRoute) -> ConfiguredHandshake? {
+    /// The scheme of the identity that a route uses.
+    func scheme(of route: ConfiguredRoute) -> (any Scheme)? {
         guard case .identity(let name) = route.use else { return nil }
-        return members[name]?.configured.handshake
+        return members[name]?.configured.scheme as? any Scheme
     }
 
     mutating func compile() throws(GatewayFault) -> GatewayPlan {
@@ -224,12 +224,12 @@ struct GatewayCompiler {
         var bindsToURL = false
         // A probe asks as a caller of the route would.
         var agent = route.headers.set.first { $0.name.lowercased() == "user-agent" }?.value ?? "cardea"
-        if identity != nil, case .oamWebgate(let webgate)? = handshake(of: route) {
-            bindsToURL = webgate.tokenScope == .url
-            agent = webgate.userAgentPrefix + (webgate.userAgentPrefix.contains("/") ? "" : "/1.0")
+        if identity != nil, let edits = scheme(of: route)?.edits {
+            bindsToURL = edits.bindsToURL
+            if let own = edits.userAgent { agent = own }
         }
         let made = KeptRoute(
-            number: 0, name: route.name, origin: Tokens.Origin(to.origin), originText: upstream.origin,
+            number: 0, name: route.name, origin: Tokens.Origin(file: to.origin), originText: upstream.origin,
             identity: identity,
             wanted: Wanted(
                 scopes: scopes, audience: route.audience.map { [$0] } ?? [],
@@ -315,7 +315,7 @@ struct GatewayCompiler {
 
     private func clientKeys(of route: ConfiguredRoute) -> ClientKeys? {
         var files = route.tls.identity.map { [$0] } ?? []
-        if case .clientCertificate(let own)? = handshake(of: route) { files = own }
+        if let own = scheme(of: route)?.certificates, !own.isEmpty { files = own }
         return identityCompiler.clientKeys(files)
     }
 

@@ -184,12 +184,7 @@ extension Explanation {
         if !kept.scopes.isEmpty { key.append(("scopes", kept.scopes.description)) }
         if let audience = kept.audience { key.append(("audience", audience.description)) }
         if let resource = kept.resource { key.append(("resource", resource.description)) }
-        if let issuers = (identity.plan.handshake as? Handshakes.OAuth2Handshake)?.settings.allowedIssuers,
-            !issuers.isEmpty
-        {
-            notes.append(
-                "the API's metadata may lead to another issuer: " + issuers.map(\.issuer).joined(separator: ", "))
-        }
+        notes += identity.plan.handshake.explanation
         switch route.subject?.source {
         case .header?:
             key.append(("subject", "by header " + String(decoding: route.subject?.field ?? [], as: UTF8.self)))

@@ -110,10 +110,7 @@ extension Keeper {
                 text: answers ?? "the issuer answers; a token per subject needs a subject and was not tried")
         }
         do throws(Handshakes.GrantFailure) {
-            if let oauth2 = identity.plan.handshake as? Handshakes.OAuth2Handshake {
-                try await oauth2.findAllowedIssuers(ledger: ledger, issuer: client)
-                conflicts = try await oauth2.endpointConflicts(ledger: ledger, issuer: client)
-            }
+            conflicts = try await identity.plan.handshake.inquire(ledger: ledger, issuer: client)
             if let person = identity.plan.handshake as? any InteractiveHandshake, person.needsPerson {
                 try await person.reach(ledger: ledger, issuer: client)
                 let isKnown = storeState == .serving
@@ -123,28 +120,9 @@ extension Keeper {
                     text: "the issuer answers; no token was asked for, as a person grants them"
                         + (isKnown ? "; \(login)" : ""))
             }
-            if let webgate = identity.plan.handshake as? OAMWebGateHandshake {
-                try await webgate.openSession(ledger: ledger, issuer: client)
+            if let trial = try await identity.plan.handshake.tryOut(wanted, ledger: ledger, issuer: client) {
                 return LiveFinding(
-                    subject: subject, isGood: true, milliseconds: since(begun),
-                    text: "logged in; access tokens need a challenge of the upstream and were not tried")
-            }
-            if let recipe = identity.plan.handshake as? RecipeHandshake, recipe.isChallengeDriven {
-                try await recipe.openSession(ledger: ledger, issuer: client)
-                return LiveFinding(
-                    subject: subject, isGood: true, milliseconds: since(begun),
-                    text: (recipe.keepsSession ? "session layer opened" : "nothing is kept below the access layer")
-                        + "; tokens need a challenge of the upstream and were not tried")
-            }
-            let grant = try await identity.plan.handshake.acquire(wanted, ledger: ledger, issuer: client)
-            if let oauth2 = identity.plan.handshake as? Handshakes.OAuth2Handshake,
-                let isActive = try await oauth2.introspect(grant.token, ledger: ledger, issuer: client)
-            {
-                return LiveFinding(
-                    subject: subject, isGood: isActive, milliseconds: since(begun),
-                    text: isActive
-                        ? "token obtained, and the issuer calls it active"
-                        : "token obtained, and the issuer calls it inactive")
+                    subject: subject, isGood: trial.isGood, milliseconds: since(begun), text: trial.text)
             }
             let isLocal = identity.policy.kind == .fixed || identity.policy.kind == .basic
             return LiveFinding(
@@ -173,8 +151,8 @@ extension Keeper {
     private func tokenEndpointFault(
         _ identity: KeptIdentity, _ ledger: KeeperLedger, _ client: KeeperIssuerClient
     ) async -> String? {
-        guard let oauth2 = identity.plan.handshake as? Handshakes.OAuth2Handshake else { return nil }
-        do throws(Handshakes.GrantFailure) { try await oauth2.reach(ledger: ledger, issuer: client) } catch {
+        guard let handshake = identity.plan.handshake as? any InteractiveHandshake else { return nil }
+        do throws(Handshakes.GrantFailure) { try await handshake.reach(ledger: ledger, issuer: client) } catch {
             return IssuerTrail.words("\(error)", asking: client.trail.place)
         }
         return nil

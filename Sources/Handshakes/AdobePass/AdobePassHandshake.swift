@@ -1,34 +1,23 @@
 internal import Configuration
-internal import Glibc
 internal import TLS
 
 /// `adobe_pass`: Adobe Pass Authentication, REST API V2 or V1. A person logs in at a pay-TV provider once; from then on each request gets a media
 /// token of its own.
 ///
 /// What Adobe says in words (`message`, `details`) is nobody's business but the operator's at Adobe: only codes are repeated.
-public struct AdobePassHandshake: OneTimeHandshake {
-    public let settings: AdobePassSettings
+struct AdobePassHandshake: OneTimeHandshake {
+    let settings: AdobePassSettings
     /// Milliseconds since 1970, and random bytes: parameters, so that a test can know what goes out.
     let wallMilliseconds: @Sendable () -> Int64
     let random: @Sendable (Int) -> [UInt8]
 
-    public init(_ settings: AdobePassSettings) {
-        self.init(settings, wallMilliseconds: Self.clock, random: { randomBytes($0) })
-    }
-
     init(
-        _ settings: AdobePassSettings, wallMilliseconds: @escaping @Sendable () -> Int64,
-        random: @escaping @Sendable (Int) -> [UInt8]
+        _ settings: AdobePassSettings, wallMilliseconds: @escaping @Sendable () -> Int64 = WallClock.milliseconds,
+        random: @escaping @Sendable (Int) -> [UInt8] = { randomBytes($0) }
     ) {
         self.settings = settings
         self.wallMilliseconds = wallMilliseconds
         self.random = random
-    }
-
-    private static func clock() -> Int64 {
-        var time = timespec()
-        clock_gettime(CLOCK_REALTIME, &time)
-        return Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000
     }
 
     private func run(_ ledger: any GrantLedger, _ issuer: any IssuerClient) -> AdobePassRun {
@@ -41,27 +30,27 @@ public struct AdobePassHandshake: OneTimeHandshake {
         return settings.generation == .v1 ? AdobePassV1(run: run) : run
     }
 
-    public var scheme: String { "adobe_pass" }
-    public var endsSessions: Bool { true }
-    public var keepsRegistration: Bool { true }
-    public var inspectedStatuses: [Int] { settings.refusals }
-    public var quota: CallQuota { settings.quota }
+    var scheme: String { "adobe_pass" }
+    var endsSessions: Bool { true }
+    var keepsRegistration: Bool { true }
+    var inspectedStatuses: [Int] { settings.refusals }
+    var quota: CallQuota { settings.quota }
 
     /// Routes say where the token goes; this stands where one could not.
-    public func injection(for token: [UInt8]) -> InjectedField {
+    func injection(for token: [UInt8]) -> InjectedField {
         InjectedField(name: "X-Adobe-Authorization", value: token)
     }
 
     /// Media services have no common grammar: a refusal is what the route says is one.
     // MARK: - One request
 
-    public func resource(of target: [UInt8], on wanted: Wanted) -> String? {
+    func resource(of target: [UInt8], on wanted: Wanted) -> String? {
         // Read when the configuration was checked.
         let own = wanted.resource.first.flatMap { try? ResourceTemplate($0) }
         return (own ?? settings.resource)?.text(for: target)
     }
 
-    public nonisolated(nonsending) func credential(
+    nonisolated(nonsending) func credential(
         for resource: String, ledger: any GrantLedger, issuer: any IssuerClient
     ) async throws(GrantFailure) -> Secret {
         try await api(ledger, issuer).mediaToken(for: resource)
@@ -70,7 +59,7 @@ public struct AdobePassHandshake: OneTimeHandshake {
     // MARK: - For operators
 
     /// Names of the metadata and no values, which tell who somebody is (docs/design/wire/adobe-pass.md#profiles).
-    public func facts(of session: LayerMaterial) -> [IdentityFact] {
+    func facts(of session: LayerMaterial) -> [IdentityFact] {
         guard let values = RecipeMaterial.decode(session.bytes) else { return [] }
         var facts = ["mvpd", "type"].compactMap { name in
             values["profile"]?[name].map { IdentityFact(name: name, value: $0.text) }
@@ -82,9 +71,9 @@ public struct AdobePassHandshake: OneTimeHandshake {
         return facts
     }
 
-    public var hasPreview: Bool { !settings.preauthorized.isEmpty }
+    var hasPreview: Bool { !settings.preauthorized.isEmpty }
 
-    public nonisolated(nonsending) func preview(
+    nonisolated(nonsending) func preview(
         ledger: any GrantLedger, issuer: any IssuerClient
     ) async throws(GrantFailure) -> [IdentityFact] {
         guard hasPreview, await ledger.session() != nil else { return [] }
@@ -94,7 +83,7 @@ public struct AdobePassHandshake: OneTimeHandshake {
     // MARK: - Ahead of requests
 
     /// Makes sure that media tokens can be had, and for how long. The grant's token is a word that opens nothing.
-    public nonisolated(nonsending) func acquire(
+    nonisolated(nonsending) func acquire(
         _ wanted: Wanted, ledger: any GrantLedger, issuer: any IssuerClient
     ) async throws(GrantFailure) -> AccessGrant {
         guard let session = await ledger.session() else { throw AdobePassRun.nobodyLoggedIn }
@@ -110,17 +99,17 @@ public struct AdobePassHandshake: OneTimeHandshake {
 }
 
 extension AdobePassHandshake: InteractiveHandshake {
-    public var needsPerson: Bool { true }
-    public var redirect: LoginRedirect? { nil }
+    var needsPerson: Bool { true }
+    var redirect: LoginRedirect? { nil }
 
     /// Whatever the token endpoint says to this, it is there.
-    public nonisolated(nonsending) func reach(
+    nonisolated(nonsending) func reach(
         ledger: any GrantLedger, issuer: any IssuerClient
     ) async throws(GrantFailure) {
         _ = try await run(ledger, issuer).send("reach", "GET", settings.token, .none, [])
     }
 
-    public nonisolated(nonsending) func login(
+    nonisolated(nonsending) func login(
         _ wanted: Wanted, dialogue: any LoginDialogue, ledger: any GrantLedger, issuer: any IssuerClient
     ) async throws(GrantFailure) -> LoginGrant {
         try await api(ledger, issuer).login(dialogue)
@@ -128,7 +117,7 @@ extension AdobePassHandshake: InteractiveHandshake {
 
     /// The call itself deletes the profile; the provider's own page is a browser's affair, and no browser of ours was there
     /// (docs/design/wire/adobe-pass.md#logout).
-    public nonisolated(nonsending) func revoke(
+    nonisolated(nonsending) func revoke(
         _ session: LayerMaterial, ledger: any GrantLedger, issuer: any IssuerClient
     ) async -> Revocation {
         await api(ledger, issuer).endLogin() ? .revoked : .unconfirmed

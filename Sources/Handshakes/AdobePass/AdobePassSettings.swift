@@ -1,50 +1,41 @@
-public import Configuration
+internal import Configuration
 internal import Octets
 
 /// Settings of an `adobe_pass` identity. The wire: docs/design/wire/adobe-pass.md.
-public struct AdobePassSettings: Sendable {
+struct AdobePassSettings: Sendable {
     /// Without a path.
-    public var base: IssuerURL
-    public var serviceProvider: String
-    public var mvpd: String
-    public var domainName: String?
-    public var redirectURL: String?
-    public var device = Device()
-    public var quota: CallQuota
-    public var generation = Generation.v2
-    /// Statuses by which the media service refuses a token.
-    public var refusals: [Int] = []
-    /// Resources of which operators are told whether they would be authorized; at most 5
-    /// (docs/design/wire/adobe-pass.md#preauthorize).
-    public var preauthorized: [String] = []
+    var base: IssuerURL
+    var serviceProvider: String
+    var mvpd: String
+    var domainName: String?
+    var redirectURL: String?
+    var device = Device()
     /// For routes without one.
     let resource: ResourceTemplate?
-
-    public init(
-        base: IssuerURL, serviceProvider: String, mvpd: String, resource: ResourceTemplate?, quota: CallQuota
-    ) {
-        self.base = base
-        self.serviceProvider = serviceProvider
-        self.mvpd = mvpd
-        self.quota = quota
-        self.resource = resource
-    }
+    var quota: CallQuota
+    var generation = Generation.v2
+    /// Statuses by which the media service refuses a token.
+    var refusals: [Int] = []
+    /// Resources of which operators are told whether they would be authorized; at most 5
+    /// (docs/design/wire/adobe-pass.md#preauthorize).
+    var preauthorized: [String] = []
 
     /// The generation of Adobe's REST API. A login made with one is none for the other (docs/design/wire/adobe-pass.md#generations).
-    public enum Generation: Sendable { case v2, v1 }
+    enum Generation: String, Sendable, CaseIterable {
+        case v2 = "v2"
+        case v1 = "v1"
+    }
 
     /// The device that `X-Device-Info` tells of (docs/design/wire/adobe-pass.md#headers).
-    public struct Device: Sendable {
+    struct Device: Sendable {
         /// nil: made once and kept.
-        public var id: String?
-        public var model = "cardea"
-        public var version = "1.0"
-        public var hardware = "Unknown"
-        public var system = "Linux"
-        public var systemVersion = "6.1"
-        public var connection = "Ethernet"
-
-        public init() {}
+        var id: String?
+        var model = "cardea"
+        var version = "1.0"
+        var hardware = "Unknown"
+        var system = "Linux"
+        var systemVersion = "6.1"
+        var connection = "Ethernet"
 
         var header: String {
             var info = JSONBody(capacity: 512)

@@ -1,19 +1,22 @@
 internal import Octets
 
 /// `basic`: HTTP Basic with one user, sent unasked (RFC 7617).
-public struct BasicHandshake: Handshake {
-    public let username: String
+struct BasicHandshake: Handshake {
+    let username: String
 
     /// Throws `.configuration` if the user name is empty or holds a colon or a control character (RFC 7617 §2).
-    public init(username: String) throws(GrantFailure) {
+    init(username: String) throws(GrantFailure) {
         guard !username.isEmpty, !username.utf8.contains(UInt8(ascii: ":")), !username.hasControls else {
             throw .configuration(reason: "username: empty, or with a colon or a control character")
         }
         self.username = username
     }
 
-    public var scheme: String { "basic" }
-    public nonisolated(nonsending) func acquire(
+    var scheme: String { "basic" }
+    // A password whose refusals are not counted would be sent until the account is locked, whatever else a route counts as one.
+    var statusRule: StatusRule { .refusals(always: [401]) }
+
+    nonisolated(nonsending) func acquire(
         _ wanted: Wanted, ledger: any GrantLedger, issuer: any IssuerClient
     ) async throws(GrantFailure) -> AccessGrant {
         let password = try await ledger.secret("password")
@@ -31,7 +34,7 @@ public struct BasicHandshake: Handshake {
             sentAt: await ledger.now())
     }
 
-    public func injection(for token: [UInt8]) -> InjectedField {
+    func injection(for token: [UInt8]) -> InjectedField {
         InjectedField(name: "Authorization", value: Array("Basic ".utf8) + token)
     }
 

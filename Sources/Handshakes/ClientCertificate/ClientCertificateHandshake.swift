@@ -1,13 +1,14 @@
 /// `client_certificate`: mutual TLS alone. The TLS layer shows the certificate; there is no token, and nothing is put into a request.
-public struct ClientCertificateHandshake: Handshake {
-    public init() {}
+struct ClientCertificateHandshake: Handshake {
+    var scheme: String { "client_certificate" }
+    /// A 401 says that the certificate does not do; there is no other one to be had.
+    var statusRule: StatusRule { .refusals() }
 
-    public var scheme: String { "client_certificate" }
-    public nonisolated(nonsending) func acquire(
+    nonisolated(nonsending) func acquire(
         _ wanted: Wanted, ledger: any GrantLedger, issuer: any IssuerClient
     ) async throws(GrantFailure) -> AccessGrant {
         throw .configuration(reason: "a certificate has no token")
     }
 
-    public func injection(for token: [UInt8]) -> InjectedField { InjectedField(name: "", value: []) }
+    func injection(for token: [UInt8]) -> InjectedField { InjectedField(name: "", value: []) }
 }

@@ -10,6 +10,9 @@ public protocol Handshake: Sendable {
     /// Statuses of answers worth showing to `judge`; every other answer is no challenge.
     var inspectedStatuses: [Int] { get }
 
+    /// How the statuses of a route that names its own meet the scheme's.
+    var statusRule: StatusRule { get }
+
     /// Says what an answer of the upstream means to this scheme. Runs on data loops for inspected statuses only; may allocate.
     ///
     /// - Parameters:
@@ -45,8 +48,26 @@ public protocol Handshake: Sendable {
     /// Whether a logout ends the session alone: durable parts stay, because the issuer expects this installation to come back as the same one.
     var keepsRegistration: Bool { get }
 
+    /// The first thing that `check --live` asks the issuer.
+    /// - Returns: where file and issuer differ, one sentence each.
+    nonisolated(nonsending) func inquire(
+        ledger: any GrantLedger, issuer: any IssuerClient
+    ) async throws(GrantFailure) -> [String]
+
+    /// What `check --live` does where no person is needed: the least that shows whether the issuer takes the identity.
+    /// - Returns: nil where a token was had, or the secret of one, and nothing else is to be said.
+    nonisolated(nonsending) func tryOut(
+        _ wanted: Wanted, ledger: any GrantLedger, issuer: any IssuerClient
+    ) async throws(GrantFailure) -> LiveTrial?
+
+    /// Further sentences of `cardea explain`.
+    var explanation: [String] { get }
+
     /// The field that carries the token, unless the route says otherwise.
     func injection(for token: [UInt8]) -> InjectedField
+
+    /// What computes the credential of each request; nil where the token itself is sent.
+    var signer: (any RequestSigner)? { get }
 }
 
 extension Handshake {
@@ -68,11 +89,46 @@ extension Handshake {
     public var revokesAccessTokens: Bool { false }
     /// A scheme that does not say otherwise registers nothing.
     public var keepsRegistration: Bool { false }
+    /// A scheme that does not say otherwise sends its token as it is.
+    public var signer: (any RequestSigner)? { nil }
+    /// A scheme that does not say otherwise judges the answers whose statuses a route names.
+    public var statusRule: StatusRule { .inspected }
+    /// A scheme that does not say otherwise is explained by what all have.
+    public var explanation: [String] { [] }
+
+    /// A scheme that does not say otherwise has nothing to ask before a token.
+    public nonisolated(nonsending) func inquire(
+        ledger: any GrantLedger, issuer: any IssuerClient
+    ) async throws(GrantFailure) -> [String] { [] }
+
+    /// A scheme that does not say otherwise is tried with one token.
+    public nonisolated(nonsending) func tryOut(
+        _ wanted: Wanted, ledger: any GrantLedger, issuer: any IssuerClient
+    ) async throws(GrantFailure) -> LiveTrial? {
+        _ = try await acquire(wanted, ledger: ledger, issuer: issuer)
+        return nil
+    }
 
     /// Schemes without a way to say so let the session run out.
     public nonisolated(nonsending) func revoke(
         _ session: LayerMaterial, ledger: any GrantLedger, issuer: any IssuerClient
     ) async -> Revocation { .impossible }
+}
+
+/// What the statuses of a route that names its own (`on_rejected.statuses`) are to a scheme.
+public enum StatusRule: Sendable, Equatable {
+    /// Answers with them are shown to `judge`.
+    case inspected
+    /// The handshake was made for them, and looks at others too.
+    case known
+    /// Each is a refusal by itself, as are those that are `always` counted.
+    case refusals(always: [Int] = [])
+}
+
+/// How an attempt of `check --live` went.
+public struct LiveTrial: Sendable {
+    public var text: String
+    public var isGood = true
 }
 
 /// What became of a session at its issuer.

@@ -11,7 +11,7 @@ public struct IssuerURL: Sendable, Hashable {
     /// Starts with `/`; holds the query, if there is one.
     public let path: String
 
-    private init(scheme: String, host: String, port: Int, path: String) {
+    init(scheme: String, host: String, port: Int, path: String) {
         self.scheme = scheme
         self.host = host
         self.port = port

@@ -1,4 +1,3 @@
-internal import Glibc
 internal import HTTP1
 internal import Octets
 internal import TLS
@@ -7,21 +6,17 @@ internal import TLS
 ///
 /// What servers say of a failed check (`errorMsg`, `failure`) may hold the very secret that was expected: nothing of it leaves the
 /// reading of the answer.
-public struct MobileFirstHandshake: Handshake {
-    public let settings: MobileFirstSettings
+struct MobileFirstHandshake: Handshake {
+    let settings: MobileFirstSettings
     let endpoints: MobileFirstSettings.Endpoints
     /// Milliseconds since 1970, and random bytes: parameters, so that a test can know what goes out.
     let wallMilliseconds: @Sendable () -> Int64
     let random: @Sendable (Int) -> [UInt8]
 
     /// Throws `.configuration` if a setting cannot be put on the wire.
-    public init(_ settings: MobileFirstSettings) throws(GrantFailure) {
-        try self.init(settings, wallMilliseconds: Self.clock, random: { randomBytes($0) })
-    }
-
     init(
-        _ settings: MobileFirstSettings, wallMilliseconds: @escaping @Sendable () -> Int64,
-        random: @escaping @Sendable (Int) -> [UInt8]
+        _ settings: MobileFirstSettings, wallMilliseconds: @escaping @Sendable () -> Int64 = WallClock.milliseconds,
+        random: @escaping @Sendable (Int) -> [UInt8] = { randomBytes($0) }
     ) throws(GrantFailure) {
         self.settings = settings
         self.wallMilliseconds = wallMilliseconds
@@ -32,21 +27,15 @@ public struct MobileFirstHandshake: Handshake {
         }
     }
 
-    private static func clock() -> Int64 {
-        var time = timespec()
-        clock_gettime(CLOCK_REALTIME, &time)
-        return Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000
-    }
+    var scheme: String { "mobilefirst" }
+    var endsSessions: Bool { true }
+    var inspectedStatuses: [Int] { [401, 403, 409] }
 
-    public var scheme: String { "mobilefirst" }
-    public var endsSessions: Bool { true }
-    public var inspectedStatuses: [Int] { [401, 403, 409] }
-
-    public func injection(for token: [UInt8]) -> InjectedField {
+    func injection(for token: [UInt8]) -> InjectedField {
         InjectedField(name: "Authorization", value: Array("Bearer ".utf8) + token)
     }
 
-    public nonisolated(nonsending) func acquire(
+    nonisolated(nonsending) func acquire(
         _ wanted: Wanted, ledger: any GrantLedger, issuer: any IssuerClient
     ) async throws(GrantFailure) -> AccessGrant {
         let scopes = try scopes(wanted)
@@ -58,7 +47,7 @@ public struct MobileFirstHandshake: Handshake {
         }
     }
 
-    public nonisolated(nonsending) func revoke(
+    nonisolated(nonsending) func revoke(
         _ session: LayerMaterial, ledger: any GrantLedger, issuer: any IssuerClient
     ) async -> Revocation {
         guard case .registered(let device) = settings.client else { return .impossible }
@@ -129,14 +118,14 @@ public enum ConflictPause {
 // MARK: - Challenges (docs/design/wire/mobilefirst.md#resource)
 
 extension MobileFirstHandshake {
-    public func judge(
+    func judge(
         status: Int, wwwAuthenticate: [[UInt8]], location: [UInt8]?, requestURL: String
     ) -> ChallengeVerdict {
         let fields = wwwAuthenticate.map { (name: Array("WWW-Authenticate".utf8), value: $0) }
         return judge(UpstreamAnswer(status: status, fields: fields, requestURL: requestURL, requestMethod: []))
     }
 
-    public func judge(_ answer: UpstreamAnswer) -> ChallengeVerdict {
+    func judge(_ answer: UpstreamAnswer) -> ChallengeVerdict {
         switch answer.status {
         case 409:
             // Without the field it is the application's own.

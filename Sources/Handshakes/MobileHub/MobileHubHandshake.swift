@@ -1,12 +1,11 @@
-internal import Glibc
 internal import TLS
 
 /// `mobile_hub`: a backend of Oracle Mobile Hub, formerly Mobile Cloud Service.
 ///
 /// With Basic every forwarded request is a login, so those methods have no token to renew: a refusal closes the identity. The field
 /// that names the backend is the same in every request and is written by the route.
-public struct MobileHubHandshake: Handshake {
-    public let settings: MobileHubSettings
+struct MobileHubHandshake: Handshake {
+    let settings: MobileHubSettings
     let basic: BasicHandshake?
     let consumer: OAuth2Handshake?
     /// Where tokens are exchanged; nil for other methods.
@@ -16,13 +15,9 @@ public struct MobileHubHandshake: Handshake {
     let random: @Sendable (Int) -> [UInt8]
 
     /// Throws `.configuration` if a setting cannot be put on the wire.
-    public init(_ settings: MobileHubSettings) throws(GrantFailure) {
-        try self.init(settings, wallSeconds: { Int64(time(nil)) }, random: { randomBytes($0) })
-    }
-
     init(
-        _ settings: MobileHubSettings, wallSeconds: @escaping @Sendable () -> Int64,
-        random: @escaping @Sendable (Int) -> [UInt8]
+        _ settings: MobileHubSettings, wallSeconds: @escaping @Sendable () -> Int64 = WallClock.seconds,
+        random: @escaping @Sendable (Int) -> [UInt8] = { randomBytes($0) }
     ) throws(GrantFailure) {
         self.settings = settings
         self.wallSeconds = wallSeconds
@@ -64,11 +59,10 @@ public struct MobileHubHandshake: Handshake {
         guard path == nil || exchangeURL != nil else { throw .configuration(reason: "base_url: not a URL") }
     }
 
-    public var scheme: String { "mobile_hub" }
+    var scheme: String { "mobile_hub" }
     /// A 403 is about roles or the backend: a new token would not change it (docs/design/wire/oracle-mobile-hub.md#errors).
-    public var inspectedStatuses: [Int] { [401] }
 
-    public func injection(for token: [UInt8]) -> InjectedField {
+    func injection(for token: [UInt8]) -> InjectedField {
         let scheme =
             switch settings.method {
             case .anonymousKey, .user: "Basic "
@@ -77,7 +71,7 @@ public struct MobileHubHandshake: Handshake {
         return InjectedField(name: "Authorization", value: Array(scheme.utf8) + token)
     }
 
-    public nonisolated(nonsending) func acquire(
+    nonisolated(nonsending) func acquire(
         _ wanted: Wanted, ledger: any GrantLedger, issuer: any IssuerClient
     ) async throws(GrantFailure) -> AccessGrant {
         switch settings.method {

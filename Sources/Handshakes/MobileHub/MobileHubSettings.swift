@@ -1,19 +1,13 @@
 /// Settings of a `mobile_hub` identity. The wire: docs/design/wire/oracle-mobile-hub.md.
-public struct MobileHubSettings: Sendable {
+struct MobileHubSettings: Sendable {
     /// The backend's base URL, from its settings page.
-    public var base: IssuerURL
-    public var backendID: String
-    public var method: Method
+    var base: IssuerURL
+    var backendID: String
+    var method: Method
     /// Further headers of an exchange.
-    public var extraHeaders: [(name: String, value: String)] = []
+    var extraHeaders: [(name: String, value: String)] = []
 
-    public init(base: IssuerURL, backendID: String, method: Method) {
-        self.base = base
-        self.backendID = backendID
-        self.method = method
-    }
-
-    public enum Method: Sendable {
+    enum Method: Sendable {
         /// The secret `anonymous_key`, which is sent as it stands (docs/design/wire/oracle-mobile-hub.md#basic).
         case anonymousKey
         /// A user with the secret `password` (docs/design/wire/oracle-mobile-hub.md#basic).
@@ -25,8 +19,8 @@ public struct MobileHubSettings: Sendable {
     }
 
     /// What is given for a mobile token, and where.
-    public struct Exchange: Sendable {
-        public enum Endpoint: Sendable {
+    struct Exchange: Sendable {
+        enum Endpoint: Sendable {
             /// By GET (docs/design/wire/oracle-mobile-hub.md#sso-exchange).
             case sso
             /// By a form (docs/design/wire/oracle-mobile-hub.md#auth-token).
@@ -34,7 +28,7 @@ public struct MobileHubSettings: Sendable {
         }
 
         /// The three proofs of the consumer that a form may have (docs/design/wire/oracle-mobile-hub.md#auth-token).
-        public enum ClientProof: Sendable {
+        enum ClientProof: Sendable {
             case basic(id: String)
             /// Without a secret where the instance waives it for the issuer.
             case form(id: String, hasSecret: Bool)
@@ -42,29 +36,24 @@ public struct MobileHubSettings: Sendable {
             case assertion(OAuth2Settings, scope: String?)
         }
 
-        public enum Format: Sendable {
-            case jwt
-            case samlXML
+        enum Format: String, Sendable, CaseIterable {
+            case jwt = "jwt"
+            case samlXML = "saml_xml"
             /// Compressed and encoded already.
-            case samlPacked
+            case samlPacked = "saml_gzip_base64"
         }
 
-        public var endpoint: Endpoint
-        public var subject: OAuth2Settings.TokenExchange.Subject
-        public var format = Format.jwt
+        var endpoint: Endpoint
+        var subject: OAuth2Settings.TokenExchange.Subject
+        var format = Format.jwt
         /// The form's `grant_type` (docs/design/wire/oracle-mobile-hub.md#auth-token); nil: none is sent.
-        public var grantType: String? = Exchange.jwtBearer
+        var grantType: String? = Exchange.jwtBearer
 
-        public static let jwtBearer = "urn:ietf:params:oauth:grant-type:jwt-bearer"
-
-        public init(endpoint: Endpoint, subject: OAuth2Settings.TokenExchange.Subject) {
-            self.endpoint = endpoint
-            self.subject = subject
-        }
+        static let jwtBearer = "urn:ietf:params:oauth:grant-type:jwt-bearer"
     }
 
     /// Names the backend beside Basic credentials and in an exchange.
-    public static let backendHeader = "Oracle-Mobile-Backend-ID"
+    static let backendHeader = "Oracle-Mobile-Backend-ID"
 
     /// What an exchanged token lives unless an administrator has changed it (`Security_TokenExchangeTimeoutSecs`), in seconds.
     static let exchangedLife: UInt64 = 21_600
@@ -73,5 +62,5 @@ public struct MobileHubSettings: Sendable {
 extension MobileHubSettings {
     /// The scope of a backend (docs/design/wire/oracle-mobile-hub.md#scope): its base URL as the settings page shows it, with nothing in
     /// between.
-    public static func scope(ofBase text: String) -> String { text + "urn:opc:resource:consumer::all" }
+    static func scope(ofBase text: String) -> String { text + "urn:opc:resource:consumer::all" }
 }

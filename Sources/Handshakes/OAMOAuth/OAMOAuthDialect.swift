@@ -1,21 +1,21 @@
 /// Where Oracle's servers differ from the standard that `oauth2` follows (docs/design/wire/oam-oauth.md#dialects).
-public struct OAMOAuthDialect: Sendable {
+struct OAMOAuthDialect: Sendable {
     /// Grant types in OAM 12c's capitals.
-    public var hasUpperCaseGrants = false
+    var hasUpperCaseGrants = false
     /// Of the assertion that proves the client, beside those that every one has.
-    public var clientClaims: [NamedText] = []
+    var clientClaims: [NamedText] = []
     /// `aud` is a list of one.
-    public var listsAudience = false
+    var listsAudience = false
     /// Put before the token as it stands.
-    public var tokenPrefix = "Bearer "
+    var tokenPrefix = "Bearer "
     /// Whether tokens are deleted by `oracle_token_action` at the token endpoint (docs/design/wire/oam-oauth.md#token-action).
-    public var deletesByAction = false
+    var deletesByAction = false
     /// How the server is asked about a token.
-    public var inquiry = Inquiry.standard
+    var inquiry = Inquiry.standard
     /// Who gives the assertion that proves the client; nil: it proves itself as with any server.
-    public var issued: Issuance?
+    var issued: Issuance?
 
-    public enum Inquiry: Sendable {
+    enum Inquiry: Sendable {
         /// RFC 7662.
         case standard
         /// `oracle_token_action=validate` at the token endpoint (docs/design/wire/oam-oauth.md#token-action).
@@ -24,35 +24,28 @@ public struct OAMOAuthDialect: Sendable {
         case tokenInfo
     }
 
-    public enum Issuance: Sendable, Equatable {
+    enum Issuance: Sendable, Equatable {
         /// For id and secret, without a scope (SIM's flow f).
         case forSecret
         /// For a user's password, once (docs/design/wire/oam-oauth.md#mobile).
         case mobile(OAMMobileClient)
     }
-
-    public init() {}
 }
 
 /// A client of OAM 11g that registers itself with a user's password (docs/design/wire/oam-oauth.md#mobile).
-public struct OAMMobileClient: Sendable, Equatable {
+struct OAMMobileClient: Sendable, Equatable {
     /// Up to and with the service's name.
-    public var service: IssuerURL
-    public var fetchesProfile = true
-    public var username: String
+    var service: IssuerURL
+    var fetchesProfile = true
+    var username: String
     /// Claims of the device, with or without their prefix.
-    public var deviceClaims: [String: String] = [:]
+    var deviceClaims: [String: String] = [:]
     /// Whether the server keeps the user assertion; nil: as the application profile says.
-    public var usesDeviceStore: Bool?
-    public var deviceStoreParam = "oracle_use_server_device_store"
-    public var preAssertion = "oracle-idm:/oauth/assertion-type/client-identity/mobile-client-pre-authz-code-client"
-    public var clientAssertion = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
-    public var userAssertion = "oracle-idm:/oauth/assertion-type/user-identity/jwt"
-
-    public init(service: IssuerURL, username: String) {
-        self.service = service
-        self.username = username
-    }
+    var usesDeviceStore: Bool?
+    var deviceStoreParam = "oracle_use_server_device_store"
+    var preAssertion = "oracle-idm:/oauth/assertion-type/client-identity/mobile-client-pre-authz-code-client"
+    var clientAssertion = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
+    var userAssertion = "oracle-idm:/oauth/assertion-type/user-identity/jwt"
 }
 
 extension OAMOAuthDialect {

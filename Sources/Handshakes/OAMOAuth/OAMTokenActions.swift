@@ -5,7 +5,7 @@ extension OAuth2Handshake {
     static let oamTokenAction = "oracle-idm:/oauth/grant-type/resource-access-token/jwt"
 
     /// Each token is deleted by itself: the access token, then the refresh token (docs/design/wire/oam-oauth.md#token-action).
-    public var revokesAccessTokens: Bool { settings.oracle?.deletesByAction == true }
+    var revokesAccessTokens: Bool { settings.oracle?.deletesByAction == true }
 
     /// Best effort, as any revocation.
     nonisolated(nonsending) func delete(

@@ -29,9 +29,9 @@ struct OAMRealm: Equatable {
 // MARK: - Judging answers
 
 extension OAMWebGateHandshake {
-    public var inspectedStatuses: [Int] { [401, 302, 303, 307] }
+    var inspectedStatuses: [Int] { [401, 302, 303, 307] }
 
-    public func judge(
+    func judge(
         status: Int, wwwAuthenticate: [[UInt8]], location: [UInt8]?, requestURL: String
     ) -> ChallengeVerdict {
         switch status {

@@ -1,20 +1,20 @@
 internal import Octets
 
 /// `oam_webgate`: registration handle → user token → access token for one WebGate, the last by the context of its challenge.
-public struct OAMWebGateHandshake: Handshake {
-    public let settings: OAMWebGateSettings
+struct OAMWebGateHandshake: Handshake {
+    let settings: OAMWebGateSettings
     let endpoints: OAMWebGateSettings.Endpoints
 
     /// Throws `.configuration` if a setting cannot be put on the wire.
-    public init(_ settings: OAMWebGateSettings) throws(GrantFailure) {
+    init(_ settings: OAMWebGateSettings) throws(GrantFailure) {
         self.settings = settings
         endpoints = try settings.endpoints()
     }
 
-    public var scheme: String { "oam_webgate" }
-    public var isChallengeDriven: Bool { true }
+    var scheme: String { "oam_webgate" }
+    var isChallengeDriven: Bool { true }
 
-    public func injection(for token: [UInt8]) -> InjectedField {
+    func injection(for token: [UInt8]) -> InjectedField {
         InjectedField(name: settings.replayHeader, value: Array(settings.replayPrefix.utf8) + token)
     }
 }
@@ -24,7 +24,7 @@ public struct OAMWebGateHandshake: Handshake {
 extension OAMWebGateHandshake {
     /// At most `access`, `authenticate`, `register`, `authenticate`, `access`, in this order downwards: the cached user token is
     /// tried once, a cached handle once, and a user token just made is not made a second time.
-    public nonisolated(nonsending) func acquire(
+    nonisolated(nonsending) func acquire(
         _ wanted: Wanted, ledger: any GrantLedger, issuer: any IssuerClient
     ) async throws(GrantFailure) -> AccessGrant {
         guard let challenge = wanted.challenge, !challenge.context.isEmpty else { throw .challengeNeeded }
@@ -51,11 +51,12 @@ extension OAMWebGateHandshake {
         }
     }
 
-    /// Brings the session layer up and no more, for a check without a challenge.
-    public nonisolated(nonsending) func openSession(
-        ledger: any GrantLedger, issuer: any IssuerClient
-    ) async throws(GrantFailure) {
+    /// Brings the session layer up and no more.
+    nonisolated(nonsending) func tryOut(
+        _ wanted: Wanted, ledger: any GrantLedger, issuer: any IssuerClient
+    ) async throws(GrantFailure) -> LiveTrial? {
         _ = try await session(refused: nil, ledger: ledger, issuer: issuer)
+        return LiveTrial(text: "logged in; access tokens need a challenge of the upstream and were not tried")
     }
 
     private nonisolated(nonsending) func session(

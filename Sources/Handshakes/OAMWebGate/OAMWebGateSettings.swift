@@ -1,79 +1,92 @@
 /// Settings of an `oam_webgate` identity, with their defaults. Names and paths are data: deployments differ in all of them.
-public struct OAMWebGateSettings: Sendable {
+struct OAMWebGateSettings: Sendable {
     // Mobile & Social, the token service.
 
     /// Full URL of the service, e.g. `https://oam.example.com:14100/oic_rest/rest/mobileoamauthentication`.
-    public var service: IssuerURL
-    public var username: String
-    public var paths = Paths()
-    public var serviceDomain = "MobileServiceDomain"
-    public var serviceDomainHeader = "X-IDAAS-SERVICEDOMAIN"
-    public var clientAuth: ClientAuth = .uidPassword
-    public var clientAuthHeader = "X-Idaas-Rest-Authorization"
+    var service: IssuerURL
+    var username: String
+    var paths = Paths()
+    var serviceDomain = "MobileServiceDomain"
+    var serviceDomainHeader = "X-IDAAS-SERVICEDOMAIN"
+    var clientAuth: ClientAuth = .uidPassword
+    var clientAuthHeader = "X-Idaas-Rest-Authorization"
     /// Required unless `clientAuth` is `.none`.
-    public var clientID: String?
+    var clientID: String?
     /// Claims of the device profile; names with or without `oracle:idm:claims:client:`.
-    public var deviceClaims: [String: String] = [:]
-    public var userTokenType = "USERTOKEN"
+    var deviceClaims: [String: String] = [:]
+    var userTokenType = "USERTOKEN"
     /// Nanoseconds; the service names no lifetime.
-    public var userTokenTTL: UInt64 = 1800 * 1_000_000_000
+    var userTokenTTL: UInt64 = 1800 * 1_000_000_000
     /// Value of `X-IDAAS-REST-VERSION`; nil: not sent, the newest.
-    public var restVersion: String?
+    var restVersion: String?
     /// Whether calls to the service carry the user agent prefix too, as one client in the field does.
-    public var userAgentOnService = false
+    var userAgentOnService = false
     /// Codes in refusals that mean "this registration handle is not known", besides those told by their text.
-    public var handleRejectedCodes: Set<String> = []
+    var handleRejectedCodes: Set<String> = []
     /// Parts of messages that say the same, in lower case.
-    public var handleRejectedPhrases: [String] = []
+    var handleRejectedPhrases: [String] = []
 
     // The WebGate.
 
     /// What `User-Agent` must begin with, byte for byte; the WebGate's `OAMAuthUserAgentPrefix`.
-    public var userAgentPrefix: String
-    public var userAgentMode: UserAgentMode = .prepend
-    public var contextSource: ContextSource = .challenge
-    public var challengeScheme = "OAM-Auth"
-    public var contextParam = "request-ctx"
-    public var replayHeader = "Authorization"
-    public var replayPrefix = "OAM-Auth "
-    public var tokenScope: TokenScope = .webgate
+    var userAgentPrefix: String
+    var userAgentMode: UserAgentMode = .prepend
+    var contextSource: ContextSource = .challenge
+    var challengeScheme = "OAM-Auth"
+    var contextParam = "request-ctx"
+    var replayHeader = "Authorization"
+    var replayPrefix = "OAM-Auth "
+    var tokenScope: TokenScope = .webgate
     /// Which URL is told to the service; whoever calls `judge` passes that one.
-    public var resourceURL: ResourceURL = .upstream
-    public var resourceSuffix = ""
-    /// Whether cookies of `isOwnCookie` are kept from callers.
-    public var stripCookies = true
-
-    public init(service: IssuerURL, username: String, clientID: String?, userAgentPrefix: String) {
-        self.service = service
-        self.username = username
-        self.clientID = clientID
-        self.userAgentPrefix = userAgentPrefix
-    }
+    var resourceURL: ResourceURL = .upstream
+    var resourceSuffix = ""
+    /// Whether `ownCookies` are kept from callers.
+    var stripCookies = true
 
     /// Path segments behind `service`. `terminate` is off: no witness of that call is known.
-    public struct Paths: Sendable {
-        public var register = "register"
-        public var authenticate = "authenticate"
-        public var access = "access"
-        public var info = "tokens/info"
-        public var terminate: String?
-        public init() {}
+    struct Paths: Sendable {
+        var register = "register"
+        var authenticate = "authenticate"
+        var access = "access"
+        var info = "tokens/info"
+        var terminate: String?
     }
 
     /// How the client proves itself: not at all (desktop services, which know no handle), or with `clientId:handle`.
-    public enum ClientAuth: Sendable { case none, uidPassword, basic }
-    public enum UserAgentMode: Sendable { case prepend, replace }
+    enum ClientAuth: String, Sendable, CaseIterable {
+        case uidPassword = "uidpassword"
+        case basic = "basic"
+        case none = "none"
+    }
+
+    enum UserAgentMode: String, Sendable, CaseIterable {
+        case prepend = "prepend"
+        case replace = "replace"
+    }
+
     /// Where the request context comes from: the 401, the redirect to the login page, or whichever comes.
-    public enum ContextSource: Sendable { case challenge, redirect, auto }
-    public enum TokenScope: Sendable { case webgate, url }
-    public enum ResourceURL: Sendable { case upstream, caller }
+    enum ContextSource: String, Sendable, CaseIterable {
+        case challenge = "challenge"
+        case redirect = "redirect"
+        case auto = "auto"
+    }
+
+    enum TokenScope: String, Sendable, CaseIterable {
+        case webgate = "webgate"
+        case url = "url"
+    }
+
+    enum ResourceURL: String, Sendable, CaseIterable {
+        case upstream = "upstream"
+        case caller = "caller"
+    }
 }
 
 // MARK: - The WebGate's side of the exchange
 
 extension OAMWebGateSettings {
     /// The `User-Agent` to send: the WebGate answers with a challenge only to one that begins with its prefix.
-    public func userAgent(caller: [UInt8]?) -> [UInt8] {
+    func userAgent(caller: [UInt8]?) -> [UInt8] {
         var value = Array(userAgentPrefix.utf8)
         // A prefix with a version of its own gets no second one.
         if !value.contains(UInt8(ascii: "/")) { value += Array("/1.0".utf8) }
@@ -81,11 +94,8 @@ extension OAMWebGateSettings {
         return value
     }
 
-    /// Cookies of OAM itself, of no use to a caller.
-    public func isOwnCookie(_ name: [UInt8]) -> Bool {
-        name.starts(with: "OAMAuthnCookie".utf8) || name.starts(with: "OAMRequestContext".utf8)
-            || name.elementsEqual("ObSSOCookie".utf8)
-    }
+    /// Beginnings of the names of OAM's own cookies, which are of no use to a caller.
+    static let ownCookies = ["OAMAuthnCookie", "ObSSOCookie", "OAMRequestContext"]
 }
 
 // MARK: - Checks

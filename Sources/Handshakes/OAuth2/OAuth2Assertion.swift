@@ -2,30 +2,32 @@ internal import Octets
 internal import TLS
 
 /// How JWTs are made that prove the client or ask for a token (RFC 7523).
-public struct JWTSigning: Sendable, Equatable {
+struct JWTSigning: Sendable, Equatable {
     /// RS256, PS256, ES256 or EdDSA; nil: the key's own.
-    public var algorithm: String?
+    var algorithm: String?
     /// `kid`; nil: that of the JWK, if any.
-    public var keyID: String?
+    var keyID: String?
     /// Which names of the certificate go into the header (RFC 7515 §4.1.7, §4.1.8).
-    public var thumbprint: Thumbprint = .none
+    var thumbprint: Thumbprint = .none
     /// Whether there is a secret `certificate`, which counts instead of one beside the key.
-    public var hasCertificate = false
-    public var audience: Audience = .endpoint
+    var hasCertificate = false
+    var audience: Audience = .endpoint
     /// Seconds from now to `exp`.
-    public var lifetime: Int = 60
+    var lifetime: Int = 60
 
-    public enum Thumbprint: Sendable { case none, sha1, sha256 }
+    enum Thumbprint: String, Sendable, CaseIterable {
+        case none = "none"
+        case sha1 = "sha1"
+        case sha256 = "sha256"
+    }
 
-    public enum Audience: Sendable, Equatable {
+    enum Audience: Sendable, Equatable {
         /// The URL of the token endpoint, as the RFC suggests.
         case endpoint
         /// The issuer identifier, as newer profiles demand.
         case issuer
         case text(String)
     }
-
-    public init() {}
 }
 
 /// Claims of one JWT.

@@ -32,7 +32,7 @@ final class OAuth2ProofMemory: Sendable {
 
 extension OAuth2Handshake {
     /// Signs the requests of an identity with `dpop`; nil for all others.
-    public var signer: (any RequestSigner)? { settings.dpop ? DPoPSigner(clock: proofs.clock) : nil }
+    var signer: (any RequestSigner)? { settings.dpop ? DPoPSigner(clock: proofs.clock) : nil }
 
     /// The identity's own key pair: made once, kept as long as the registration of a client would be.
     nonisolated(nonsending) func proofKey(_ ledger: any GrantLedger) async throws(GrantFailure) -> DPoPKey? {

@@ -1,6 +1,6 @@
 // How an access token is had: with the refresh token at hand, else by the configured grant; one rung down, never back up.
 extension OAuth2Handshake {
-    public nonisolated(nonsending) func acquire(
+    nonisolated(nonsending) func acquire(
         _ wanted: Wanted, ledger: any GrantLedger, issuer: any IssuerClient
     ) async throws(GrantFailure) -> AccessGrant {
         try await placed(for: wanted, ledger) { placed throws(GrantFailure) in

@@ -1,11 +1,10 @@
-internal import Glibc
 internal import HTTP1
 internal import Octets
 internal import TLS
 
 /// `oauth2`: any OAuth 2.0 authorization server (RFC 6749), with a token that is sent as Bearer (RFC 6750).
-public struct OAuth2Handshake: Handshake {
-    public internal(set) var settings: OAuth2Settings
+struct OAuth2Handshake: Handshake {
+    var settings: OAuth2Settings
     /// As which it is known, where it registers itself.
     var client: RegisteredClient?
     let wallSeconds: @Sendable () -> Int64
@@ -16,13 +15,9 @@ public struct OAuth2Handshake: Handshake {
     let proofs = OAuth2ProofMemory()
 
     /// Throws `.configuration` if a setting cannot be put on the wire.
-    public init(_ settings: OAuth2Settings) throws(GrantFailure) {
-        try self.init(settings, wallSeconds: { Int64(time(nil)) }, random: { randomBytes($0) })
-    }
-
     init(
-        _ settings: OAuth2Settings, wallSeconds: @escaping @Sendable () -> Int64,
-        random: @escaping @Sendable (Int) -> [UInt8]
+        _ settings: OAuth2Settings, wallSeconds: @escaping @Sendable () -> Int64 = WallClock.seconds,
+        random: @escaping @Sendable (Int) -> [UInt8] = { randomBytes($0) }
     ) throws(GrantFailure) {
         switch settings.location {
         case .tokenURL: discovery = nil
@@ -89,14 +84,15 @@ public struct OAuth2Handshake: Handshake {
         "resource", "audience",
     ]
 
-    public var scheme: String { settings.oracle == nil ? "oauth2" : "oam_oauth" }
+    var scheme: String { settings.oracle == nil ? "oauth2" : "oam_oauth" }
+    var statusRule: StatusRule { .known }
 
-    public var inspectedStatuses: [Int] {
+    var inspectedStatuses: [Int] {
         let widens = !(settings.allowedScopes ?? []).isEmpty
         return settings.rejectedStatuses + (widens && !settings.rejectedStatuses.contains(403) ? [403] : [])
     }
 
-    public func injection(for token: [UInt8]) -> InjectedField {
+    func injection(for token: [UInt8]) -> InjectedField {
         // With `dpop` the line is not sent but given to the signer.
         let prefix = settings.dpop ? "" : settings.oracle?.tokenPrefix ?? "Bearer "
         return InjectedField(name: "Authorization", value: Array(prefix.utf8) + token)
@@ -129,7 +125,7 @@ extension OAuth2Handshake {
     }
 
     /// Where metadata and configuration name different endpoints, in words; the metadata counts. Empty without `issuer`.
-    public nonisolated(nonsending) func endpointConflicts(
+    nonisolated(nonsending) func endpointConflicts(
         ledger: any GrantLedger, issuer: any IssuerClient
     ) async throws(GrantFailure) -> [String] {
         guard let discovery else { return [] }
@@ -147,7 +143,7 @@ extension OAuth2Handshake {
 // MARK: - Challenges (RFC 6750 §3)
 
 extension OAuth2Handshake {
-    public func judge(
+    func judge(
         status: Int, wwwAuthenticate: [[UInt8]], location: [UInt8]?, requestURL: String
     ) -> ChallengeVerdict {
         guard inspectedStatuses.contains(status) else { return .none }

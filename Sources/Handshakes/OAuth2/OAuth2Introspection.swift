@@ -1,13 +1,36 @@
 // What the issuer says of a token of ours (RFC 7662). A check for operators; nothing is decided by it.
 extension OAuth2Handshake {
+    /// Whether every allowed issuer answers, as itself, and where metadata and configuration name different endpoints.
+    nonisolated(nonsending) func inquire(
+        ledger: any GrantLedger, issuer: any IssuerClient
+    ) async throws(GrantFailure) -> [String] {
+        try await findAllowedIssuers(ledger: ledger, issuer: issuer)
+        return try await endpointConflicts(ledger: ledger, issuer: issuer)
+    }
+
+    nonisolated(nonsending) func tryOut(
+        _ wanted: Wanted, ledger: any GrantLedger, issuer: any IssuerClient
+    ) async throws(GrantFailure) -> LiveTrial? {
+        let token = try await acquire(wanted, ledger: ledger, issuer: issuer).token
+        return try await introspect(token, ledger: ledger, issuer: issuer).map { isActive in
+            LiveTrial(
+                text: "token obtained, and the issuer calls it \(isActive ? "active" : "inactive")", isGood: isActive)
+        }
+    }
+
     /// Whether the issuer calls a token active; nil where there is nothing to ask.
-    public nonisolated(nonsending) func introspect(
+    nonisolated(nonsending) func introspect(
         _ token: Secret, ledger: any GrantLedger, issuer: any IssuerClient
     ) async throws(GrantFailure) -> Bool? {
         guard settings.introspects else { return nil }
         return try await asRegistered(ledger, issuer) { handshake throws(GrantFailure) in
             try await handshake.askAbout(token, ledger, issuer)
         }
+    }
+
+    var explanation: [String] {
+        let issuers = settings.allowedIssuers.map(\.issuer).joined(separator: ", ")
+        return issuers.isEmpty ? [] : ["the API's metadata may lead to another issuer: " + issuers]
     }
 
     private nonisolated(nonsending) func askAbout(

@@ -3,9 +3,9 @@ internal import TLS
 
 // Grants that begin with a person. What they bring is a refresh token; from then on it is an ordinary refresh.
 extension OAuth2Handshake: InteractiveHandshake {
-    public var needsPerson: Bool { settings.grant.needsPerson }
+    var needsPerson: Bool { settings.grant.needsPerson }
 
-    public var redirect: LoginRedirect? {
+    var redirect: LoginRedirect? {
         guard case .authorizationCode = settings.grant else { return nil }
         guard let uri = settings.redirectURI else {
             return LoginRedirect(port: nil, path: "/callback", isLoopback: true)
@@ -15,7 +15,7 @@ extension OAuth2Handshake: InteractiveHandshake {
             isLoopback: uri.isLoopback && !uri.isTLS)
     }
 
-    public nonisolated(nonsending) func reach(
+    nonisolated(nonsending) func reach(
         ledger: any GrantLedger, issuer: any IssuerClient
     ) async throws(GrantFailure) {
         let endpoints = try await endpoints(ledger, issuer)
@@ -34,7 +34,7 @@ extension OAuth2Handshake: InteractiveHandshake {
         do throws(IssuerFault) { _ = try await issuer.send(call) } catch { throw GrantFailure(error, step: "reach") }
     }
 
-    public nonisolated(nonsending) func login(
+    nonisolated(nonsending) func login(
         _ wanted: Wanted, dialogue: any LoginDialogue, ledger: any GrantLedger, issuer: any IssuerClient
     ) async throws(GrantFailure) -> LoginGrant {
         try await asRegistered(ledger, issuer) { handshake throws(GrantFailure) in

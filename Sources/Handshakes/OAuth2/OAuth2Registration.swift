@@ -3,30 +3,22 @@ internal import Octets
 internal import Synchronization
 
 /// How a client without an id of its own gets one (RFC 7591).
-public struct ClientRegistration: Sendable {
+struct ClientRegistration: Sendable {
     /// Beside what metadata says.
-    public var url: IssuerURL?
+    var url: IssuerURL?
     /// There is a secret `initial_access_token` (RFC 7591 §3).
-    public var hasInitialToken = false
+    var hasInitialToken = false
     /// There is a secret `software_statement` (RFC 7591 §2.3).
-    public var hasStatement = false
+    var hasStatement = false
     /// Further members of the client's metadata, in order.
-    public var metadata: [Member] = []
+    var metadata: [Member] = []
 
-    public struct Member: Sendable {
-        public var name: String
+    struct Member: Sendable {
+        var name: String
         /// One, where it is no list.
-        public var values: [String]
-        public var isList: Bool
-
-        public init(name: String, values: [String], isList: Bool) {
-            self.name = name
-            self.values = values
-            self.isList = isList
-        }
+        var values: [String]
+        var isList: Bool
     }
-
-    public init() {}
 }
 
 /// What a registration brought.

@@ -2,7 +2,7 @@ internal import Synchronization
 
 /// Which of the allowed issuers an API wants its tokens of, as its metadata said last (RFC 9728).
 ///
-/// Like `OAuth2Discovery` it remembers what is public and can be had again at any time. After a restart the identity's own issuer is
+/// Like `OAuth2Discovery` it remembers what is and can be had again at any time. After a restart the identity's own issuer is
 /// asked first, and the API's next challenge leads back.
 final class OAuth2Resources: Sendable {
     /// `allowed_issuers`, with their metadata.
@@ -177,7 +177,7 @@ extension OAuth2Handshake {
     }
 
     /// For a check: whether every allowed issuer answers, as itself. In use that would show only with the API's challenge.
-    public nonisolated(nonsending) func findAllowedIssuers(
+    nonisolated(nonsending) func findAllowedIssuers(
         ledger: any GrantLedger, issuer: any IssuerClient
     ) async throws(GrantFailure) {
         for one in resources?.allowed ?? [] {

@@ -2,7 +2,7 @@
 extension OAuth2Handshake {
     /// Best effort: a server that does not answer keeps a token that nobody has.
     @discardableResult
-    public nonisolated(nonsending) func revoke(
+    nonisolated(nonsending) func revoke(
         _ session: LayerMaterial, ledger: any GrantLedger, issuer: any IssuerClient
     ) async -> Revocation {
         if settings.registration != nil, client == nil {

@@ -1,65 +1,65 @@
 /// Settings of an `oauth2` identity.
-public struct OAuth2Settings: Sendable {
+struct OAuth2Settings: Sendable {
     /// Where the token endpoint is found.
-    public internal(set) var location: Location
-    public var grant: Grant = .clientCredentials
-    public var clientID: String
-    public var clientAuth: ClientAuth = .basic
-    public var basicEncoding: BasicEncoding = .form
-    public var signing = JWTSigning()
+    var location: Location
+    var grant: Grant = .clientCredentials
+    var clientID: String
+    var clientAuth: ClientAuth = .basic
+    var basicEncoding: BasicEncoding = .form
+    var signing = JWTSigning()
     /// Names of the secrets with signing keys: the first that the issuer accepts counts.
-    public var keys: [String] = []
+    var keys: [String] = []
     /// Whether there is a secret `key_password`.
-    public var hasKeyPassword = false
+    var hasKeyPassword = false
     /// Further members of the request, in order.
-    public var extra: [(name: String, value: String)] = []
+    var extra: [(name: String, value: String)] = []
     /// Further headers of the request.
-    public var headers: [(name: String, value: String)] = []
+    var headers: [(name: String, value: String)] = []
     /// Scopes that a challenge may add to those of the route; nil or empty: none.
-    public var allowedScopes: [String]?
+    var allowedScopes: [String]?
     /// Statuses that mean "token refused" on this identity's routes (`on_rejected.statuses`).
-    public var rejectedStatuses: [Int] = [401]
+    var rejectedStatuses: [Int] = [401]
     /// Issuers that an API's metadata may name instead of `location` (RFC 9728), each as it spells itself and as a URL.
-    public var allowedIssuers: [(issuer: String, url: IssuerURL)] = []
-    public var identityDomain: String?
-    public var identityDomainHeader = "X-USER-IDENTITY-DOMAIN-NAME"
+    var allowedIssuers: [(issuer: String, url: IssuerURL)] = []
+    var identityDomain: String?
+    var identityDomainHeader = "X-USER-IDENTITY-DOMAIN-NAME"
 
     /// The grant is made again instead of using a refresh token that comes with an access token.
-    public var ignoresRefreshTokens = false
+    var ignoresRefreshTokens = false
 
     /// Whether connections to the issuer show a certificate: aliases for mutual TLS are then used (RFC 8705 §5).
-    public var usesMutualTLS = false
+    var usesMutualTLS = false
     /// Where a person logs in, and where device codes are asked for (RFC 8628), beside what metadata says.
-    public var authorizationURL: IssuerURL?
-    public var deviceAuthorizationURL: IssuerURL?
+    var authorizationURL: IssuerURL?
+    var deviceAuthorizationURL: IssuerURL?
     /// Where the browser is sent back to; nil: to this machine's loopback.
-    public var redirectURI: IssuerURL?
+    var redirectURI: IssuerURL?
     /// The same as it is written, and whether it names a port.
-    public var redirectText: String?
-    public var redirectHasPort = false
+    var redirectText: String?
+    var redirectHasPort = false
     /// Further parameters of the authorization request, in order.
-    public var loginParameters: [(name: String, value: String)] = []
+    var loginParameters: [(name: String, value: String)] = []
     /// Where refresh tokens are revoked (RFC 7009), beside what metadata says.
-    public var revocationURL: IssuerURL?
+    var revocationURL: IssuerURL?
     /// Tokens are bound to a key pair, whose possession every request proves (RFC 9449).
-    public var dpop = false
+    var dpop = false
     /// The server gives the client its id; then `clientID` is empty.
-    public var registration: ClientRegistration?
+    var registration: ClientRegistration?
     /// A check asks the issuer about the token that it got (RFC 7662).
-    public var introspects = false
-    public var introspectionURL: IssuerURL?
+    var introspects = false
+    var introspectionURL: IssuerURL?
     /// Whether metadata may name endpoints in clear text beyond this machine.
-    public var allowsCleartext = false
+    var allowsCleartext = false
 
     /// nil: the server follows the standard.
-    public var oracle: OAMOAuthDialect?
+    var oracle: OAMOAuthDialect?
 
-    public init(_ location: Location, clientID: String) {
+    init(_ location: Location, clientID: String) {
         self.location = location
         self.clientID = clientID
     }
 
-    public enum Location: Sendable {
+    enum Location: Sendable {
         /// Its query, if any, is kept.
         case tokenURL(IssuerURL)
         /// The issuer identifier, character by character, and as a URL.
@@ -72,7 +72,7 @@ public struct OAuth2Settings: Sendable {
     }
 
     /// What is given for the token. Secrets are named by their keys and read from the ledger.
-    public enum Grant: Sendable, Equatable {
+    enum Grant: Sendable, Equatable {
         /// RFC 6749 §4.4.
         case clientCredentials
         /// RFC 6749 §4.3, with the secret `password`.
@@ -100,9 +100,9 @@ public struct OAuth2Settings: Sendable {
     }
 
     /// RFC 8693 §2.1, types as URIs.
-    public struct TokenExchange: Sendable, Equatable {
+    struct TokenExchange: Sendable, Equatable {
         /// Where the token comes from that is exchanged.
-        public enum Subject: Sendable, Equatable {
+        enum Subject: Sendable, Equatable {
             /// The secret `subject_token`.
             case secret
             /// A new access token of another identity, for each exchange.
@@ -111,37 +111,37 @@ public struct OAuth2Settings: Sendable {
             case caller
         }
 
-        public var subject: Subject = .secret
-        public var subjectType = TokenExchange.accessToken
+        var subject: Subject = .secret
+        var subjectType = TokenExchange.accessToken
         /// Of the secret `actor_token`; nil: there is none.
-        public var actorType: String?
+        var actorType: String?
         /// nil: the issuer decides.
-        public var requestedType: String?
+        var requestedType: String?
 
-        public static let accessToken = "urn:ietf:params:oauth:token-type:access_token"
-
-        public init() {}
+        static let accessToken = "urn:ietf:params:oauth:token-type:access_token"
     }
 
     /// How the client proves itself (RFC 6749 §2.3.1, RFC 7523 §2.2, RFC 8705 §2).
-    public enum ClientAuth: Sendable {
-        case basic, post, privateKeyJWT, clientSecretJWT
+    enum ClientAuth: String, Sendable, CaseIterable {
+        case basic = "basic"
+        case post = "post"
+        case privateKeyJWT = "private_key_jwt"
+        case clientSecretJWT = "client_secret_jwt"
         /// The certificate of the connection says it; the request only names the client.
-        case tls
-        case none
+        case tls = "tls"
+        case none = "none"
     }
+
     /// Whether id and secret are form-encoded before they are joined, as RFC 6749 says and some servers do not expect.
-    public enum BasicEncoding: Sendable { case form, raw }
+    enum BasicEncoding: String, Sendable, CaseIterable {
+        case form = "form"
+        case raw = "raw"
+    }
 }
 
-public struct NamedText: Sendable, Equatable {
-    public var name: String
-    public var value: String
-
-    public init(name: String, value: String) {
-        self.name = name
-        self.value = value
-    }
+struct NamedText: Sendable, Equatable {
+    var name: String
+    var value: String
 }
 
 extension OAuth2Settings.Grant {

@@ -107,7 +107,7 @@ extension RecipeAnswer {
     }
 
     /// Whether a place of the body is there; false where the body is no JSON.
-    func has(_ pointer: RecipePointer) -> Bool {
+    func has(_ pointer: JSONPointer) -> Bool {
         guard let tree = try? tree.get(), let value = try? tree.value(at: pointer.tokens) else { return false }
         if case .null = value { return false }
         return true

@@ -1,12 +1,10 @@
-public import Configuration
-internal import Glibc
 internal import HTTP1
 internal import Octets
 internal import TLS
 
 /// `recipe` with steps: a declared exchange. What is a challenge, which requests to make, what to keep stands in the configuration;
 /// here is what every such exchange has in common.
-public struct RecipeHandshake: Handshake {
+struct RecipeHandshake: Handshake {
     let recipe: Recipe
     let identity: String
     /// Seconds since 1970, and random bytes: parameters, so that a test can know what goes out.
@@ -14,13 +12,9 @@ public struct RecipeHandshake: Handshake {
     let random: @Sendable (Int) -> [UInt8]
 
     /// - Parameter identity: its name, for `{identity.name}`.
-    public init(_ recipe: Recipe, identity: String) {
-        self.init(recipe, identity: identity, wallSeconds: { Int64(time(nil)) }, random: { randomBytes($0) })
-    }
-
     init(
-        _ recipe: Recipe, identity: String, wallSeconds: @escaping @Sendable () -> Int64,
-        random: @escaping @Sendable (Int) -> [UInt8]
+        _ recipe: Recipe, identity: String, wallSeconds: @escaping @Sendable () -> Int64 = WallClock.seconds,
+        random: @escaping @Sendable (Int) -> [UInt8] = { randomBytes($0) }
     ) {
         self.recipe = recipe
         self.identity = identity
@@ -28,12 +22,12 @@ public struct RecipeHandshake: Handshake {
         self.random = random
     }
 
-    public var scheme: String { "recipe" }
-    public var isChallengeDriven: Bool { recipe.isChallengeDriven }
-    public var inspectedStatuses: [Int] { recipe.challenge.statuses }
-    public var readsBody: Bool { recipe.challenge.json != nil }
+    var scheme: String { "recipe" }
+    var isChallengeDriven: Bool { recipe.isChallengeDriven }
+    var inspectedStatuses: [Int] { recipe.challenge.statuses }
+    var readsBody: Bool { recipe.challenge.json != nil }
 
-    public func injection(for token: [UInt8]) -> InjectedField {
+    func injection(for token: [UInt8]) -> InjectedField {
         guard let field = recipe.inject.first else { return InjectedField(name: "Authorization", value: token) }
         var value: [UInt8] = []
         for part in field.value.parts {
@@ -43,7 +37,7 @@ public struct RecipeHandshake: Handshake {
         return InjectedField(name: field.name, value: value)
     }
 
-    public nonisolated(nonsending) func acquire(
+    nonisolated(nonsending) func acquire(
         _ wanted: Wanted, ledger: any GrantLedger, issuer: any IssuerClient
     ) async throws(GrantFailure) -> AccessGrant {
         if isChallengeDriven, wanted.challenge == nil { throw .challengeNeeded }
@@ -51,22 +45,26 @@ public struct RecipeHandshake: Handshake {
         return try await run.grant()
     }
 
-    /// Brings the kept layers up and no more, for a check without a challenge.
-    public nonisolated(nonsending) func openSession(
-        ledger: any GrantLedger, issuer: any IssuerClient
-    ) async throws(GrantFailure) {
-        let run = RecipeRun(self, wanted: Wanted(upstreamOrigin: ""), ledger: ledger, issuer: issuer)
-        try await run.open()
+    /// Without a challenge, brings the kept layers up and no more.
+    nonisolated(nonsending) func tryOut(
+        _ wanted: Wanted, ledger: any GrantLedger, issuer: any IssuerClient
+    ) async throws(GrantFailure) -> LiveTrial? {
+        guard isChallengeDriven else {
+            _ = try await acquire(wanted, ledger: ledger, issuer: issuer)
+            return nil
+        }
+        try await RecipeRun(self, wanted: Wanted(upstreamOrigin: ""), ledger: ledger, issuer: issuer).open()
+        let keepsSession = recipe.steps.contains { $0.layer != .access }
+        return LiveTrial(
+            text: (keepsSession ? "session layer opened" : "nothing is kept below the access layer")
+                + "; tokens need a challenge of the upstream and were not tried")
     }
-
-    /// Whether there is anything to open.
-    public var keepsSession: Bool { recipe.steps.contains { $0.layer != .access } }
 }
 
 // MARK: - Challenges
 
 extension RecipeHandshake {
-    public func judge(
+    func judge(
         status: Int, wwwAuthenticate: [[UInt8]], location: [UInt8]?, requestURL: String
     ) -> ChallengeVerdict {
         var fields = wwwAuthenticate.map { (name: Array("WWW-Authenticate".utf8), value: $0) }
@@ -74,7 +72,7 @@ extension RecipeHandshake {
         return judge(UpstreamAnswer(status: status, fields: fields, requestURL: requestURL, requestMethod: []))
     }
 
-    public func judge(_ answer: UpstreamAnswer) -> ChallengeVerdict {
+    func judge(_ answer: UpstreamAnswer) -> ChallengeVerdict {
         let rule = recipe.challenge
         guard rule.statuses.contains(answer.status) else { return .none }
         guard let scheme = rule.scheme else { return read(answer, challenge: nil) }

@@ -1,23 +1,22 @@
-public import Configuration
 internal import Octets
 
 /// `recipe` with `sign`: the values of one request, each from those before it, and the fields that they go into.
-public struct RecipeSigner: RequestSigner {
+struct RecipeSigner: RequestSigner {
     private let recipe: Recipe
     private let identity: String
 
-    public init(_ recipe: Recipe, identity: String) {
+    init(_ recipe: Recipe, identity: String) {
         self.recipe = recipe
         self.identity = identity
     }
 
-    public var fieldNames: [String] { recipe.inject.map(\.name) }
+    var fieldNames: [String] { recipe.inject.map(\.name) }
 
-    public var readsBody: Bool {
+    var readsBody: Bool {
         (recipe.sign + recipe.inject).contains { $0.value.names.contains(.request(.bodySHA256)) }
     }
 
-    public func sign(
+    func sign(
         _ request: RequestToSign, with material: UnsafeRawBufferPointer, wallSeconds: Int64, entropy: [UInt8]
     ) throws(SigningFault) -> [InjectedField] {
         guard let secrets = RecipeMaterial.decode(Secret(material))?[RecipeSigningHandshake.part] else {
@@ -53,14 +52,22 @@ public struct RecipeSigner: RequestSigner {
 }
 
 /// `recipe` with `sign`, as the keeper sees it: its secrets are the token, and no issuer is asked.
-public struct RecipeSigningHandshake: Handshake {
+struct RecipeSigningHandshake: Handshake {
     static let part = "secret"
     private let recipe: Recipe
+    private let identity: String
 
-    public init(_ recipe: Recipe) { self.recipe = recipe }
+    init(_ recipe: Recipe, identity: String) {
+        self.recipe = recipe
+        self.identity = identity
+    }
 
-    public var scheme: String { "recipe" }
-    public nonisolated(nonsending) func acquire(
+    var signer: (any RequestSigner)? { RecipeSigner(recipe, identity: identity) }
+
+    var scheme: String { "recipe" }
+    var statusRule: StatusRule { .refusals() }
+
+    nonisolated(nonsending) func acquire(
         _ wanted: Wanted, ledger: any GrantLedger, issuer: any IssuerClient
     ) async throws(GrantFailure) -> AccessGrant {
         var secrets: [String: Secret] = [:]
@@ -79,7 +86,7 @@ public struct RecipeSigningHandshake: Handshake {
     }
 
     /// The material behind a name: it is not spliced but given to the signer.
-    public func injection(for token: [UInt8]) -> InjectedField {
+    func injection(for token: [UInt8]) -> InjectedField {
         InjectedField(name: recipe.inject.first?.name ?? "Authorization", value: token)
     }
 }

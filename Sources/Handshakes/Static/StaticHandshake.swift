@@ -1,14 +1,14 @@
 internal import Octets
 
 /// `static`: the secret itself is the header value.
-public struct StaticHandshake: Handshake {
+struct StaticHandshake: Handshake {
     /// Header to set.
-    public let header: String
+    let header: String
     /// Text before the value, its trailing space included.
-    public let prefix: String
+    let prefix: String
 
     /// Throws `.configuration` if the header is no field name or the prefix no field content.
-    public init(header: String = "Authorization", prefix: String = "") throws(GrantFailure) {
+    init(header: String = "Authorization", prefix: String = "") throws(GrantFailure) {
         guard header.isFieldName else { throw .configuration(reason: "header: not a field name") }
         guard prefix.isFieldContent, prefix.utf8.first != 0x20 else {
             throw .configuration(reason: "prefix: not visible ASCII")
@@ -17,8 +17,10 @@ public struct StaticHandshake: Handshake {
         self.prefix = prefix
     }
 
-    public var scheme: String { "static" }
-    public nonisolated(nonsending) func acquire(
+    var scheme: String { "static" }
+    var statusRule: StatusRule { .refusals() }
+
+    nonisolated(nonsending) func acquire(
         _ wanted: Wanted, ledger: any GrantLedger, issuer: any IssuerClient
     ) async throws(GrantFailure) -> AccessGrant {
         let value = try await ledger.secret("value")
@@ -32,7 +34,7 @@ public struct StaticHandshake: Handshake {
             token: value, tokenType: "", lifetime: AccessGrant.longestLifetime, sentAt: await ledger.now())
     }
 
-    public func injection(for token: [UInt8]) -> InjectedField {
+    func injection(for token: [UInt8]) -> InjectedField {
         InjectedField(name: header, value: Array(prefix.utf8) + token)
     }
 }

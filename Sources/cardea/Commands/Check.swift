@@ -2,6 +2,7 @@ import ArgumentParser
 import Configuration
 import Gateway
 import Glibc
+import Handshakes
 import Octets
 
 struct Check: ParsableCommand {

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Configuration
+import Handshakes
 import Octets
 
 /// `cardea import`: from the settings of a mobile app to a configuration.

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Configuration
 import Glibc
+import Handshakes
 
 /// How the commands come to their configuration.
 enum ConfigurationAccess {

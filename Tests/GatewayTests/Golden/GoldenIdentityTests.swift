@@ -1,5 +1,6 @@
 import FoundationEssentials
 import GoldenFiles
+import Handshakes
 import HotCache
 import TLS
 import Telemetry
@@ -104,7 +105,7 @@ import Testing
         let faults = Configuration.load(source, environment: environment).errors.map(\.message)
         // The file has one identity in several spellings, which a check refuses in one file.
         #expect(faults.filter { !$0.contains("differs from 'same-") } == [])
-        var loader = Loader(environment: environment)
+        var loader = Loader(schemes: Schemes.all, environment: environment)
         let configuration = try #require(loader.load(source).0)
         let compiler = IdentityCompiler(environment: { _ in "secret" }, secretFiles: .warn, persists: true)
         return Compiled(

@@ -1,4 +1,5 @@
 import GoldenFiles
+import Handshakes
 import TLS
 import Testing
 
@@ -7,10 +8,12 @@ import Testing
 /// The effect of each key of each scheme on an identity's digest. The keys come from the schema, so that a new one stands here from its first
 /// day on.
 @Suite struct GoldenSchemeKeyTests {
+    private static let schemes = Schemes.all.map { $0.key }
+
     @Test func everyKeyCountsAsItDid() {
         var lines: [String] = []
         var keys: Set<String> = []
-        for scheme in Keys.handshakes {
+        for scheme in Self.schemes {
             guard let block = scheme.type.blocks.first else { continue }
             let bare = Self.digest(scheme.name, "{}")
             lines.append("\(scheme.name) without any key: \(bare)")
@@ -25,7 +28,7 @@ import Testing
             "Scheme, one key with a value, and the digest of an identity that has only that; what does not count leaves it as it is.",
             cost: GoldenIdentityTests.cost)
         if let difference = file.difference(from: Set(lines).sorted()) { Issue.record("\(difference)") }
-        for scheme in Keys.handshakes {
+        for scheme in Self.schemes {
             for block in scheme.type.blocks {
                 for (block, spec) in block.everyKeyBelow {
                     #expect(
@@ -38,7 +41,7 @@ import Testing
 
     /// A value that its own type refuses would be left out of the digest, and be taken for one that does not count.
     @Test func everySampleIsAValue() {
-        for scheme in Keys.handshakes {
+        for scheme in Self.schemes {
             for sample in scheme.type.blocks.flatMap(Self.samples(of:)) {
                 let text = "identities: {a: {\(scheme.name): \(sample.yaml)}}\n"
                 let faults = Configuration.load(.text(text)) { _ in nil }.errors.map(\.message)
@@ -49,7 +52,7 @@ import Testing
     }
 
     private static func digest(_ scheme: String, _ yaml: String) -> String {
-        var loader = Loader { _ in nil }
+        var loader = Loader(schemes: Schemes.all) { _ in nil }
         let draft = loader.load(.text("identities: {a: {\(scheme): \(yaml)}}\n")).0
         return draft?.identities.first.map { hexadecimal(sha256($0.canonicalForm)) } ?? "no identity"
     }

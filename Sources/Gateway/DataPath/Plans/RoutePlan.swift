@@ -186,16 +186,18 @@ final class IdentityPlan: Sendable {
         signs = signer != nil
         signsBody = signer?.readsBody == true
         usesNonces = signer?.usesNonces == true
-        refusesByStatus =
-            statuses != nil
-            && (handshake is RecipeSigningHandshake
-                || ["static", "basic", "client_certificate"].contains(handshake.scheme))
-        // A password whose refusals are not counted would be sent until the account is locked, whatever else the route counts as one.
-        let always = refusesByStatus && handshake.scheme == "basic" ? [401] : []
         isRefusedBy403 = statuses?.contains(403) == true
-        // Made for these statuses, and it looks at a 403 too where scopes may be added.
-        let looksItself = handshake is OAuth2Handshake
-        inspectedStatuses = ((looksItself ? nil : statuses) ?? handshake.inspectedStatuses) + always
+        switch (handshake.statusRule, statuses) {
+        case (.refusals(let always), let statuses?):
+            refusesByStatus = true
+            inspectedStatuses = statuses + always
+        case (.inspected, let statuses?):
+            refusesByStatus = false
+            inspectedStatuses = statuses
+        case (.known, _), (_, nil):
+            refusesByStatus = false
+            inspectedStatuses = handshake.inspectedStatuses
+        }
         self.acquireTimeout = acquireTimeout
         self.reportsSuccess = reportsSuccess
         self.resourceFromCaller = resourceFromCaller

@@ -267,7 +267,7 @@ struct IdentityPolicy: Sendable {
     var attempts: AttemptLedger.Policy
     var secrets: [String: SecretSource]
     var network: IssuerNetwork
-    var kind: Kind
+    var kind: CredentialKind
     /// The identity must have a token before the gateway is ready.
     var startup: Startup
     /// The keys in `secrets` that each have a mark of attempts of their own; nil: the password, or else all together.
@@ -291,7 +291,6 @@ struct IdentityPolicy: Sendable {
     /// Whether refusing what it sends may lock an account: its steps book their attempts themselves.
     var sendsPassword: Bool { attemptSecrets.map { !$0.isEmpty } ?? (secrets["password"] != nil) }
 
-    enum Kind: Sendable { case fixed, basic, proactive, challengeDriven }
     enum Startup: Sendable { case lazy, wait, required }
 }
 

@@ -1,0 +1,242 @@
+internal import Configuration
+
+/// Text with values in it: `Basic {'svc:' secret.password | base64}`.
+///
+/// Between braces stand names, texts in quotes and parentheses, put together as they follow, then pipes. `{{` and `}}` are the braces
+/// themselves. There are no loops and no conditions; every name is known when the file is read.
+struct RecipeTemplate: Sendable, Hashable {
+    /// A piece of a template.
+    enum Part: Sendable, Hashable {
+        case text(String)
+        case value(Expression)
+    }
+
+    /// The text between two braces.
+    struct Expression: Sendable, Hashable {
+        /// Put together as they follow.
+        var terms: [Term]
+        /// Applied in order to the terms together.
+        var pipes: [Pipe]
+    }
+
+    /// A piece of an expression.
+    indirect enum Term: Sendable, Hashable {
+        case text(String)
+        case name(RecipeName)
+        case inner(Expression)
+    }
+
+    /// A function of an expression's text.
+    enum Pipe: Sendable, Hashable {
+        case base64, base64url, hex, sha256
+        /// Keyed by a secret or an earlier value.
+        case hmacSHA256(RecipeName)
+        /// A compact JWS (RFC 7515) over the text.
+        case jws(secret: String, JWSAlgorithm)
+        /// Percent-encodes all but unreserved characters (RFC 3986 §2.3).
+        case url
+        /// For the inside of a JSON string, and of XML.
+        case json, xml
+        /// A query with its parameters decoded, encoded in one way, and sorted.
+        case canonicalQuery
+    }
+
+    /// HMAC with SHA-256 (RFC 7518 §3.2).
+    enum JWSAlgorithm: String, Sendable, CaseIterable {
+        case hs256 = "HS256"
+    }
+
+    /// Put together as they follow.
+    var parts: [Part]
+}
+
+/// What a template may name.
+enum RecipeName: Sendable, Hashable {
+    case secret(String)
+    case challenge(String)
+    case step(String, take: String)
+    case request(RequestPart)
+    case requestHeader(String)
+    case identityName
+    case signed(String)
+    /// One for each step or signed request.
+    case uuid
+    /// Seconds since 1970; and as `2026-11-21T08:00:00Z`, `20261121T080000Z`, `20261121`. One instant for each step or signed request.
+    case now, nowISO, nowBasic, dateBasic
+    case token
+
+    /// Parts of the request that is signed.
+    enum RequestPart: String, Sendable, CaseIterable {
+        /// As the upstream sees it, without fragment.
+        case url
+        /// With the port, where it is not the scheme's own.
+        case host
+        /// As sent, without the query.
+        case path
+        case method
+        /// As sent, without its `?`; empty where there is none.
+        case query
+        /// 32 raw bytes.
+        case bodySHA256 = "body_sha256"
+    }
+}
+
+// MARK: - Where values come from
+
+extension RecipeTemplate {
+    /// The secrets in it, keys of signatures included.
+    /// - Parameter signed: the secrets behind each signed value.
+    func secrets(signed: [String: Set<String>]) -> Set<String> {
+        names.reduce(into: []) { found, name in
+            switch name {
+            case .secret(let secret): found.insert(secret)
+            case .signed(let value): found.formUnion(signed[value] ?? [])
+            default: break
+            }
+        }
+    }
+
+    /// Every name, in the order written.
+    var names: [RecipeName] {
+        parts.flatMap { part -> [RecipeName] in
+            if case .value(let expression) = part { expression.names } else { [] }
+        }
+    }
+}
+
+extension RecipeTemplate.Expression {
+    /// Every name that the expression reads, those of its pipes too.
+    var names: [RecipeName] {
+        let terms = terms.flatMap { term -> [RecipeName] in
+            switch term {
+            case .text: []
+            case .name(let name): [name]
+            case .inner(let expression): expression.names
+            }
+        }
+        return terms
+            + pipes.compactMap { pipe in
+                switch pipe {
+                case .hmacSHA256(let key): key
+                case .jws(let secret, _): .secret(secret)
+                default: nil
+                }
+            }
+    }
+
+    /// Whether bytes that were received stand in the result as they came.
+    var showsReceived: Bool {
+        pipes.isEmpty
+            && terms.contains { term in
+                switch term {
+                case .text: false
+                case .name(let name): name.isReceived
+                case .inner(let expression): expression.showsReceived
+                }
+            }
+    }
+
+    /// Whether the result is bytes instead of text.
+    /// - Parameter raw: the signed values that are.
+    func isRaw(_ raw: Set<String>) -> Bool {
+        for pipe in pipes.reversed() {
+            switch pipe {
+            case .sha256, .hmacSHA256: return true
+            case .base64, .base64url, .hex, .jws, .url, .canonicalQuery: return false
+            case .json, .xml: continue
+            }
+        }
+        return terms.contains { term in
+            switch term {
+            case .text: false
+            case .name(.request(.bodySHA256)): true
+            case .name(.signed(let name)): raw.contains(name)
+            case .name: false
+            case .inner(let expression): expression.isRaw(raw)
+            }
+        }
+    }
+}
+
+extension RecipeTemplate {
+    func isRaw(_ raw: Set<String>) -> Bool {
+        parts.contains { if case .value(let expression) = $0 { expression.isRaw(raw) } else { false } }
+    }
+}
+
+extension RecipeName {
+    /// Out of an answer or a caller's request: nobody of ours has chosen its bytes.
+    var isReceived: Bool {
+        switch self {
+        case .challenge, .step, .request, .requestHeader: true
+        case .secret, .identityName, .signed, .uuid, .now, .nowISO, .nowBasic, .dateBasic, .token: false
+        }
+    }
+}
+
+// MARK: - As written
+
+extension RecipeTemplate: CustomStringConvertible {
+    /// As it stands in the file, but for blanks: names instead of values.
+    var description: String {
+        parts.map { part in
+            switch part {
+            case .text(let text): text.replacing("{", with: "{{").replacing("}", with: "}}")
+            case .value(let expression): "{\(expression)}"
+            }
+        }.joined()
+    }
+}
+
+extension RecipeTemplate.Expression: CustomStringConvertible {
+    /// The text as a configuration has it.
+    var description: String {
+        let terms = terms.map { term in
+            switch term {
+            case .text(let text): text.contains("'") ? "\"\(text)\"" : "'\(text)'"
+            case .name(let name): name.description
+            case .inner(let expression): "(\(expression))"
+            }
+        }
+        return terms.joined(separator: " ") + pipes.map { " | \($0)" }.joined()
+    }
+}
+
+extension RecipeTemplate.Pipe: CustomStringConvertible {
+    /// The text as a configuration has it.
+    var description: String {
+        switch self {
+        case .base64: "base64"
+        case .base64url: "base64url"
+        case .hex: "hex"
+        case .sha256: "sha256"
+        case .hmacSHA256(let key): "hmac_sha256(\(key))"
+        case .jws(let secret, let algorithm): "jws(secret.\(secret), \(algorithm.rawValue))"
+        case .url: "url"
+        case .json: "json"
+        case .xml: "xml"
+        case .canonicalQuery: "canonical_query"
+        }
+    }
+}
+
+extension RecipeName: CustomStringConvertible {
+    /// The text as a configuration has it.
+    var description: String {
+        switch self {
+        case .secret(let name): "secret.\(name)"
+        case .challenge(let name): "challenge.\(name)"
+        case .step(let step, let take): "\(step).\(take)"
+        case .request(let part): "request.\(part.rawValue)"
+        case .requestHeader(let name): "request.header.\(name)"
+        case .identityName: "identity.name"
+        case .signed(let name): "sign.\(name)"
+        case .uuid: "uuid"
+        case .now: "now"
+        case .nowISO: "now_iso"
+        case .nowBasic: "now_basic"
+        case .dateBasic: "date_basic"
+        case .token: "token"
+        }
+    }
+}

@@ -1,0 +1,32 @@
+internal import Configuration
+
+// What the settings of schemes are read from.
+
+extension BlockReader {
+    /// The URL as a call takes it; `IssuerURL.unreadable` where there is none.
+    func url(_ key: String) -> IssuerURL { optionalURL(key) ?? .unreadable }
+    func optionalURL(_ key: String) -> IssuerURL? { httpURL(key).flatMap { IssuerURL("\($0.origin)\($0.target)") } }
+
+    func list(_ key: String) -> [(name: String, value: String)] { pairs(key).map { ($0.name, $0.value) } }
+    func nanoseconds(_ key: String) -> UInt64 { UInt64(clamping: duration(key).wholeNanoseconds) }
+}
+
+extension OAuth2Settings.TokenExchange.Subject {
+    init(_ token: SubjectToken?) {
+        switch token {
+        case .identity(let name)?: self = .identity(name)
+        case .secret?: self = .secret
+        case nil: self = .caller
+        }
+    }
+}
+
+extension IssuerURL {
+    /// Stands where a file's URL cannot be called, until the handshake is made.
+    static let unreadable = IssuerURL(scheme: "https", host: "", port: 443, path: "/")
+
+    /// Throws `.configuration` where the file's URL under `key` cannot be called.
+    func requireReadable(_ key: String) throws(GrantFailure) {
+        guard !host.isEmpty else { throw .configuration(reason: "\(key): not a URL") }
+    }
+}

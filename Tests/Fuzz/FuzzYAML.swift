@@ -1,0 +1,11 @@
+// Built by script together with the sources of Configuration: SwiftPM cannot link a fuzzer's main on Linux.
+#if canImport(Configuration)
+    @testable import Configuration
+#endif
+
+/// Any bytes as YAML.
+@_cdecl("LLVMFuzzerTestOneInput")
+public func fuzzYAML(_ start: UnsafePointer<UInt8>, _ count: Int) -> Int32 {
+    _ = YAMLReader.read(Array(UnsafeBufferPointer(start: start, count: count)), file: "f")
+    return 0
+}

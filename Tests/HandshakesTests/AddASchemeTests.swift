@@ -1,0 +1,118 @@
+import Configuration
+import FoundationEssentials
+import Octets
+import Testing
+
+@testable import Handshakes
+
+/// `desk`: a ticket that a desk gives for a password.
+struct DeskScheme: Scheme {
+    static let key = KeySpec(block)
+
+    private static let block = Block(
+        name: "desk", description: "A ticket that a desk gives for a password.",
+        keys: [
+            KeySpec("url", .text(.httpURL), "Where the desk is.", required: true),
+            KeySpec("user", .text(.line), "Who asks for a ticket.", required: true),
+            KeySpec("password", .secret, "What the desk wants to hear.", required: true),
+            // It is the same ticket, whichever counter is asked.
+            KeySpec("counter", .integer(1...9), "The counter that is asked.", default: "1", digest: .nothing),
+        ])
+
+    private let url: IssuerURL
+    private let user: String
+    private let counter: Int
+
+    init(_ keys: BlockReader, of identity: SchemeOwner) {
+        url = keys.url("url")
+        user = keys.line("user")
+        counter = keys.integer("counter") ?? 1
+        keys.checkURL("url", of: identity.network, allowsQuery: false)
+        if user == "nobody" { keys.refuse("user", "must be somebody") }
+    }
+
+    var sendsPassword: Bool { true }
+
+    func handshake(of identity: Identity, statuses: [Int]?) throws(GrantFailure) -> any Handshake {
+        try url.requireReadable("url")
+        return DeskHandshake(url: url, user: user, counter: counter)
+    }
+
+    func traits(of identity: Identity) -> SchemeTraits {
+        SchemeTraits(.proactive, user: user, at: url)
+    }
+}
+
+struct DeskHandshake: Handshake {
+    let url: IssuerURL
+    let user: String
+    let counter: Int
+
+    var scheme: String { "desk" }
+
+    func injection(for token: [UInt8]) -> InjectedField { InjectedField(name: "X-Ticket", value: token) }
+
+    nonisolated(nonsending) func acquire(
+        _ wanted: Wanted, ledger: any GrantLedger, issuer: any IssuerClient
+    ) async throws(GrantFailure) -> AccessGrant {
+        let password = try await ledger.secret("password")
+        var form = FormBody(capacity: 256)
+        form.member("user", user)
+        form.member("password", password)
+        var call = IssuerCall(
+            step: "ticket", method: "POST", url: url,
+            headers: [("Content-Type", "application/x-www-form-urlencoded"), ("Counter", "\(counter)")],
+            body: form.finish(), carriesPassword: true)
+        defer { call.body.wipe() }
+        // Secret, mark, send, settle: a refused password is never sent again (docs/design/tokens.md#rule-5).
+        try await ledger.spendAttempt(user: user)
+        let answer: IssuerAnswer
+        do throws(IssuerFault) { answer = try await issuer.send(call) } catch {
+            await ledger.settleAttempt(error.provablyUnsent ? .notSent : .unknown)
+            throw GrantFailure(error, step: "ticket")
+        }
+        guard answer.status == 200 else {
+            await ledger.settleAttempt(answer.status == 403 ? .rejected : .unknown)
+            throw .issuerAnswerInvalid(reason: "ticket: status \(answer.status)")
+        }
+        await ledger.settleAttempt(.accepted)
+        let ticket = Secret(answer.body)
+        guard TokenAlphabet.fieldValue.admits(ticket) else {
+            throw .issuerAnswerInvalid(reason: "ticket: not fit for a header")
+        }
+        return AccessGrant(token: ticket, tokenType: "", lifetime: nil, sentAt: answer.sentAt)
+    }
+}
+
+/// The example of docs/design/add-a-scheme.md, which shows parts of this file.
+@Suite struct AddASchemeTests {
+    @Test func theExampleWorks() async throws {
+        let text = """
+            identities: {a: {desk: {url: "https://desk.example.com/tickets", user: anna, password: file:/p}}}
+            routes: [{listen: "127.0.0.1:1", to: "https://u.example.com", use: a}]
+            """
+        let loaded = Configuration.load(.text(text), schemes: [DeskScheme.self]) { _ in nil }
+        let identity = try #require(loaded.configuration?.identities.first, "\(loaded.errors)")
+        let scheme = try #require(identity.scheme as? DeskScheme)
+        #expect(scheme.traits(of: identity).kind == .proactive)
+        let issuer = ScriptedIssuer([.ok("row-1")])
+        let handshake = try scheme.handshake(of: identity, statuses: nil)
+        let ledger = MemoryLedger(password: "opensesame")
+        let grant = try await handshake.acquire(Wanted(upstreamOrigin: "https://u"), ledger: ledger, issuer: issuer)
+        #expect(handshake.injection(for: bytes(grant.token.text)).value == bytes("row-1"))
+        #expect(issuer.sent.map(\.body) == ["user=anna&password=opensesame"] && ledger.outcomes == [.accepted])
+        let nobody = Configuration.load(.text(text.replacing("anna", with: "nobody")), schemes: [DeskScheme.self]) {
+            _ in nil
+        }
+        #expect(nobody.errors.map(\.message) == ["'user' of identity 'a' (desk) must be somebody"])
+    }
+
+    @Test func thePageShowsWhatIsTestedHere() throws {
+        let root = #filePath.split(separator: "/").dropLast(3).map { "/" + $0 }.joined()
+        let page = try String(contentsOfFile: root + "/docs/design/add-a-scheme.md", encoding: .utf8)
+        let source = try String(contentsOfFile: #filePath, encoding: .utf8)
+        let blocks = page.split(separator: "```swift\n").dropFirst().compactMap { $0.split(separator: "```").first }
+        #expect(blocks.count == 3)
+        for block in blocks { #expect(source.contains(block), "\(block)") }
+    }
+}
