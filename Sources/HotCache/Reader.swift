@@ -91,14 +91,6 @@ public struct Reader: ~Copyable, @unchecked Sendable {
     @inlinable
     public func refreshNotAsked(_ slot: Slot) { asked[Int(slot.index)] = 0 }
 
-    /// Calls `body` with the record, which must not outlive the call.
-    @inlinable
-    public func withRecord<Result, Failure: Error>(
-        _ slot: Slot, _ body: (RecordView?) throws(Failure) -> Result
-    ) throws(Failure) -> Result {
-        try body(record(slot))
-    }
-
     /// Calls `body` with the published snapshot, without touching its reference count. The snapshot must not outlive the
     /// tick; nil if nothing is published.
     @inlinable

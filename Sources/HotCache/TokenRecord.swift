@@ -74,14 +74,10 @@ public struct RecordView {
     @inlinable
     init(_ memory: UnsafeRawPointer) { record = memory.assumingMemoryBound(to: TokenRecord.self) }
 
-    /// All of the record's fields, copied.
-    @inlinable public var fields: RecordFields { record.pointee.fields }
     /// See `RecordFields.refreshAt`.
     @inlinable public var refreshAt: UInt64 { record.pointee.fields.refreshAt }
     /// See `RecordFields.servedUntil`.
     @inlinable public var servedUntil: UInt64 { record.pointee.fields.servedUntil }
-    /// See `RecordFields.expiresAt`.
-    @inlinable public var expiresAt: UInt64 { record.pointee.fields.expiresAt }
     /// See `RecordFields.generation`.
     @inlinable public var generation: UInt64 { record.pointee.fields.generation }
 

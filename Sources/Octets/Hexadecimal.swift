@@ -1,12 +1,12 @@
 /// Two hexadecimal digits for each octet (RFC 4648 §8).
 public enum Hexadecimal {
     /// In small letters.
-    public static func encode(_ bytes: some Sequence<UInt8>) -> String {
+    @inlinable public static func encode(_ bytes: some Sequence<UInt8>) -> String {
         String(decoding: octets(of: bytes), as: UTF8.self)
     }
 
     /// The same as octets.
-    public static func octets(of bytes: some Sequence<UInt8>) -> [UInt8] {
+    @inlinable public static func octets(of bytes: some Sequence<UInt8>) -> [UInt8] {
         var text: [UInt8] = []
         for byte in bytes {
             text.append(digit(byte >> 4))
@@ -16,7 +16,7 @@ public enum Hexadecimal {
     }
 
     /// Of either case; nil for anything but pairs of digits.
-    public static func decode(_ text: some Collection<UInt8>) -> [UInt8]? {
+    @inlinable public static func decode(_ text: some Collection<UInt8>) -> [UInt8]? {
         guard text.count % 2 == 0 else { return nil }
         var bytes: [UInt8] = []
         bytes.reserveCapacity(text.count / 2)

@@ -2,7 +2,7 @@
 
 extension Array<UInt8> {
     /// For the inside of a string. The octets must be UTF-8.
-    public mutating func appendJSONEscaped(_ text: some Sequence<UInt8>) {
+    @inlinable public mutating func appendJSONEscaped(_ text: some Sequence<UInt8>) {
         for byte in text {
             switch byte {
             case UInt8(ascii: "\""), UInt8(ascii: "\\"):

@@ -26,12 +26,12 @@ extension UInt8 {
 
 extension Collection<UInt8> {
     /// Equality without regard to the case of ASCII letters.
-    public func matches(_ text: String) -> Bool {
+    @inlinable public func matches(_ text: String) -> Bool {
         elementsEqual(text.utf8) { $0.asciiLowercased == $1.asciiLowercased }
     }
 
     /// Whether the octets are well-formed UTF-8. They are not copied, as `String(validating:)` would, so secrets may be asked.
-    public var isUTF8: Bool {
+    @inlinable public var isUTF8: Bool {
         var parser = Unicode.UTF8.ForwardParser()
         var iterator = makeIterator()
         while true {

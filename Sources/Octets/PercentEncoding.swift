@@ -1,14 +1,14 @@
 /// Percent-encoding (RFC 3986 §2.1), and the form encoding made of it (RFC 6749 appendix B).
 public enum PercentEncoding {
     /// One segment, or one name or value of a query, whatever the text holds.
-    public static func encode(_ text: String) -> String {
+    @inlinable public static func encode(_ text: String) -> String {
         var bytes: [UInt8] = []
         for byte in text.utf8 { bytes.appendPercentEncoded(byte) }
         return String(decoding: bytes, as: UTF8.self)
     }
 
     /// Nil where a percent sign has no two digits behind it.
-    public static func decode(_ text: some Sequence<UInt8>, plusIsBlank: Bool = false) -> [UInt8]? {
+    @inlinable public static func decode(_ text: some Sequence<UInt8>, plusIsBlank: Bool = false) -> [UInt8]? {
         var bytes: [UInt8] = []
         var rest = text.makeIterator()
         while let byte = rest.next() {
@@ -26,12 +26,12 @@ public enum PercentEncoding {
 
 extension Array<UInt8> {
     /// Encodes all but unreserved characters (RFC 3986 §2.3).
-    public mutating func appendPercentEncoded(_ byte: UInt8) {
+    @inlinable public mutating func appendPercentEncoded(_ byte: UInt8) {
         if byte.isUnreserved { append(byte) } else { appendEscape(byte) }
     }
 
     /// Encodes for `application/x-www-form-urlencoded`.
-    public mutating func appendFormEncoded(_ byte: UInt8, space: StaticString = "+") {
+    @inlinable public mutating func appendFormEncoded(_ byte: UInt8, space: StaticString = "+") {
         if byte.isLetterOrDigit || "-._*".utf8.contains(byte) {
             append(byte)
         } else if byte == 0x20 {
@@ -42,7 +42,7 @@ extension Array<UInt8> {
     }
 
     /// Encodes it whatever it is.
-    public mutating func appendEscape(_ byte: UInt8) {
+    @inlinable public mutating func appendEscape(_ byte: UInt8) {
         append(UInt8(ascii: "%"))
         append(Hexadecimal.digit(byte >> 4, isCapital: true))
         append(Hexadecimal.digit(byte & 0x0F, isCapital: true))

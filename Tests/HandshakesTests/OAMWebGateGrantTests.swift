@@ -365,7 +365,7 @@ private let deadHandle = ScriptedIssuer.Line.status(
         }
     }
 
-    @Test func `user agent and cookies`() throws {
+    @Test func `user agents`() throws {
         var settings = try settings()
         #expect(settings.userAgent(caller: bytes("curl/8")) == bytes("OIC-Agent/1.0 curl/8"))
         #expect(settings.userAgent(caller: nil) == bytes("OIC-Agent/1.0"))

@@ -75,7 +75,6 @@ import Testing
     }
 
     @Test func saysWhichFaultsPass() {
-        #expect(ResolveFault.unavailable.isTransient && !ResolveFault.notFound.isTransient)
         #expect(ResolveFault(status: -3) == .unavailable && ResolveFault(status: -2) == .notFound)
         #expect(ResolveFault(status: -5) == .notFound && ResolveFault(status: -11) == .failed(-11))
     }

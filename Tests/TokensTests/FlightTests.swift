@@ -220,7 +220,6 @@ import Testing
         var bench = Bench()
         _ = bench.miss(1, at: 0)
         #expect(lines(bench.machine.retired(at: 0)) == ["unpublish", "abandon #1", "answer [1] moved"])
-        #expect(bench.machine.isIdle(at: 0))
     }
 
     @Test func wish31_ARestoredTokenIsServedWithTheIssuerDown() {

@@ -79,14 +79,6 @@ import Testing
         _ = machine.arrived(request(2))
         #expect(machine.arrived(request(3)) == [.refuse(ticket(3))])
     }
-
-    @Test func aKeyThatBecameWarmElsewhereTakesAllOver() {
-        var machine = ScoutMachine(limit: 4)
-        _ = machine.arrived(request(1))
-        _ = machine.arrived(request(2))
-        #expect(machine.ended() == [.handOver([ticket(2)])])
-        #expect(machine.answeredWithoutChallenge(ticket(1)) == [])
-    }
 }
 
 @Suite struct BasicProbationTests {

@@ -5,12 +5,6 @@ public final class SecretBytes: Sendable {
     // Written once in `init`, read-only until `deinit`: nothing to race with.
     private nonisolated(unsafe) let bytes: UnsafeMutableRawBufferPointer
 
-    /// Copies `source`; the caller wipes its own copy.
-    public init(_ source: UnsafeRawBufferPointer) {
-        bytes = .allocate(byteCount: source.count, alignment: 1)
-        bytes.copyMemory(from: source)
-    }
-
     /// Copies the UTF-8 bytes of `text`. Swift cannot wipe the string itself.
     public convenience init(_ text: String) {
         self.init(wiping: Array(text.utf8))

@@ -151,22 +151,6 @@ extension FieldSection {
         }
         return nil
     }
-
-    /// The value of the first field of this name, in any case, compared whole.
-    func first(named name: Span<UInt8>, in bytes: Span<UInt8>) -> ByteRange? {
-        for index in 0..<table.count {
-            let field = table[index]
-            guard Int(field.name.count) == name.count else { continue }
-            var offset = 0
-            while offset < name.count,
-                lowercased(bytes[Int(field.name.start) &+ offset]) == lowercased(name[offset])
-            {
-                offset &+= 1
-            }
-            if offset == name.count { return field.value }
-        }
-        return nil
-    }
 }
 
 // MARK: - Connection and framing fields

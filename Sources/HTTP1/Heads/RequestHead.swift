@@ -380,11 +380,6 @@ extension RequestHead {
     /// The value of the first field of this name.
     public func first(_ known: KnownField) -> ByteRange? { section.first(known) }
 
-    /// The value of the first field of this name, in any case.
-    public func first(named name: Span<UInt8>, in bytes: Span<UInt8>) -> ByteRange? {
-        section.first(named: name, in: bytes)
-    }
-
     /// Fields of this name.
     public func count(of known: KnownField) -> Int {
         guard contains(known) else { return 0 }

@@ -1,7 +1,5 @@
 /// Writes what stands around the chunks of a body (RFC 9112 §7.1). The body bytes go out from where they lie.
 public enum ChunkedEncoder {
-    /// Room for the longest prefix: 16 digits and CRLF.
-    public static let prefixCapacity = 18
 
     /// Ends every chunk.
     public static var lineEnd: StaticString { "\r\n" }
@@ -14,15 +12,6 @@ public enum ChunkedEncoder {
 // MARK: -
 
 extension ChunkedEncoder {
-    /// Writes the size line of a chunk of `count` bytes.
-    ///
-    /// - Returns: the bytes written; 0 when `count` is 0, as that would end the body, or when `buffer` is too small.
-    public static func prefix(_ count: Int, into buffer: UnsafeMutableRawBufferPointer) -> Int {
-        guard count > 0 else { return 0 }
-        var output = OutputCursor(buffer)
-        appendPrefix(count, into: &output)
-        return output.overflowed ? 0 : output.count
-    }
 
     /// - Precondition: `count` is greater than 0: a chunk of no bytes ends the body.
     public static func appendPrefix(_ count: Int, into output: inout OutputCursor) {

@@ -34,9 +34,6 @@ public final class Mailbox<Element: Sendable>: Sendable {
 
     deinit { _ = Glibc.close(descriptor) }
 
-    /// The most letters that wait.
-    public var capacity: Int { queue.capacity }
-
     // MARK: - Any thread
 
     /// - Returns: false when the mailbox is full; the letter was not taken.

@@ -82,19 +82,6 @@ public final class TimerWheel {
         return TimerID(index: index, generation: nodes[Int(index)].generation)
     }
 
-    /// Moves an armed timer to another time; its id stays.
-    /// - Returns: false when it has fired or was cancelled.
-    @discardableResult
-    public func rearm(_ timer: TimerID, at time: UInt64) -> Bool {
-        guard let index = live(timer) else { return false }
-        let tick = due(time)
-        guard tick != nodes[Int(index)].tick else { return true }
-        unlink(index)
-        nodes[Int(index)].tick = tick
-        link(index)
-        return true
-    }
-
     /// - Returns: false when it has fired or was cancelled already.
     @discardableResult
     public func cancel(_ timer: TimerID) -> Bool {

@@ -138,12 +138,4 @@ public enum ResolveFault: Error, Sendable, Equatable {
         default: self = .failed(status)
         }
     }
-
-    /// Whether to ask again soon may help.
-    public var isTransient: Bool {
-        switch self {
-        case .unavailable, .overloaded, .failed: true
-        case .invalidName, .notFound, .stopped: false
-        }
-    }
 }

@@ -42,11 +42,6 @@ struct LogLine {
         }
     }
 
-    mutating func append(hex value: UInt64) {
-        let digits = max(1, (64 - value.leadingZeroBitCount + 3) / 4)
-        append(hex: value, digits: digits)
-    }
-
     mutating func append(hex value: UInt64, digits: Int) {
         for position in stride(from: digits - 1, through: 0, by: -1) {
             bytes.append(Hexadecimal.digit(UInt8(value >> UInt64(position * 4) & 0xf)))

@@ -56,9 +56,6 @@ public final class MetricBlock: @unchecked Sendable {
 
     // MARK: - Any thread
 
-    /// The value of a cell in this block alone.
-    public func value(_ cell: MetricCell) -> UInt64 { value(at: cell.index) }
-
     func value(at index: Int) -> UInt64 {
         precondition(index < count)
         return cells[index].load(ordering: .relaxed)

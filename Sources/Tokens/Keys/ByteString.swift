@@ -12,8 +12,6 @@ public struct ByteString: Hashable, Comparable, Sendable, ExpressibleByStringLit
     /// The UTF-8 of the literal.
     public init(stringLiteral text: String) { self.init(text) }
 
-    /// True where there is no byte.
-    public var isEmpty: Bool { bytes.isEmpty }
     /// How many bytes there are.
     public var count: Int { bytes.count }
 

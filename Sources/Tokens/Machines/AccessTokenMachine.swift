@@ -138,12 +138,6 @@ public struct AccessTokenMachine: Sendable {
 
     /// The token that waits for its commit.
     public var landingGrant: Grant? { landing?.grant }
-
-    /// Nothing would be lost with this machine that the store does not have.
-    public func isIdle(at now: Instant) -> Bool {
-        flight == nil && landing == nil && blocked == nil && (pause.map { $0.until <= now } ?? true)
-            && windows.isOver(at: now)
-    }
 }
 
 /// What a loop is told. Each waiting loop is told once.

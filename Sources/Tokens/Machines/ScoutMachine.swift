@@ -111,13 +111,6 @@ public struct ScoutMachine: Sendable {
         return parked.isEmpty ? [] : [.handOver(parked.map(\.ticket))]
     }
 
-    /// The key became warm by another way, or the route is gone: nobody scouts any more.
-    public mutating func ended() -> [Action] {
-        scout = nil
-        defer { parked = [] }
-        return parked.isEmpty ? [] : [.handOver(parked.map(\.ticket))]
-    }
-
     private mutating func nextScout() -> [Action] {
         scout = nil
         return choose()

@@ -156,9 +156,4 @@ struct RegrantWindows: Equatable, Sendable {
             }
         }
     }
-
-    /// Nothing is held any more.
-    func isOver(at now: Instant) -> Bool {
-        paths.values.allSatisfy { !$0.isOpen(at: now) } && routes.values.allSatisfy { !$0.window.isOpen(at: now) }
-    }
 }
