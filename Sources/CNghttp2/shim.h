@@ -8,9 +8,5 @@ static inline uint8_t cardea_frame_type(const nghttp2_frame *frame) { return fra
 static inline uint8_t cardea_frame_flags(const nghttp2_frame *frame) { return frame->hd.flags; }
 static inline int32_t cardea_frame_stream(const nghttp2_frame *frame) { return frame->hd.stream_id; }
 static inline size_t cardea_frame_length(const nghttp2_frame *frame) { return frame->hd.length; }
-static inline size_t cardea_frame_padding(const nghttp2_frame *frame) { return frame->data.padlen; }
-static inline int cardea_frame_category(const nghttp2_frame *frame) { return (int)frame->headers.cat; }
-static inline int32_t cardea_goaway_last(const nghttp2_frame *frame) { return frame->goaway.last_stream_id; }
-static inline uint32_t cardea_goaway_code(const nghttp2_frame *frame) { return frame->goaway.error_code; }
 
 #endif

@@ -128,13 +128,7 @@ static inline int cardea_authority_out_of_time(SSL *connection, char *name, int 
     return 1;
 }
 
-// How many authorities the server named when it asked for a certificate.
-static inline int cardea_requested_authorities(const SSL *connection) {
-    const STACK_OF(X509_NAME) *names = SSL_get0_peer_CA_list(connection);
-    return names == NULL ? 0 : sk_X509_NAME_num(names);
-}
-
-// Whether one of them issued this certificate.
+// Whether one of the authorities that the server named when it asked for a certificate issued this one.
 static inline int cardea_requests_issuer_of(const SSL *connection, const X509 *certificate) {
     const STACK_OF(X509_NAME) *names = SSL_get0_peer_CA_list(connection);
     int count = names == NULL ? 0 : sk_X509_NAME_num(names);

@@ -50,3 +50,19 @@ import Testing
         #expect(try !match(nil, "/x").covers(match(nil, "/x/")))
     }
 }
+
+extension ServiceURL {
+    /// Reads an `http:` or `https:` URL without user and fragment; nil for anything else.
+    fileprivate init?(_ text: String) {
+        guard let url = try? AddressParser.url(text, schemes: [.http, .https]) else { return nil }
+        self = url
+    }
+}
+
+extension ListenAddress {
+    /// Reads `127.0.0.1:8080`, `[::1]:8080`, `localhost:8080` or `unix:/path`; nil for anything else.
+    fileprivate init?(_ text: String) {
+        guard let address = try? AddressParser.listenAddress(text) else { return nil }
+        self = address
+    }
+}

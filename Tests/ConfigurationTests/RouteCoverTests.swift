@@ -91,3 +91,26 @@ import Testing
         #expect(asked.add(match(path: .exact(deep))) == 0)
     }
 }
+
+/// What `RouteCover` is held against.
+extension Match {
+    /// Whether every request that `other` matches is matched. May say no where it is so; never says yes where it is not.
+    func covers(_ other: Match) -> Bool {
+        let coversHost: Bool =
+            switch (host, other.host) {
+            case (nil, _): true
+            case (.oneLabel(let suffix)?, .exact(let name)?):
+                name.hasSuffix(suffix) && !name.dropLast(suffix.count).contains(".") && name.count > suffix.count
+            default: host == other.host
+            }
+        let coversPath: Bool =
+            switch (path, other.path) {
+            case (nil, _): true
+            case (.prefix(let above)?, .prefix(let below)?), (.prefix(let above)?, .exact(let below)?):
+                below.hasPrefix(above)
+            default: path == other.path
+            }
+        let coversMethods = methods.isEmpty || (!other.methods.isEmpty && other.methods.allSatisfy(methods.contains))
+        return coversHost && coversPath && coversMethods && headers.allSatisfy(other.headers.contains)
+    }
+}

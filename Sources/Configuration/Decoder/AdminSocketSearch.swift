@@ -1,11 +1,6 @@
 extension Configuration {
-    /// The admin socket's path as `source` says it, by `admin.socket` or `store.path`, whatever else is wrong with it: whoever has just
-    /// spoilt a file must still reach the gateway that serves on with what stood there before. Nil where neither can be had.
-    public static func adminSocket(in source: ConfigurationSource, environment: (String) -> String?) -> String? {
-        remains(of: source, environment: environment).socket
-    }
-
-    /// The store's path beside it, as far as the same can say it.
+    /// The paths of admin socket and store as `source` says them, by `admin.socket` or `store.path`, whatever else is wrong with it: whoever
+    /// has just spoilt a file must still reach the gateway that serves on with what stood there before. Nil for one that cannot be had.
     public static func remains(
         of source: ConfigurationSource, environment: (String) -> String?
     ) -> (socket: String?, store: String?) {

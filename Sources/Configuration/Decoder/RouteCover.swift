@@ -1,6 +1,6 @@
 /// Finds the earlier route that takes every request which a later one would take, without asking each earlier route.
 ///
-/// The same question as `Match.covers`, turned into a tree: listener, host, path by segments, headers in order; at its ends stand routes by
+/// The question whether one `Match` holds for all that another holds for, turned into a tree: listener, host, path by segments, headers in order; at its ends stand routes by
 /// method. Only a host that is equal, absent or the pattern above, only a path that the asked one begins with, and only headers that it
 /// has too can cover it, and these are few, however many routes there are. All of the tree is one flat table, because a path may have
 /// more segments than a stack has room for.

@@ -34,22 +34,6 @@ extension IPAddress: CustomStringConvertible {
     }
 }
 
-extension ServiceURL {
-    /// Reads an `http:` or `https:` URL without user and fragment; nil for anything else.
-    public init?(_ text: String) {
-        guard let url = try? AddressParser.url(text, schemes: [.http, .https]) else { return nil }
-        self = url
-    }
-}
-
-extension ListenAddress {
-    /// Reads `127.0.0.1:8080`, `[::1]:8080`, `localhost:8080` or `unix:/path`; nil for anything else.
-    public init?(_ text: String) {
-        guard let address = try? AddressParser.listenAddress(text) else { return nil }
-        self = address
-    }
-}
-
 extension Callers.Network: CustomStringConvertible {
     /// `address/bits`.
     public var description: String { "\(address)/\(prefixLength)" }

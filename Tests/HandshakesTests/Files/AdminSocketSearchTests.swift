@@ -6,7 +6,7 @@ import Testing
 
 @Suite struct AdminSocketSearchTests {
     private func socket(_ text: String, environment: [String: String] = [:]) -> String? {
-        Configuration.adminSocket(in: .text(text)) { environment[$0] }
+        Configuration.remains(of: .text(text)) { environment[$0] }.socket
     }
 
     @Test func whateverElseIsWrong() {
@@ -36,8 +36,8 @@ import Testing
         ] {
             #expect(socket(text) == nil, "\(text)")
         }
-        #expect(Configuration.adminSocket(in: .file("/nowhere/c.yaml")) { _ in nil } == nil)
-        #expect(Configuration.adminSocket(in: .environment) { _ in nil } == nil)
+        #expect(Configuration.remains(of: .file("/nowhere/c.yaml")) { _ in nil }.socket == nil)
+        #expect(Configuration.remains(of: .environment) { _ in nil }.socket == nil)
         #expect(socket(String(repeating: "admin:\n", count: 140_000) + "[") == nil)
     }
 
@@ -45,9 +45,9 @@ import Testing
         let scratch = Scratch()
         scratch.write("a.yaml", "admin: {socket: /s}\nlog: [}")
         let file = scratch.write("c.yaml", "include: a.yaml\nroutes: [}")
-        #expect(Configuration.adminSocket(in: .file(file)) { _ in nil } == "/s")
+        #expect(Configuration.remains(of: .file(file)) { _ in nil }.socket == "/s")
         let missing = scratch.write("d.yaml", "include: [none.yaml, d.yaml, a.yaml]\n")
-        #expect(Configuration.adminSocket(in: .file(missing)) { _ in nil } == "/s")
+        #expect(Configuration.remains(of: .file(missing)) { _ in nil }.socket == "/s")
     }
 
     @Test func aFileWithoutFaultsSaysTheSame() throws {
