@@ -112,3 +112,13 @@ private func check(_ verdict: ChallengeVerdict?) {
     }
     precondition(challenge.resource == "https://u/")
 }
+
+extension Handshake {
+    fileprivate func judge(
+        status: Int, wwwAuthenticate: [[UInt8]], location: [UInt8]?, requestURL: String
+    ) -> ChallengeVerdict {
+        var fields = wwwAuthenticate.map { (name: Array("WWW-Authenticate".utf8), value: $0) }
+        if let location { fields.append((name: Array("Location".utf8), value: location)) }
+        return judge(UpstreamAnswer(status: status, fields: fields, requestURL: requestURL, requestMethod: []))
+    }
+}

@@ -156,7 +156,7 @@ private func checkResponse(_ bytes: [UInt8]) {
                     head, bytes: bytes.span, edits: edits, framing: framing, callerMinorVersion: minor, close: false,
                     into: &output)
             }
-            precondition(text.count <= head.length + edits.growth)
+            precondition(text.count <= head.length + edits.addLines.count + edits.via.count + 256)
             var again = ResponseHead(maxFields: 64)
             guard let length = try? again.parse(text.span, limits: HeadLimits()) else {
                 preconditionFailure("what was written does not parse")

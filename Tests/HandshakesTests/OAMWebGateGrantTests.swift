@@ -104,11 +104,9 @@ private let deadHandle = ScriptedIssuer.Line.status(
                 $0.clientAuth = .basic
                 $0.clientAuthHeader = "Authorization"
                 $0.paths.access = "v2/grant"
-                $0.userAgentOnService = true
             })
         _ = try await webgate.acquire(wanted, ledger: MemoryLedger(handle: "h", session: "u"), issuer: issuer)
         #expect(issuer.sent[0].header("Authorization") == "Basic RWRnZVByb3h5Omg=")
-        #expect(issuer.sent[0].header("User-Agent") == "OIC-Agent/1.0")
         #expect(issuer.sent[0].url.hasSuffix("/mobileoamauthentication/v2/grant"))
     }
 

@@ -1,3 +1,4 @@
+import Configuration
 import Octets
 import Synchronization
 import TLS
@@ -95,7 +96,7 @@ private func parts(_ body: String) throws -> [String] {
         let issuer = ScriptedIssuer([.ok(good)])
         let oauth = try handshake {
             $0.clientAuth = .none
-            $0.grant = .mintedJWT(claims: [NamedText(name: "sub", value: "u"), NamedText(name: "x", value: "y")])
+            $0.grant = .mintedJWT(claims: [NamedValue(name: "sub", value: "u"), NamedValue(name: "x", value: "y")])
             $0.signing.audience = .text("aud")
             $0.signing.keyID = "k"
         }

@@ -52,34 +52,17 @@ struct AdobePassScheme: Scheme {
             KeySpec("model", .text(.line), "Its model.", default: "cardea"),
             KeySpec("version", .text(.line), "The version of the model.", default: "1.0"),
             KeySpec(
-                "hardware", .words(Hardware.self), "Its primaryHardwareType, in Adobe's words."),
-            KeySpec("os_name", .words(System.self), "Its operating system, in Adobe's words."),
+                "hardware", .words(["Unknown", "Desktop", "SetTopBox", "MediaPlayer", "TV"]),
+                "Its primaryHardwareType, in Adobe's words."),
+            KeySpec(
+                "os_name",
+                .words([
+                    "Linux", "Android", "Chrome OS", "Mac OS", "OS X", "OpenBSD", "Roku OS", "Windows", "iOS", "tvOS",
+                    "webOS",
+                ]), "Its operating system, in Adobe's words."),
             KeySpec("os_version", .text(.line), "The version of the operating system.", default: "6.1"),
             KeySpec("connection_type", .text(.line), "How it is connected.", default: "Ethernet"),
         ])
-
-    /// Words of `X-Device-Info`: closed lists.
-    enum Hardware: String, Sendable, CaseIterable {
-        case unknown = "Unknown"
-        case desktop = "Desktop"
-        case setTopBox = "SetTopBox"
-        case mediaPlayer = "MediaPlayer"
-        case tv = "TV"
-    }
-
-    enum System: String, Sendable, CaseIterable {
-        case linux = "Linux"
-        case android = "Android"
-        case chromeOS = "Chrome OS"
-        case macOS = "Mac OS"
-        case osX = "OS X"
-        case openBSD = "OpenBSD"
-        case rokuOS = "Roku OS"
-        case windows = "Windows"
-        case iOS = "iOS"
-        case tvOS = "tvOS"
-        case webOS = "webOS"
-    }
 
     private let settings: AdobePassSettings
 
@@ -99,8 +82,8 @@ struct AdobePassScheme: Scheme {
         settings.device.id = device.text("id")
         settings.device.model = device.line("model")
         settings.device.version = device.line("version")
-        settings.device.hardware = (device.word("hardware") as Hardware).rawValue
-        settings.device.system = (device.word("os_name") as System).rawValue
+        settings.device.hardware = device.line("hardware")
+        settings.device.system = device.line("os_name")
         settings.device.systemVersion = device.line("os_version")
         settings.device.connection = device.line("connection_type")
         self.settings = settings

@@ -13,18 +13,10 @@ public protocol Handshake: Sendable {
     /// How the statuses of a route that names its own meet the scheme's.
     var statusRule: StatusRule { get }
 
-    /// Says what an answer of the upstream means to this scheme. Runs on data loops for inspected statuses only; may allocate.
-    ///
-    /// - Parameters:
-    ///   - wwwAuthenticate: the values of all `WWW-Authenticate` lines, in order, as received.
-    ///   - location: the value of `Location`, as received.
-    ///   - requestURL: the absolute URL of the refused request, as the upstream sees it.
-    func judge(status: Int, wwwAuthenticate: [[UInt8]], location: [UInt8]?, requestURL: String) -> ChallengeVerdict
-
     /// Whether `judge` needs the body of an answer with an inspected status.
     var readsBody: Bool { get }
 
-    /// As above, for schemes that look further than at these two fields.
+    /// Says what an answer of the upstream means to this scheme. Runs on data loops for inspected statuses only; may allocate.
     func judge(_ answer: UpstreamAnswer) -> ChallengeVerdict
 
     /// Obtains one token: cached session, refresh, full grant; one rung down per failure, never back up (docs/design/tokens.md#rule-6).
@@ -77,12 +69,12 @@ extension Handshake {
     public var inspectedStatuses: [Int] { [401] }
 
     /// Each inspected status is a challenge, whatever the answer says beside it.
-    public func judge(
-        status: Int, wwwAuthenticate: [[UInt8]], location: [UInt8]?, requestURL: String
-    ) -> ChallengeVerdict {
-        inspectedStatuses.contains(status) ? .challenged(Challenge(resource: requestURL)) : .none
+    public func judge(_ answer: UpstreamAnswer) -> ChallengeVerdict {
+        inspectedStatuses.contains(answer.status) ? .challenged(Challenge(resource: answer.requestURL)) : .none
     }
 
+    /// A scheme that does not say otherwise finds its challenges in the head.
+    public var readsBody: Bool { false }
     /// A scheme that does not say otherwise cannot end sessions at its issuer.
     public var endsSessions: Bool { false }
     /// A scheme that does not say otherwise cannot revoke access tokens.

@@ -27,15 +27,3 @@ public struct UpstreamAnswer: Sendable {
 
     func values(of name: String) -> [[UInt8]] { fields.filter { $0.name.matches(name) }.map(\.value) }
 }
-
-extension Handshake {
-    /// A scheme that does not say otherwise finds its challenges in the head.
-    public var readsBody: Bool { false }
-
-    /// For schemes that need no more than the two fields of a challenge.
-    public func judge(_ answer: UpstreamAnswer) -> ChallengeVerdict {
-        judge(
-            status: answer.status, wwwAuthenticate: answer.values(of: "WWW-Authenticate"),
-            location: answer.values(of: "Location").last, requestURL: answer.requestURL)
-    }
-}

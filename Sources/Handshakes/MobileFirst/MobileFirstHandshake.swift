@@ -118,13 +118,6 @@ public enum ConflictPause {
 // MARK: - Challenges (docs/design/wire/mobilefirst.md#resource)
 
 extension MobileFirstHandshake {
-    func judge(
-        status: Int, wwwAuthenticate: [[UInt8]], location: [UInt8]?, requestURL: String
-    ) -> ChallengeVerdict {
-        let fields = wwwAuthenticate.map { (name: Array("WWW-Authenticate".utf8), value: $0) }
-        return judge(UpstreamAnswer(status: status, fields: fields, requestURL: requestURL, requestMethod: []))
-    }
-
     func judge(_ answer: UpstreamAnswer) -> ChallengeVerdict {
         switch answer.status {
         case 409:

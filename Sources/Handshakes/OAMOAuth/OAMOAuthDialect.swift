@@ -1,9 +1,11 @@
+internal import Configuration
+
 /// Where Oracle's servers differ from the standard that `oauth2` follows (docs/design/wire/oam-oauth.md#dialects).
 struct OAMOAuthDialect: Sendable {
     /// Grant types in OAM 12c's capitals.
     var hasUpperCaseGrants = false
     /// Of the assertion that proves the client, beside those that every one has.
-    var clientClaims: [NamedText] = []
+    var clientClaims: [NamedValue] = []
     /// `aud` is a list of one.
     var listsAudience = false
     /// Put before the token as it stands.

@@ -188,31 +188,30 @@ struct OAMOAuthReader {
     }
 
     /// The claims by which SIM knows the client (docs/design/wire/oam-oauth.md#sim).
-    private var clientClaims: [NamedText] {
-        var claims: [NamedText] = []
+    private var clientClaims: [NamedValue] {
+        var claims: [NamedValue] = []
         if dialect == .sim {
             claims = [
-                NamedText(name: "prn", value: keys.line("client_id")),
-                NamedText(name: "oracle.oauth.sub.id_type", value: "ClientID"),
-                NamedText(name: "oracle.oauth.prn.id_type", value: "ClientID"),
+                NamedValue(name: "prn", value: keys.line("client_id")),
+                NamedValue(name: "oracle.oauth.sub.id_type", value: "ClientID"),
+                NamedValue(name: "oracle.oauth.prn.id_type", value: "ClientID"),
             ]
-            if let domain { claims.append(NamedText(name: "user.tenant.name", value: domain)) }
+            if let domain { claims.append(NamedValue(name: "user.tenant.name", value: domain)) }
         }
         return Self.replaced(claims, by: keys.inside("assertion").pairs("extra_claims"))
     }
 
-    private var userClaims: [NamedText] {
-        var claims = [NamedText(name: "sub", value: username ?? "")]
+    private var userClaims: [NamedValue] {
+        var claims = [NamedValue(name: "sub", value: username ?? "")]
         if dialect == .sim {
-            claims.append(NamedText(name: "prn", value: username ?? ""))
-            if let domain { claims.append(NamedText(name: "user.tenant.name", value: domain)) }
+            claims.append(NamedValue(name: "prn", value: username ?? ""))
+            if let domain { claims.append(NamedValue(name: "user.tenant.name", value: domain)) }
         }
         return Self.replaced(claims, by: keys.pairs("user_claims"))
     }
 
-    private static func replaced(_ claims: [NamedText], by own: [NamedValue]) -> [NamedText] {
-        claims.filter { claim in !own.contains { $0.name == claim.name } }
-            + own.map { NamedText(name: $0.name, value: $0.value) }
+    private static func replaced(_ claims: [NamedValue], by own: [NamedValue]) -> [NamedValue] {
+        claims.filter { claim in !own.contains { $0.name == claim.name } } + own
     }
 }
 

@@ -67,10 +67,6 @@ extension OAMWebGateHandshake {
         if let handle, let proof = clientProof(handle) {
             headers.append((name: settings.clientAuthHeader, value: proof))
         }
-        if settings.userAgentOnService {
-            headers.append(
-                (name: "User-Agent", value: String(decoding: settings.userAgent(caller: nil), as: UTF8.self)))
-        }
         return IssuerCall(
             step: step, method: "POST", url: url, headers: headers, body: body, carriesPassword: carriesPassword)
     }

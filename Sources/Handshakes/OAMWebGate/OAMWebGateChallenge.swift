@@ -31,20 +31,18 @@ struct OAMRealm: Equatable {
 extension OAMWebGateHandshake {
     var inspectedStatuses: [Int] { [401, 302, 303, 307] }
 
-    func judge(
-        status: Int, wwwAuthenticate: [[UInt8]], location: [UInt8]?, requestURL: String
-    ) -> ChallengeVerdict {
-        switch status {
+    func judge(_ answer: UpstreamAnswer) -> ChallengeVerdict {
+        switch answer.status {
         case 401 where settings.contextSource != .redirect:
-            return judgeChallenge(wwwAuthenticate, requestURL: requestURL)
+            return judgeChallenge(answer.values(of: "WWW-Authenticate"), requestURL: answer.requestURL)
         case 302, 303, 307:
-            guard let location, Self.isLoginPage(location) else { return .none }
+            guard let location = answer.values(of: "Location").last, Self.isLoginPage(location) else { return .none }
             guard settings.contextSource != .challenge else {
                 return .misconfigured(
                     reason: "the WebGate redirected to its login page: it does not know user_agent_prefix, or its "
                         + "OAMAuthUserAgentPrefix or OAMAuthAuthenticationServiceLocation is not set")
             }
-            return judgeRedirect(location, requestURL: requestURL)
+            return judgeRedirect(location, requestURL: answer.requestURL)
         default:
             return .none
         }

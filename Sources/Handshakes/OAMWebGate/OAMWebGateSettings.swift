@@ -19,8 +19,6 @@ struct OAMWebGateSettings: Sendable {
     var userTokenTTL: UInt64 = 1800 * 1_000_000_000
     /// Value of `X-IDAAS-REST-VERSION`; nil: not sent, the newest.
     var restVersion: String?
-    /// Whether calls to the service carry the user agent prefix too, as one client in the field does.
-    var userAgentOnService = false
     /// Codes in refusals that mean "this registration handle is not known", besides those told by their text.
     var handleRejectedCodes: Set<String> = []
     /// Parts of messages that say the same, in lower case.

@@ -1,3 +1,5 @@
+internal import Configuration
+
 // How an access token is had: with the refresh token at hand, else by the configured grant; one rung down, never back up.
 extension OAuth2Handshake {
     nonisolated(nonsending) func acquire(
@@ -275,7 +277,7 @@ extension OAuth2Handshake {
     private static let userRefused = GrantFailure.policyDenied(reason: "token: the issuer refuses this subject")
 
     private nonisolated(nonsending) func mintedGrant(
-        _ claims: [NamedText], _ trip: Trip
+        _ claims: [NamedValue], _ trip: Trip
     ) async throws(GrantFailure) -> OAuth2Answer {
         let keys = try await signingKeys(trip.ledger)
         let certificate = try await certificate(trip.ledger)

@@ -143,11 +143,10 @@ extension OAuth2Handshake {
 // MARK: - Challenges (RFC 6750 §3)
 
 extension OAuth2Handshake {
-    func judge(
-        status: Int, wwwAuthenticate: [[UInt8]], location: [UInt8]?, requestURL: String
-    ) -> ChallengeVerdict {
+    func judge(_ answer: UpstreamAnswer) -> ChallengeVerdict {
+        let status = answer.status
         guard inspectedStatuses.contains(status) else { return .none }
-        let all = AuthChallenge.list(wwwAuthenticate).filter {
+        let all = AuthChallenge.list(answer.values(of: "WWW-Authenticate")).filter {
             ($0.scheme.matches("Bearer") || settings.dpop && $0.scheme.matches("DPoP")) && $0.fault == nil
         }
         // Of several, the one that says what is wrong with the token that was sent.
@@ -159,7 +158,7 @@ extension OAuth2Handshake {
         }
         let best = codes.indices.min { codes[$0] < codes[$1] }
         let bearer = best.map { all[$0] }
-        var challenge = Challenge(resource: requestURL)
+        var challenge = Challenge(resource: answer.requestURL)
         challenge.error = best.flatMap { codes[$0] < known.count ? known[codes[$0]] : nil }
         if case .one(let text)? = bearer?["scope"] {
             let asked = OAuth2Scope.set(String(decoding: text, as: UTF8.self)) ?? []

@@ -70,7 +70,7 @@ struct OAuth2Scheme: Scheme {
         case .password: return .password(username: keys.line("username"))
         case .refreshToken: return .refreshToken
         case .jwtBearer where !keys.has("assertion"):
-            return .mintedJWT(claims: keys.pairs("claims").map { NamedText(name: $0.name, value: $0.value) })
+            return .mintedJWT(claims: keys.pairs("claims"))
         case .jwtBearer: return .jwtBearer
         case .saml2Bearer: return .saml2Bearer
         case .tokenExchange:
@@ -220,7 +220,7 @@ extension OAuth2Settings {
 
 extension OAuth2Settings.Grant {
     var username: String? { if case .password(let username) = self { username } else { nil } }
-    var mintedClaims: [NamedText] { if case .mintedJWT(let claims) = self { claims } else { [] } }
+    var mintedClaims: [NamedValue] { if case .mintedJWT(let claims) = self { claims } else { [] } }
 
     func checkStore(_ configuration: Configuration, of identity: Identity, _ findings: Findings) {
         guard self == .refreshToken, !configuration.keeps(identity) else { return }

@@ -1,3 +1,5 @@
+internal import Configuration
+
 /// Settings of an `oauth2` identity.
 struct OAuth2Settings: Sendable {
     /// Where the token endpoint is found.
@@ -87,7 +89,7 @@ struct OAuth2Settings: Sendable {
         case jwtBearer
         /// RFC 7523 §2.1 with a JWT made for each request. Claims beside `aud`, `jti`, `iat` and `exp`; `iss` and `sub` are the client
         /// unless they stand here.
-        case mintedJWT(claims: [NamedText])
+        case mintedJWT(claims: [NamedValue])
         /// RFC 7522 §2.1 with the secret `assertion`: the XML, or base 64 of it.
         case saml2Bearer
         /// RFC 8693.
@@ -137,11 +139,6 @@ struct OAuth2Settings: Sendable {
         case form = "form"
         case raw = "raw"
     }
-}
-
-struct NamedText: Sendable, Equatable {
-    var name: String
-    var value: String
 }
 
 extension OAuth2Settings.Grant {

@@ -64,14 +64,6 @@ struct RecipeHandshake: Handshake {
 // MARK: - Challenges
 
 extension RecipeHandshake {
-    func judge(
-        status: Int, wwwAuthenticate: [[UInt8]], location: [UInt8]?, requestURL: String
-    ) -> ChallengeVerdict {
-        var fields = wwwAuthenticate.map { (name: Array("WWW-Authenticate".utf8), value: $0) }
-        if let location { fields.append((name: Array("Location".utf8), value: location)) }
-        return judge(UpstreamAnswer(status: status, fields: fields, requestURL: requestURL, requestMethod: []))
-    }
-
     func judge(_ answer: UpstreamAnswer) -> ChallengeVerdict {
         let rule = recipe.challenge
         guard rule.statuses.contains(answer.status) else { return .none }

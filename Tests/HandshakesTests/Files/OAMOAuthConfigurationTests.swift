@@ -176,7 +176,7 @@ import Testing
             "\(Self.sim), client_auth: private_key_jwt, key: env:K, assertion: {extra_claims: {user.tenant.name: T}}")
         let claims = try #require(oam.oracle).clientClaims
         #expect(claims.count { $0.name == "user.tenant.name" } == 1)
-        #expect(claims.contains(NamedText(name: "user.tenant.name", value: "T")))
+        #expect(claims.contains(NamedValue(name: "user.tenant.name", value: "T")))
         #expect(oam.signing.audience == .text("oauth.idm.oracle.com"))
         #expect(oam.signing.lifetime == 300)
     }
