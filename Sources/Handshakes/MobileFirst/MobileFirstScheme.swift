@@ -83,10 +83,12 @@ struct MobileFirstScheme: Scheme {
         case base64 = "base64"
     }
 
+    let sendsPassword: Bool
     private let settings: MobileFirstSettings
 
     init(_ keys: BlockReader, of identity: SchemeOwner) {
         let mode: Mode = keys.word("mode")
+        sendsPassword = keys.entry("answers")?.value.map?.isEmpty == false
         var settings = MobileFirstSettings(
             base: keys.url("base"), azBase: keys.optionalURL("az_base"),
             client: mode == .registered
@@ -180,10 +182,6 @@ struct MobileFirstScheme: Scheme {
         guard case .registered = settings.client else { return likeness(of: identity, to: other) }
         return
             "identity '\(identity.name)' differs from '\(other.name)' at most in its secrets, so both would be one device; give each its own 'device: {id: …}'"
-    }
-
-    var sendsPassword: Bool {
-        if case .registered(let device) = settings.client { !device.answers.isEmpty } else { false }
     }
 
     // MARK: - For the gateway
