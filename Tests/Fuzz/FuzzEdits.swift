@@ -86,7 +86,7 @@ private func checkForwarded(_ value: [UInt8]) {
         writeRequest(
             head, bytes: request.span, edits: RequestEdits(), credential: nil, hop: hop, framing: .none, into: &$0)
     }
-    precondition(text.count <= request.count + hop.growth)
+    precondition(text.count <= request.count + 2 * hop.address.count + 160)
     var again = RequestHead(maxFields: 8)
     guard (try? again.parse(text.span, limits: HeadLimits())) == text.count, let line = again.first(.forwarded) else {
         preconditionFailure("what was written does not parse")
