@@ -1,5 +1,7 @@
 """Promise: pipelining, Expect, HEAD, HTTP/1.0, half-closed connections: all as an origin server would."""
 
+import json
+
 import pytest
 
 
@@ -72,7 +74,7 @@ def test_an_http_1_0_caller_gets_no_chunks_and_a_close(hot, path):
         data = raw.send(get(hot, path, version="HTTP/1.0")).rest()
     head, _, body = data.partition(b"\r\n\r\n")
     assert b" 200 " in head.split(b"\r\n")[0] and b"chunked" not in head.lower()
-    assert len(body) == 100_000 if "stream" in path else body.startswith(b'{"id":1')
+    assert len(body) == 100_000 if "stream" in path else json.loads(body)["id"] == 1
 
 
 def test_an_http_1_0_caller_without_a_host(hot):

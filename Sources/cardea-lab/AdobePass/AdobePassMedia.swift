@@ -12,7 +12,7 @@ extension AdobePassServer {
         guard (header + parameter).count == 1, let token = (header + parameter).first else {
             return refused("\((header + parameter).count) tokens")
         }
-        if request.credential("Bearer") != nil {
+        if request.values("Authorization").contains(where: { $0.hasPrefix("Bearer ") }) {
             return refused("an access token that is none of its business")
         }
         if faults.take("adobe_media_refuses") != nil { return refused("a fault") }

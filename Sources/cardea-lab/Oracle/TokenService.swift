@@ -41,7 +41,7 @@ extension TokenService {
     private func checked(_ request: Request) throws(Refusal) -> JSON {
         guard request.method == "POST" else { throw Refusal(405, "IDAAS-00005", "POST is wanted") }
         guard !request.target.contains("?") else { throw Refusal(400, "IDAAS-00006", "no query is wanted") }
-        guard request.mediaType == "application/json" else {
+        guard request.single("Content-Type") == "application/json" else {
             throw Refusal(400, "IDAAS-00002", "Content-Type is not application/json")
         }
         guard request.single("X-IDAAS-SERVICEDOMAIN") == ledger.settings.serviceDomain else {

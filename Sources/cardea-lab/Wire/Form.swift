@@ -34,7 +34,7 @@ extension Request {
     /// The body's form as a token endpoint wants it: POST, one form, each parameter once (RFC 6749 §3.2), none but those that are known.
     func form(_ known: Set<String>? = nil, else code: String = "invalid_request") throws(Refusal) -> [String: String] {
         guard method == "POST" else { throw Refusal(400, code, "POST is wanted") }
-        guard mediaType == Form.mediaType else { throw Refusal(400, code, "wrong Content-Type") }
+        guard single("Content-Type") == Form.mediaType else { throw Refusal(400, code, "wrong Content-Type") }
         guard let text = String(validating: body, as: UTF8.self), let pairs = Form.parse(text) else {
             throw Refusal(400, code, "body is not a form")
         }
@@ -50,7 +50,8 @@ extension Request {
 
     /// The body's JSON object, without members other than those that are known.
     func members(_ known: Set<String>? = nil) -> JSON? {
-        guard method == "POST", !target.contains("?"), mediaType == "application/json", let value = JSON.parse(body),
+        guard method == "POST", !target.contains("?"), single("Content-Type") == "application/json",
+            let value = JSON.parse(body),
             let members = value.members, known?.isSuperset(of: members.keys) ?? true
         else { return nil }
         return value

@@ -55,14 +55,10 @@ struct Request: Sendable {
         return minorVersion > 0 ? !options.contains("close") : options.contains("keep-alive")
     }
 
-    /// Without its parameters, in small letters.
-    var mediaType: String? { single("Content-Type")?.prefix { $0 != ";" }.lowercased() }
-
-    /// What stands behind the scheme in the one `Authorization` field.
+    /// What stands behind the scheme in the one `Authorization` field. Scheme names differ in no case (RFC 9110 §11.1), but some servers
+    /// compare octets, so the lab does.
     func credential(_ scheme: String) -> String? {
-        guard let value = single("Authorization"), value.lowercased().hasPrefix(scheme.lowercased() + " ") else {
-            return nil
-        }
+        guard let value = single("Authorization"), value.hasPrefix(scheme + " ") else { return nil }
         return String(value.dropFirst(scheme.count + 1))
     }
 
