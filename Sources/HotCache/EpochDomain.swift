@@ -14,7 +14,7 @@ public final class EpochDomain: @unchecked Sendable {
     @usableFromInline static let padding = 128
 
     /// How many loops may read, 1 to 64.
-    public let readerCount: Int
+    let readerCount: Int
     @usableFromInline let epoch: UnsafeMutablePointer<Atomic<UInt64>>
     @usableFromInline let era: UnsafeMutablePointer<Atomic<UInt8>>
     private let shared: UnsafeMutableRawPointer
@@ -81,7 +81,7 @@ public final class EpochDomain: @unchecked Sendable {
     /// Frees what every online reader has passed. Writer only; cheap when nothing waits.
     /// - Returns: how many retired things still wait.
     @discardableResult
-    public func reclaim() -> Int {
+    func reclaim() -> Int {
         guard oldest < retired.count else { return 0 }
         var passed = UInt64.max
         for reader in 0..<readerCount {

@@ -9,9 +9,9 @@ public struct Field: Sendable, Equatable {
     /// What the name is, in any case.
     public var known: KnownField
     /// What the name is when `_` counts as `-`; equal to `known` for a name without `_`.
-    public var resembles: KnownField
+    var resembles: KnownField
     /// Marks that the reader of the line left.
-    public var marks: FieldMarks
+    var marks: FieldMarks
 }
 
 /// What was noticed about a field line while it was read.

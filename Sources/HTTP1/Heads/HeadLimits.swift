@@ -7,9 +7,9 @@ public struct HeadLimits: Sendable, Equatable {
     /// Bytes of the request target.
     public var target: Int
     /// Bytes of the method.
-    public var method: Int
+    var method: Int
     /// Names in all `Connection` fields together: each is compared with every field.
-    public var connectionOptions: Int
+    var connectionOptions: Int
 
     /// Octets for `headSize`, `target` and `method`, counts for the others; clamped to what a range can hold.
     public init(

@@ -12,7 +12,7 @@ public struct ResponseHead: ~Copyable, Sendable {
     /// May be empty.
     public private(set) var reason = ByteRange.empty
     /// 0 or 1; a higher minor version counts as 1.
-    public private(set) var minorVersion: UInt8 = 1
+    private(set) var minorVersion: UInt8 = 1
     /// The value of `Content-Length`, also where it delimits nothing (HEAD, 304). Nil where `Transfer-Encoding` is.
     public private(set) var declaredLength: UInt64?
     /// The upstream lets the connection be used again. A body delimited by its end rules that out all the same.

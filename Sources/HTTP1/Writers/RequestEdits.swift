@@ -79,7 +79,7 @@ extension RequestEdits {
     public func strippedLength(of path: Span<UInt8>) -> Int { strippableLength(path, prefix: stripPrefix.span) ?? 0 }
 
     /// Bytes that writing can add to a received head, credential and `ForwardedHop` apart.
-    public var growth: Int {
+    var growth: Int {
         setLines.count + userAgent.count + 2 * host.count + targetPrefix.count + destinationPrefix.count + via.count
             + renamedTo.count + 256
     }

@@ -27,7 +27,7 @@ public final class HTTP2Memory {
     public func forgetStreams() { spare = SpareStreams() }
 
     /// Bytes that wait for their next use.
-    public var waitingBytes: Int { shelves.pointee.waiting }
+    var waitingBytes: Int { shelves.pointee.waiting }
 
     /// Bytes of the largest piece.
     public static var largestPiece: Int { Shelves.most }

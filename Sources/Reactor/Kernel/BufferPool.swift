@@ -6,7 +6,7 @@ internal import Glibc
 /// trimmed really leaves the process.
 public final class BufferPool {
     /// Bytes of a block.
-    public let blockSize: Int
+    let blockSize: Int
     /// Blocks that may exist at once, taken or waiting.
     public let capacity: Int
     /// Blocks that are out.

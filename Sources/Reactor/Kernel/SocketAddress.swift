@@ -18,7 +18,7 @@ public struct SocketAddress: Sendable {
     }
 
     /// The longest path of a unix socket, bytes (unix(7): 108 with the terminating NUL).
-    public static let longestUnixPath = 107
+    static let longestUnixPath = 107
 
     /// The address families of the gateway's sockets.
     public enum Family: Sendable, Hashable { case ipv4, ipv6, unix }

@@ -86,7 +86,7 @@ public final class Loop: @unchecked Sendable {
     }
 
     /// Whether the caller stands on this loop's thread.
-    public var isCurrent: Bool { thread.load(ordering: .relaxed) == UInt(pthread_self()) }
+    var isCurrent: Bool { thread.load(ordering: .relaxed) == UInt(pthread_self()) }
 
     // MARK: - From any thread
 
@@ -313,7 +313,7 @@ public final class Loop: @unchecked Sendable {
 /// Why a loop could not be made: the call that failed and its `errno`.
 public struct LoopFault: Error, Sendable, CustomStringConvertible {
     /// The name of the system call.
-    public let call: String
+    let call: String
     /// The error number that it left.
     public let errno: Int32
     /// The call and the system's text for the error.

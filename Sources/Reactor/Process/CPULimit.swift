@@ -5,7 +5,7 @@ internal import Numbers
 /// How many processors this process may use: the smallest of the affinity mask and the limits of its cgroup and those above.
 public enum CPULimit {
     /// Data loops at most, however many processors there are: past that, memory and wake-ups grow and the gateway is no faster.
-    public static let maximumLoops = 4
+    static let maximumLoops = 4
 
     /// Loops for this machine: the limit rounded up, 1 … 4.
     public static func loops() -> Int {

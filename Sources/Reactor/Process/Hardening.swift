@@ -26,25 +26,25 @@ public enum Hardening {
     // MARK: - Steps
 
     /// Other processes of our user can neither attach nor read `/proc/self/mem`, and a crash leaves no memory image.
-    public static func forbidDumps() -> Refusal? {
+    static func forbidDumps() -> Refusal? {
         refusal("dumpable", cardea_forbid_dumps())
     }
 
     /// A second line: `core_pattern` with a pipe ignores the limit, which is why `forbidDumps` comes first.
-    public static func forbidCoreFiles() -> Refusal? {
+    static func forbidCoreFiles() -> Refusal? {
         refusal("core", cardea_set_core_limit(0))
     }
 
     /// No setuid program that we start gains anything. Needed before a sandbox, too.
-    public static func forbidNewPrivileges() -> Refusal? {
+    static func forbidNewPrivileges() -> Refusal? {
         refusal("no_new_privs", cardea_forbid_new_privileges())
     }
 
     /// A peer that goes away is an error of the write, not a signal.
-    public static func ignoreBrokenPipes() { signal(SIGPIPE, SIG_IGN) }
+    static func ignoreBrokenPipes() { signal(SIGPIPE, SIG_IGN) }
 
     /// Raises the soft limit of descriptors to the hard one.
-    public static func raiseDescriptorLimit() -> Refusal? {
+    static func raiseDescriptorLimit() -> Refusal? {
         refusal("descriptors", cardea_raise_descriptor_limit())
     }
 

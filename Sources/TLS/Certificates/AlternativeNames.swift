@@ -5,11 +5,11 @@ public struct AlternativeNames: Sendable, Equatable {
     /// Lower case, as they stand, wildcards included.
     public private(set) var hosts: [String] = []
     /// 4 or 16 bytes each.
-    public private(set) var addresses: [[UInt8]] = []
+    private(set) var addresses: [[UInt8]] = []
     /// Each as the certificate has it, whatever its scheme.
-    public private(set) var uris: [String] = []
+    private(set) var uris: [String] = []
     /// Each as the certificate has it.
-    public private(set) var mailAddresses: [String] = []
+    private(set) var mailAddresses: [String] = []
 
     /// A certificate with more names than this is read up to here.
     static let limit = 1000
@@ -43,7 +43,7 @@ public struct AlternativeNames: Sendable, Equatable {
     }
 
     /// Hosts, URIs and mail addresses.
-    public var texts: [String] { hosts + uris + mailAddresses }
+    var texts: [String] { hosts + uris + mailAddresses }
 
     /// How a name is covered, from worst to best.
     public enum Fit: Sendable, Comparable { case none, wildcard, exact }

@@ -21,7 +21,7 @@ public final class ServerIdentity: Sendable {
     /// Everything that an identity is made of, as it was read: files are the caller's business.
     public struct Material: Sendable {
         /// PEM, the leaf first, then its issuers.
-        public var certificate: [UInt8]
+        var certificate: [UInt8]
         /// PEM, not encrypted.
         public var key: [UInt8]
         /// PEM of the authorities whose certificates callers must show; nil: callers are not asked.

@@ -23,7 +23,7 @@ public struct ClientHello: Sendable, Equatable {
     }
 
     /// The most bytes that a hello may take together with its record headers. With post-quantum key shares it is about 2 KiB.
-    public static let longest = 16 * 1024
+    static let longest = 16 * 1024
 
     /// Reads the hello at the front of `bytes`.
     public static func read(_ bytes: UnsafeRawBufferPointer) -> Reading {

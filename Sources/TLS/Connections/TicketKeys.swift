@@ -9,7 +9,7 @@ internal import Synchronization
 /// wiped. Each lies on a page of its own, out of core dumps and, where `mlock` is allowed, out of swap.
 public final class TicketKeys: Sendable {
     /// Nanoseconds for which one key seals.
-    public static let period: UInt64 = 3_600_000_000_000
+    static let period: UInt64 = 3_600_000_000_000
     /// Keys that open, the sealing one among them.
     static let kept = 3
     /// Seconds for which a ticket is good: as long as its key opens.

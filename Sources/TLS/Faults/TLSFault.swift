@@ -11,7 +11,7 @@ public struct TLSFault: Error, Sendable, Equatable, CustomStringConvertible {
     /// The text for people, within the limits that the type's comment sets.
     public let message: String
     /// True when the server speaks or presents something that only a legacy configuration accepts (weak key, old renegotiation).
-    public let legacyMightHelp: Bool
+    let legacyMightHelp: Bool
 
     /// The kinds of faults that callers tell apart.
     public enum Kind: Sendable, Equatable {

@@ -39,9 +39,9 @@ public struct AccessRecord: Sendable {
     /// Index in the `NameTable` of fault kinds; 0 for none.
     public var fault: UInt16 = 0
     /// The first eight bytes of the trace id; zero for none.
-    public private(set) var traceHigh: UInt64 = 0
+    private(set) var traceHigh: UInt64 = 0
     /// The last eight bytes of the trace id.
-    public private(set) var traceLow: UInt64 = 0
+    private(set) var traceLow: UInt64 = 0
 
     private(set) var methodLength: UInt8 = 0
     private(set) var pathLength: UInt8 = 0
@@ -66,12 +66,12 @@ public struct AccessRecord: Sendable {
     }
 
     /// Bytes of the longest method that is kept whole.
-    public static let methodCapacity = 16
+    static let methodCapacity = 16
     /// Bytes of the longest path that is kept whole.
-    public static let pathCapacity = 200
+    static let pathCapacity = 200
 
     /// A record of an exchange of which nothing is known yet.
-    public init() {}
+    init() {}
 
     // MARK: - Filling
 

@@ -28,7 +28,7 @@ public final class EventLog: Sendable {
     }
 
     /// Nanoseconds since 1970.
-    public static let wallClock: @Sendable () -> UInt64 = {
+    static let wallClock: @Sendable () -> UInt64 = {
         var now = timespec()
         clock_gettime(CLOCK_REALTIME, &now)
         return UInt64(max(now.tv_sec, 0)) * 1_000_000_000 + UInt64(now.tv_nsec)
@@ -43,7 +43,7 @@ public final class EventLog: Sendable {
     }
 
     /// Costs a relaxed load: cheap enough for a data path.
-    public func isEnabled(_ level: LogLevel) -> Bool { level.rawValue >= threshold.load(ordering: .relaxed) }
+    func isEnabled(_ level: LogLevel) -> Bool { level.rawValue >= threshold.load(ordering: .relaxed) }
 
     /// Leaves an event. Fields are not made when the level is off.
     public func log(_ level: LogLevel, _ message: StaticString, _ fields: @autoclosure () -> [LogField] = []) {

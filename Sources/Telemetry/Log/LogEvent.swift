@@ -6,7 +6,7 @@ public struct LogEvent: Sendable {
     /// Nanoseconds of the wall clock since 1970.
     public let time: UInt64
     /// How severe the event is.
-    public let level: LogLevel
+    let level: LogLevel
     /// Names the event; the same text for every event of a kind.
     public let message: StaticString
     /// In the order in which they are written.

@@ -2,9 +2,9 @@
 /// log, and two causes in turn would pass a rule that only looks at the event before.
 public struct LogRate: Sendable {
     /// Events that may come together.
-    public static let burst: UInt64 = 10
+    static let burst: UInt64 = 10
     /// Nanoseconds in which one more may come.
-    public static let interval: UInt64 = 6_000_000_000
+    static let interval: UInt64 = 6_000_000_000
 
     private var left = burst
     private var filledAt: UInt64 = 0

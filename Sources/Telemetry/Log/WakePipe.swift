@@ -59,7 +59,7 @@ struct SleepFlag: ~Copyable, Sendable {
 /// A log thread could not be set up: the call that failed and its `errno`.
 public struct LogFault: Error, Sendable, CustomStringConvertible {
     /// The name of the system call.
-    public let call: String
+    let call: String
     /// The error number that it left.
     public let errno: Int32
     /// The call and the system's text for the error.

@@ -46,7 +46,7 @@ public enum DurationBuckets {
 /// What a histogram has seen, summed over the loops.
 public struct DurationDistribution: Sendable, Equatable {
     /// Observations of each bucket, not cumulative; the last has no upper bound.
-    public private(set) var buckets: [UInt64]
+    private(set) var buckets: [UInt64]
     /// Sum of all observations, nanoseconds.
     public private(set) var sum: UInt64
 

@@ -42,7 +42,7 @@ public struct MetricSchema: Sendable {
 
     private(set) var families: [Family] = []
     /// Cells that a block for this schema has.
-    public private(set) var cellCount = 0
+    private(set) var cellCount = 0
     private var familyIndex: [String: Int] = [:]
     private var places: [SeriesKey: Place] = [:]
 

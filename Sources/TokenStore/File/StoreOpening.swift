@@ -43,7 +43,7 @@ public struct StoreCondition: Sendable, Equatable {
     /// Commits that succeeded since the start.
     public var commits: UInt64 = 0
     /// Commits that failed since the start.
-    public var failures: UInt64 = 0
+    var failures: UInt64 = 0
     /// Rows that could not be opened since the start.
     public var damagedRows: UInt64 = 0
     /// Files set aside since the start, oldest first.

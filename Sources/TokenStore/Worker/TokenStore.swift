@@ -94,7 +94,7 @@ public final class TokenStore: RowStore {
         /// How long `open` waits for a disk that does not answer, in milliseconds.
         public var openTimeout: Int64 = 5000
         /// How long `close` waits for what is queued, in milliseconds.
-        public var closeTimeout: Int64 = 5000
+        var closeTimeout: Int64 = 5000
 
         /// The defaults serve every gateway.
         public init() {}

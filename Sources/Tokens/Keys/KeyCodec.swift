@@ -9,7 +9,7 @@ public enum KeyCodec {
     }
 
     /// Of one member; keys of the configuration and of challenges stay far below.
-    public static let memberLimit = 64 * 1024
+    static let memberLimit = 64 * 1024
 
     static let version: UInt8 = 1
     static let durable: UInt8 = 1

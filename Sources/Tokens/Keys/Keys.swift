@@ -144,9 +144,9 @@ public struct AccessKey: Hashable, Sendable {
     /// The scopes asked for; empty where none are.
     public var scopes: ScopeSet
     /// The audience asked for; nil where none is.
-    public var audience: ByteString?
+    var audience: ByteString?
     /// The resource indicator (RFC 8707); nil where there is none.
-    public var resource: ByteString?
+    var resource: ByteString?
     /// The end user for whom the token is; nil for the client itself.
     public var subject: ByteString?
 

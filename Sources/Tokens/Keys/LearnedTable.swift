@@ -3,9 +3,9 @@ public import HotCache
 /// What a route has learned of its upstream, keyed by the directory of the path (up to its last `/`) and the method.
 public struct LearnedEntry: Hashable, Sendable {
     /// The path up to its last slash, the slash included.
-    public let directory: ByteString
+    let directory: ByteString
     /// The request method as received (RFC 9110 §9.1).
-    public let method: ByteString
+    let method: ByteString
 
     /// - Parameter path: as received, without the query.
     public init(path: some Collection<UInt8>, method: some Collection<UInt8>) {
@@ -23,13 +23,13 @@ public struct LearnedTable: Equatable, Sendable {
     /// The most entries of a table.
     public static let entryLimit = 256
     /// The most named realms of a table.
-    public static let realmLimit = 16
+    static let realmLimit = 16
     /// Realms that cannot be told apart are one, beside the limit: what an upstream makes up must not push out the others.
-    public static let unnamed: Realm = ""
+    static let unnamed: Realm = ""
     /// Of URLs in rows of before, when they had no place of their own; `forgetRealms` drops them.
     private static let urlLimit = 250
     /// A longer directory or method is not learned.
-    public static let lengthLimit = 4096
+    static let lengthLimit = 4096
 
     /// The credential that a path of an entry needs.
     public enum Target: Equatable, Sendable {
@@ -61,9 +61,9 @@ public struct LearnedTable: Equatable, Sendable {
     /// The first is the bound one.
     public private(set) var realms: [Realm] = []
     /// The targets by entry; the longest directory that begins a path counts for the path.
-    public private(set) var entries: [LearnedEntry: Target] = [:]
+    private(set) var entries: [LearnedEntry: Target] = [:]
     /// Fixed for the life of the table.
-    public let binding: Binding
+    let binding: Binding
 
     /// A table that has learned nothing.
     public init(binding: Binding = .realm) { self.binding = binding }

@@ -5,9 +5,9 @@ public import HotCache
 /// Events in, actions out, in the order they must be done. The machine holds no token bytes; the keeper does, beside it.
 public struct AccessTokenMachine: Sendable {
     /// Replaced by a reload.
-    public internal(set) var policy: AccessTokenPolicy
+    var policy: AccessTokenPolicy
     /// The state that outcomes of flights must agree with from now on.
-    public internal(set) var standing: Standing
+    var standing: Standing
 
     /// The token that is, or may again be, served.
     var held: Held?
@@ -68,9 +68,9 @@ public struct AccessTokenMachine: Sendable {
     }
 
     /// How long an access token waits for its own commit.
-    public static let commitWait: Nanoseconds = .milliseconds(100)
+    static let commitWait: Nanoseconds = .milliseconds(100)
     /// How long a token waits for the commit of the refresh token that came with it, before the store counts as degraded.
-    public static let rotationWait: Nanoseconds = .seconds(5)
+    static let rotationWait: Nanoseconds = .seconds(5)
 
     // MARK: - Vocabulary
 
@@ -157,17 +157,17 @@ public struct ChallengeReport: Equatable, Sendable {
     /// The generation that was sent, 0 for none.
     public var generation: UInt64
     /// The exchange has had its one replay.
-    public var isReplay: Bool
+    var isReplay: Bool
     /// The replay went out with the very token that the outcome which set it off had named as just granted.
-    public var justGranted: Bool
+    var justGranted: Bool
     /// The level or scopes that the challenge asks for.
-    public var demand: Demand
+    var demand: Demand
     /// The route and path that were challenged.
     public var place: Place
     /// The path has taken a token of the key since its route has been watched.
-    public var hadTaken: Bool
+    var hadTaken: Bool
     /// What others that wait want beside it: asked for along with it where a flight starts, so that one serves them all.
-    public var along: ScopeSet
+    var along: ScopeSet
 
     /// Memberwise; `generation` 0 means that no token was sent.
     public init(

@@ -43,7 +43,7 @@ public struct BasicProbation: Sendable {
     public var isTrying: Bool { scout != nil }
 
     /// Whether a success tells anything new.
-    public var wantsSuccesses: Bool { state == .unproven || !refusedPaths.isEmpty }
+    var wantsSuccesses: Bool { state == .unproven || !refusedPaths.isEmpty }
 
     // MARK: - Events
 

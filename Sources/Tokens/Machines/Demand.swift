@@ -1,11 +1,11 @@
 /// What a challenge asks for.
 public struct Demand: Equatable, Sendable {
     /// An OAM authentication level; nil where the scheme has none.
-    public var level: Int?
+    var level: Int?
     /// The scopes that it names, as far as they may be asked for.
-    public var scopes: ScopeSet
+    var scopes: ScopeSet
     /// `insufficient_scope` (RFC 6750 §3.1): the token that was sent is good, and not enough for these scopes.
-    public var lacksScope: Bool
+    var lacksScope: Bool
 
     /// Memberwise; without arguments any token will do.
     public init(level: Int? = nil, scopes: ScopeSet = [], lacksScope: Bool = false) {
@@ -17,9 +17,9 @@ public struct Demand: Equatable, Sendable {
     /// Any token that is good.
     public static let token = Demand()
     /// A token of at least this level (OAM).
-    public static func level(_ level: Int) -> Demand { Demand(level: level) }
+    static func level(_ level: Int) -> Demand { Demand(level: level) }
     /// A token with these scopes beside those that it has.
-    public static func lacking(_ scopes: ScopeSet) -> Demand { Demand(scopes: scopes, lacksScope: true) }
+    static func lacking(_ scopes: ScopeSet) -> Demand { Demand(scopes: scopes, lacksScope: true) }
 }
 
 extension Grant {

@@ -18,12 +18,12 @@ public struct Standing: Hashable, Sendable {
 /// Names one flight. Whoever runs the grant hands it back with the outcome.
 public struct FlightToken: Hashable, Sendable {
     /// Unique within its machine.
-    public let id: UInt64
+    let id: UInt64
     /// The state that the flight began with.
     public let standing: Standing
 
     /// Memberwise.
-    public init(id: UInt64, standing: Standing) {
+    init(id: UInt64, standing: Standing) {
         self.id = id
         self.standing = standing
     }
@@ -54,13 +54,13 @@ public struct Flight: Equatable, Sendable {
     /// The first cause; who joins later does not change it.
     public let reason: Reason
     /// The level of the challenge that it answers; nil where there is none, or where it is not known yet.
-    public let level: Int?
+    let level: Int?
     /// All that it asks for.
     public let scopes: ScopeSet
     /// The start of the flight.
-    public let startedAt: Instant
+    let startedAt: Instant
     /// Callers are told "timed out" then; the grant may go on to `abandonedAt`.
-    public let waitersUntil: Instant
+    let waitersUntil: Instant
     /// The outcome is discarded if it comes later, and another flight may start.
     public let abandonedAt: Instant
 
@@ -92,9 +92,9 @@ public struct Grant: Equatable, Sendable {
     /// What the flight that brought it asked for; empty where another process asked.
     public var asked: ScopeSet
     /// A refresh token was replaced with it: that must be committed before this is used.
-    public var rotated: Bool
+    var rotated: Bool
     /// Another gateway obtained it, some time ago: that an upstream refuses it says nothing of what the issuer gives now.
-    public var isShared: Bool
+    var isShared: Bool
 
     /// Memberwise.
     public init(

@@ -9,14 +9,14 @@ public struct SessionMachine: Sendable {
         /// Unique in the process, from `GenerationCounter`.
         public var generation: UInt64
         /// The session starts no access flight from then on.
-        public var stopServingAt: Instant
+        var stopServingAt: Instant
         /// Whether the refresh rung of the ladder exists.
-        public var hasRefreshToken: Bool
+        var hasRefreshToken: Bool
         /// A refresh token was replaced: committed before an access token is made from it
         /// (docs/design/tokens.md#rule-4).
-        public var rotated: Bool
+        var rotated: Bool
         /// A person's login brought it: its refresh token outlives a purge.
-        public var isHuman: Bool
+        var isHuman: Bool
 
         /// Memberwise.
         public init(
@@ -120,7 +120,7 @@ public struct SessionMachine: Sendable {
     }
 
     /// No step is under way or waits for its turn.
-    public var isIdle: Bool { running == nil && queue.isEmpty }
+    var isIdle: Bool { running == nil && queue.isEmpty }
 
     /// Nothing is under way and nothing is known but what holds for every lane of the issuer.
     public var isEmpty: Bool { isIdle && sessions.isEmpty && blocked.isEmpty && renewed.isEmpty && leaving == nil }

@@ -38,7 +38,7 @@ public struct AttemptLedger: Sendable {
         /// `login_attempts`
         public var loginAttempts: UInt32
         /// `allow_last_attempt`
-        public var allowsLastAttempt: Bool
+        var allowsLastAttempt: Bool
 
         /// Memberwise; the defaults are those of the configuration.
         public init(loginAttempts: UInt32 = 1, allowsLastAttempt: Bool = false) {

@@ -2,9 +2,9 @@
 /// what all keys of one issuer cost together.
 public struct Breaker: Sendable {
     /// Failures in a row, over all keys, that are not yet an outage.
-    public static let tolerated = 5
+    static let tolerated = 5
     /// The longest time without a try, unless the issuer asks for more.
-    public static let longest: Nanoseconds = .seconds(30)
+    static let longest: Nanoseconds = .seconds(30)
 
     /// Whether a call may go to the issuer.
     public enum Verdict: Equatable, Sendable {
@@ -32,7 +32,7 @@ public struct Breaker: Sendable {
     public init(seed: UInt64) { backoff = Backoff(seed: seed) }
 
     /// Calls were cut off, and no success has come since; a trial may be due.
-    public var isOpen: Bool { openUntil != nil }
+    var isOpen: Bool { openUntil != nil }
 
     /// - Parameter now: of `CLOCK_BOOTTIME`.
     public func state(at now: Instant) -> State {

@@ -11,10 +11,10 @@ public struct GrantLadder: Equatable, Sendable {
     private var remaining: [Rung]
 
     /// - Parameter rungs: those that exist; sorted here, so no order given can lead up.
-    public init(_ rungs: some Sequence<Rung>) { remaining = Set(rungs).sorted() }
+    init(_ rungs: some Sequence<Rung>) { remaining = Set(rungs).sorted() }
 
     /// Where the flight stands; nil where no way is left.
-    public var rung: Rung? { remaining.first }
+    var rung: Rung? { remaining.first }
 
     /// Where to go after a failure on the rung.
     /// - Returns: the next rung, or nil: the failure is the flight's.

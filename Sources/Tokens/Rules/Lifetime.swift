@@ -38,7 +38,7 @@ public struct LifetimePolicy: Equatable, Sendable {
     static let stopMargin: Nanoseconds = .seconds(5)
 
     /// `refresh_ahead`.
-    public var refreshAhead: RefreshAhead
+    var refreshAhead: RefreshAhead
     /// The life of a token whose issuer states none, or none above zero.
     public var defaultLifetime: Nanoseconds
 

@@ -1,7 +1,7 @@
 /// Where a challenge was met.
 public struct Place: Hashable, Sendable {
     /// Number of the route.
-    public var route: Int
+    var route: Int
     /// Hash of the path. Two paths that share one share a window, which costs the second of them a while.
     public var path: Int
 

@@ -12,7 +12,7 @@ extension UInt64 {
     }
 
     /// Saturates at 2^64 − 1.
-    public static func milliseconds(_ milliseconds: UInt64) -> UInt64 {
+    static func milliseconds(_ milliseconds: UInt64) -> UInt64 {
         let (product, overflow) = milliseconds.multipliedReportingOverflow(by: 1_000_000)
         return overflow ? .max : product
     }
@@ -30,7 +30,7 @@ extension UInt64 {
 /// Watches the offset between the wall clock and `CLOCK_BOOTTIME`.
 public struct WallClockWatch: Sendable {
     /// A larger step makes every token refresh-due.
-    public static let tolerated: Int64 = 30_000_000_000
+    static let tolerated: Int64 = 30_000_000_000
 
     private var offset: Int64?
 
@@ -102,17 +102,17 @@ public struct Backoff: Sendable {
     /// The wait after the first failure, jitter included, is at most this long.
     public static let first: Nanoseconds = .seconds(1)
     /// The most a `Retry-After` is obeyed.
-    public static let retryAfterLimit: Nanoseconds = .seconds(300)
+    static let retryAfterLimit: Nanoseconds = .seconds(300)
 
     /// Failures in a row since the last success.
-    public private(set) var failures: UInt32 = 0
+    private(set) var failures: UInt32 = 0
     private var jitter: Jitter
 
     /// - Parameter seed: of the jitter.
-    public init(seed: UInt64) { jitter = Jitter(seed: seed) }
+    init(seed: UInt64) { jitter = Jitter(seed: seed) }
 
     /// The next wait is the first again.
-    public mutating func succeeded() { failures = 0 }
+    mutating func succeeded() { failures = 0 }
 
     /// The wait after one more failure.
     /// - Parameters:
