@@ -35,7 +35,7 @@ import Testing
         #expect(pair.blocks.taken == 0)
         // What it held is wiped before anybody else gets the place, but for the word that leads to the next.
         pair.server.memory.give(piece: piece)
-        let taken = pair.server.memory.shelves.pointee.take(piece: piece.count)
+        let taken = pair.server.memory.freeLists.pointee.take(piece: piece.count)
         let again = try #require(taken)
         #expect(again.baseAddress == piece.baseAddress)
         #expect(again[8..<count].allSatisfy { $0 == 0 })

@@ -11,7 +11,7 @@ struct HeldValue: ~Copyable {
     private var piece = UnsafeMutableRawBufferPointer(start: nil, count: 0)
     private(set) var count = 0
     private let memory: HTTP2Memory
-    private let shelves: UnsafeMutablePointer<Shelves>
+    private let freeLists: UnsafeMutablePointer<FreeLists>
 
     /// Octets of a head in HTTP/1.1's form with its credential. Encoded it is at most a few octets a field longer, and has to fit into one
     /// frame of the least size that every peer takes (RFC 9113 §4.2), since the value has to end the frame.
@@ -19,10 +19,10 @@ struct HeldValue: ~Copyable {
 
     init(memory: HTTP2Memory) {
         self.memory = memory
-        shelves = memory.shelves
+        freeLists = memory.freeLists
     }
 
-    deinit { if count > 0 { shelves.give(piece, used: count) } }
+    deinit { if count > 0 { freeLists.give(piece, used: count) } }
 }
 
 // MARK: -
@@ -31,7 +31,7 @@ extension HeldValue {
     /// - Returns: false without memory.
     mutating func hold(_ value: UnsafeRawBufferPointer) -> Bool {
         drop()
-        guard let taken = shelves.take(buffer: value.count) else { return false }
+        guard let taken = freeLists.take(buffer: value.count) else { return false }
         taken.copyMemory(from: value)
         piece = taken
         count = value.count
@@ -45,7 +45,7 @@ extension HeldValue {
     }
 
     private mutating func give() {
-        shelves.give(piece, used: count)
+        freeLists.give(piece, used: count)
         count = 0
     }
 

@@ -33,18 +33,18 @@ struct BlockQueue: ~Copyable {
     /// `source`, held for as long as blocks of it are: they may outlive the session.
     private var owner: (any BlockSource)?
     private let memory: HTTP2Memory
-    private let shelves: UnsafeMutablePointer<Shelves>
+    private let freeLists: UnsafeMutablePointer<FreeLists>
 
     private static var none: UnsafeMutableRawBufferPointer { UnsafeMutableRawBufferPointer(start: nil, count: 0) }
 
     init(source: any BlockSource, memory: HTTP2Memory) {
         self.source = source
         self.memory = memory
-        shelves = memory.shelves
+        freeLists = memory.freeLists
     }
 
     deinit {
-        if isPiece { shelves.give(first, used: usedOfFirst) } else if first.count > 0 { owner?.give(first) }
+        if isPiece { freeLists.give(first, used: usedOfFirst) } else if first.count > 0 { owner?.give(first) }
         for block in others { owner?.give(block) }
     }
 }
@@ -72,11 +72,11 @@ extension BlockQueue {
     private mutating func reserve(_ size: Int, _ following: Int) -> Bool {
         if first.count - end >= size { return true }
         let least = count + size
-        let wanted = following <= Shelves.most ? least + following : least
-        guard let larger = shelves.take(piece: wanted <= Shelves.most ? wanted : least) else { return false }
+        let wanted = following <= FreeLists.most ? least + following : least
+        guard let larger = freeLists.take(piece: wanted <= FreeLists.most ? wanted : least) else { return false }
         if isPiece {
             memcpy(larger.baseAddress!, first.baseAddress! + start, count)
-            shelves.give(first, used: end)
+            freeLists.give(first, used: end)
         }
         isPiece = true
         first = larger
@@ -124,7 +124,7 @@ extension BlockQueue {
             end = 0
             return block
         }
-        let piece = shelves.take(piece: size)
+        let piece = freeLists.take(piece: size)
         guard let block = piece ?? takeBlock() else { return nil }
         isPiece = piece != nil
         first = block
@@ -158,7 +158,7 @@ extension BlockQueue {
 
     private mutating func giveFirst() {
         guard first.count > 0 else { return }
-        if isPiece { shelves.give(first, used: usedOfFirst) } else { owner?.give(first) }
+        if isPiece { freeLists.give(first, used: usedOfFirst) } else { owner?.give(first) }
         isPiece = false
         start = 0
         if others.isEmpty {
@@ -199,7 +199,7 @@ extension BlockQueue {
     mutating func takePiece() -> UnsafeMutableRawBufferPointer? {
         guard isPiece, start == 0, others.isEmpty, let base = first.baseAddress else { return nil }
         let piece = first
-        Shelves.note(used: end, of: base)
+        FreeLists.note(used: end, of: base)
         first = Self.none
         isPiece = false
         end = 0

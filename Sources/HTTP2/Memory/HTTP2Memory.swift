@@ -9,51 +9,51 @@ internal import Glibc
 /// Not thread-safe: its sessions belong to one loop.
 public final class HTTP2Memory {
     /// For those that hold this object: reached by address, without a reference to count.
-    let shelves: UnsafeMutablePointer<Shelves>
+    let freeLists: UnsafeMutablePointer<FreeLists>
     var spare = SpareStreams()
 
     /// Memory of one loop; takes nothing from the system before the first session.
     public init() {
-        shelves = .allocate(capacity: 1)
-        shelves.initialize(to: Shelves())
+        freeLists = .allocate(capacity: 1)
+        freeLists.initialize(to: FreeLists())
     }
 
     deinit {
-        shelves.pointee.empty()
-        shelves.deallocate()
+        freeLists.pointee.empty()
+        freeLists.deallocate()
     }
 
     /// Lets the closed streams go, which hold this object: whoever owns it calls it at the end.
     public func forgetStreams() { spare = SpareStreams() }
 
     /// Bytes that wait for their next use.
-    var waitingBytes: Int { shelves.pointee.waiting }
+    var waitingBytes: Int { freeLists.pointee.waiting }
 
     /// Bytes of the largest piece.
-    public static var largestPiece: Int { Shelves.most }
+    public static var largestPiece: Int { FreeLists.most }
 
     /// Takes back a piece of a stream (`HTTP2Stream.takePiece`), and wipes what the stream had written.
-    public func give(piece: UnsafeMutableRawBufferPointer) { shelves.pointee.give(piece.baseAddress) }
+    public func give(piece: UnsafeMutableRawBufferPointer) { freeLists.pointee.give(piece.baseAddress) }
 
     /// Valid as long as this object lives.
     var functions: nghttp2_mem {
         // The pointer and not the object is handed through nghttp2: a reference would be counted at every call.
         nghttp2_mem(
-            mem_user_data: UnsafeMutableRawPointer(shelves),
-            malloc: { size, user in Shelves.of(user).pointee.take(size) },
-            free: { piece, user in Shelves.of(user).pointee.give(piece) },
+            mem_user_data: UnsafeMutableRawPointer(freeLists),
+            malloc: { size, user in FreeLists.of(user).pointee.take(size) },
+            free: { piece, user in FreeLists.of(user).pointee.give(piece) },
             calloc: { number, size, user in
                 let (total, overflows) = number.multipliedReportingOverflow(by: size)
-                guard !overflows, let piece = Shelves.of(user).pointee.take(total) else { return nil }
+                guard !overflows, let piece = FreeLists.of(user).pointee.take(total) else { return nil }
                 return memset(piece, 0, total)
             },
-            realloc: { piece, size, user in Shelves.of(user).pointee.resize(piece, size) })
+            realloc: { piece, size, user in FreeLists.of(user).pointee.resize(piece, size) })
     }
 }
 
 /// A piece is preceded by two words: how much of it can be used, and how much of that was asked for, which is what has to be wiped. While
 /// it waits its own first word leads to the next.
-struct Shelves {
+struct FreeLists {
     /// Of 64, 128, 256, 512 and 1024 bytes.
     private var first = InlineArray<5, UnsafeMutableRawPointer?>(repeating: nil)
     private(set) var waiting = 0
@@ -63,8 +63,8 @@ struct Shelves {
     static let most = 1024
     /// Bytes that may wait; past them a piece goes back to the process.
     private static let limit = 512 * 1024
-    static func of(_ user: UnsafeMutableRawPointer?) -> UnsafeMutablePointer<Shelves> {
-        user!.assumingMemoryBound(to: Shelves.self)
+    static func of(_ user: UnsafeMutableRawPointer?) -> UnsafeMutablePointer<FreeLists> {
+        user!.assumingMemoryBound(to: FreeLists.self)
     }
 
     /// A piece of at least `size` bytes; nil where it would not be small, or without memory.
@@ -87,13 +87,13 @@ struct Shelves {
 
     @inline(__always)
     mutating func take(_ size: Int) -> UnsafeMutableRawPointer? {
-        // There is a shelf for every size from 1 to `most`, so the index need not be checked.
-        guard UInt(bitPattern: size &- 1) < Self.most, let piece = first[unchecked: Self.shelf(of: size)] else {
+        // There is a size class for every size from 1 to `most`, so the index need not be checked.
+        guard UInt(bitPattern: size &- 1) < Self.most, let piece = first[unchecked: Self.sizeClass(of: size)] else {
             return Self.make(size)
         }
-        let shelf = Self.shelf(of: size)
-        first[unchecked: shelf] = piece.load(as: UnsafeMutableRawPointer?.self)
-        waiting &-= Self.least &<< shelf
+        let sizeClass = Self.sizeClass(of: size)
+        first[unchecked: sizeClass] = piece.load(as: UnsafeMutableRawPointer?.self)
+        waiting &-= Self.least &<< sizeClass
         Self.note(used: size, of: piece)
         return piece
     }
@@ -104,7 +104,7 @@ struct Shelves {
         let capacity = Self.capacity(of: piece)
         guard capacity <= Self.most, waiting &+ capacity <= Self.limit else { return Self.discard(piece) }
         // These stores cannot be left out as those before a `free` could: the piece stays within reach, of `first`. Most pieces are short, and
-        // one of which more than a shelf's size was used is as large as the next shelf's.
+        // one of which more than a size class's size was used is as large as the next size class's.
         let zeros = SIMD64<UInt8>(repeating: 0)
         let used = Self.used(of: piece)
         piece.storeBytes(of: zeros, as: SIMD64<UInt8>.self)
@@ -113,9 +113,9 @@ struct Shelves {
             piece.storeBytes(of: zeros, toByteOffset: 128, as: SIMD64<UInt8>.self)
             piece.storeBytes(of: zeros, toByteOffset: 192, as: SIMD64<UInt8>.self)
         }
-        let shelf = Self.shelf(of: capacity)
-        piece.storeBytes(of: first[unchecked: shelf], as: UnsafeMutableRawPointer?.self)
-        first[unchecked: shelf] = piece
+        let sizeClass = Self.sizeClass(of: capacity)
+        piece.storeBytes(of: first[unchecked: sizeClass], as: UnsafeMutableRawPointer?.self)
+        first[unchecked: sizeClass] = piece
         waiting &+= capacity
         // Last, so that nothing has to be kept over the call.
         if used > 256 { explicit_bzero(piece + 256, used &- 256) }
@@ -136,20 +136,20 @@ struct Shelves {
     }
 
     mutating func empty() {
-        for shelf in first.indices {
-            while let piece = first[shelf] {
-                first[shelf] = piece.load(as: UnsafeMutableRawPointer?.self)
+        for sizeClass in first.indices {
+            while let piece = first[sizeClass] {
+                first[sizeClass] = piece.load(as: UnsafeMutableRawPointer?.self)
                 Glibc.free(piece - Self.header)
             }
         }
         waiting = 0
     }
 
-    /// A new piece, of its shelf's size or, where none is so large, of this one.
+    /// A new piece, of its size class's size or, where none is so large, of this one.
     @inline(never)
     private static func make(_ size: Int) -> UnsafeMutableRawPointer? {
         guard size >= 0 else { return nil }
-        let capacity = size <= most ? least << shelf(of: max(size, 1)) : size
+        let capacity = size <= most ? least << sizeClass(of: max(size, 1)) : size
         let (total, overflows) = capacity.addingReportingOverflow(header)
         guard !overflows, let start = Glibc.malloc(total) else { return nil }
         start.storeBytes(of: capacity, as: Int.self)
@@ -172,7 +172,7 @@ struct Shelves {
 
     /// The smallest that has pieces of this size, which is 1 at least.
     @inline(__always)
-    private static func shelf(of size: Int) -> Int {
+    private static func sizeClass(of size: Int) -> Int {
         // Of everything up to `least` the same bits are set.
         Int.bitWidth &- ((size &- 1) | (least &- 1)).leadingZeroBitCount &- 6
     }
@@ -180,7 +180,7 @@ struct Shelves {
 
 /// The thread sanitizer's part of the compiler (6.3) fails on a change behind a pointer that is a part of a structure without copies; a
 /// function takes the pointer by itself.
-extension UnsafeMutablePointer where Pointee == Shelves {
+extension UnsafeMutablePointer where Pointee == FreeLists {
     @inline(__always)
     func take(buffer size: Int) -> UnsafeMutableRawBufferPointer? { pointee.take(buffer: size) }
 
