@@ -27,15 +27,15 @@ public func fuzzFrames(_ start: UnsafePointer<UInt8>, _ count: Int) -> CInt {
 
 /// A session and whoever sits behind it, who reads, answers and gives up as the input's first byte says.
 private final class Peer: HTTP2StreamUser {
-    private let session: HTTP2Session
+    private let session: HTTP2Connection
     private let blocks: Blocks
     private let habits: UInt8
     private var streams: [HTTP2Stream] = []
     private var piece = [UInt8](repeating: 0, count: 700)
     private let output = UnsafeMutableRawBufferPointer.allocate(byteCount: 32 * 1024, alignment: 1)
 
-    init(role: HTTP2Session.Role, blocks: Blocks, habits: UInt8) {
-        guard let session = HTTP2Session(role: role, limits: limits, blocks: blocks) else {
+    init(role: HTTP2Connection.Role, blocks: Blocks, habits: UInt8) {
+        guard let session = HTTP2Connection(role: role, limits: limits, blocks: blocks) else {
             // Without a session nothing is tried, and such a run must not end well.
             preconditionFailure("no memory for a session")
         }

@@ -234,16 +234,16 @@ private struct Fields {
 private final class Play {
     static let plan = Plans.open("http: 2, timeouts: {idle: 1h}")
     let scene: Scene
-    let client: HTTP2Session
-    let server: HTTP2Session
+    let client: HTTP2Connection
+    let server: HTTP2Connection
     private let caller: Peer
     private let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 66 * 1024, alignment: 16)
     private let blocks = Blocks()
 
     init() throws {
         scene = try Scene(Self.plan)
-        client = try #require(HTTP2Session(role: .client, limits: HTTP2Limits(), blocks: blocks))
-        server = try #require(HTTP2Session(role: .server, limits: HTTP2Limits(), blocks: blocks))
+        client = try #require(HTTP2Connection(role: .client, limits: HTTP2Limits(), blocks: blocks))
+        server = try #require(HTTP2Connection(role: .server, limits: HTTP2Limits(), blocks: blocks))
         caller = scene.call()
     }
 
@@ -281,14 +281,14 @@ private final class Play {
         Issue.record("the four do not come to rest")
     }
 
-    private func carry(_ session: HTTP2Session, to peer: Peer) -> Int {
+    private func carry(_ session: HTTP2Connection, to peer: Peer) -> Int {
         session.tellUsers()
         let count = session.send(into: buffer)
         if count > 0 { peer.send(UnsafeRawBufferPointer(rebasing: buffer[..<count])) }
         return count
     }
 
-    private func carry(_ peer: Peer, to session: HTTP2Session) -> Int {
+    private func carry(_ peer: Peer, to session: HTTP2Connection) -> Int {
         let bytes = peer.take()
         if !bytes.isEmpty { #expect(bytes.withUnsafeBytes { session.receive($0, now: 1) }) }
         session.tellUsers()

@@ -10,12 +10,12 @@ import Testing
     private struct Play {
         let scene: Scene
         let caller: Peer
-        let client: HTTP2Session
+        let client: HTTP2Connection
 
         init() throws {
             // The exchange's own patience is longer, so that what is seen is the session's.
             scene = try Scene(Plans.open("timeouts: {idle: 1h}") + "limits: {min_rate: 100B}\n")
-            let made = HTTP2Session(role: .client, limits: HTTP2Limits(), blocks: scene.data.buffers)
+            let made = HTTP2Connection(role: .client, limits: HTTP2Limits(), blocks: scene.data.buffers)
             let session = try #require(made)
             client = session
             var head = Array("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n".utf8)

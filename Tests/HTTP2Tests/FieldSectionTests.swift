@@ -4,10 +4,10 @@ import Testing
 /// A server's session and a peer that sends raw frames: what of them is a field section without an end.
 @Suite struct FieldSectionTests {
     private let blocks = CountedBlocks(limit: 1000)
-    private let session: HTTP2Session
+    private let session: HTTP2Connection
     private static let preface = Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8) + frame(4, 0, 0, [])
 
-    init() throws { session = try #require(HTTP2Session(role: .server, limits: HTTP2Limits(), blocks: blocks)) }
+    init() throws { session = try #require(HTTP2Connection(role: .server, limits: HTTP2Limits(), blocks: blocks)) }
 
     private static func frame(_ type: UInt8, _ flags: UInt8, _ stream: UInt8, _ payload: [UInt8]) -> [UInt8] {
         [0, UInt8(payload.count >> 8), UInt8(payload.count & 0xff), type, flags, 0, 0, 0, stream] + payload

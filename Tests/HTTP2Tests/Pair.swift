@@ -2,16 +2,16 @@ import HTTP2
 
 /// Two sessions mouth to mouth: what one sends the other reads, without a socket.
 final class Pair {
-    let client: HTTP2Session
-    let server: HTTP2Session
+    let client: HTTP2Connection
+    let server: HTTP2Connection
     let blocks: CountedBlocks
     var now: UInt64 = 1
     private let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 66 * 1024, alignment: 16)
 
     init(blocks limit: Int = 1000, limits: HTTP2Limits = HTTP2Limits()) {
         blocks = CountedBlocks(limit: limit)
-        client = HTTP2Session(role: .client, limits: limits, blocks: blocks)!
-        server = HTTP2Session(role: .server, limits: limits, blocks: blocks)!
+        client = HTTP2Connection(role: .client, limits: limits, blocks: blocks)!
+        server = HTTP2Connection(role: .server, limits: limits, blocks: blocks)!
     }
 
     deinit { buffer.deallocate() }
@@ -43,7 +43,7 @@ final class Pair {
         onItsWay.removeAll()
     }
 
-    private func carry(_ from: HTTP2Session, to: HTTP2Session) -> Int {
+    private func carry(_ from: HTTP2Connection, to: HTTP2Connection) -> Int {
         let count = from.send(into: buffer)
         if count > 0 { _ = to.receive(UnsafeRawBufferPointer(rebasing: buffer[..<count]), now: now) }
         return count
@@ -59,7 +59,7 @@ final class Pair {
     }
 }
 
-extension HTTP2Session {
+extension HTTP2Connection {
     func takeOpened() -> [HTTP2Stream] {
         var streams: [HTTP2Stream] = []
         while let stream = nextOpened() { streams.append(stream) }

@@ -219,11 +219,11 @@ private struct HTTP2MemoryBox {
 
 /// Ends the connection with the first word that it hears of a stream, as a socket does whose peer has gone.
 private final class Ender: HTTP2StreamUser {
-    private let session: HTTP2Session
+    private let session: HTTP2Connection
     private(set) var told: [Int32] = []
     private var hasEnded = false
 
-    init(_ session: HTTP2Session) { self.session = session }
+    init(_ session: HTTP2Connection) { self.session = session }
 
     func streamReady(_ stream: HTTP2Stream) {
         told.append(stream.id)
@@ -233,6 +233,6 @@ private final class Ender: HTTP2StreamUser {
             session.abandon(.cancel)
             session.tellUsers()
         }
-        #expect(stream.isFlushed && stream.session == nil)
+        #expect(stream.isFlushed && stream.connection == nil)
     }
 }

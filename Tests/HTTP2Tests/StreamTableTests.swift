@@ -4,10 +4,10 @@ import Testing
 
 /// Streams come and go, and a dictionary says what must be found.
 @Suite struct StreamTableTests {
-    private let session: HTTP2Session
+    private let session: HTTP2Connection
 
     init() throws {
-        let made = HTTP2Session(role: .server, limits: HTTP2Limits(), blocks: CountedBlocks(limit: 0))
+        let made = HTTP2Connection(role: .server, limits: HTTP2Limits(), blocks: CountedBlocks(limit: 0))
         session = try #require(made)
     }
 

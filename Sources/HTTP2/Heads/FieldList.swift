@@ -3,7 +3,7 @@ internal import Glibc
 
 /// A head as nghttp2 wants it: name and value pairs with the pseudo-fields first.
 ///
-/// Reused for every head of a session. nghttp2 copies names and values when the list is submitted, those apart that stand in the program
+/// Reused for every head of a connection. nghttp2 copies names and values when the list is submitted, those apart that stand in the program
 /// itself.
 struct FieldList: ~Copyable {
     private var pairs: UnsafeMutablePointer<nghttp2_nv>

@@ -4,7 +4,7 @@ internal import HTTP1
 /// Puts a field section of HTTP/2 into the form of an HTTP/1.1 head, which the rest of the gateway reads: pseudo-fields become the
 /// first line and `Host`, cookie crumbs become one line (RFC 9113 §8.2.3, §8.3).
 ///
-/// One for a session: the frames of a field section have no others between them (RFC 9113 §4.3).
+/// One for a connection: the frames of a field section have no others between them (RFC 9113 §4.3).
 ///
 /// nghttp2 has validated names, values, the order and the number of pseudo-fields before (RFC 9113 §8.2.1, §8.3); what is written
 /// here is parsed again by HTTP1's strict parser, so nothing of a field can pass for more than it is. What that would find in a plain head

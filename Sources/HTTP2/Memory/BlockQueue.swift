@@ -28,9 +28,9 @@ struct BlockQueue: ~Copyable {
     /// Where the bytes begin in the first block, and end in the last.
     private var start = 0
     private var end = 0
-    /// Not counted: bytes are appended only while the stream has a session, which holds it.
+    /// Not counted: bytes are appended only while the stream has a connection, which holds it.
     private unowned(unsafe) var source: any BlockSource
-    /// `source`, held for as long as blocks of it are: they may outlive the session.
+    /// `source`, held for as long as blocks of it are: they may outlive the connection.
     private var owner: (any BlockSource)?
     private let memory: HTTP2Memory
     private let freeLists: UnsafeMutablePointer<FreeLists>

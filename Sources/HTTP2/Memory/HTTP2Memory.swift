@@ -1,18 +1,18 @@
 internal import CNghttp2
 internal import Glibc
 
-/// Memory for what is made for each stream and frame, for the sessions of one loop: pieces of a few sizes that wait for the next one of
+/// Memory for what is made for each stream and frame, for the connections of one loop: pieces of a few sizes that wait for the next one of
 /// their size, so that a steady stream of requests allocates nothing, and closed streams that wait for another request.
 ///
 /// Every piece is wiped when it comes back: heads are among them, with credentials in them.
 ///
-/// Not thread-safe: its sessions belong to one loop.
+/// Not thread-safe: its connections belong to one loop.
 public final class HTTP2Memory {
     /// For those that hold this object: reached by address, without a reference to count.
     let freeLists: UnsafeMutablePointer<FreeLists>
     var spare = SpareStreams()
 
-    /// Memory of one loop; takes nothing from the system before the first session.
+    /// Memory of one loop; takes nothing from the system before the first connection.
     public init() {
         freeLists = .allocate(capacity: 1)
         freeLists.initialize(to: FreeLists())
@@ -191,7 +191,7 @@ extension UnsafeMutablePointer where Pointee == FreeLists {
     func give(_ piece: UnsafeMutableRawBufferPointer, used: Int) { pointee.give(piece, used: used) }
 }
 
-/// Closed streams of one loop's sessions. Who used them may still hold them, so those that have waited longest are asked first.
+/// Closed streams of one loop's connections. Who used them may still hold them, so those that have waited longest are asked first.
 ///
 /// Raw memory and not an array, which would be checked for other owners and count a reference with every change.
 struct SpareStreams: ~Copyable {

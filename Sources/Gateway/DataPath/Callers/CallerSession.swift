@@ -33,7 +33,7 @@ final class CallerSession: HTTP2Socket {
         let share = BlockShare(of: data.buffers.budget, from: data.buffers)
         self.share = share
         hop = listener.hop(of: peer, isNamed: true)
-        guard let session = HTTP2Session(role: .server, limits: limits, blocks: share, memory: data.buffers.frames)
+        guard let session = HTTP2Connection(role: .server, limits: limits, blocks: share, memory: data.buffers.frames)
         else { return nil }
         super.init(loop: data.loop, buffers: data.buffers, session: session)
     }

@@ -4,15 +4,15 @@ internal import Reactor
 
 /// The socket under an HTTP/2 session: what is read goes into the session, and what the session has to send is written once at the
 /// end of a turn, so that the requests and answers of many streams share a write.
-class HTTP2Socket: Stream, HTTP2SessionHost {
-    final let session: HTTP2Session
+class HTTP2Socket: Stream, HTTP2ConnectionHost {
+    final let session: HTTP2Connection
     final private(set) var isOver = false
     /// The users of streams are being told of news.
     final private(set) var isTelling = false
     private var isScheduled = false
     private var readsLater = false
 
-    init(loop: Loop, buffers: LoopBuffers, session: HTTP2Session) {
+    init(loop: Loop, buffers: LoopBuffers, session: HTTP2Connection) {
         self.session = session
         super.init(loop: loop, buffers: buffers)
         session.host = self

@@ -31,7 +31,7 @@ final class UpstreamSession: HTTP2Socket {
         self.place = place
         guard
             let session =
-                HTTP2Session(
+                HTTP2Connection(
                     role: .client, limits: HTTP2Limits(), blocks: group.buffers, memory: group.buffers.frames)
         else { return nil }
         super.init(loop: group.loop, buffers: group.buffers, session: session)

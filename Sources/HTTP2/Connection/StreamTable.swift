@@ -1,4 +1,4 @@
-/// The open streams of a session by their number.
+/// The open streams of a connection by their number.
 ///
 /// Open addressing over half of the number, since those of one side are all odd: consecutive requests lie side by side, and a look-up
 /// is a comparison or two. A dictionary would hash each number with a keyed hash, several times for each frame; here a peer can choose

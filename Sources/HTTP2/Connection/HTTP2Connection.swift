@@ -1,8 +1,8 @@
 internal import CNghttp2
 public import HTTP1
 
-/// Told that a session has something to send, once until it was asked to.
-public protocol HTTP2SessionHost: AnyObject {
+/// Told that a connection has something to send, once until it was asked to.
+public protocol HTTP2ConnectionHost: AnyObject {
     func sessionHasOutput()
 }
 
@@ -10,12 +10,12 @@ public protocol HTTP2SessionHost: AnyObject {
 ///
 /// Not reentrant: what the peer's bytes bring about is noted while they are read, and told afterwards by `nextOpened` and
 /// `tellUsers`. One loop owns it.
-public final class HTTP2Session {
-    /// Fixed when the session is made.
+public final class HTTP2Connection {
+    /// Fixed when the connection is made.
     public let role: Role
-    /// Unchecked: the host owns the session, and takes itself away before it goes. A weak one would send every reference count of the host
+    /// Unchecked: the host owns the connection, and takes itself away before it goes. A weak one would send every reference count of the host
     /// through a side table.
-    public unowned(unsafe) var host: (any HTTP2SessionHost)?
+    public unowned(unsafe) var host: (any HTTP2ConnectionHost)?
     /// The peer takes no more streams, or we do not.
     public internal(set) var isGoingAway = false
 
@@ -36,7 +36,7 @@ public final class HTTP2Session {
     private var tellings = 0
     var assembly: HeadAssembly
     /// Of a server's connection; a client's peer is bounded by its requests' own timeouts.
-    private var sections = FieldSectionWatch(preface: HTTP2Session.prefaceSize)
+    private var sections = FieldSectionWatch(preface: HTTP2Connection.prefaceSize)
     var gauge = FloodGauge()
     /// Of a server's connection. A client's has all of its window from the start: see `dataCame`.
     var window: ReceiveWindow
@@ -63,7 +63,7 @@ public final class HTTP2Session {
     var session: OpaquePointer?
     let memory: HTTP2Memory
 
-    /// Which end of the connection this session is.
+    /// Which end of the connection this side is.
     public enum Role: Sendable { case server, client }
 
     /// Octets of the client's connection preface (RFC 9113 §3.4).
@@ -86,7 +86,7 @@ public final class HTTP2Session {
     }
 
     deinit {
-        streams.forEach { $0.session = nil }
+        streams.forEach { $0.connection = nil }
         while let stream = marked.popFirst() {
             if stream._withUnsafeGuaranteedRef({ $0.isLeaving }) { stream.release() }
         }
@@ -98,7 +98,7 @@ public final class HTTP2Session {
 
 // MARK: - Bytes
 
-extension HTTP2Session {
+extension HTTP2Connection {
     /// Takes bytes of the peer.
     /// - Parameter now: nanoseconds of any steady clock.
     /// - Returns: false when the connection cannot go on; what `send` still gives says why to the peer.
@@ -228,14 +228,14 @@ extension HTTP2Session {
 
     /// A stream for a new request: a closed one that nobody holds any more, or a new one.
     func makeStream(_ id: Int32) -> HTTP2Stream {
-        guard let stream = memory.spare.take() else { return HTTP2Stream(id: id, session: self) }
+        guard let stream = memory.spare.take() else { return HTTP2Stream(id: id, connection: self) }
         stream.begin(id, self)
         return stream
     }
 
     /// The stream is closed, and has left the table.
     func letGo(_ stream: HTTP2Stream) {
-        stream.session = nil
+        stream.connection = nil
         stream.credential.drop()
         stream.output.clear()
         // Nobody was told of it, so nobody clears what came of its head.
@@ -271,7 +271,7 @@ extension HTTP2Session {
     ///   - head: of one of our own requests, in HTTP/1.1's form without `Transfer-Encoding`; changed in place.
     ///   - secretName: lower case; the field that carries the credential is never indexed.
     ///   - ended: no body follows.
-    /// - Returns: nil when the session takes no more requests, or the bytes are no head.
+    /// - Returns: nil when the connection takes no more requests, or the bytes are no head.
     public func open(
         request head: UnsafeMutableRawBufferPointer, scheme: StaticString, secretName: [UInt8], secretTarget: Bool,
         acceptsTrailers: Bool, ended: Bool
@@ -292,7 +292,7 @@ extension HTTP2Session {
     ///   - secretName: lower case; the field that carries the credential is never indexed.
     ///   - protocolName: for extended CONNECT (RFC 8441); empty otherwise.
     ///   - ended: no body follows.
-    /// - Returns: nil when the session takes no more requests.
+    /// - Returns: nil when the connection takes no more requests.
     public func open(
         request head: borrowing OutgoingHead, received: UnsafeRawBufferPointer, scheme: StaticString,
         secretName: [UInt8], secretTarget: Bool, acceptsTrailers: Bool, protocolName: StaticString = "", ended: Bool
@@ -354,7 +354,7 @@ extension HTTP2Session {
     }
 
     private func isMine(_ stream: HTTP2Stream) -> Bool {
-        stream.session?.toOpaque() == Unmanaged.passUnretained(self).toOpaque()
+        stream.connection?.toOpaque() == Unmanaged.passUnretained(self).toOpaque()
     }
 
     func submit(interim head: UnsafeMutableRawBufferPointer, on stream: HTTP2Stream) -> Bool {

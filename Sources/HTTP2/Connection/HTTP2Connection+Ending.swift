@@ -1,7 +1,7 @@
 internal import CNghttp2
 
 /// How streams and the connection end by our doing.
-extension HTTP2Session {
+extension HTTP2Connection {
     func cancel(_ stream: HTTP2Stream, _ code: HTTP2ErrorCode) {
         guard let session else { return }
         guard !stream.endSent || !stream.inputEnded else { return }
@@ -29,7 +29,7 @@ extension HTTP2Session {
     func resetFinished() {
         guard let session else { return }
         finishing.removeAll { stream in
-            guard stream.session != nil else { return true }
+            guard stream.connection != nil else { return true }
             if let code = stream.cutCode {
                 guard stream.output.count == 0 || outCount == 0 else { return false }
                 submitReset(stream, code)
@@ -86,7 +86,7 @@ extension HTTP2Session {
                     stream.resetCode = code.rawValue
                     stream.resetBy = hasBroken ? .us : .connection
                 }
-                stream.session = nil
+                stream.connection = nil
                 stream.credential.drop()
                 stream.output.clear()
                 markLast(stream)

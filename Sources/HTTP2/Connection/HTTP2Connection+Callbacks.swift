@@ -2,48 +2,48 @@ internal import CNghttp2
 internal import HTTP1
 
 /// What nghttp2 calls while bytes are read or written. Everything here only notes: a user that is told inside a callback could submit
-/// to a session that is not ready for it.
-extension HTTP2Session {
+/// to a connection that is not ready for it.
+extension HTTP2Connection {
     func makeSession(_ memory: HTTP2Memory) -> OpaquePointer? {
         var callbacks: OpaquePointer?
         guard nghttp2_session_callbacks_new(&callbacks) == 0 else { return nil }
         defer { nghttp2_session_callbacks_del(callbacks) }
         nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks) { _, frame, user in
-            HTTP2Session.with(user) { $0.headersBegan(frame!) }
+            HTTP2Connection.with(user) { $0.headersBegan(frame!) }
         }
         nghttp2_session_callbacks_set_on_header_callback(callbacks) {
             _, frame, name, nameCount, value, valueCount, _, user in
-            HTTP2Session.with(user) {
+            HTTP2Connection.with(user) {
                 $0.field(
                     frame!, UnsafeRawBufferPointer(start: name, count: nameCount),
                     UnsafeRawBufferPointer(start: value, count: valueCount))
             }
         }
         nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks) { _, frame, user in
-            HTTP2Session.with(user) { $0.frameCame(frame!) }
+            HTTP2Connection.with(user) { $0.frameCame(frame!) }
         }
         nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks) { _, _, id, bytes, count, user in
-            HTTP2Session.with(user) { $0.dataCame(id, UnsafeRawBufferPointer(start: bytes, count: count)) }
+            HTTP2Connection.with(user) { $0.dataCame(id, UnsafeRawBufferPointer(start: bytes, count: count)) }
         }
         nghttp2_session_callbacks_set_on_stream_close_callback(callbacks) { _, id, code, user in
-            HTTP2Session.with(user) { $0.streamClosed(id, code) }
+            HTTP2Connection.with(user) { $0.streamClosed(id, code) }
         }
         nghttp2_session_callbacks_set_send_callback(callbacks) { _, bytes, count, _, user in
-            HTTP2Session.with(user) { $0.put(UnsafeRawBufferPointer(start: bytes, count: count)) }
+            HTTP2Connection.with(user) { $0.put(UnsafeRawBufferPointer(start: bytes, count: count)) }
         }
         nghttp2_session_callbacks_set_send_data_callback(callbacks) { _, frame, head, count, _, user in
-            HTTP2Session.with(user) { $0.putData(frame!, head!, count) }
+            HTTP2Connection.with(user) { $0.putData(frame!, head!, count) }
         }
         nghttp2_session_callbacks_set_on_frame_send_callback(callbacks) { _, frame, user in
-            HTTP2Session.with(user) { $0.frameWent(frame!) }
+            HTTP2Connection.with(user) { $0.frameWent(frame!) }
         }
         nghttp2_session_callbacks_set_on_invalid_frame_recv_callback(callbacks) { _, _, _, user in
             // nghttp2 answers each of these; without a count they would be free.
-            HTTP2Session.with(user) { $0.admitFrame() }
+            HTTP2Connection.with(user) { $0.admitFrame() }
         }
         // Called for the types of the options below, before `on_frame_recv`, which is left out.
         nghttp2_session_callbacks_set_unpack_extension_callback(callbacks) { _, _, head, user in
-            HTTP2Session.with(user) { $0.unknownFrameCame(head!.pointee.length) }
+            HTTP2Connection.with(user) { $0.unknownFrameCame(head!.pointee.length) }
         }
 
         var options: OpaquePointer?
@@ -77,12 +77,12 @@ extension HTTP2Session {
         return result == 0 ? session : nil
     }
 
-    /// No reference is counted: whoever called nghttp2 holds the session until that returns.
+    /// No reference is counted: whoever called nghttp2 holds the connection until that returns.
     @inline(__always)
     private static func with<Result>(
-        _ user: UnsafeMutableRawPointer?, _ body: (HTTP2Session) -> Result
+        _ user: UnsafeMutableRawPointer?, _ body: (HTTP2Connection) -> Result
     ) -> Result {
-        Unmanaged<HTTP2Session>.fromOpaque(user!)._withUnsafeGuaranteedRef(body)
+        Unmanaged<HTTP2Connection>.fromOpaque(user!)._withUnsafeGuaranteedRef(body)
     }
 
     private static let accepted: Int32 = 0
@@ -268,7 +268,7 @@ extension HTTP2Session {
                 return Self.refused
             }
         }
-        // What is not read yet gives its credit back now, however the stream ended: a reader of a closed stream finds no session to give
+        // What is not read yet gives its credit back now, however the stream ended: a reader of a closed stream finds no connection to give
         // it to, and the connection's window would shrink for good.
         let unread = max(0, stream.input.count - stream.headBytes)
         if role == .server, unread > 0 { consumeConnection(unread) }
@@ -336,7 +336,7 @@ extension HTTP2Session {
     /// Where nghttp2 asks for body bytes. They are copied once, from the queue behind the frame's head.
     func makeProvider() -> nghttp2_data_provider {
         nghttp2_data_provider(source: nghttp2_data_source()) { session, id, _, room, flags, _, user in
-            HTTP2Session.with(user) { $0.offer(id, room, flags!) }
+            HTTP2Connection.with(user) { $0.offer(id, room, flags!) }
         }
     }
 

@@ -3,12 +3,12 @@ public import HTTP1
 
 /// Who uses a stream.
 public protocol HTTP2StreamUser: AnyObject {
-    /// Something can be read, the end of input or a reset among it, or output has gone out. Called between two turns of the session,
+    /// Something can be read, the end of input or a reset among it, or output has gone out. Called between two turns of the connection,
     /// never from inside one of its calls.
     func streamReady(_ stream: HTTP2Stream)
 }
 
-/// One stream of a session, seen as a pair of byte streams in HTTP/1.1's form: what is read is the head as an HTTP/1.1 head (interim
+/// One stream of a connection, seen as a pair of byte streams in HTTP/1.1's form: what is read is the head as an HTTP/1.1 head (interim
 /// ones before it), then the body's bytes without any framing, and what is written is the same.
 ///
 /// Flow control follows the reader: credit is given to the peer when bytes are read, so that at most one window waits here.
@@ -66,13 +66,13 @@ public final class HTTP2Stream {
     var isDeferred = false
     /// Its user is to be told.
     var isMarked = false
-    /// It has left the session's table, and the reference that the table had is that of its mark.
+    /// It has left the connection's table, and the reference that the table had is that of its mark.
     var isLeaving = false
     /// In the `StreamRow` that it stands in.
     var next: Unmanaged<HTTP2Stream>?
-    /// Nil when the stream is closed. Not counted: a session lets go of its open streams when it ends (`abandon`, `deinit`), and of a closed
+    /// Nil when the stream is closed. Not counted: a connection lets go of its open streams when it ends (`abandon`, `deinit`), and of a closed
     /// one before that.
-    var session: Unmanaged<HTTP2Session>?
+    var connection: Unmanaged<HTTP2Connection>?
 
     /// Why a head was not sent. `tooLarge`: its field section exceeds what the peer takes.
     public enum HeadRefusal: Sendable { case tooLarge }
@@ -80,22 +80,22 @@ public final class HTTP2Stream {
     /// Who ended a stream early: we did, for what came on it or for want of room, the peer did, or it went with its connection.
     public enum Resetter: Sendable { case us, peer, connection }
 
-    init(id: Int32, session: HTTP2Session) {
+    init(id: Int32, connection: HTTP2Connection) {
         self.id = id
-        self.session = .passUnretained(session)
-        window = ReceiveWindow(from: session.limits.firstStreamWindow, to: session.limits.streamWindow)
-        input = BlockQueue(source: session.blocks, memory: session.memory)
-        output = BlockQueue(source: session.blocks, memory: session.memory)
-        credential = HeldValue(memory: session.memory)
+        self.connection = .passUnretained(connection)
+        window = ReceiveWindow(from: connection.limits.firstStreamWindow, to: connection.limits.streamWindow)
+        input = BlockQueue(source: connection.blocks, memory: connection.memory)
+        output = BlockQueue(source: connection.blocks, memory: connection.memory)
+        credential = HeldValue(memory: connection.memory)
     }
 
-    /// Makes it a new request's, of a session of the same loop: nothing of the last one's is left.
-    func begin(_ id: Int32, _ session: HTTP2Session) {
+    /// Makes it a new request's, of a connection of the same loop: nothing of the last one's is left.
+    func begin(_ id: Int32, _ connection: HTTP2Connection) {
         self.id = id
-        self.session = .passUnretained(session)
+        self.connection = .passUnretained(connection)
         if user != nil { user = nil }
-        window = ReceiveWindow(from: session.limits.firstStreamWindow, to: session.limits.streamWindow)
-        input.begin(source: session.blocks)
+        window = ReceiveWindow(from: connection.limits.firstStreamWindow, to: connection.limits.streamWindow)
+        input.begin(source: connection.blocks)
         headBytes = 0
         hasHeads = false
         headIndex.clear()
@@ -111,7 +111,7 @@ public final class HTTP2Stream {
         resetBy = .us
         cutCode = nil
         credential.drop()
-        output.begin(source: session.blocks)
+        output.begin(source: connection.blocks)
         outputEnded = false
         if !outputTrailers.isEmpty { outputTrailers = [] }
         endSent = false
@@ -121,10 +121,10 @@ public final class HTTP2Stream {
         isLeaving = false
     }
 
-    /// Lends the session without a reference to count: its socket holds it, and nothing that a stream asks of it ends that.
+    /// Lends the connection without a reference to count: its socket holds it, and nothing that a stream asks of it ends that.
     @inline(__always)
-    private func withSession<Result>(_ body: (HTTP2Session) -> Result) -> Result? {
-        session?._withUnsafeGuaranteedRef(body)
+    private func withConnection<Result>(_ body: (HTTP2Connection) -> Result) -> Result? {
+        connection?._withUnsafeGuaranteedRef(body)
     }
 }
 
@@ -146,11 +146,11 @@ extension HTTP2Stream {
             let count = input.read(into: target)
             let body = max(0, count - headBytes)
             headBytes = max(0, headBytes - count)
-            if body > 0 { withSession { $0.consumed(body, of: self) } }
+            if body > 0 { withConnection { $0.consumed(body, of: self) } }
             return .bytes(count)
         }
         if inputEnded { return .ended }
-        return resetCode == nil && session != nil ? .notNow : .reset
+        return resetCode == nil && connection != nil ? .notNow : .reset
     }
 
     /// All that there is to read and will ever be, in the memory it lies in: a short message, of which nothing need be copied.
@@ -162,7 +162,7 @@ extension HTTP2Stream {
         guard let piece = input.takePiece() else { return nil }
         let body = max(0, count - headBytes)
         headBytes = max(0, headBytes - count)
-        if body > 0 { withSession { $0.consumed(body, of: self) } }
+        if body > 0 { withConnection { $0.consumed(body, of: self) } }
         return (piece, count)
     }
 
@@ -182,18 +182,18 @@ extension HTTP2Stream {
     /// Nothing is to be read, now or later.
     public var isDrained: Bool { input.count == 0 && inputEnded }
     /// A read would not end with `notNow`.
-    public var hasInput: Bool { input.count > 0 || inputEnded || resetCode != nil || session == nil }
+    public var hasInput: Bool { input.count > 0 || inputEnded || resetCode != nil || connection == nil }
 
     // MARK: - Writing
 
     /// Bytes that wait to be sent.
     public var pendingCount: Int { output.count }
     /// Memory is short: nothing should be added to what waits already.
-    public var isShort: Bool { withSession { $0.blocks.isShort } ?? false }
+    public var isShort: Bool { withConnection { $0.blocks.isShort } ?? false }
     /// Our side has ended, and all of it has gone to the connection.
     public var isSent: Bool { endSent }
     /// Everything written has gone to the connection, the end of the stream included.
-    public var isFlushed: Bool { session == nil || output.count == 0 && (!outputEnded || endSent) }
+    public var isFlushed: Bool { connection == nil || output.count == 0 && (!outputEnded || endSent) }
 
     /// Sends the head of a final answer of our own, in HTTP/1.1's form.
     ///
@@ -202,7 +202,7 @@ extension HTTP2Stream {
     ///   - ended: no body follows.
     /// - Returns: false when the stream cannot carry it.
     public func send(response head: UnsafeMutableRawBufferPointer, ended: Bool) -> Bool {
-        withSession { $0.submit(response: head, on: self, ended: ended) } ?? false
+        withConnection { $0.submit(response: head, on: self, ended: ended) } ?? false
     }
 
     /// Sends the head of a final answer that is passed on.
@@ -213,32 +213,32 @@ extension HTTP2Stream {
     ///   - ended: no body follows.
     /// - Returns: false when the stream cannot carry it.
     public func send(response head: borrowing OutgoingHead, received: UnsafeRawBufferPointer, ended: Bool) -> Bool {
-        withSession { $0.submit(response: head, received: received, on: self, ended: ended) } ?? false
+        withConnection { $0.submit(response: head, received: received, on: self, ended: ended) } ?? false
     }
 
     /// Interim answers (RFC 9110 §15.2).
     public func send(interim head: UnsafeMutableRawBufferPointer) -> Bool {
-        withSession { $0.submit(interim: head, on: self) } ?? false
+        withConnection { $0.submit(interim: head, on: self) } ?? false
     }
 
     /// Queues bytes of the body; the caller keeps the queue short by writing only while `pendingCount` is small.
     /// - Returns: false when the stream is gone or no memory could be had.
     public func write(_ bytes: UnsafeRawBufferPointer) -> Bool {
-        guard session != nil, resetCode == nil, !outputEnded else { return false }
+        guard connection != nil, resetCode == nil, !outputEnded else { return false }
         guard bytes.count > 0 else { return true }
         guard output.append(bytes) else { return false }
-        withSession { $0.hasOutput(self) }
+        withConnection { $0.hasOutput(self) }
         return true
     }
 
     /// Ends the body.
     /// - Parameter trailers: field lines, each with CRLF; may be empty.
     public func end(trailers: UnsafeRawBufferPointer = .init(start: nil, count: 0)) -> Bool {
-        guard session != nil, resetCode == nil, !outputEnded else { return false }
+        guard connection != nil, resetCode == nil, !outputEnded else { return false }
         // There are none before the end.
         if trailers.count > 0 { outputTrailers = Array(trailers) }
         outputEnded = true
-        withSession { $0.hasOutput(self) }
+        withConnection { $0.hasOutput(self) }
         return true
     }
 
@@ -256,11 +256,11 @@ extension HTTP2Stream {
         // The first code stands.
         guard !isAbandoned else { return }
         isAbandoned = true
-        withSession { session in
+        withConnection { connection in
             // What nobody will read gives its credit back.
             let unread = max(0, input.count - headBytes)
-            if unread > 0 { session.consumed(unread, of: self) }
-            session.cancel(self, code)
+            if unread > 0 { connection.consumed(unread, of: self) }
+            connection.cancel(self, code)
         }
         input.clear()
     }

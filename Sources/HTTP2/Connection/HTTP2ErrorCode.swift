@@ -28,7 +28,7 @@ public struct HTTP2ErrorCode: RawRepresentable, Equatable, Sendable {
     public static let http11Required = HTTP2ErrorCode(rawValue: 0xd)
 }
 
-/// Bounds of a session.
+/// Bounds of a connection.
 public struct HTTP2Limits: Sendable {
     /// Streams that a peer may have open.
     public var streams = 128
