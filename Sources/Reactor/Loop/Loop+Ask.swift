@@ -23,23 +23,23 @@ extension Loop {
 /// A value on its way from one thread to another, with an eventfd to sleep on.
 private final class PendingAnswer<Value: Sendable>: Sendable {
     private let value = Mutex<Value?>(nil)
-    private let bell: Int32
+    private let wakeup: Int32
 
     init?() {
-        bell = eventfd(0, Int32(EFD_CLOEXEC))
-        guard bell >= 0 else { return nil }
+        wakeup = eventfd(0, Int32(EFD_CLOEXEC))
+        guard wakeup >= 0 else { return nil }
     }
 
-    deinit { _ = Glibc.close(bell) }
+    deinit { _ = Glibc.close(wakeup) }
 
     func give(_ given: Value) {
         value.withLock { $0 = given }
         var one: UInt64 = 1
-        _ = Glibc.write(bell, &one, 8)
+        _ = Glibc.write(wakeup, &one, 8)
     }
 
     func wait(milliseconds: Int32) -> Value? {
-        var watched = pollfd(fd: bell, events: Int16(POLLIN), revents: 0)
+        var watched = pollfd(fd: wakeup, events: Int16(POLLIN), revents: 0)
         // A signal cuts the wait short; what it cuts off is waited for again, which the bound of the callers' patience allows.
         while poll(&watched, 1, milliseconds) < 0, errno == EINTR {}
         return value.withLock { $0 }

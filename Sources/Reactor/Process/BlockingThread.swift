@@ -11,7 +11,7 @@ public protocol BlockingWork: Sendable {
 /// A thread for what may block and is no loop's business: secret files on slow disks, `exec:` programs. One job after the other.
 public final class BlockingThread: BlockingWork {
     private let jobs: BoundedQueue<Job>
-    private let bell: Int32
+    private let wakeup: Int32
 
     private struct Job: Sendable {
         let run: @Sendable () -> Void
@@ -20,16 +20,16 @@ public final class BlockingThread: BlockingWork {
     /// - Parameter capacity: jobs that may wait.
     public init(capacity: Int = 256) throws(LoopFault) {
         jobs = BoundedQueue(capacity: capacity)
-        bell = eventfd(0, Int32(EFD_CLOEXEC) | Int32(EFD_SEMAPHORE))
-        guard bell >= 0 else { throw LoopFault(call: "eventfd", errno: errno) }
+        wakeup = eventfd(0, Int32(EFD_CLOEXEC) | Int32(EFD_SEMAPHORE))
+        guard wakeup >= 0 else { throw LoopFault(call: "eventfd", errno: errno) }
         do {
             let jobs = self.jobs
-            let bell = self.bell
+            let wakeup = self.wakeup
             _ = try WorkerThread(name: "blocking") {
                 var count: UInt64 = 0
                 while true {
                     // Blocks without a timer until `run` rings; a signal or an error is only another look at the queue.
-                    _ = Glibc.read(bell, &count, 8)
+                    _ = Glibc.read(wakeup, &count, 8)
                     while let job = jobs.receive() { job.run() }
                 }
             }
@@ -40,7 +40,7 @@ public final class BlockingThread: BlockingWork {
     public func run(_ job: @escaping @Sendable () -> Void) -> Bool {
         guard jobs.send(Job(run: job)) else { return false }
         var one: UInt64 = 1
-        _ = Glibc.write(bell, &one, 8)
+        _ = Glibc.write(wakeup, &one, 8)
         return true
     }
 }

@@ -25,26 +25,26 @@ struct Run: ParsableCommand {
 
     func run() throws {
         // First of all: the launcher keeps what there is now, which is no secret, no thread and no sandbox.
-        let succession = Succession()
+        let takeover = Takeover()
         let launcher = Service.obstacle(command) == nil ? Launcher() : nil
-        do { try run(succession, launcher) } catch {
-            succession?.fail("the new process could not start: \(error)")
+        do { try run(takeover, launcher) } catch {
+            takeover?.fail("the new process could not start: \(error)")
             throw error
         }
     }
 
-    private func run(_ succession: Succession?, _ launcher: Launcher?) throws {
+    private func run(_ takeover: Takeover?, _ launcher: Launcher?) throws {
         var warnings: [Diagnostic] = []
-        let loaded = try ConfigurationAccess.loadedWithFiles(common.config, refuse: { succession?.fail($0) }) {
+        let loaded = try ConfigurationAccess.loadedWithFiles(common.config, refuse: { takeover?.fail($0) }) {
             warnings.append($0)
         }
         let configuration = loaded.configuration
         // Before any thread: limits and flags of the process are inherited, and a core file must not be possible from the start.
         let refusals = Hardening.apply()
-        let vigil = try Vigil(signals: Service.signals)
+        let waiter = try SignalWaiter(signals: Service.signals)
         let systemd = SystemdNotice(environment: ConfigurationAccess.environment)
         let inherited =
-            succession.map { InheritedSockets(handed: $0.sockets) }
+            takeover.map { InheritedSockets(handed: $0.sockets) }
             ?? InheritedSockets(environment: ConfigurationAccess.environment)
         // Whatever we start is not meant by these.
         SystemdNotice.forget()
@@ -66,7 +66,7 @@ struct Run: ParsableCommand {
         do {
             gateway = try Gateway(
                 configuration, environment: ConfigurationAccess.environment, log: log, inherited: inherited,
-                beforeStore: { succession?.awaitStore() })
+                beforeStore: { takeover?.awaitStore() })
             let site = AdminSite(
                 gateway: gateway, version: Cardea.version, place: place,
                 token: try adminToken(configuration), isOpenToRead: configuration.admin.isOpenToRead,
@@ -74,13 +74,13 @@ struct Run: ParsableCommand {
                 reload: { kill(getpid(), SIGHUP) }, logDropped: { log.dropped })
             try openAdmin(gateway, configuration, site, events)
             // Before the old process closes its own: whoever waits there is then its to serve.
-            if succession != nil { inherited.closeRest() }
+            if takeover != nil { inherited.closeRest() }
             try gateway.prepare()
-            succession?.takeOver(gateway)
+            takeover?.takeOver(gateway)
             try gateway.serve()
         } catch {
             log.stop()
-            succession?.fail("\(error)")
+            takeover?.fail("\(error)")
             ConfigurationAccess.complain("cardea: \(error)")
             throw ExitCode(error.isPassing ? ExitStatus.passing : ExitStatus.configuration)
         }
@@ -89,7 +89,7 @@ struct Run: ParsableCommand {
             events.warn("inherited socket is no listener's", [LogField("address", .name(address))])
         }
         var service = Service(
-            gateway: gateway, vigil: vigil, argument: common.config, loaded: loaded, place: place, command: command,
+            gateway: gateway, waiter: waiter, argument: common.config, loaded: loaded, place: place, command: command,
             systemd: systemd,
             sandbox: sandbox, launcher: launcher)
         service.serve()

@@ -9,7 +9,7 @@ import Telemetry
 /// it serves, tells systemd, and ends.
 struct Service {
     let gateway: Gateway
-    let vigil: Vigil
+    let waiter: SignalWaiter
     /// `--config` as given.
     let argument: String?
     private let place: ServedPlace
@@ -41,20 +41,20 @@ struct Service {
     static let signals = [SIGTERM, SIGINT, SIGHUP, SIGCHLD, SIGUSR2] + ChildProcess.forwarded
 
     init(
-        gateway: Gateway, vigil: Vigil, argument: String?, loaded: LoadedConfiguration, place: ServedPlace,
+        gateway: Gateway, waiter: SignalWaiter, argument: String?, loaded: LoadedConfiguration, place: ServedPlace,
         command: [String],
         systemd: SystemdNotice?, sandbox: Sandbox?, launcher: Launcher?
     ) {
         upgrade = Upgrade(
-            gateway: gateway, vigil: vigil, launcher: launcher, obstacle: Self.obstacle(command) ?? "no launcher",
+            gateway: gateway, waiter: waiter, launcher: launcher, obstacle: Self.obstacle(command) ?? "no launcher",
             systemd: systemd,
             patience: UInt64(max(0, loaded.configuration.shutdown.takeover.wholeNanoseconds)))
         self.sandbox = sandbox
         self.command = command
         self.systemd = systemd
-        nextSign = systemd?.watchdogInterval.map { Vigil.now + $0 }
+        nextSign = systemd?.watchdogInterval.map { SignalWaiter.now + $0 }
         self.gateway = gateway
-        self.vigil = vigil
+        self.waiter = waiter
         self.argument = argument
         self.place = place
         configuration = loaded.configuration
@@ -77,13 +77,13 @@ struct Service {
     /// Until a signal says that the end has come.
     mutating func serve() {
         while true {
-            switch vigil.wait(until: nextMoment) {
+            switch waiter.wait(until: nextMoment) {
             case .signal(SIGHUP): reload()
             case .signal(SIGUSR2): upgrade.ask()
             case .signal(SIGCHLD): if reap() { return }
             case .signal(let signal) where ChildProcess.forwarded.contains(signal): child?.send(signal)
             case .signal(let signal): if mayEnd(after: signal) { return }
-            case .changed: changedAt = changedAt ?? Vigil.now
+            case .changed: changedAt = changedAt ?? SignalWaiter.now
             case .timePassed: if timePassed() { return }
             case .woken, .readable: upgrade.look()
             }
@@ -95,13 +95,13 @@ struct Service {
     private var nextMoment: UInt64? {
         [
             changedAt.map { $0 + Self.gathering }, nextSign, childDeadline, upgrade.deadline,
-            isReady || (systemd == nil && command.isEmpty) ? nil : Vigil.now + Self.impatience,
+            isReady || (systemd == nil && command.isEmpty) ? nil : SignalWaiter.now + Self.impatience,
         ].compactMap { $0 }.min()
     }
 
     /// - Returns: whether the program had its time.
     private mutating func timePassed() -> Bool {
-        let now = Vigil.now
+        let now = SignalWaiter.now
         upgrade.timePassed(now)
         if let changedAt, now >= changedAt + Self.gathering {
             self.changedAt = nil
@@ -147,7 +147,7 @@ struct Service {
             return true
         }
         child.send(signal)
-        childDeadline = Vigil.now + UInt64(max(0, configuration.shutdown.timeout.wholeNanoseconds))
+        childDeadline = SignalWaiter.now + UInt64(max(0, configuration.shutdown.timeout.wholeNanoseconds))
         return false
     }
 
@@ -177,7 +177,7 @@ struct Service {
         systemd?.reloading()
         // Also after a refusal: the service goes on as it was.
         defer { if isReady { systemd?.ready("serving \(gateway.addresses.joined(separator: ", "))") } }
-        let began = Vigil.now
+        let began = SignalWaiter.now
         var warnings: [Diagnostic] = []
         do throws(ConfigurationFault) {
             let loaded = try ConfigurationAccess.load(argument) { warnings.append($0) }
@@ -204,7 +204,7 @@ struct Service {
                 "reload done",
                 [
                     LogField("edition", .count(Int64(done.edition))),
-                    LogField("milliseconds", .count(Int64((Vigil.now - began) / 1_000_000))),
+                    LogField("milliseconds", .count(Int64((SignalWaiter.now - began) / 1_000_000))),
                 ])
         } catch {
             files = error.files ?? files.now
@@ -221,7 +221,7 @@ struct Service {
     }
 
     private func watch() {
-        if !vigil.watch(folders: files.folders) {
+        if !waiter.watch(folders: files.folders) {
             events.warn("not every folder of the configuration can be watched; SIGHUP reloads")
         }
     }
@@ -235,16 +235,16 @@ struct Service {
     mutating func end() {
         drain()
         let flag = Latch()
-        gateway.cut { [vigil] in
+        gateway.cut { [waiter] in
             flag.set()
-            vigil.wake()
+            waiter.wake()
         }
-        _ = isToldAgain(until: Vigil.now + Self.lastMoment) { flag.isSet }
+        _ = isToldAgain(until: SignalWaiter.now + Self.lastMoment) { flag.isSet }
     }
 
     private mutating func drain() {
         let shutdown = configuration.shutdown
-        let start = Vigil.now
+        let start = SignalWaiter.now
         let timeout = UInt64(max(0, shutdown.timeout.wholeNanoseconds))
         upgrade.ending()
         if let successor = upgrade.successor {
@@ -261,16 +261,16 @@ struct Service {
         // Nobody waits for the end of an old process, and an idle caller that does not retry must not lose its next request: it has all
         // the time there is. The last moment is for those that use it up.
         let farewell = upgrade.successor == nil ? nil : timeout - min(timeout / 10, 1_000_000_000)
-        gateway.drain(farewell: farewell) { [vigil] in
+        gateway.drain(farewell: farewell) { [waiter] in
             flag.set()
-            vigil.wake()
+            waiter.wake()
         }
         _ = isToldAgain(until: start + timeout) { flag.isSet }
     }
 
     private func isToldAgain(until deadline: UInt64, orUntil isDone: () -> Bool = { false }) -> Bool {
         while !isDone() {
-            switch vigil.wait(until: deadline) {
+            switch waiter.wait(until: deadline) {
             case .timePassed: return false
             // Log rotation sends it too; and a program that was told to end does.
             case .signal(SIGHUP), .signal(SIGCHLD), .signal(SIGUSR2): break

@@ -6,7 +6,7 @@ import Telemetry
 /// The old process's side of an upgrade in place: carries out what `UpgradeMachine` decides. On the main thread.
 struct Upgrade {
     private let gateway: Gateway
-    private let vigil: Vigil
+    private let waiter: SignalWaiter
     /// Nil with the reason why this process cannot be upgraded.
     private let launcher: Launcher?
     private let obstacle: String
@@ -24,15 +24,16 @@ struct Upgrade {
     private static let deathPatience: UInt64 = 5_000_000_000
 
     init(
-        gateway: Gateway, vigil: Vigil, launcher: Launcher?, obstacle: String, systemd: SystemdNotice?, patience: UInt64
+        gateway: Gateway, waiter: SignalWaiter, launcher: Launcher?, obstacle: String, systemd: SystemdNotice?,
+        patience: UInt64
     ) {
         self.systemd = systemd
         self.gateway = gateway
-        self.vigil = vigil
+        self.waiter = waiter
         self.launcher = launcher
         self.obstacle = obstacle
         self.patience = patience
-        if let launcher { vigil.attend(launcher.descriptor) }
+        if let launcher { waiter.attend(launcher.descriptor) }
     }
 
     /// A reload has to wait.
@@ -57,7 +58,7 @@ struct Upgrade {
     /// This process ends: no other one may come up behind it.
     mutating func ending() {
         perform(machine.on(.ending))
-        if let launcher { vigil.leave(launcher.descriptor) }
+        if let launcher { waiter.leave(launcher.descriptor) }
     }
 
     /// Something may have come from the launcher, the new process or the store's thread.
@@ -67,7 +68,7 @@ struct Upgrade {
             switch channel.receive(waits: false) {
             case .nothing: return lookAtLauncher()
             case .end:
-                vigil.leave(channel.descriptor)
+                waiter.leave(channel.descriptor)
                 self.channel = nil
                 // Its parent may know more already.
                 lookAtLauncher()
@@ -82,9 +83,9 @@ struct Upgrade {
         for descriptor in message.descriptors { Glibc.close(descriptor) }
         var lines = message.text.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
         switch lines.removeFirst() {
-        case Succession.Word.store: perform(machine.on(.storeWanted))
-        case Succession.Word.prepared: perform(machine.on(.prepared(lines)))
-        case Succession.Word.failed: perform(machine.on(.failed(lines.joined(separator: "; "))))
+        case Takeover.Word.store: perform(machine.on(.storeWanted))
+        case Takeover.Word.prepared: perform(machine.on(.prepared(lines)))
+        case Takeover.Word.failed: perform(machine.on(.failed(lines.joined(separator: "; "))))
         default: break
         }
     }
@@ -98,7 +99,7 @@ struct Upgrade {
             case .ended(let status):
                 perform(machine.on(.ended("the new process ended with \(ChildProcess.exitStatus(status))")))
             case .gone:
-                if let launcher { vigil.leave(launcher.descriptor) }
+                if let launcher { waiter.leave(launcher.descriptor) }
                 perform(machine.on(.launcherGone))
                 return
             }
@@ -113,26 +114,26 @@ struct Upgrade {
             case .refuse(let reason): refuse(reason)
             case .launch: launch()
             case .releaseStore:
-                gateway.releaseStore { [vigil, storeIsReleased] in
+                gateway.releaseStore { [waiter, storeIsReleased] in
                     storeIsReleased.set()
-                    vigil.wake()
+                    waiter.wake()
                 }
-            case .giveStore: channel?.send(Succession.Word.store)
+            case .giveStore: channel?.send(Takeover.Word.store)
             case .serve(let addresses):
                 gateway.leave(addresses)
                 // Before the new process speaks for itself: only the main process is listened to.
                 systemd?.ready("serving \(gateway.addresses.joined(separator: ", "))", process: process)
-                channel?.send(Succession.Word.serve)
+                channel?.send(Takeover.Word.serve)
                 forgetChannel()
             case .kill:
-                channel?.send(Succession.Word.end)
+                channel?.send(Takeover.Word.end)
                 launcher?.kill()
             case .takeBack: gateway.takeStoreBack()
             case .report(let reason):
                 forgetChannel()
                 gateway.events.error("upgrade failed", [LogField("reason", .name(reason))])
-            case .wait(.untilReady): deadline = Vigil.now + patience
-            case .wait(.untilDead): deadline = Vigil.now + Self.deathPatience
+            case .wait(.untilReady): deadline = SignalWaiter.now + patience
+            case .wait(.untilDead): deadline = SignalWaiter.now + Self.deathPatience
             case .stopWaiting: deadline = nil
             }
         }
@@ -150,8 +151,8 @@ struct Upgrade {
         gateway.events.info("upgrade begins", [LogField("program", .name(Launcher.program))])
         _ = storeIsReleased.take()
         channel = ours
-        vigil.attend(ours.descriptor)
-        guard Succession.send(sockets, over: ours) else {
+        waiter.attend(ours.descriptor)
+        guard Takeover.send(sockets, over: ours) else {
             theirs.close()
             return perform(machine.on(.cannotStart("the sockets cannot be sent")))
         }
@@ -159,7 +160,7 @@ struct Upgrade {
     }
 
     private mutating func forgetChannel() {
-        if let channel { vigil.leave(channel.descriptor) }
+        if let channel { waiter.leave(channel.descriptor) }
         channel = nil
     }
 }

@@ -4,7 +4,7 @@ import Reactor
 
 /// The new process's side of an upgrade in place, on the main thread at its start. Wherever the old process is gone, this one goes on as
 /// after any start: the sockets are here, and the store is nobody's.
-struct Succession {
+struct Takeover {
     private let channel: HandOverChannel
     private(set) var sockets: [HandedSocket] = []
 

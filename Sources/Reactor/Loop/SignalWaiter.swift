@@ -6,7 +6,7 @@ internal import Synchronization
 ///
 /// The signals are blocked in the thread that makes it and in all that it starts later, so that no call of any thread is ever
 /// interrupted by them. One thread waits; any may `wake` it.
-public final class Vigil: Sendable {
+public final class SignalWaiter: Sendable {
     /// The event that ended a wait.
     public enum Event: Sendable, Equatable {
         case signal(Int32)
@@ -20,7 +20,7 @@ public final class Vigil: Sendable {
     }
 
     private let signals: Int32
-    private let bell: Int32
+    private let wakeup: Int32
     private let folders: Mutex<Int32>
     private let attended = Mutex<[Int32]>([])
 
@@ -35,13 +35,13 @@ public final class Vigil: Sendable {
         pthread_sigmask(SIG_BLOCK, &set, nil)
         signals = cardea_signal_descriptor(&set)
         guard signals >= 0 else { throw LoopFault(call: "signalfd", errno: errno) }
-        bell = eventfd(0, Int32(EFD_NONBLOCK) | Int32(EFD_CLOEXEC))
-        guard bell >= 0 else { throw LoopFault(call: "eventfd", errno: errno) }
+        wakeup = eventfd(0, Int32(EFD_NONBLOCK) | Int32(EFD_CLOEXEC))
+        guard wakeup >= 0 else { throw LoopFault(call: "eventfd", errno: errno) }
         folders = Mutex(-1)
     }
 
     deinit {
-        for descriptor in [signals, bell, folders.withLock { $0 }] where descriptor >= 0 { Glibc.close(descriptor) }
+        for descriptor in [signals, wakeup, folders.withLock { $0 }] where descriptor >= 0 { Glibc.close(descriptor) }
     }
 
     /// Watches these folders, and no others from now on. Folders and not files: Kubernetes swaps a link beside them, and editors replace
@@ -67,7 +67,7 @@ public final class Vigil: Sendable {
     /// The waiting thread returns with `.woken`, now or with its next wait.
     public func wake() {
         var one: UInt64 = 1
-        _ = Glibc.write(bell, &one, 8)
+        _ = Glibc.write(wakeup, &one, 8)
     }
 
     /// Waits for the first of all this; signals come before calls, calls before descriptors, these before files.
@@ -75,7 +75,7 @@ public final class Vigil: Sendable {
     public func wait(until deadline: UInt64? = nil) -> Event {
         while true {
             let others = attended.withLock { $0 }
-            var watched = ([signals, bell, folders.withLock { $0 }] + others).map {
+            var watched = ([signals, wakeup, folders.withLock { $0 }] + others).map {
                 pollfd(fd: $0, events: Int16(POLLIN), revents: 0)
             }
             let now = cardea_boottime()
@@ -88,7 +88,7 @@ public final class Vigil: Sendable {
             }
             if watched[1].revents != 0 {
                 var count: UInt64 = 0
-                if Glibc.read(bell, &count, 8) == 8 { return .woken }
+                if Glibc.read(wakeup, &count, 8) == 8 { return .woken }
             }
             if watched[3...].contains(where: { $0.revents != 0 }) { return .readable }
             if watched[2].revents != 0 {
