@@ -3,7 +3,7 @@ public import Synchronization
 
 /// Quiescent-state reclamation shared by every structure that the data loops read without a lock.
 ///
-/// One writer retires what it has unlinked; each reader announces, once per wake, the epoch it has seen. What was retired
+/// The one writer retires what it has unlinked; each reader announces, once per wake, the epoch it has seen. What was retired
 /// in epoch *e* is freed when every online reader has announced *e* or later. Readers that block are offline and delay nothing.
 ///
 /// The announcement, the reader's load of a link, the writer's exchange and the writer's scan are all sequentially
@@ -31,7 +31,7 @@ public final class EpochDomain: @unchecked Sendable {
         let garbage: Garbage
     }
 
-    /// What waits for its grace period.
+    /// Memory or an object that waits for its grace period.
     enum Garbage {
         /// Memory of `malloc`, wiped before it is freed: it holds a credential.
         case secret(UnsafeMutableRawPointer, byteCount: Int)

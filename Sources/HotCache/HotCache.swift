@@ -6,7 +6,7 @@ public import Synchronization
 /// Capacity is counted twice: `slots` is address space (untouched pages of the tables stay unbacked), `byteLimit` is the
 /// memory of the records. What falls out stays in the store; the next miss brings it back.
 public final class HotCache: @unchecked Sendable {
-    /// What became of a publication.
+    /// The outcome of a publication.
     public enum Publication: Equatable, Sendable {
         /// The token is served. `evicted` fell out to make room; their machines are told.
         case published(evicted: [Slot])
@@ -30,7 +30,7 @@ public final class HotCache: @unchecked Sendable {
     @usableFromInline let slots: UnsafeMutablePointer<Atomic<UnsafeMutableRawPointer?>>
     private let marks: [UnsafeMutablePointer<Atomic<UInt8>>]
     private let asked: [UnsafeMutablePointer<UInt64>]
-    /// What readers take of the key table; the rest of it is the writer's.
+    /// The readers' part of the key table; the rest of it is the writer's.
     let keyBuckets: UnsafeMutablePointer<Atomic<UnsafeMutableRawPointer?>>
     let keyMask: UInt64
     private let claimed = Atomic<UInt64>(0)

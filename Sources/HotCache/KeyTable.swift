@@ -111,7 +111,7 @@ struct KeyTable {
 struct KeyEntry: ~Copyable {
     let next: Atomic<UnsafeMutableRawPointer?>
     let hash: UInt64
-    /// What the key is one of: two spaces may have the same names.
+    /// The space that the key belongs to: two spaces may have the same names.
     let space: Slot
     let slot: Slot
     let length: UInt32

@@ -1,6 +1,6 @@
 public import Synchronization
 
-/// What a loop finds in a slot.
+/// The result of a lookup in a slot.
 @frozen
 public enum Lookup {
     case miss
@@ -12,7 +12,7 @@ public enum Lookup {
 @available(*, unavailable)
 extension Lookup: Sendable {}
 
-/// One loop's access to the hot cache. All calls are made on the loop's own thread; none takes a lock, allocates, or
+/// A loop's access to the hot cache. All calls are made on the loop's own thread; none takes a lock, allocates, or
 /// writes a line that another reader writes.
 public struct Reader: ~Copyable, @unchecked Sendable {
     /// The loop's number, from 0.

@@ -26,7 +26,7 @@ public struct RecordFields: Equatable, Sendable {
     public var refreshAt: UInt64
     /// From here on the record is a miss.
     public var servedUntil: UInt64
-    /// What the issuer said. A hit at or after it is served only under `serve_expired_for`, and marked.
+    /// The end that the issuer gave. A hit at or after it is served only under `serve_expired_for`, and marked.
     public var expiresAt: UInt64
     /// Process-wide, never reused.
     public var generation: UInt64

@@ -1,6 +1,6 @@
 /// A whole number that somebody else wrote: an issuer, a server, a header, a file, a row.
 ///
-/// It has no arithmetic and no order, because the sum of a number from outside and one of ours ends the process where it does not fit. It
+/// The type has no arithmetic and no order, because the sum of a number from outside and one of ours ends the process where it does not fit. It
 /// becomes a number by a range that it has to lie in, or by one that it is clamped to, or as a `TimeSpan` or a `WallTime`, whose arithmetic
 /// saturates.
 public struct ReceivedNumber: Sendable, Hashable {
@@ -49,7 +49,7 @@ public struct ReceivedNumber: Sendable, Hashable {
         self.isExact = isExact
     }
 
-    /// As above.
+    /// Decimal digits behind a minus sign or none, however many; nil for anything else.
     public init?(_ text: some StringProtocol) { self.init(decimal: text.utf8) }
 
     /// The whole part of a JSON number (RFC 8259 §6) as it is written; nil for anything else.

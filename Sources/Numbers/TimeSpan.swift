@@ -6,7 +6,7 @@ public struct TimeSpan: Sendable, Hashable, Comparable {
     public static let zero = TimeSpan(nanoseconds: 0)
     private static let mostNanoseconds: UInt64 = 36_525 * 86_400 * 1_000_000_000
 
-    /// What a received number counts. The raw value is in nanoseconds.
+    /// The unit of a received number. The raw value is in nanoseconds.
     public enum Unit: UInt64, Sendable {
         case nanoseconds = 1
         case microseconds = 1000
@@ -25,7 +25,7 @@ public struct TimeSpan: Sendable, Hashable, Comparable {
         self = TimeSpan(nanoseconds: unit.rawValue) * number.clamped(to: 0...UInt64.max)
     }
 
-    /// As above; a number of ours has no trap either.
+    /// Negative numbers give no time, those that are too large give the longest; a number of ours has no trap either.
     public init(_ number: some BinaryInteger, _ unit: Unit) { self.init(ReceivedNumber(number), unit) }
 
     /// Negative numbers and what is no number give no time.
@@ -77,7 +77,7 @@ public struct TimeSpan: Sendable, Hashable, Comparable {
 
 /// A moment of a wall clock, ours or another's: milliseconds since 1970, in the years 1970 to 9999.
 public struct WallTime: Sendable, Hashable, Comparable {
-    /// What the milliseconds may be.
+    /// The bounds of the milliseconds.
     public static let range: ClosedRange<Int64> = 0...253_402_300_799_999
 
     /// Milliseconds since 1970, within `range`.
@@ -85,10 +85,10 @@ public struct WallTime: Sendable, Hashable, Comparable {
 
     /// The nearest moment of the range.
     public init(milliseconds: ReceivedNumber) { self.milliseconds = milliseconds.clamped(to: Self.range) }
-    /// As above.
+    /// The nearest moment of the range.
     public init(milliseconds: Int64) { self.init(milliseconds: ReceivedNumber(milliseconds)) }
 
-    /// As above.
+    /// The nearest moment of the range.
     public init(seconds: ReceivedNumber) {
         milliseconds = seconds.clamped(to: 0...Self.range.upperBound / 1000) * 1000
     }
@@ -102,7 +102,7 @@ public struct WallTime: Sendable, Hashable, Comparable {
         WallTime(milliseconds: time.milliseconds + span.milliseconds)
     }
 
-    /// What is left until this moment; nothing where it has passed.
+    /// The time left until this moment; nothing where it has passed.
     public func left(at now: WallTime) -> TimeSpan {
         TimeSpan(ReceivedNumber(milliseconds - min(milliseconds, now.milliseconds)), .milliseconds)
     }

@@ -12,7 +12,7 @@ public final class BufferPool {
     /// Blocks that are out.
     public private(set) var taken = 0
 
-    /// Those that lie ready, the last given last. Raw memory: an array would be checked for other owners with every block.
+    /// The blocks that lie ready, the last given last. Raw memory: an array would be checked for other owners with every block.
     private let waiting: UnsafeMutablePointer<UnsafeMutableRawPointer>
     /// Blocks that lie ready.
     public private(set) var waitingCount = 0

@@ -5,7 +5,7 @@ import Glibc
 ///
 /// Results follow the kernel's own convention: zero or more on success, `-errno` on failure, so that nothing is thrown or
 /// allocated on the data path. A subclass may refuse, shorten or reset any call: the fault-injecting kernel of the tests does.
-/// One instance belongs to one loop; its counter has one writer.
+/// An instance belongs to one loop; its counter has one writer.
 open class Kernel {
     /// System calls made through this seam since the start. Read by budgets in tests and by `/metrics`.
     public final var systemCalls: UInt64 = 0

@@ -23,9 +23,9 @@ public final class PipePool {
     /// Pipes that may be out at once. With the wanted size, four loops stay below the kernel's limit for a user without privileges
     /// (`fs.pipe-user-pages-soft`: 64 MiB); past that limit the kernel gives smaller ones.
     public static let bound = 32
-    /// Those that are kept for the next body.
+    /// Pipes that are kept for the next body.
     private static let kept = 8
-    /// What is asked for with `F_SETPIPE_SZ`; what is not allowed keeps the kernel's own size.
+    /// The size that `F_SETPIPE_SZ` asks for; where it is not allowed a pipe keeps the kernel's own size.
     public static let wantedCapacity = 256 * 1024
 
     /// Pipes that are out.

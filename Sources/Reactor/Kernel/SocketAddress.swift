@@ -11,7 +11,7 @@ public struct SocketAddress: Sendable {
     private var form: Form
 
     private enum Form: Sendable {
-        /// As `sockaddr_in`, with zeros behind it, or as `sockaddr_in6`: its family tells.
+        /// A `sockaddr_in`, with zeros behind it, or a `sockaddr_in6`: its family tells.
         case ip(sockaddr_in6)
         /// The bytes of a `sockaddr_un`, as many as the kernel counts.
         case unix([UInt8])
@@ -81,7 +81,7 @@ public struct SocketAddress: Sendable {
         self.init(host: String(host), port: port)
     }
 
-    /// What `accept`, `getsockname` or `getaddrinfo` gave.
+    /// The address that `accept`, `getsockname` or `getaddrinfo` gave.
     /// - Returns: nil for another family or a length that is too short for it.
     public init?(storage: sockaddr_storage, length: socklen_t) {
         let made = withUnsafeBytes(of: storage) { SocketAddress(bytes: $0.prefix(Int(length))) }
@@ -222,7 +222,7 @@ public struct SocketAddress: Sendable {
         let ip = ipBytes
         return ip == [169, 254, 169, 254] || ip == [100, 100, 100, 200] || ip == [168, 63, 129, 16]
             || ip == [192, 0, 0, 192] || ip == [0xfd, 0x20, 0x00, 0xce, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0x54]
-            // One cloud has several services in this block.
+            // A cloud has several services in this block.
             || ip.count == 16 && ip.starts(with: [0xfd, 0x00, 0x0e, 0xc2])
     }
 

@@ -2,7 +2,7 @@ internal import CLinux
 internal import Glibc
 internal import Synchronization
 
-/// One thread, one epoll descriptor, one timer wheel. Everything that is registered here is touched by this thread alone.
+/// A thread with an epoll descriptor and a timer wheel. Everything that is registered here is touched by this thread alone.
 ///
 /// A turn: wait; note the time; announce the turn (the hot cache's quiescent state); readiness, then mail, then timers, then
 /// what was put off to the end of the turn. Mail stands after readiness so that an answer that arrived together with a
@@ -24,12 +24,12 @@ public final class Loop: @unchecked Sendable {
     private var watched = UnsafeMutableBufferPointer<Entry>.allocate(capacity: 64)
     /// Entries that have been used; the others are not initialized.
     private var entryCount = 0
-    /// Those that have a descriptor or a timer of this loop, or may arm one.
+    /// The count of owners that have a descriptor or a timer of this loop, or may arm one.
     var owners: Int { watched[..<entryCount].count { $0.owner != nil } }
     private var firstFree = Loop.noEntry
     private let timers: TimerWheel
     private var putOff: [LateWork] = []
-    /// What was put off to the end of the turn that ends now.
+    /// The work that was put off to the end of the turn that ends now.
     private var due: [LateWork] = []
     private let mail: Mailbox<Letter>
     let jobs: JobQueue
@@ -38,7 +38,7 @@ public final class Loop: @unchecked Sendable {
 
     private struct Entry {
         var generation: UInt32 = 1
-        /// Of one without an owner, the next such.
+        /// The next entry without an owner, where this one has none.
         var nextFree = Loop.noEntry
         var owner: Watched?
     }
@@ -51,7 +51,7 @@ public final class Loop: @unchecked Sendable {
         case call(Watched)
     }
 
-    /// One letter of the mailbox. Mail is for what is not a cache hit; a closure may therefore be allocated by its sender.
+    /// A letter of the mailbox. Mail is for what is not a cache hit; a closure may therefore be allocated by its sender.
     public struct Letter: Sendable {
         let open: @Sendable () -> Void
     }
@@ -247,7 +247,7 @@ public final class Loop: @unchecked Sendable {
         while running { turn(events, mayBlock: true) }
     }
 
-    /// One turn without blocking: for tests that drive a loop by hand.
+    /// Runs a turn without blocking: for tests that drive a loop by hand.
     public func turnOnce() {
         thread.store(UInt(pthread_self()), ordering: .relaxed)
         let events = UnsafeMutableBufferPointer<epoll_event>.allocate(capacity: Self.batch)

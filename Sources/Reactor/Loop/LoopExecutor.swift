@@ -5,7 +5,7 @@ internal import Synchronization
 /// Runs Swift jobs on a loop: the keeper is an actor whose executor this is, so that a handshake reads as straight lines while
 /// its state is touched by one thread only.
 ///
-/// It is the task executor of the keeper's tasks too. Without that a task that leaves the actor, if only for a step between two of its
+/// The executor is the task executor of the keeper's tasks too. Without that a task that leaves the actor, if only for a step between two of its
 /// methods, runs on the global pool: two threads' wake-ups for each.
 public final class LoopExecutor: SerialExecutor, TaskExecutor {
     /// Runs every job.

@@ -1,6 +1,6 @@
 internal import CLinux
 
-/// What epoll reported for a descriptor. Everything is edge-triggered: an event says that something changed, and the owner
+/// The events that epoll reported for a descriptor. Everything is edge-triggered: an event says that something changed, and the owner
 /// keeps reading or writing until the kernel says "not now".
 public struct Readiness: OptionSet, Sendable {
     /// Bits of `epoll_event.events`.
@@ -41,7 +41,7 @@ open class Watched {
         self.loop = loop
     }
 
-    /// It stands in the loop's table, where timers can find it.
+    /// The object stands in the loop's table, where timers can find it.
     public final var hasPlace: Bool { key != 0 }
 
     /// The descriptor's readiness changed.

@@ -2,7 +2,7 @@ internal import CLinux
 internal import Glibc
 internal import Synchronization
 
-/// What the main thread waits for while the loops serve: signals, changed files, a call from another thread, or a moment in time.
+/// The main thread's wait while the loops serve, for signals, changed files, a call from another thread, or a moment in time.
 ///
 /// The signals are blocked in the thread that makes it and in all that it starts later, so that no call of any thread is ever
 /// interrupted by them. One thread waits; any may `wake` it.
@@ -92,7 +92,7 @@ public final class SignalWaiter: Sendable {
             }
             if watched[3...].contains(where: { $0.revents != 0 }) { return .readable }
             if watched[2].revents != 0 {
-                // What exactly changed is found out by looking at the files.
+                // Looking at the files tells what exactly changed.
                 var drain = [UInt8](repeating: 0, count: 4096)
                 while Glibc.read(watched[2].fd, &drain, drain.count) > 0 {}
                 return .changed

@@ -1,7 +1,7 @@
 internal import CLinux
 internal import Glibc
 
-/// What the process does to itself before it holds a secret.
+/// The restrictions that the process puts on itself before it holds a secret.
 public enum Hardening {
     /// A step that the kernel refused; all of them are best effort, and the caller says so in the log.
     public struct Refusal: Sendable, Equatable {

@@ -4,7 +4,7 @@ internal import Glibc
 /// Gives up every file that is not named, for the calling thread and whatever it starts, for good (landlock(7)). What is open stays open,
 /// and so does looking at what exists: the kernel restricts what is done with files, not the walk to them.
 public enum Landlock {
-    /// What may be done with a path and everything below it.
+    /// Rights to a path and everything below it.
     public struct Rights: OptionSet, Sendable {
         /// Bits of `LANDLOCK_ACCESS_FS_*`.
         public let rawValue: UInt64
@@ -28,7 +28,7 @@ public enum Landlock {
         /// `LANDLOCK_ACCESS_FS_TRUNCATE`.
         public static let truncate = Rights(rawValue: 1 << 14)
 
-        /// Those that mean something where the path is no folder.
+        /// The rights that mean something where the path is no folder.
         fileprivate static let ofFiles: Rights = [.execute, .writeFile, .readFile, .truncate]
 
         /// Every right that the kernel can take away. Moving into other folders (2), truncating (3) and device controls (5) came later;

@@ -14,7 +14,7 @@ public final class Launcher: Sendable {
     public enum Note: Sendable, Equatable {
         case started(process: Int32)
         case cannotStart(errno: Int32)
-        /// What was started has ended, with this wait status.
+        /// The started process has ended, with this wait status.
         case ended(status: Int32)
         /// Somebody has killed the launcher.
         case gone
@@ -31,7 +31,7 @@ public final class Launcher: Sendable {
 
     deinit { Glibc.close(descriptor) }
 
-    /// What is executed.
+    /// The path of the executable.
     public static var program: String { cardea_executable().map { String(cString: $0) } ?? "" }
 
     /// Starts the program with the other end of `channel`. `.started` or `.cannotStart` follows.

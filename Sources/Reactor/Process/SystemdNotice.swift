@@ -52,7 +52,7 @@ public struct SystemdNotice: Sendable {
         String(decoding: text.utf8.prefix(512).map { $0 < 0x20 ? 0x20 : $0 }, as: UTF8.self)
     }
 
-    /// One attempt without waiting: a service manager that does not read must not hold us up.
+    /// Sends once, without waiting: a service manager that does not read must not hold us up.
     private func send(_ text: String) {
         let bytes = Array(text.utf8)
         _ = path.withUnsafeBytes { path in

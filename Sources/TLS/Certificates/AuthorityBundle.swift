@@ -20,7 +20,7 @@ public struct AuthorityBundle: Sendable, Hashable {
 extension AuthorityBundle {
     func trust(in context: OpaquePointer) throws(TLSFault) {
         let store = SSL_CTX_get_cert_store(context)
-        // One that stands there twice is added once.
+        // A certificate that stands there twice is added once.
         _ = try forEach { X509_STORE_add_cert(store, $0) == 1 }
     }
 

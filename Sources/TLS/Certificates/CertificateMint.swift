@@ -7,7 +7,7 @@ public final class CertificateMint: @unchecked Sendable {
     // OpenSSL counts references itself; nothing here changes after construction.
     private let certificate: OpaquePointer
     private let key: OpaquePointer
-    /// One key for all leaves: it never leaves this process, and a new one each time would cost more than the signature.
+    /// All leaves have this one key: it never leaves this process, and a new one each time would cost more than the signature.
     private let leafKey: OpaquePointer
     /// Seconds since 1970.
     public let notAfter: Int64
@@ -77,7 +77,7 @@ extension CertificateMint {
             key: try Self.text { PEM_write_bio_PrivateKey($0, leafKey, nil, nil, 0, nil, nil) == 1 })
     }
 
-    /// Of one address in the form of its family; nil when it is no address.
+    /// The mask of one address in the form of its family; nil when the host is no address.
     private static func mask(of host: String) -> String? {
         var room = in6_addr()
         if inet_pton(AF_INET, host, &room) == 1 { return "255.255.255.255" }

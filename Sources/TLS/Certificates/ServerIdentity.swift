@@ -1,9 +1,9 @@
 internal import COpenSSL
 internal import Glibc
 
-/// One certificate of a listener with all that a handshake for its names needs. Immutable; shared by all loops.
+/// A certificate of a listener with all that a handshake for its names needs. Immutable; shared by all loops.
 public final class ServerIdentity: Sendable {
-    /// What connections are made of.
+    /// The configuration that connections are made with.
     public let configuration: TLSServerConfiguration
     /// The names of the leaf certificate, by which a connection's identity is chosen.
     public let names: AlternativeNames

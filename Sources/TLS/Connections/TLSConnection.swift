@@ -7,7 +7,7 @@ public enum TLSProgress: Sendable, Equatable {
     case failed(TLSFault)
 }
 
-/// What one read or write did.
+/// The outcome of a read or write.
 public enum TLSIO: Sendable, Equatable {
     /// This many bytes of plaintext were moved.
     case bytes(Int)
@@ -21,7 +21,7 @@ public enum TLSIO: Sendable, Equatable {
 
 /// TLS on one socket. Owned by one thread; never blocks unless the socket does.
 ///
-/// It does not own the descriptor: the connection is freed first, then the descriptor is closed. Writing to a socket whose
+/// The connection does not own the descriptor: the connection is freed first, then the descriptor is closed. Writing to a socket whose
 /// other side is gone raises SIGPIPE, which the process has to ignore.
 public final class TLSConnection {
     private let handle: OpaquePointer
@@ -33,7 +33,7 @@ public final class TLSConnection {
     private var received: [UInt8] = []
     private var receivedUsed = 0
     private(set) var wireEnded = false
-    /// Of the server, for faults and sessions; as a server, what the other side is called in faults.
+    /// The server's name, for faults and sessions; as a server, the other side's name in faults.
     private let name: String
     private var verifiedAt: UInt64
     private var established = false
@@ -211,7 +211,7 @@ extension TLSConnection {
         }
     }
 
-    /// What the other side's certificate calls it: DNS names in lower case, URIs and mail addresses among its subject's
+    /// The names in the other side's certificate: DNS names in lower case, URIs and mail addresses among its subject's
     /// alternative names. Nil without a certificate that an authority of ours has issued.
     public var peerNames: [String]? {
         guard established, SSL_get_verify_result(handle) == Int(X509_V_OK),
@@ -292,7 +292,7 @@ extension TLSConnection {
         return fault
     }
 
-    /// What a result that is no success means. `errno` is read first: everything else may change it.
+    /// The meaning of a result that is no success. `errno` is read first: everything else may change it.
     private func judge(_ result: Int32) -> TLSIO {
         let number = errno
         switch SSL_get_error(handle, result) {

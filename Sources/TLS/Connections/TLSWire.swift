@@ -1,7 +1,7 @@
 internal import COpenSSL
 internal import Glibc
 
-/// What carries the records of a TLS connection when OpenSSL does not hold the socket itself: bytes can be received before there is a
+/// The carrier of a TLS connection's records when OpenSSL does not hold the socket itself: bytes can be received before there is a
 /// connection, and every system call goes through its owner's seam.
 public protocol TLSWire: AnyObject {
     /// Reads once.

@@ -83,7 +83,7 @@ public final class TicketKeys: Sendable {
     }
 }
 
-/// One key. Immutable, so it may be used by a loop that has it while another forgets it; the last one wipes it.
+/// A single key. Immutable, so it may be used by a loop that has it while another forgets it; the last one wipes it.
 private final class TicketKey: @unchecked Sendable {
     static let nameSize = 16
     private static let keySize = 32

@@ -29,7 +29,7 @@ public struct TLSFault: Error, Sendable, Equatable, CustomStringConvertible {
         case configuration
     }
 
-    /// What is wrong with a certificate, as far as an operator would act differently.
+    /// The fault of a certificate, as far as an operator would act differently.
     public enum CertificateReason: Sendable, Equatable {
         case unknownAuthority, expired, notYetValid, nameMismatch, revoked, tooWeak
         /// An X509_V_ERR code of OpenSSL.

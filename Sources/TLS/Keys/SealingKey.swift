@@ -41,7 +41,7 @@ public final class SealingKey: @unchecked Sendable, CustomStringConvertible {
         guard bytes.count == Self.size, bytes.contains(where: { $0 != bytes[0] }) else { throw .badKey }
         guard let page = KeyPage() else { throw .unavailable }
         self.page = page
-        // One key for one purpose: neither the id nor a tag helps against the cipher.
+        // Every purpose has its own key: neither the id nor a tag helps against the cipher.
         var derived =
             keyedHash(key: bytes, Array("cardea seal 1".utf8)) + keyedHash(key: bytes, Array("cardea tag 1".utf8))
         page.start.copyMemory(from: derived, byteCount: 2 * Self.size)

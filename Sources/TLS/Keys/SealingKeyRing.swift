@@ -13,7 +13,7 @@ public final class SealingKeyRing: Sendable {
     /// The first seals, all open.
     public let keys: [SealingKey]
 
-    /// What sealing adds to a plaintext, in bytes.
+    /// Bytes that sealing adds to a plaintext.
     public static let overhead = headSize + nonceSize + codeSize
     /// The most keys in a ring.
     public static let maximumKeys = 8
@@ -82,7 +82,7 @@ public final class SealingKeyRing: Sendable {
         guard let key = key(id) else { throw .unknownKey(id) }
         guard let cipher = Cipher.shared, binding.count < Int(Int32.max) else { throw .unavailable }
         let count = sealed.count - Self.overhead
-        // One spare byte: an empty array has no address, and OpenSSL reads a null output as "associated data".
+        // A byte is to spare: an empty array has no address, and OpenSSL reads a null output as "associated data".
         var plaintext = [UInt8](repeating: 0, count: count + 1)
         let done = sealed.withUnsafeBytes { input -> Bool in
             guard let start = input.baseAddress?.assumingMemoryBound(to: UInt8.self), let state = EVP_CIPHER_CTX_new()

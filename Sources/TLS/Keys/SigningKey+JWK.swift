@@ -35,7 +35,7 @@ extension SigningKey {
         try self.init(owning: key, certificate: nil)
     }
 
-    /// What is pushed is kept as a pointer until the parameters are made: names are static, everything else outlives the builder.
+    /// A pushed value is kept as a pointer until the parameters are made: names are static, everything else outlives the builder.
     private static func made(
         _ type: StaticString, _ numbers: [(name: StaticString, bytes: [UInt8])], point: [UInt8]?
     ) -> OpaquePointer? {

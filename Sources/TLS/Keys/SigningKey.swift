@@ -42,7 +42,7 @@ public final class SigningKey: @unchecked Sendable, CustomStringConvertible {
     /// The kind of the key alone.
     public var description: String { "SigningKey(\(kind))" }
 
-    /// One of the key's public numbers, by OpenSSL's name for it.
+    /// A public number of the key, by OpenSSL's name for it.
     func number(_ name: String) -> [UInt8]? {
         var number: OpaquePointer?
         guard EVP_PKEY_get_bn_param(key, name, &number) == 1, let number else { return nil }
@@ -152,7 +152,7 @@ extension SigningKey {
 // MARK: - Signing
 
 extension SigningKey {
-    /// What the key signs with unless it is told otherwise.
+    /// The algorithm that the key signs with unless it is told otherwise.
     public var algorithm: JWSAlgorithm {
         switch kind {
         case .rsa: .rs256

@@ -1,8 +1,8 @@
 internal import Glibc
 
-/// One exchange, as the access log tells it. Fixed size and trivially copyable: a loop fills it in place in its ring.
+/// An exchange, as the access log tells it. Fixed size and trivially copyable: a loop fills it in place in its ring.
 ///
-/// It has no place for a header, a query or a token.
+/// There is no place in it for a header, a query or a token.
 public struct AccessRecord: Sendable {
     /// Nanoseconds of the wall clock since 1970, at the end of the exchange.
     public var time: UInt64 = 0
@@ -111,7 +111,7 @@ public struct AccessRecord: Sendable {
 
     /// Keeps the path of a request target, at most 200 bytes of it, without query and fragment: both may hold secrets.
     public mutating func setPath(_ bytes: UnsafeRawBufferPointer) {
-        // One octet further than is kept: whether the path was cut.
+        // The search goes one octet further than is kept, to see whether the path was cut.
         var count = min(bytes.count, Self.pathCapacity + 1)
         if let start = bytes.baseAddress {
             // The library's search takes 32 octets a step; a loop here was a quarter of what the record costs.
@@ -151,7 +151,7 @@ public enum LogProtocol: UInt8, Sendable {
     }
 }
 
-/// Whose doing something was.
+/// The side that caused something.
 public enum LogSide: UInt8, Sendable, CaseIterable {
     case none, caller, upstream, gateway
 

@@ -30,7 +30,7 @@ public enum LogLevel: UInt8, Sendable, Comparable, CaseIterable {
     }
 }
 
-/// One field of an event.
+/// A field of an event.
 public struct LogField: Sendable {
     /// The field's name in the line.
     public let key: StaticString
@@ -44,7 +44,7 @@ public struct LogField: Sendable {
     }
 }
 
-/// What a field may hold.
+/// The value of a field.
 public enum LogValue: Sendable {
     /// A name from the configuration, a host, a file name. At most 256 bytes are written.
     case name(String)

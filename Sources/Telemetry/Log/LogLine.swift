@@ -124,7 +124,7 @@ struct LogLine {
         }
     }
 
-    /// One well-formed sequence (RFC 3629: no overlong form, no surrogate, nothing above U+10FFFF), or nil.
+    /// The scalar of a well-formed sequence (RFC 3629: no overlong form, no surrogate, nothing above U+10FFFF), or nil.
     private static func decode<Text: Collection<UInt8>>(
         _ text: Text, at start: Text.Index
     ) -> (scalar: UInt32, length: Int)? {

@@ -19,7 +19,7 @@ public struct LogRate: Sendable {
         let earned = (now &- min(filledAt, now)) / Self.interval
         if earned > 0 {
             left = min(Self.burst, left &+ min(earned, Self.burst))
-            // What is left of an interval counts for the next one, unless the bucket was full.
+            // The rest of an interval counts for the next one, unless the bucket was full.
             filledAt = left == Self.burst ? now : filledAt &+ earned &* Self.interval
         }
         guard left > 0 else {

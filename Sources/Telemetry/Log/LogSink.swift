@@ -12,7 +12,7 @@ struct LogSink: ~Copyable {
     private let piece: Int
     private var bytes: [UInt8] = []
     private var written = 0
-    /// Nobody will ever read this: closed, or its reader is gone.
+    /// The pipe has no reader any more: it is closed, or its reader is gone.
     private(set) var isBroken = false
     /// Lines that were given up because the descriptor broke.
     private(set) var lost: UInt64 = 0

@@ -3,7 +3,7 @@ import Synchronization
 
 /// The one thread that formats and writes: events to standard error, access records to standard output.
 ///
-/// It sleeps until a sender wakes it, without a timer. After work it lets lines gather for a moment, so that a busy gateway
+/// The thread sleeps until a sender wakes it, without a timer. After work it lets lines gather for a moment, so that a busy gateway
 /// costs a few dozen wake-ups a second and not one for each request. When a pipe stops taking, its lines stay in their
 /// queue, the queue fills, and the senders drop and count; the other pipe goes on.
 public final class LogThread: Sendable {
@@ -102,7 +102,7 @@ public final class LogThread: Sendable {
     }
 }
 
-/// One turn after the other of the log thread's work.
+/// The log thread's work, a turn at a time.
 struct LogPump: ~Copyable {
     private let events: EventLog
     var rings: [AccessRing] = []

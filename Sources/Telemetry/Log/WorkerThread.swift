@@ -2,7 +2,7 @@ public import Glibc
 
 /// A named thread that runs one function to its end.
 ///
-/// It blocks every signal: they belong to the main thread, which turns them into events, and `SIGPIPE` to nobody.
+/// The thread blocks every signal: they belong to the main thread, which turns them into events, and `SIGPIPE` to nobody.
 public struct WorkerThread: @unchecked Sendable {
     /// Valid until `join` or `detach`.
     public let handle: pthread_t

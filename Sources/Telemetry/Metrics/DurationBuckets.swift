@@ -43,14 +43,14 @@ public enum DurationBuckets {
     }
 }
 
-/// What a histogram has seen, summed over the loops.
+/// The counts of a histogram, summed over the loops.
 public struct DurationDistribution: Sendable, Equatable {
     /// Observations of each bucket, not cumulative; the last has no upper bound.
     private(set) var buckets: [UInt64]
     /// Sum of all observations, nanoseconds.
     public private(set) var sum: UInt64
 
-    /// One that has seen nothing.
+    /// A distribution that has seen nothing.
     public init() { self.init(buckets: Array(repeating: 0, count: DurationBuckets.count), sum: 0) }
 
     init(buckets: [UInt64], sum: UInt64) {
@@ -88,7 +88,7 @@ public struct DurationDistribution: Sendable, Equatable {
         return DurationBuckets.bounds.last
     }
 
-    /// What was added since an earlier distribution of the same histogram.
+    /// The durations added since an earlier distribution of the same histogram.
     public func since(_ earlier: DurationDistribution) -> DurationDistribution {
         guard earlier.buckets.count == buckets.count else { return self }
         return DurationDistribution(

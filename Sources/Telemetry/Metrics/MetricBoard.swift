@@ -8,7 +8,7 @@ import Synchronization
 public final class MetricBoard: Sendable {
     private struct State: Sendable {
         var schema = MetricSchema()
-        // What retired blocks counted, in cells of the newest schema.
+        // The counts of retired blocks, in cells of the newest schema.
         var folded: [UInt64] = []
         var members: [Member] = []
     }

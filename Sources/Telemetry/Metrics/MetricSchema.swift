@@ -5,7 +5,7 @@ internal import Octets
 ///
 /// Label values are names out of the configuration or fixed words, never bytes of a request: that bounds the number of series.
 public struct MetricSchema: Sendable {
-    /// What a family measures, in Prometheus' terms.
+    /// The type of a family, in Prometheus' terms.
     public enum Kind: String, Sendable {
         /// Only grows.
         case counter
@@ -27,12 +27,12 @@ public struct MetricSchema: Sendable {
         var hasSingles = false
     }
 
-    /// One series, or a row of them. A row is kept whole: of a thousand routes each status code as a series of its own is most of what a
+    /// A series, or a row of them. A row is kept whole: of a thousand routes each status code as a series of its own is most of what a
     /// configuration costs.
     struct Series: Sendable {
-        /// Of all labels, or of all but the last.
+        /// Values of all labels, or of all but the last.
         let values: [String]
-        /// Of the last label, one cell each; nil: one series.
+        /// Values of the last label, a cell each; nil: one series.
         let columns: [String]?
         let cell: Int
     }
@@ -96,7 +96,7 @@ public struct MetricSchema: Sendable {
         return MetricHistogram(index: try add(family, values, width: DurationBuckets.cells))
     }
 
-    /// One counter for each value of the last label, side by side, so that a route finds its status code by adding.
+    /// Declares a counter for each value of the last label, side by side, so that a route finds its status code by adding.
     /// - Parameters:
     ///   - values: values of all labels but the last. A family has one row for them.
     ///   - columns: values of the last label. They must not stand in the family with these values already.
@@ -181,7 +181,7 @@ public struct MetricFamily: Sendable, Hashable {
     let index: Int
 }
 
-/// One counter or gauge in every loop's block.
+/// A counter or gauge in every loop's block.
 public struct MetricCell: Sendable, Hashable {
     @usableFromInline let index: Int
 
@@ -203,7 +203,7 @@ public struct MetricRow: Sendable, Hashable {
     }
 }
 
-/// One histogram in every loop's block.
+/// A histogram in every loop's block.
 public struct MetricHistogram: Sendable, Hashable {
     @usableFromInline let index: Int
 }

@@ -22,7 +22,7 @@ struct SQLiteFault: Error {
         return SQLiteFault(code: code, text: StoreFile.errorText(number))
     }
 
-    /// What the caller of the store is told.
+    /// The fault as the caller of the store is told.
     var storeFault: StoreFault {
         switch code {
         case SQLITE_FULL: StoreFault(.full, text)

@@ -1,7 +1,7 @@
-/// One thing to keep. Its key and value are sealed in the file; what stands there in the clear is the kind, the expiry, and a
+/// A thing to keep. Its key and value are sealed in the file; what stands there in the clear is the kind, the expiry, and a
 /// keyed hash of kind and key.
 public struct StoredRow: Sendable, Equatable, CustomStringConvertible {
-    /// What the row is, in the caller's numbering. Rows are restored in ascending kind, so parents get lower numbers.
+    /// The kind of the row, in the caller's numbering. Rows are restored in ascending kind, so parents get lower numbers.
     public var kind: UInt8
     /// The canonical key; with the kind it names the row. At most 16 KiB.
     public var key: [UInt8]
@@ -29,7 +29,7 @@ public struct StoredRow: Sendable, Equatable, CustomStringConvertible {
     var fits: Bool { key.count <= Self.maximumKeySize && value.count <= Self.maximumValueSize }
 }
 
-/// One step of a transaction.
+/// A step of a transaction.
 public enum StoreChange: Sendable {
     /// Adds the row, or replaces the one of the same kind and key.
     case put(StoredRow)
@@ -40,7 +40,7 @@ public enum StoreChange: Sendable {
 }
 
 extension StoreChange {
-    /// Of the row that it brings.
+    /// Bytes of the row that the change brings.
     var bytes: Int {
         if case .put(let row) = self { row.key.count + row.value.count } else { 0 }
     }

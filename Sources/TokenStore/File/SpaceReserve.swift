@@ -8,12 +8,12 @@ internal import Glibc
 /// Blocks of a file without a name: nothing is left of them when the process ends. Lives on the store's thread.
 struct SpaceReserve: ~Copyable {
     private let descriptor: Int32
-    /// What shall be held, in bytes.
+    /// The space to hold, in bytes.
     let whole: Int
     /// Less than `whole` on a disk that had no more.
     private(set) var held = 0
 
-    /// As much as the log holds at most, and a few deletions: it has to be moved to the database before it can be written from its beginning
+    /// The space that the log holds at most, and a few deletions: the log has to be moved to the database before it can be written from its beginning
     /// again. Of a small disk an eighth.
     static let forDeletions = (most: 2 << 20, share: 8)
     /// The same, for some rows. Of a small disk a sixteenth.

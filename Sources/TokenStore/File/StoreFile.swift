@@ -29,7 +29,7 @@ enum StoreFile {
     static func hasNoSpace(_ path: String) -> Bool {
         var disk = statvfs()
         guard statvfs(path, &disk) == 0, disk.f_blocks > 0 else { return false }
-        // What is kept for root is for nobody else.
+        // Space that is kept for root is for nobody else.
         let blocks = Int(clamping: geteuid() == 0 ? disk.f_bfree : disk.f_bavail)
         return blocks < (32 << 10) / max(1, Int(clamping: disk.f_frsize))
     }

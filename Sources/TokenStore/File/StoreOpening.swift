@@ -16,7 +16,7 @@ public enum StoreOpening: Sendable, Equatable {
     case degraded(String)
 }
 
-/// What was found in the file when it was opened.
+/// Counts of the rows found in the file when it was opened.
 public struct StoreCensus: Sendable, Equatable {
     /// Rows of the kinds that are read at opening.
     public var restored = 0
@@ -56,7 +56,7 @@ public struct StoreCondition: Sendable, Equatable {
 
 /// How much there is.
 public struct StoreSize: Sendable, Equatable {
-    /// Of the file, and of its write-ahead log.
+    /// Bytes of the database file.
     public var databaseBytes: UInt64 = 0
     /// Bytes of the write-ahead log.
     public var logBytes: UInt64 = 0

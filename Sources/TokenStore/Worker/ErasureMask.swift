@@ -4,7 +4,7 @@ internal import Synchronization
 /// found nor restored, until it has gone or is put anew. Rows that cannot be had anew and that the disk did not take are remembered, to be
 /// put again.
 ///
-/// It knows that for as long as the process lives; after a restart a row that stands is found again. Its changes must come from one
+/// The mask knows that for as long as the process lives; after a restart a row that stands is found again. Its changes must come from one
 /// thread, in the order in which they count; answers may come on any.
 public final class ErasureMask: RowStore {
     private let base: any RowStore
@@ -13,7 +13,7 @@ public final class ErasureMask: RowStore {
     private let lastingKinds: Set<UInt8>
 
     private struct State {
-        /// Of rows whose deletion was asked for and is not done, or that were put after such a one; and of rows of `lastingKinds` that are on
+        /// Entries of rows whose deletion was asked for and is not done, or that were put after such a one; and of rows of `lastingKinds` that are on
         /// their way to the disk, or that it did not take.
         var entries: [Name: Entry] = [:]
         var lastNumber: UInt64 = 0
@@ -37,11 +37,11 @@ public final class ErasureMask: RowStore {
         }
     }
     private struct Entry {
-        /// Of the commit that names it last: an older one has nothing to say any more.
+        /// The number of the commit that names the row last: an older one has nothing to say any more.
         var number: UInt64
-        /// What stands is not to be seen.
+        /// The row that stands is not to be seen.
         var hides: Bool
-        /// Of a lasting kind.
+        /// The row, where its kind is a lasting one.
         var row: StoredRow?
     }
 

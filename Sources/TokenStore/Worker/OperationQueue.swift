@@ -1,6 +1,6 @@
 internal import Glibc
 
-/// What the store's thread is asked to do.
+/// An order to the store's thread.
 struct Operation: Sendable {
     enum Work: Sendable {
         case open(now: Int64, Reply<StoreOpening>)
@@ -9,7 +9,7 @@ struct Operation: Sendable {
         case job(StoreJob, @Sendable (Result<StoreReport, StoreFault>) -> Void)
         case measure(@Sendable (Result<StoreSize, StoreFault>) -> Void)
         case flush
-        /// As `close`, but the thread stays and may be told to open again.
+        /// The same as `close`, but the thread stays and may be told to open again.
         case release
         case close
     }
@@ -19,13 +19,13 @@ struct Operation: Sendable {
 }
 
 extension Operation {
-    /// It adds something.
+    /// Whether the operation adds something.
     var stores: Bool {
         guard case .commit(let changes) = work else { return false }
         return !changes.allSatisfy(\.isDeletion)
     }
 
-    /// What it adds is of these kinds alone.
+    /// Whether the rows that it adds are of these kinds alone.
     func stores(only kinds: Set<UInt8>) -> Bool {
         guard case .commit(let changes) = work else { return false }
         return changes.allSatisfy { change in

@@ -39,7 +39,7 @@ public struct StoreReport: Sendable, Equatable {
     public var resealed = 0
     /// Rows that no key opens, or that the index does not find.
     public var damaged = 0
-    /// What SQLite says of its own structures, when it is no praise.
+    /// SQLite's report of its own structures, where something is wrong with them.
     public var finding: String?
     /// Bytes of the database file.
     public var bytes = 0

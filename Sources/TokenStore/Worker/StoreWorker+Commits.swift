@@ -2,7 +2,7 @@ internal import Synchronization
 
 /// Commits, and what becomes of them on a full disk.
 extension StoreWorker {
-    /// One transaction for all of them, which costs one wait for the disk; on a full disk then one for each, so that what still can
+    /// Commits all of them in one transaction, which costs one wait for the disk; on a full disk then each by itself, so that what still can
     /// be done (a short row) is, and deletions with the space that is held back for them. A disk that fails otherwise is not asked again
     /// within the batch: it may be slow at it.
     func commit(_ operations: [Operation]) {
@@ -12,7 +12,7 @@ extension StoreWorker {
         for case .commit(let changes) in operations.map(\.work) { all += changes }
         let changes = all
         let now = options.wallClock()
-        // What deletes alone says nothing of whether there is room.
+        // An operation that deletes alone says nothing of whether there is room.
         let stores = operations.contains(where: \.stores)
         var together = make(changes, now, counts: stores)
         var rounds = 0
@@ -85,7 +85,7 @@ extension StoreWorker {
         if case .owner = state, StoreFile.identity(path) != identity { drop() }
         guard case .owner(let table) = state, let whole = reserve?.whole else { return true }
         guard reserve?.refill() == true, lastingReserve?.refill() != false else { return false }
-        // It grows past its bound where it cannot be moved.
+        // The log grows past its bound where it cannot be moved.
         return StoreFile.size(path + "-wal") <= whole || table.checkpoint()
     }
 

@@ -2,7 +2,7 @@ internal import Glibc
 internal import Synchronization
 internal import TLS
 
-/// What the store's thread runs: the only code that touches the database.
+/// The code that the store's thread runs: the only code that touches the database.
 ///
 /// Ours, it commits batches; not ours, it refuses; failing, it tries to open again with each batch, because a disk that was full or
 /// unplugged comes back without telling.
@@ -22,7 +22,7 @@ final class StoreWorker: @unchecked Sendable {
     /// Rows have been read into `restored` once.
     private var loaded = false
     private var job: JobState?
-    /// Of an open store that may write.
+    /// The space reserve of an open store that may write.
     var reserve: SpaceReserve?
     /// The same, for rows that cannot be had anew.
     var lastingReserve: SpaceReserve?
@@ -30,7 +30,7 @@ final class StoreWorker: @unchecked Sendable {
     /// Bytes of rows that one transaction takes, or a row: what it writes to the log has to fit in the reserve.
     private static let batchBytes = 256 << 10
 
-    /// What other threads may see.
+    /// The state that other threads may see.
     struct Shared {
         var condition = StoreCondition()
         var restored: [StoredRow] = []
@@ -208,7 +208,7 @@ extension StoreWorker {
             switch once(work) {
             case .done:
                 guard counts else { return .success(()) }
-                // What found a place among blocks that the log had already says nothing of a disk that is full.
+                // A commit that fitted into blocks that the log had already says nothing of a disk that is full.
                 let isFull = shared.withLock { $0.condition.degraded?.kind == .full } && StoreFile.hasNoSpace(path)
                 shared.withLock {
                     $0.condition.commits &+= 1

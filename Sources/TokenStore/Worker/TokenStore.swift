@@ -11,7 +11,7 @@ public protocol RowStore: Sendable {
     /// - Parameter completion: runs once, on any thread, when the change would survive a power failure or cannot be made; must not block.
     func commit(_ changes: [StoreChange], completion: @escaping Completion)
 
-    /// What was there at the start, without what was deleted since. It is handed over: a second call gives none, but for what a slow disk
+    /// The rows that were there at the start, without those deleted since. They are handed over: a second call gives none, but for what a slow disk
     /// could not give before.
     func restore() -> [StoredRow]
 
@@ -122,7 +122,7 @@ public final class TokenStore: RowStore {
         worker = StoreWorker(path: path, keys: keys, options: options)
     }
 
-    /// What is queued is still written; the thread ends by itself.
+    /// Queued operations are still written; the thread ends by itself.
     deinit { _ = worker.queue.append(Operation(work: .close, completion: { _ in })) }
 }
 

@@ -8,7 +8,7 @@ public enum KeyCodec {
         case truncated, trailingBytes, unknownVersion, otherLayer, notCanonical, tooLong
     }
 
-    /// Of one member; keys of the configuration and of challenges stay far below.
+    /// Bytes of the longest member; keys of the configuration and of challenges stay far below.
     static let memberLimit = 64 * 1024
 
     static let version: UInt8 = 1

@@ -119,7 +119,7 @@ public struct SessionKey: Hashable, Sendable {
     public var lane: SessionLane { SessionLane(issuer: issuer, subject: subject) }
 }
 
-/// What session flights are serialised by, across identities and scopes: an account is locked by whoever tries.
+/// The key by which session flights are serialised, across identities and scopes: an account is locked by whoever tries.
 public struct SessionLane: Hashable, Sendable {
     /// Where the subject logs in.
     public var issuer: Origin
@@ -133,7 +133,7 @@ public struct SessionLane: Hashable, Sendable {
     }
 }
 
-/// What an access token was obtained for. Compared whole, never by a hash alone.
+/// The purpose that an access token was obtained for. Compared whole, never by a hash alone.
 public struct AccessKey: Hashable, Sendable {
     /// The identity that the token was obtained with.
     public var digest: IdentityDigest

@@ -1,7 +1,7 @@
 import Glibc
 public import HotCache
 
-/// What a loop finds for a path.
+/// The result of a loop's lookup of a path.
 @frozen
 public enum LearnedVerdict: Equatable, Sendable {
     /// Nothing is known yet: the request scouts or waits.

@@ -1,6 +1,6 @@
 public import HotCache
 
-/// What a route has learned of its upstream, keyed by the directory of the path (up to its last `/`) and the method.
+/// The key of what a route has learned of its upstream: the directory of the path (up to its last `/`) and the method.
 public struct LearnedEntry: Hashable, Sendable {
     /// The path up to its last slash, the slash included.
     let directory: ByteString
@@ -26,7 +26,7 @@ public struct LearnedTable: Equatable, Sendable {
     static let realmLimit = 16
     /// Realms that cannot be told apart are one, beside the limit: what an upstream makes up must not push out the others.
     static let unnamed: Realm = ""
-    /// Of URLs in rows of before, when they had no place of their own; `forgetRealms` drops them.
+    /// The limit of URLs in rows of before, when URLs had no table of their own; `forgetRealms` drops them.
     private static let urlLimit = 250
     /// A longer directory or method is not learned.
     static let lengthLimit = 4096
@@ -39,22 +39,22 @@ public struct LearnedTable: Equatable, Sendable {
         case open
     }
 
-    /// What a token is good for.
+    /// The paths that a token is good for.
     public enum Binding: Equatable, Sendable {
         /// Every path of its realm: the first realm is the whole route's, the longest prefix wins.
         case realm
-        /// One URL (`token_scope: url`): tokens are found elsewhere, and an entry is a whole path that needs none.
+        /// A single URL (`token_scope: url`): tokens are found elsewhere, and an entry is a whole path that needs none.
         case url
     }
 
-    /// What became of a lesson.
+    /// The outcome of a lesson.
     public enum Lesson: Equatable, Sendable {
         /// The table differs: publish and store it.
         case learned
         case unchanged
         /// No place for one more entry: served as the route's other paths are.
         case entriesFull
-        /// One realm more than the table holds: another one has to give way first.
+        /// The table holds no further realm: another one has to give way first.
         case realmsFull
     }
 
@@ -109,7 +109,7 @@ public struct LearnedTable: Equatable, Sendable {
         return realm
     }
 
-    /// What is left are the paths that need no credential.
+    /// Forgets all paths but those that need no credential.
     public mutating func forgetRealms() {
         realms = []
         entries = entries.filter { $0.value == .open }
@@ -139,7 +139,7 @@ public struct LearnedTable: Equatable, Sendable {
         max(entry.directory.count, entry.method.count) <= Self.lengthLimit
     }
 
-    /// What the longest prefix says; nil while nothing is known.
+    /// The target of the longest prefix; nil while nothing is known.
     public func target(of entry: LearnedEntry) -> Target? {
         if binding == .url { return entries[entry] }
         var best: (length: Int, target: Target)?

@@ -1,4 +1,4 @@
-// What the loops, the store, the issuer and the operator say. Every event ends in `settle`, which sets the timer.
+// Events of the loops, the store, the issuer and the operator. Every event ends in `settle`, which sets the timer.
 
 extension AccessTokenMachine {
     // MARK: - From loops
@@ -108,7 +108,7 @@ extension AccessTokenMachine {
         return start(.steppedUp, for: report.demand, along: report.along, at: now)
     }
 
-    /// What was granted for a demand does not meet it. An upstream that asks for more each time must not have a grant for each request.
+    /// The grant for a demand does not meet it. An upstream that asks for more each time must not have a grant for each request.
     /// Windows of refusals (docs/design/tokens.md#rule-3) would keep a revoked token from being replaced. These windows grow as they do,
     /// and hold for the route. Scopes that are new each time have their end in what the operator allows.
     private mutating func noteFutile(_ report: ChallengeReport, of held: Held, at now: Instant) {

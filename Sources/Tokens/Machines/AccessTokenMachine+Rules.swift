@@ -1,6 +1,6 @@
 import HotCache
 
-// What the events share: who may start a flight, what a failure does, what is served until when.
+// Rules that the events share: who may start a flight, what a failure does, what is served until when.
 
 extension AccessTokenMachine {
     // MARK: - Questions
@@ -39,7 +39,7 @@ extension AccessTokenMachine {
         return .failed(pause.failure, retryAfter: pause.until - now)
     }
 
-    /// As `refusal`, without counting as a caller's wish.
+    /// The same judgement as `refusal`, without counting as a caller's wish.
     func mayGrant(at now: Instant) -> Bool {
         !isBusy && !isSuspended && blocked == nil && policy.connectivity != .offline && policy.canRegrant
             && (pause.map { $0.until <= now } ?? true)
@@ -79,7 +79,7 @@ extension AccessTokenMachine {
         return [.startFlight(flight)]
     }
 
-    /// One more loop waits for what is under way (docs/design/tokens.md#rule-1).
+    /// Another loop waits for the flight that is under way (docs/design/tokens.md#rule-1).
     mutating func join(_ loop: Int, at now: Instant) -> [Action] {
         if let flight, flight.waitersUntil <= now {
             // The grant is overdue; whoever comes now would wait without a bound.
@@ -137,7 +137,7 @@ extension AccessTokenMachine {
     mutating func publishLanding(at now: Instant) -> [Action] {
         guard let landing else { return [] }
         self.landing = nil
-        // It died while it waited for its commit: a life that short is no answer.
+        // The token died while it waited for its commit: a life that short is no answer.
         guard now < landing.grant.lifetime.stopServingAt else { return fail(.issuerAnswerInvalid, at: now) }
         let next = Held(grant: landing.grant)
         let event: Event =
@@ -153,7 +153,7 @@ extension AccessTokenMachine {
         return [.publish(fields(next))] + answers + [.report(event)]
     }
 
-    /// What every failed flight does, by kind of failure and by what is still good.
+    /// Ends a failed flight, by the kind of the failure and by what is still good.
     mutating func fail(_ failure: GrantFailure, at now: Instant) -> [Action] {
         let reason = flight?.reason
         flight = nil
@@ -223,7 +223,7 @@ extension AccessTokenMachine {
         .discard(token, revokeRefreshToken: token.standing.epoch < logoutEpoch)
     }
 
-    /// One timer for the machine: the earliest of what it waits for.
+    /// Sets the machine's only timer to the earliest moment that it waits for.
     mutating func settle(_ actions: [Action], at now: Instant) -> [Action] {
         var next: Instant?
         if let landing {

@@ -12,7 +12,7 @@ public struct AccessTokenMachine: Sendable {
     /// The token that is, or may again be, served.
     var held: Held?
     var flight: Flight?
-    /// What every flight asks for: the configured scopes, and those that challenges asked for beyond them and that were granted.
+    /// The scopes that every flight asks for: the configured ones, and those that challenges asked for beyond them and that were granted.
     public var scopes: ScopeSet = []
     /// The loops that wait for the flight or the landing.
     var waiters: LoopSet = []
@@ -48,7 +48,7 @@ public struct AccessTokenMachine: Sendable {
     struct Landing: Equatable, Sendable {
         var grant: Grant
         var reason: Flight.Reason
-        /// What its flight was to bring.
+        /// The demand that its flight was to meet.
         var asked: Demand
         var deadline: Instant
     }
@@ -99,7 +99,7 @@ public struct AccessTokenMachine: Sendable {
         case report(Event)
     }
 
-    /// What an operator reads.
+    /// News for the operator.
     public enum Event: Equatable, Sendable {
         case tokenAcquired, tokenRefreshed, renewalFailed(GrantFailure), acquisitionFailed(GrantFailure)
         case challengeAnswered, challengeRefused
@@ -140,7 +140,7 @@ public struct AccessTokenMachine: Sendable {
     public var landingGrant: Grant? { landing?.grant }
 }
 
-/// What a loop is told. Each waiting loop is told once.
+/// The message to a loop. Each waiting loop gets it once.
 public enum Outcome: Equatable, Sendable {
     /// Load the slot again. `justGranted` is handed back with a refusal of the replay.
     case ready(generation: UInt64, justGranted: Bool)
@@ -166,7 +166,7 @@ public struct ChallengeReport: Equatable, Sendable {
     public var place: Place
     /// The path has taken a token of the key since its route has been watched.
     var hadTaken: Bool
-    /// What others that wait want beside it: asked for along with it where a flight starts, so that one serves them all.
+    /// The scopes that others who wait want beside it: asked for along with it where a flight starts, so that one serves them all.
     var along: ScopeSet
 
     /// Memberwise; `generation` 0 means that no token was sent.

@@ -1,4 +1,4 @@
-/// What a challenge asks for.
+/// The level and scopes that a challenge asks for.
 public struct Demand: Equatable, Sendable {
     /// An OAM authentication level; nil where the scheme has none.
     var level: Int?
@@ -42,7 +42,7 @@ extension Flight {
         }
     }
 
-    /// What it is to bring.
+    /// The demand that the flight is to meet.
     var asked: Demand { Demand(level: level, scopes: scopes) }
 
     /// Whether what it brings may be the answer to the demand. Of a flight whose level is not known that is known when it has landed.

@@ -1,4 +1,4 @@
-/// What an outcome must still agree with when it lands. Nothing read before an `await` is trusted after it.
+/// The state that an outcome must still agree with when it lands. Nothing read before an `await` is trusted after it.
 public struct Standing: Hashable, Sendable {
     /// The identity as it was configured.
     public var digest: IdentityDigest
@@ -29,7 +29,7 @@ public struct FlightToken: Hashable, Sendable {
     }
 }
 
-/// One grant under way for one key.
+/// A grant under way for an access key.
 public struct Flight: Equatable, Sendable {
     /// The cause of a flight.
     public enum Reason: Equatable, Sendable {
@@ -79,7 +79,7 @@ public struct Flight: Equatable, Sendable {
     }
 }
 
-/// What a flight brought. The bytes stay with the keeper.
+/// The token that a flight brought. The bytes stay with the keeper.
 public struct Grant: Equatable, Sendable {
     /// From `GenerationCounter`.
     public var generation: UInt64
@@ -89,7 +89,7 @@ public struct Grant: Equatable, Sendable {
     public var level: Int?
     /// The scopes that the issuer names, or those that were asked for where it names none (RFC 6749 §5.1).
     public var granted: ScopeSet
-    /// What the flight that brought it asked for; empty where another process asked.
+    /// The scopes that the flight asked for; empty where another process asked.
     public var asked: ScopeSet
     /// A refresh token was replaced with it: that must be committed before this is used.
     var rotated: Bool

@@ -1,7 +1,7 @@
 /// On a cold key of a challenge-driven identity one parked request goes out without a credential, to fetch the challenge that
 /// a token is made from; the rest stay parked in their loops (docs/design/challenges.md#scout).
 ///
-/// One machine a cold route and identity. It ends when the scout is challenged: the parked wait for the key's flight then.
+/// A cold route and identity have one machine. The machine ends when the scout is challenged: the parked wait for the key's flight then.
 public struct ScoutMachine: Sendable {
     /// A parked request, where it stands.
     public struct Ticket: Hashable, Sendable {

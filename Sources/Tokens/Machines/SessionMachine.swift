@@ -4,7 +4,7 @@ public struct SessionMachine: Sendable {
     /// Names the access flight that needs a session; chosen by the keeper, unique in the process.
     public typealias Claimant = UInt64
 
-    /// What the machine knows of a session; the keeper has its bytes.
+    /// The machine's knowledge of a session; the keeper has its bytes.
     public struct Session: Equatable, Sendable {
         /// Unique in the process, from `GenerationCounter`.
         public var generation: UInt64
@@ -92,7 +92,7 @@ public struct SessionMachine: Sendable {
     private var blocked: [SessionKey: GrantFailure] = [:]
     private var running: Running?
     private var queue: [Request] = []
-    /// Those that were told once that their session is dead: a second time in one flight is final.
+    /// The claimants that were told once that their session is dead: a second time in one flight is final.
     private var renewed: Set<Claimant> = []
     private var lastFlight: UInt64 = 0
     private var logoutEpochs: [IdentityDigest: UInt64] = [:]
@@ -162,7 +162,7 @@ public struct SessionMachine: Sendable {
         isOwn: Bool = false, at now: Instant
     ) -> [Action] {
         if sessions[key]?.generation == generation {
-            // What is left of it is its refresh token.
+            // The session lives on in its refresh token alone.
             sessions[key]?.stopServingAt = 0
         }
         guard renewed.insert(claimant).inserted else {
@@ -351,7 +351,7 @@ public struct SessionMachine: Sendable {
             }
             running?.request.claimants = []
             running?.isCutOff = true
-            // What waited for its commit is no step any more; nothing else of it is under way.
+            // A session that waited for its commit is no step any more; nothing else of it is under way.
             if current.awaitedCommit != nil { actions += startNext() }
         }
         return actions

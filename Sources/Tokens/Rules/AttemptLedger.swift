@@ -1,4 +1,4 @@
-/// Whose login attempts are counted.
+/// An issuer and a user there, whose login attempts are counted.
 public struct Account: Hashable, Sendable {
     /// The server that judges the attempts.
     public var issuer: Origin
@@ -12,7 +12,7 @@ public struct Account: Hashable, Sendable {
     }
 }
 
-/// One secret of one account: issuer, user, keyed hash of the secret. The hash tells a changed secret from a spent one
+/// A secret of an account: issuer, user, keyed hash of the secret. The hash tells a changed secret from a spent one
 /// without keeping either.
 public struct AttemptMark: Hashable, Sendable {
     /// The account that the secret belongs to.
@@ -68,13 +68,13 @@ public struct AttemptLedger: Sendable {
 
     struct Entry: Equatable, Sendable {
         var spent: UInt32 = 0
-        /// What the issuer said is left, raw.
+        /// The attempts that the issuer said are left, raw.
         var remaining: Int64?
     }
 
-    /// What is known of a secret beyond the count of its attempts.
+    /// Knowledge of a secret beyond the count of its attempts.
     struct History: Equatable, Sendable {
-        /// It was good once, and nothing was refused since.
+        /// The secret was good once, and nothing was refused since.
         var wasAccepted = false
         /// The one more try was taken, and no answer was seen since.
         var hasRetried = false
@@ -123,10 +123,10 @@ public struct AttemptLedger: Sendable {
     /// Whether this attempt is one more than the policy has, for a secret that was accepted before.
     public func isRetry(_ mark: AttemptMark, _ policy: Policy) -> Bool { isSpent(mark, policy) && mayRetry(mark) }
 
-    /// It was good once, and nothing was refused since.
+    /// The secret was good once, and nothing was refused since.
     public func wasAccepted(_ mark: AttemptMark) -> Bool { histories[mark]?.wasAccepted == true }
 
-    /// It was sent, and what the issuer said was not seen.
+    /// The secret was sent, and the issuer's answer was not seen.
     public func isUnanswered(_ mark: AttemptMark) -> Bool {
         (entries[mark]?.spent ?? 0) > 0 && histories[mark]?.wasRejected != true
     }
@@ -145,7 +145,7 @@ public struct AttemptLedger: Sendable {
         return spend(mark)
     }
 
-    /// As above, without a further try.
+    /// Spends an attempt without allowing a further try.
     public mutating func spend(_ mark: AttemptMark) -> Row {
         var entry = entries[mark] ?? Entry()
         entry.spent = entry.spent == .max ? .max : entry.spent + 1
@@ -195,7 +195,7 @@ public struct AttemptLedger: Sendable {
         changed.insert(mark)
     }
 
-    /// What is to be committed with the rows of the attempts, since it was asked for last. `bytes` nil means delete.
+    /// The rows to commit with those of the attempts, since the last call. `bytes` nil means delete.
     public mutating func takeHistory() -> [Row] {
         defer { changed = [] }
         return changed.sorted { $0.secretHash < $1.secretHash }.map { mark in

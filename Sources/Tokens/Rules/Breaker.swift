@@ -13,7 +13,7 @@ public struct Breaker: Sendable {
         case refuse(Nanoseconds)
     }
 
-    /// As circuit breakers are commonly described.
+    /// The states in which circuit breakers are commonly described.
     public enum State: String, CaseIterable, Sendable {
         case closed, open
         /// The pause is over: one call finds out.
@@ -24,7 +24,7 @@ public struct Breaker: Sendable {
     public private(set) var pauses: UInt64 = 0
     private var failures = 0
     private var openUntil: Instant?
-    /// One call is under way that finds out whether the issuer is back.
+    /// A call is under way that finds out whether the issuer is back.
     private var isTrying = false
     private var backoff: Backoff
 
@@ -60,7 +60,7 @@ public struct Breaker: Sendable {
     /// The call that was let pass did not leave, for a reason of ours.
     public mutating func notSent() { isTrying = false }
 
-    /// It did not answer, or said that it cannot (429, 5xx).
+    /// The issuer did not answer, or said that it cannot (429, 5xx).
     /// - Returns: how long nothing is sent, if this failure began a pause.
     public mutating func failed(retryAfter: Nanoseconds?, at now: Instant) -> Nanoseconds? {
         failures += 1

@@ -16,7 +16,7 @@ public enum GrantFailure: Error, Hashable, Sendable {
     /// A person must log in.
     case interactionRequired
 
-    /// What the key does after it.
+    /// The key's conduct after a failure.
     public enum Consequence: Sendable {
         /// Wait and try again.
         case backoff
@@ -32,7 +32,7 @@ public enum GrantFailure: Error, Hashable, Sendable {
         }
     }
 
-    /// What the issuer, or we, asked to wait.
+    /// The wait that the issuer, or the gateway, asked for.
     public var retryAfter: Nanoseconds? {
         switch self {
         case .issuerUnavailable(let wait), .notPermitted(let wait): wait
