@@ -13,7 +13,7 @@ public struct LoginDocument: Codable, Equatable, Sendable {
     public var prompt: Prompt?
     /// A sentence on the login's progress; nil where there is nothing to tell.
     public var progress: String?
-    /// What came of it.
+    /// The login's outcome.
     public var detail: String?
     /// Why it failed, one word.
     public var reason: String?
@@ -62,7 +62,7 @@ public struct LoginDocument: Codable, Equatable, Sendable {
     public func encoded() -> String { json(self) }
 }
 
-/// What the sender of an answer to the redirect address is told.
+/// The reply to the sender of an answer to the redirect address.
 public struct RedirectDocument: Codable, Equatable, Sendable {
     /// The request was an answer that a login waited for.
     public var isAnswer: Bool

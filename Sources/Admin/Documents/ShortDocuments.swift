@@ -47,7 +47,7 @@ struct ResetDocument: Codable, Equatable {
     func encoded() -> String { json(self) }
 }
 
-/// What a purge did.
+/// The outcome of a purge.
 public struct PurgeDocument: Codable, Equatable, Sendable {
     /// The names of the identities that were purged.
     public var identities: [String]

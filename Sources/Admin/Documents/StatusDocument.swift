@@ -20,11 +20,11 @@ public struct StatusDocument: Codable, Sendable, Equatable {
     public var reasons: [String]
     /// The store of tokens.
     public var store: Store
-    /// Of a fleet; absent without `store.shared`.
+    /// The fleet's server; absent without `store.shared`.
     public var shared: Shared?
     /// In the order of the configuration.
     public var identities: [Identity]
-    /// Those that expire first and those that have failed, up to `maximumTokens`.
+    /// The tokens that expire first and those that have failed, up to `maximumTokens`.
     public var tokens: [Token]
     /// How many more there are.
     public var tokensLeftOut: Int
@@ -32,7 +32,7 @@ public struct StatusDocument: Codable, Sendable, Equatable {
     public var subjects: Subjects
     /// In the order of the configuration.
     public var routes: [Route]
-    /// Those whose addresses are checked, and those to which no connection can be made now.
+    /// The upstreams whose addresses are checked, and those to which no connection can be made now.
     public var upstreams: [Upstream]
     /// Requests that found no route, by status.
     public var unrouted: [String: UInt64]
@@ -101,7 +101,7 @@ public struct StatusDocument: Codable, Sendable, Equatable {
         public var lastIssue: Issue?
         /// Until what a person's login brought ends; nil where nobody logs in, or its issuer has not said.
         public var loginExpiresInSeconds: Double?
-        /// What its scheme tells of what stands behind it; nil where that is nothing.
+        /// The scheme's facts about what stands behind the identity; nil where there are none.
         public var facts: [Fact]?
         /// The command that helps, where a person has to.
         public var advice: String?
@@ -109,7 +109,7 @@ public struct StatusDocument: Codable, Sendable, Equatable {
 
     /// Failures with no success between them.
     public struct Issue: Codable, Sendable, Equatable {
-        /// Of the last of them.
+        /// The reason of the last failure.
         public var reason: String
         /// Failures in the issue.
         public var failures: UInt64
@@ -153,7 +153,7 @@ public struct StatusDocument: Codable, Sendable, Equatable {
         public var waiting: Int
         /// Why the last grant failed, in words for a person.
         public var lastFailure: String?
-        /// What was granted, where that is not what was asked for.
+        /// The scopes that were granted, where they are not those asked for.
         public var granted: String?
         /// End users with a token of this key in memory; nil where the token is everybody's.
         public var subjects: Int?
@@ -203,7 +203,7 @@ public struct StatusDocument: Codable, Sendable, Equatable {
     public struct Upstream: Codable, Sendable, Equatable {
         /// The upstream as it is configured.
         public var upstream: String
-        /// What the checks ask for; nil where there are none.
+        /// The path that the checks ask for; nil where there are none.
         public var path: String?
         /// Where its name leads now.
         public var addresses: [Address]
@@ -238,7 +238,7 @@ public struct StatusDocument: Codable, Sendable, Equatable {
     /// The most entries of `tokens`.
     public static let maximumTokens = 1000
 
-    /// Of the JSON text of an answer.
+    /// Reads the JSON text of an answer.
     /// - Throws: what `JSONDecoder` throws when the text is no such document.
     public init(parsing json: [UInt8]) throws {
         let decoder = JSONDecoder()

@@ -2,7 +2,7 @@ internal import Gateway
 internal import Telemetry
 internal import Tokens
 
-/// What the token engine as a whole is doing: issuers that are left alone, tokens in memory and on disk.
+/// Metrics of the token engine as a whole: issuers that are left alone, tokens in memory and on disk.
 extension Scrape {
     mutating func writeEngine(_ status: GatewayStatus) {
         write(status.issuers)

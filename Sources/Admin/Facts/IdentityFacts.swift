@@ -22,9 +22,9 @@ struct IdentityFacts: Sendable {
     var tokens: [TokenStatus]
     /// Requests that wait for one of its tokens.
     var waiting: Int
-    /// Of the token that expires first; nil where none expires.
+    /// Nanoseconds until the first token expires; nil where none expires.
     var expiresIn: UInt64?
-    /// Of the oldest token.
+    /// Nanoseconds since the oldest token was sent for.
     var age: UInt64?
 
     init(_ identity: IdentityStatus, tokens: [TokenStatus]) {

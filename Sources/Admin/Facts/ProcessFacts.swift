@@ -1,7 +1,7 @@
 internal import Glibc
 internal import Numbers
 
-/// What the kernel tells of this process. What cannot be read, as in a sandbox without /proc, is nil and left out.
+/// The kernel's figures for this process. A figure that cannot be read, as in a sandbox without /proc, is nil and left out.
 struct ProcessFacts: Sendable, Equatable {
     /// User and system time, seconds.
     var cpuSeconds: Double?

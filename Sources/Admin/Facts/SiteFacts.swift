@@ -36,7 +36,7 @@ struct FactSource: Sendable {
     var startTask: @Sendable (StoreTask) -> Gateway.StoreStart
     /// The task on the store that runs, or the last one.
     var storeWork: @Sendable () -> StoreWork?
-    /// What the last run of an identity's recipe did.
+    /// The report on the last run of an identity's recipe.
     var run: @Sendable (String) -> RunReport?
     var logins: LoginSource
 }

@@ -4,7 +4,7 @@ internal import Telemetry
 
 /// How a route's traffic went lately.
 struct RouteTrend: Sendable, Equatable {
-    /// What happened between two readings.
+    /// The traffic between two readings.
     struct Reading: Sendable, Equatable {
         /// The gateway's age at its end, nanoseconds.
         var at: UInt64

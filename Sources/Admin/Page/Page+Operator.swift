@@ -1,7 +1,7 @@
 internal import Gateway
 internal import Octets
 
-/// What can be changed from the page, by whoever has signed in. Plain forms: they work without a script.
+/// Changes that can be made from the page, by whoever has signed in. Plain forms: they work without a script.
 extension Page {
     mutating func writeOperator() {
         switch `operator` {

@@ -8,7 +8,7 @@ struct Page {
     let facts: SiteFacts
     /// Whether it loads itself anew every few seconds.
     let refreshes: Bool
-    /// What whoever looks may do.
+    /// The rights of the viewer.
     let `operator`: Operator
     /// The last part of the path of the change that a button has just made.
     let done: String?
@@ -18,7 +18,7 @@ struct Page {
         case cannotSignIn, mayProve, isSignedIn
     }
 
-    /// What one page lists at most; the rest is counted and stands in `/status`.
+    /// The most identities on a page; the rest is counted and stands in `/status`.
     static let maximumIdentities = 100
     static let maximumTokensOfIdentity = 6
     static let maximumTokens = 200

@@ -1,6 +1,6 @@
 internal import Gateway
 
-/// What may be changed, and by whom: whoever is on the socket, who brings the admin token as Bearer, or who has signed in to the page
+/// Changes, and who may make them: whoever is on the socket, who brings the admin token as Bearer, or who has signed in to the page
 /// with it (Basic, any user name).
 extension AdminSite {
     func reset(_ request: AdminRequest) -> AdminAnswer {
@@ -82,7 +82,7 @@ extension AdminSite {
         401, Self.plain, "the password is the admin token; any user name will do\n",
         fields: [("WWW-Authenticate", "Basic realm=\"cardea admin\", charset=\"UTF-8\"")])
 
-    /// What the page may offer to who asks for it.
+    /// The operator's rights that the page may offer to the sender of a request.
     func operatorState(of request: AdminRequest) -> Page.Operator {
         guard let token else { return .cannotSignIn }
         guard AdminToken.isBasic(request.authorization) else { return .mayProve }

@@ -1,7 +1,7 @@
 public import Gateway
 internal import Telemetry
 
-/// What the admin addresses answer: health, metrics, the page, its facts as JSON, and the changes.
+/// The answers of the admin addresses: health, metrics, the page, its facts as JSON, and the changes.
 ///
 /// This file holds what is read; `AdminSite+Changes.swift` what is changed, and by whom.
 ///
@@ -76,7 +76,7 @@ public struct AdminSite: AdminResponder {
         return answer()
     }
 
-    /// What tells of identities, routes and this machine. Where anybody might reach the address it is for whoever brings the token.
+    /// An answer that tells of identities, routes and this machine. Where anybody might reach the address it is for whoever brings the token.
     private func shown(_ request: AdminRequest, _ answer: () -> AdminAnswer) -> AdminAnswer {
         guard request.entrance == .listen, !isOpenToRead, Self.isReading(request) else {
             return reading(request, answer)

@@ -33,7 +33,7 @@ func writeQuery(
     }
 }
 
-/// One `Cookie` line without the cookies that are not the caller's to send, and with ours where `credential` is given.
+/// Writes a `Cookie` line without the cookies that are not the caller's to send, and with ours where `credential` is given.
 func writeCookies<Sink: HeadSink & ~Copyable>(
     _ value: ByteRange, _ bytes: Span<UInt8>, _ edits: borrowing RequestEdits, _ credential: Span<UInt8>?,
     _ sink: inout Sink

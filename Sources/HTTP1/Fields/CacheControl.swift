@@ -1,4 +1,4 @@
-// What a shared cache may do with an answer to a request whose credential the caller's side never saw.
+// Rules for a shared cache on an answer to a request whose credential the caller's side never saw.
 
 extension ResponseHead {
     /// Whether the answer has to say `private`, so that caches before us treat it as they would had they seen the credential.

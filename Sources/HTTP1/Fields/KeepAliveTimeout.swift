@@ -18,7 +18,7 @@ extension ResponseHead {
 }
 
 extension Span<UInt8> {
-    /// Of `timeout=N`.
+    /// The number of `timeout=N`.
     fileprivate func timeout(at member: ByteRange) -> UInt64? {
         var equals = Int(member.start)
         let end = Int(member.end)

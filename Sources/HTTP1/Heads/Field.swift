@@ -1,4 +1,4 @@
-/// One field line of a head, as offsets.
+/// A field line of a head, as offsets.
 public struct Field: Sendable, Equatable {
     /// A token (RFC 9110 §5.6.2), in the case in which it came.
     public var name: ByteRange
@@ -6,15 +6,15 @@ public struct Field: Sendable, Equatable {
     public var value: ByteRange
     /// The whole line with its CRLF; of a folded field all of its lines.
     public var line: ByteRange
-    /// What the name is, in any case.
+    /// The name, compared without case.
     public var known: KnownField
-    /// What the name is when `_` counts as `-`; equal to `known` for a name without `_`.
+    /// The name when `_` counts as `-`; equal to `known` for a name without `_`.
     var resembles: KnownField
     /// Marks that the reader of the line left.
     var marks: FieldMarks
 }
 
-/// What was noticed about a field line while it was read.
+/// Marks that the reader leaves on a field line.
 public struct FieldMarks: OptionSet, Sendable {
     /// A bit for each mark.
     public let rawValue: UInt8

@@ -14,7 +14,7 @@ struct FieldSection: ~Copyable, Sendable {
     }
 }
 
-/// What the `Connection` fields say.
+/// The options of the `Connection` fields.
 struct ConnectionOptions: Sendable {
     var close = false
     var keepAlive = false
@@ -193,7 +193,7 @@ extension FieldSection {
         var length: UInt64?
         for index in 0..<table.count where table[index].known == .contentLength {
             if length == nil, let value = bytes.decimal(at: table[index].value) {
-                // One number and nothing beside it, as nearly always.
+                // The value is one number and nothing beside it, as nearly always.
                 length = value
                 continue
             }

@@ -12,10 +12,10 @@ public struct HeadIndex: ~Copyable, @unchecked Sendable {
     /// Known fields that are present.
     private(set) var seen: UInt64 = 0
     private(set) var form = Form.none
-    /// Of a request.
+    /// Octets of the method; requests only.
     private(set) var methodCount = 0
     private(set) var targetCount = 0
-    /// Of a response.
+    /// The status code; responses only.
     private(set) var status = 0
     private(set) var reasonCount = 0
     /// Bytes of the head with its empty line; 0 until `end`.
@@ -93,7 +93,7 @@ extension HeadIndex {
         written &+= name.count &+ value.count &+ 4
     }
 
-    /// What a name that is not known resembles; nil where it is none. One that is known is made of token characters.
+    /// The known name that an unknown one resembles; nil where it resembles none. A known name is made of token characters.
     private static func likeness(_ name: Span<UInt8>) -> KnownField? {
         guard isToken(name) else { return nil }
         let whole = ByteRange(unchecked: 0, name.count)

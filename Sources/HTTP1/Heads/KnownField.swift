@@ -131,7 +131,7 @@ extension KnownField {
         return exact(ByteRange(start: 0, count: name.count), in: plain.span)
     }
 
-    /// What a name is, in any case.
+    /// The known field of a name, compared without case.
     public static func named(_ name: Span<UInt8>) -> KnownField {
         exact(ByteRange(unchecked: 0, name.count), in: name)
     }

@@ -144,7 +144,7 @@ extension RequestHead {
         return length
     }
 
-    /// What is decided by the parts of a head, wherever they come from.
+    /// Decides what follows from the parts of a head, wherever they come from.
     private mutating func settle(_ bytes: Span<UInt8>, _ limits: HeadLimits) throws(HeadFault) {
         try section.applyConnection(bytes, limits: limits)
         try settleHost(bytes)

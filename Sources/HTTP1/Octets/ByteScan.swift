@@ -215,7 +215,7 @@ extension Span where Element == UInt8 {
         return true
     }
 
-    /// What stands behind a colon without the blanks around it; most often one blank, and none at the end.
+    /// The value behind a colon without the blanks around it; most often there is one blank, and none at the end.
     @inline(__always)
     func value(from start: Int, to end: Int) -> ByteRange {
         if start &+ 1 < end, self[start] == 0x20, self[start &+ 1] > 0x20, self[end &- 1] > 0x20 {

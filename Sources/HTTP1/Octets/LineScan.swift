@@ -26,7 +26,7 @@ func hasCapital(_ name: ByteRange, _ bytes: Span<UInt8>) -> Bool {
             let fromA = low &+ 0x3F3F_3F3F_3F3F_3F3F
             let pastZ = low &+ 0x2525_2525_2525_2525
             var capitals = (fromA ^ pastZ) & ~word & 0x8080_8080_8080_8080
-            // What follows the name is in the word too.
+            // The octets behind the name are in the word too.
             if end &- place < 8 { capitals &= (1 << UInt64(8 &* (end &- place))) &- 1 }
             if capitals != 0 { return true }
             place &+= 8

@@ -1,6 +1,6 @@
 /// Writes into memory that someone else owns, never past its end.
 ///
-/// What does not fit is dropped and `overflowed` stays true: a writer runs to its end without a check per line, and
+/// Output that does not fit is dropped and `overflowed` stays true: a writer runs to its end without a check per line, and
 /// its caller looks once.
 public struct OutputCursor {
     private let memory: UnsafeMutableRawBufferPointer

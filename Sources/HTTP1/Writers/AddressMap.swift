@@ -15,7 +15,7 @@ public struct AddressMap: Sendable {
     public var alias: [UInt8] = []
     /// The alias's port; of no meaning without an alias.
     public var aliasPort: UInt16 = 0
-    /// It is called by the name that the caller used, and names itself so.
+    /// The upstream is called by the name that the caller used, and names itself so.
     public var knowsCallersHost = false
     /// Stands before every path toward the upstream; empty or without a slash at its end.
     public var inner: [UInt8] = []

@@ -125,7 +125,7 @@ private struct ResourceTags {
 
 // MARK: - Addresses
 
-/// What of an address the upstream is to read as its path, or nil where it does not name the place that was called.
+/// The part of an address that the upstream is to read as its path, or nil where it does not name the place that was called.
 private func calledPath(
     _ value: ByteRange, _ head: borrowing RequestHead, _ bytes: Span<UInt8>, _ edits: borrowing RequestEdits
 ) -> ByteRange? {
@@ -153,7 +153,7 @@ private func calledPath(
         .map { ByteRange(start &+ $0..<end) }
 }
 
-/// As the upstream knows itself: by its scheme and by the `Host` that it is sent.
+/// Writes the upstream as it knows itself: by its scheme and by the `Host` that it is sent.
 private func writeAddress<Sink: HeadSink & ~Copyable>(
     _ address: ByteRange, _ path: ByteRange, _ head: borrowing RequestHead, _ bytes: Span<UInt8>,
     _ edits: borrowing RequestEdits, _ sink: inout Sink

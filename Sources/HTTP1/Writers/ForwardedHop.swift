@@ -1,17 +1,17 @@
-/// What a request says of the connection it came on: `Forwarded` (RFC 7239) and the `X-Forwarded-*` fields before it.
+/// A request's account of the connection it came on: `Forwarded` (RFC 7239) and the `X-Forwarded-*` fields before it.
 ///
 /// The received ones are believed only of a trusted peer. Of anybody else they are deleted, whether ours are written or
 /// not: an upstream that reads them must not read what a caller made up.
 public struct ForwardedHop: Sendable {
     /// The caller's address as text, an IPv6 one without brackets; empty: not known.
     public var address: [UInt8] = []
-    /// What is told in the address's place where `isHidden`. RFC 7239 §6.3: made at random for each request.
+    /// The identifier in the address's place where `isHidden`. RFC 7239 §6.3: made at random for each request.
     public var identifier: UInt64 = 0
     /// `identifier` is told in the address's place.
     public var isHidden = true
     /// The peer is one whose fields are believed: they stay, and ours follow them.
     public var isTrusted = false
-    /// What is written.
+    /// The fields that are written.
     public var fields: Fields = []
     /// The caller's connection is TLS.
     public var isSecure = false
@@ -89,7 +89,7 @@ extension ForwardedHop {
     }
 
     private func writeStandard(_ head: borrowing RequestHead, _ bytes: Span<UInt8>, _ output: inout OutputCursor) {
-        // One line, as readers that look at the first line alone are many.
+        // The value stands in one line, as many readers look at the first line alone.
         if isTrusted, head.contains(.forwarded) {
             for index in 0..<head.fieldCount {
                 let field = head[index]

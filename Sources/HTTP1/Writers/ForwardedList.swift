@@ -14,7 +14,7 @@ struct ForwardedList {
 
     struct Parameter {
         var name: ByteRange
-        /// Of a quoted value what stands between the quotes, escapes included.
+        /// The value; of a quoted one the text between the quotes, escapes included.
         var value: ByteRange
     }
 }

@@ -2,17 +2,17 @@ internal import Synchronization
 
 /// A head as HTTP/2 wants it: its fields one by one and not a line of text.
 ///
-/// What is received and stays as it is remains where it is, as an offset; the rest is put together in memory that someone else owns.
+/// A received octet that stays as it is remains where it is, as an offset; the rest is put together in memory that someone else owns.
 /// So the two of them, the received head's bytes and that memory, have to be there until the fields were read.
 /// Used again for every head of a loop.
 public struct OutgoingHead: ~Copyable {
-    /// Of a request.
+    /// The request method; requests only.
     public private(set) var method = OutgoingOctets.empty
     /// The request target as it goes out; requests only.
     public private(set) var target = OutgoingOctets.empty
     /// The value of `Host` or `:authority`; requests only.
     public private(set) var host = OutgoingOctets.empty
-    /// Of a response; 0 for a request.
+    /// The status code; 0 for a request.
     public private(set) var status = 0
     /// Octets that it would take as a text, more or less: what HTTP/1.1 says of the connection is not in it, nor a reason.
     public private(set) var size = 0
@@ -73,7 +73,7 @@ extension OutgoingHead {
     /// Something did not fit; the head must not be sent.
     public var overflowed: Bool { output.overflowed }
 
-    /// What is no received octet.
+    /// The octets that were not received.
     public var own: UnsafeRawBufferPointer { UnsafeRawBufferPointer(rebasing: memory[..<output.count]) }
 
     /// The fields behind the pseudo-fields, in order.
@@ -126,7 +126,7 @@ extension OutgoingHead {
         return OutgoingOctets(range: ByteRange(start..<output.count), isOwn: true)
     }
 
-    /// What was appended since `start`, without blanks at its edges, which are malformed in HTTP/2 (RFC 9113 §8.2.1).
+    /// The octets appended since `start`, without blanks at its edges, which are malformed in HTTP/2 (RFC 9113 §8.2.1).
     private func trimmed(since start: Int) -> OutgoingOctets {
         var first = start
         var end = output.count

@@ -1,4 +1,4 @@
-/// What a caller is given that insists on a token of its own (`token_stub`). It stands for nothing and admits nobody: real credentials
+/// The token for a caller that insists on a token of its own (`token_stub`). It stands for nothing and admits nobody: real credentials
 /// are put into requests in its place. All gateways give the same one, so that each knows it, also that of another or from before a
 /// restart; it says itself what it is, where somebody meets it.
 public enum Placeholder {

@@ -1,4 +1,4 @@
-/// What a route changes in a request, compiled once.
+/// The changes that a route makes in a request, compiled once.
 ///
 /// Flat arrays and no payload enums: reading them on the data path neither allocates nor copies.
 public struct RequestEdits: Sendable {
@@ -48,7 +48,7 @@ public enum UserAgentMode: UInt8, Sendable {
     case replace
 }
 
-/// What the credential given to `writeRequest` is, and which of the caller's bytes are deleted for it.
+/// The kind of the credential given to `writeRequest`, and which of the caller's bytes are deleted for it.
 public enum CredentialPlace: UInt8, Sendable {
     /// `Name: value` with its CRLF. The name belongs into `drop`.
     case header

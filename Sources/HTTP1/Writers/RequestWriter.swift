@@ -143,7 +143,7 @@ private func verdict(
 ) -> LineVerdict {
     let verdict = verdictByName(field, head, bytes, edits, hop)
     guard edits.dropsPlaceholders, verdict == .keep, holdsPlaceholder(field, bytes, edits) else { return verdict }
-    // Of cookies only the one that holds it goes.
+    // Only the cookie that holds it goes.
     return field.known == .cookie ? .edit : .drop
 }
 
@@ -198,7 +198,7 @@ private func writeUserAgent<Sink: HeadSink & ~Copyable>(
     sink.end()
 }
 
-/// One hop fewer (RFC 9110 §7.6.2). Zero is answered before a request is written, and anything else passes as it is.
+/// Counts one hop down (RFC 9110 §7.6.2). Zero is answered before a request is written, and anything else passes as it is.
 private func writeMaxForwards<Sink: HeadSink & ~Copyable>(
     _ value: ByteRange, _ bytes: Span<UInt8>, _ sink: inout Sink
 ) {

@@ -1,4 +1,4 @@
-/// What a route changes in a response, compiled once.
+/// The changes that a route makes in a response, compiled once.
 public struct ResponseEdits: ~Copyable, Sendable {
     /// Fields to delete; names that differ only in `_` for `-` go with them.
     public var drop = NameSet()

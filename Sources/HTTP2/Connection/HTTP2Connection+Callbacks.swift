@@ -1,7 +1,7 @@
 internal import CNghttp2
 internal import HTTP1
 
-/// What nghttp2 calls while bytes are read or written. Everything here only notes: a user that is told inside a callback could submit
+/// Callbacks of nghttp2 while bytes are read or written. Everything here only notes: a user that is told inside a callback could submit
 /// to a connection that is not ready for it.
 extension HTTP2Connection {
     func makeSession(_ memory: HTTP2Memory) -> OpaquePointer? {
@@ -124,7 +124,7 @@ extension HTTP2Connection {
             // Answered like any large head: the caller learns why.
             stream.refusal = .tooLarge
         default:
-            // What ends with a section that is refused is not whole.
+            // A message that ends with a refused section is not whole.
             stream.inputEnded = false
             submitReset(stream, .protocolError)
             return Self.accepted
@@ -156,7 +156,7 @@ extension HTTP2Connection {
     private func queueHead(on stream: HTTP2Stream) -> Bool {
         // Heads have no window: interim ones without end would fill our memory before their reader has its turn.
         guard stream.headBytes <= limits.headerSize, queue(assembly.text.bytes, on: stream) else {
-            // Of a request nobody has seen anything yet.
+            // Nothing of a request has been seen yet.
             submitReset(stream, assembly.kind == .request ? .refusedStream : .enhanceYourCalm)
             return false
         }
@@ -259,7 +259,7 @@ extension HTTP2Connection {
         defer { letGo(stream) }
         // A section of it that comes to its end now is passed over, and nothing is called for that.
         if assembly.stream == stream.id { assembly.leave() }
-        // What its peer may have sent before it heard of the end.
+        // The peer may have sent this much before it heard of the end.
         if !stream.inputEnded { unexplained = max(unexplained - stream.window.size, -Self.ignoredCredit) }
         if code != HTTP2ErrorCode.none.rawValue || !stream.inputEnded {
             stream.resetCode = code
@@ -268,7 +268,7 @@ extension HTTP2Connection {
                 return Self.refused
             }
         }
-        // What is not read yet gives its credit back now, however the stream ended: a reader of a closed stream finds no connection to give
+        // Unread bytes give their credit back now, however the stream ended: a reader of a closed stream finds no connection to give
         // it to, and the connection's window would shrink for good.
         let unread = max(0, stream.input.count - stream.headBytes)
         if role == .server, unread > 0 { consumeConnection(unread) }

@@ -6,7 +6,7 @@ public protocol HTTP2ConnectionHost: AnyObject {
     func sessionHasOutput()
 }
 
-/// One HTTP/2 connection without its socket: bytes go in, streams change, bytes come out (RFC 9113, by nghttp2).
+/// An HTTP/2 connection without its socket: bytes go in, streams change, bytes come out (RFC 9113, by nghttp2).
 ///
 /// Not reentrant: what the peer's bytes bring about is noted while they are read, and told afterwards by `nextOpened` and
 /// `tellUsers`. One loop owns it.
@@ -25,7 +25,7 @@ public final class HTTP2Connection {
     let blocks: any BlockSource
     let limits: HTTP2Limits
     var streams = StreamTable()
-    /// Those from `firstOpened` on were not taken yet.
+    /// Opened streams; those from `firstOpened` on were not taken yet.
     var opened: [Unmanaged<HTTP2Stream>] = []
     private var firstOpened = 0
     /// Each once. The table holds those that stand in it; one that has left it is held here (`isLeaving`), as it has nobody else, perhaps.
@@ -35,13 +35,13 @@ public final class HTTP2Connection {
     /// Calls of `tellUsers` that are under way: a user may end the connection, and the others are told within that.
     private var tellings = 0
     var assembly: HeadAssembly
-    /// Of a server's connection; a client's peer is bounded by its requests' own timeouts.
+    /// The watch of a server's connection; a client's peer is bounded by its requests' own timeouts.
     private var sections = FieldSectionWatch(preface: HTTP2Connection.prefaceSize)
     var gauge = FloodGauge()
-    /// Of a server's connection. A client's has all of its window from the start: see `dataCame`.
+    /// The window of a server's connection. A client's has all of its window from the start: see `dataCame`.
     var window: ReceiveWindow
     var now: UInt64 = 0
-    /// Of a client: what came last may contradict what came before it (RFC 9113 §8.1.1). nghttp2 passes over it without a word and queues a
+    /// On a client's side a later frame may contradict an earlier one (RFC 9113 §8.1.1). nghttp2 passes over it without a word and queues a
     /// reset, or the connection's end, whose leaving alone says for which stream: `send` is to be asked before anybody takes such an answer for
     /// a good one.
     public private(set) var owesReset = false
@@ -49,7 +49,7 @@ public final class HTTP2Connection {
     public internal(set) var sentDataAt: UInt64 = 0
     /// Bytes that came, less those of frames that were told of and those that may still be on their way to a stream that we closed.
     var unexplained = 0
-    /// Of the DATA frame that is being read, what is no padding.
+    /// Bytes of the DATA frame that is being read, padding apart.
     var bytesOfFrame = 0
     /// Set by `send` for as long as it runs.
     var out = UnsafeMutableRawBufferPointer(start: nil, count: 0)
@@ -168,12 +168,12 @@ extension HTTP2Connection {
     /// Streams that are neither closed nor forgotten.
     public var openStreams: Int { streams.count }
 
-    /// Of a server: open streams whose request head is complete. One head at most is not (RFC 9113 §4.3).
+    /// Open streams of a server whose request head is complete. One head at most is not (RFC 9113 §4.3).
     public var servedStreams: Int {
         streams.count - (assembly.stream != 0 && assembly.kind == .request ? 1 : 0)
     }
 
-    /// Of a server: the field section that has begun and whose end has not come, by a number that no other one has soon.
+    /// The field section of a server that has begun and whose end has not come, by a number that no other one has soon.
     public var unfinishedSection: UInt32? { sections.isOpen ? sections.number : nil }
 
     /// A stream whose head has come, in the order in which they came: a server's new request, told once.
@@ -206,7 +206,7 @@ extension HTTP2Connection {
         guard tellings == 0 else { return }
         while let entry = told.popFirst() {
             let stream = entry.takeRetainedValue()
-            // Nobody may have read what the streams of a lost connection hold: it goes back with them.
+            // It may be that nobody has read what the streams of a lost connection hold: it goes back with them.
             if !isAbandoned { memory.spare.give(stream) }
         }
     }
@@ -238,7 +238,7 @@ extension HTTP2Connection {
         stream.connection = nil
         stream.credential.drop()
         stream.output.clear()
-        // Nobody was told of it, so nobody clears what came of its head.
+        // No user was told of the stream, so none clears what came of its head.
         if role == .server, !stream.hasHead { stream.input.clear() }
     }
 

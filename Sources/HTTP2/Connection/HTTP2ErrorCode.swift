@@ -36,7 +36,7 @@ public struct HTTP2Limits: Sendable {
     public var streamWindow = 256 * 1024
     /// Bytes that wait for readers of all streams together: what the connection's window may grow to.
     public var connectionWindow = 1 << 20
-    /// What they begin with.
+    /// The first size of a stream's window, in bytes.
     public var firstStreamWindow = 64 * 1024
     /// The first size of the connection's window, in bytes.
     public var firstConnectionWindow = 256 * 1024

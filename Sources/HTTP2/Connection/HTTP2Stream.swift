@@ -8,7 +8,7 @@ public protocol HTTP2StreamUser: AnyObject {
     func streamReady(_ stream: HTTP2Stream)
 }
 
-/// One stream of a connection, seen as a pair of byte streams in HTTP/1.1's form: what is read is the head as an HTTP/1.1 head (interim
+/// A stream of a connection, seen as a pair of byte streams in HTTP/1.1's form: what is read is the head as an HTTP/1.1 head (interim
 /// ones before it), then the body's bytes without any framing, and what is written is the same.
 ///
 /// Flow control follows the reader: credit is given to the peer when bytes are read, so that at most one window waits here.
@@ -25,21 +25,21 @@ public final class HTTP2Stream {
     // Input.
     var window: ReceiveWindow
     var input: BlockQueue
-    /// Of `input`, the bytes of heads; they stand before the body's.
+    /// Bytes of heads in `input`; they stand before the body's.
     var headBytes = 0
-    /// One was queued, if only an interim one.
+    /// A head was queued, if only an interim one.
     var hasHeads = false
-    /// Of the head that the stream's bytes begin with; none behind an interim answer.
+    /// The index of the head that the stream's bytes begin with; none behind an interim answer.
     public internal(set) var headIndex = HeadIndex()
     /// The head that a request or a final answer begins with is complete.
     public internal(set) var hasHead = false
     /// A head that cannot be served.
     public internal(set) var refusal: HeadRefusal?
-    /// Of the head: nil when the length is not known before the end.
+    /// The head's `Content-Length`; nil when the length is not known before the end.
     public internal(set) var contentLength: UInt64?
     /// The peer's `te: trailers`.
     public internal(set) var acceptsTrailers = false
-    /// Of a request: the port of its scheme, 80 or 443 (RFC 9110 §4.2); 0 of another one, and without.
+    /// The port of a request's scheme, 80 or 443 (RFC 9110 §4.2); 0 of another one, and without.
     public internal(set) var schemePort: UInt16 = 0
     /// END_STREAM has come; bytes may still wait.
     public internal(set) var inputEnded = false
@@ -47,26 +47,26 @@ public final class HTTP2Stream {
     public internal(set) var trailers: [UInt8] = []
     /// Why the stream ended early (RFC 9113 §7).
     public internal(set) var resetCode: UInt32?
-    /// Whose word that was.
+    /// The side that reset the stream.
     public internal(set) var resetBy = Resetter.us
 
     // Output.
-    /// Of the head that waits to be sent.
+    /// The credential of the head that waits to be sent.
     var credential: HeldValue
     var output: BlockQueue
     var outputEnded = false
     var outputTrailers: [UInt8] = []
     /// The last of our bytes has been handed to the connection.
     var endSent = false
-    /// Nobody reads it any more.
+    /// The stream has no reader any more.
     var isAbandoned = false
-    /// It ends with this once what waits has gone out, as far as the peer takes it.
+    /// The stream is reset with this code once the waiting bytes have gone out, as far as the peer takes them.
     var cutCode: HTTP2ErrorCode?
     /// nghttp2 asked for body bytes and got none; it has to be told when there are some.
     var isDeferred = false
     /// Its user is to be told.
     var isMarked = false
-    /// It has left the connection's table, and the reference that the table had is that of its mark.
+    /// The stream has left the connection's table, and the reference that the table had is that of its mark.
     var isLeaving = false
     /// In the `StreamRow` that it stands in.
     var next: Unmanaged<HTTP2Stream>?
@@ -166,7 +166,7 @@ extension HTTP2Stream {
         return (piece, count)
     }
 
-    /// It ended early, by the peer's word or with its connection.
+    /// The stream ended early, by the peer's word or with its connection.
     public var isReset: Bool { resetCode != nil && !(inputEnded && endSent) }
 
     /// We reset it before its end, since what came of it breaks the protocol or found no room.
@@ -257,7 +257,7 @@ extension HTTP2Stream {
         guard !isAbandoned else { return }
         isAbandoned = true
         withConnection { connection in
-            // What nobody will read gives its credit back.
+            // Bytes that nobody will read give their credit back.
             let unread = max(0, input.count - headBytes)
             if unread > 0 { connection.consumed(unread, of: self) }
             connection.cancel(self, code)

@@ -1,6 +1,6 @@
 /// How much a peer may send that nobody has read yet, on a stream or on a connection.
 ///
-/// It begins small and grows as long as what comes is read: a peer whose bytes are left lying cannot make us hold more than it began with.
+/// The window begins small and grows as long as its bytes are read: a peer whose bytes are left lying cannot make us hold more than it began with.
 struct ReceiveWindow {
     private(set) var size: Int
     private let least: Int

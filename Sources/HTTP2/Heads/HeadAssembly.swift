@@ -4,13 +4,13 @@ internal import HTTP1
 /// Puts a field section of HTTP/2 into the form of an HTTP/1.1 head, which the rest of the gateway reads: pseudo-fields become the
 /// first line and `Host`, cookie crumbs become one line (RFC 9113 §8.2.3, §8.3).
 ///
-/// One for a connection: the frames of a field section have no others between them (RFC 9113 §4.3).
+/// A connection has one assembly: the frames of a field section have no others between them (RFC 9113 §4.3).
 ///
 /// nghttp2 has validated names, values, the order and the number of pseudo-fields before (RFC 9113 §8.2.1, §8.3); what is written
 /// here is parsed again by HTTP1's strict parser, so nothing of a field can pass for more than it is. What that would find in a plain head
 /// is noted while it is written (`HeadIndex`).
 struct HeadAssembly: ~Copyable {
-    /// Of the stream whose section comes in; 0 for none.
+    /// The identifier of the stream whose section comes in; 0 for none.
     private(set) var stream: Int32 = 0
     private(set) var kind = Kind.request
     var text = HeadText()
@@ -19,7 +19,7 @@ struct HeadAssembly: ~Copyable {
     private(set) var acceptsTrailers = false
     /// The port that `:scheme` stands for (RFC 9110 §4.2); 0 of another scheme, and without one.
     private(set) var schemePort: UInt16 = 0
-    /// Of an answer; 0 until known.
+    /// The status of an answer; 0 until known.
     private(set) var status = 0
     private(set) var flaw: Flaw?
 
@@ -74,7 +74,7 @@ extension HeadAssembly {
         size = 0
     }
 
-    /// What comes is of no stream that is served.
+    /// The fields that come are of no stream that is served.
     mutating func leave() { stream = 0 }
 
     mutating func add(name: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer) {

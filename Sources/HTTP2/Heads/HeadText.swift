@@ -44,7 +44,7 @@ extension HeadText {
         add(OctetBuffer.bytes(of: name), known, value)
     }
 
-    /// Of a section that no head begins.
+    /// Adds a line of a section that no head begins.
     mutating func add(line name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) {
         buffer.append(name, ": ", value, "\r\n")
     }

@@ -16,7 +16,7 @@ extension BlockSource {
 
 /// Bytes in the order they came, in blocks that go back as soon as they are read.
 ///
-/// What a queue begins with lies in a small piece, if it fits into one: heads and short bodies, of which hundreds wait at once, would
+/// The first bytes of a queue lie in a small piece, if it fits into one: heads and short bodies, of which hundreds wait at once, would
 /// each touch a block of several pages.
 struct BlockQueue: ~Copyable {
     private(set) var count = 0

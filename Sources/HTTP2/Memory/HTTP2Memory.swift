@@ -54,7 +54,7 @@ public final class HTTP2Memory {
 /// A piece is preceded by two words: how much of it can be used, and how much of that was asked for, which is what has to be wiped. While
 /// it waits its own first word leads to the next.
 struct FreeLists {
-    /// Of 64, 128, 256, 512 and 1024 bytes.
+    /// The first free pieces of 64, 128, 256, 512 and 1024 bytes.
     private var first = InlineArray<5, UnsafeMutableRawPointer?>(repeating: nil)
     private(set) var waiting = 0
 
@@ -125,7 +125,7 @@ struct FreeLists {
         guard let piece else { return take(size) }
         let used = Self.used(of: piece)
         if size <= Self.capacity(of: piece) {
-            // What it held before is there still, where it becomes smaller.
+            // A piece that becomes smaller still has all that it held.
             Self.note(used: max(size, used), of: piece)
             return piece
         }
@@ -173,7 +173,7 @@ struct FreeLists {
     /// The smallest that has pieces of this size, which is 1 at least.
     @inline(__always)
     private static func sizeClass(of size: Int) -> Int {
-        // Of everything up to `least` the same bits are set.
+        // All sizes up to `least` have the same bits set.
         Int.bitWidth &- ((size &- 1) | (least &- 1)).leadingZeroBitCount &- 6
     }
 }

@@ -7,7 +7,7 @@ struct OctetBuffer: ~Copyable {
     private(set) var count = 0
     private var memory = UnsafeMutableRawBufferPointer(start: nil, count: 0)
 
-    /// What stays between two uses. More was one large head's, and would be an idle connection's for good.
+    /// The capacity that stays between two uses. More was one large head's, and would be an idle connection's for good.
     private static let kept = 2048
 
     deinit { memory.deallocate() }

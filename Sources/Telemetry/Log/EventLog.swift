@@ -28,7 +28,7 @@ public final class EventLog: Sendable {
     }
 
     /// Nanoseconds since 1970.
-    static let wallClock: @Sendable () -> UInt64 = {
+    public static let wallClock: @Sendable () -> UInt64 = {
         var now = timespec()
         clock_gettime(CLOCK_REALTIME, &now)
         return UInt64(max(now.tv_sec, 0)) * 1_000_000_000 + UInt64(now.tv_nsec)
