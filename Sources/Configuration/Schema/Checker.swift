@@ -1,5 +1,5 @@
 /// Holds a tree against its tables: unknown keys, wrong types, values out of bounds.
-/// It looks at what is written, each place once, before defaults are merged; what is missing is the decoder's matter.
+/// The checker looks at what is written, each place once, before defaults are merged; what is missing is the decoder's matter.
 struct Checker {
     private(set) var diagnostics: [Diagnostic] = []
     /// The blocks around the one that is looked at, each with the key that leads inside.

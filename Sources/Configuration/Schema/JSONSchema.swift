@@ -18,7 +18,7 @@ extension Configuration {
     }
 }
 
-/// What the tables mean in JSON Schema. Every single value may also be a `${VARIABLE}`.
+/// The meaning of the tables in JSON Schema. Every single value may also be a `${VARIABLE}`.
 private enum SchemaText {
     static func block(_ block: Block) -> [(String, JSONText)] {
         let properties = block.keys.map { spec in (spec.name, JSONText.object(key(spec, in: block))) }

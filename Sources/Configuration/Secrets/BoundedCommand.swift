@@ -106,7 +106,7 @@ enum BoundedCommand {
             }
             if ended < 0 && errno != EINTR { throw Fault(reason: FileReader.lastFault()) }
             if now() >= deadline { kill(-process, SIGKILL) }
-            // It closed its output and lives on: rare, so a coarse look is enough.
+            // The command closed its output and lives on: rare, so a coarse look is enough.
             _ = Glibc.poll(nil, 0, 5)
         }
     }

@@ -15,7 +15,7 @@ public struct FileNeeds: Sendable, Equatable {
 
         /// The right to read files and folders.
         public static let read = Right(rawValue: 1)
-        /// Of programs.
+        /// The right to start programs.
         public static let execute = Right(rawValue: 2)
         /// Files are made, changed and removed.
         public static let write = Right(rawValue: 4)
@@ -41,10 +41,10 @@ public struct FileNeeds: Sendable, Equatable {
         "/usr/local", "/var", "/var/lib", "/var/tmp",
     ]
 
-    /// What of `self` these do not give.
+    /// The needs of `self` that `granted` does not give.
     public func exceeding(_ granted: FileNeeds) -> [String] {
         rights.filter { path, needed in
-            // Of the path itself and of each folder that it is in.
+            // The rights are those of the path itself and of each folder that it is in.
             var given = granted.rights[path, default: []].union(granted.rights["/", default: []])
             for end in path.indices where path[end] == "/" {
                 given.formUnion(granted.rights[String(path[..<end]), default: []])
@@ -92,7 +92,7 @@ public struct FileNeeds: Sendable, Equatable {
         case .command(let program, let arguments):
             add(file: program, [.read, .execute])
             for path in Self.programs { add(path, [.read, .execute]) }
-            // It is named, so it is meant to be read.
+            // The file is named, so it is meant to be read.
             for argument in arguments where argument.hasPrefix("/") { add(argument, .read) }
         case .environment, .literal: break
         }

@@ -14,7 +14,7 @@ public final class SecretBytes: Sendable {
     public init(wiping source: consuming [UInt8]) {
         bytes = .allocate(byteCount: source.count, alignment: 1)
         let target = bytes
-        // Of shared storage this would wipe a copy, hence `consuming`.
+        // With shared storage this would wipe a copy, hence `consuming`.
         source.withUnsafeMutableBytes { raw in
             target.copyMemory(from: UnsafeRawBufferPointer(raw))
             raw.wipe()

@@ -36,7 +36,7 @@ extension Configuration {
         }
         for listener in listeners {
             for tls in listener.tls { add("listener '\(listener.name)'", "tls.key", listener.mark, tls.key) }
-            // It holds the authority's private key.
+            // The file holds the authority's private key.
             let authority = listener.intercept.map { SecretReference.file(path: $0.ca) }
             add("listener '\(listener.name)'", "intercept.ca", listener.mark, authority)
         }

@@ -6,7 +6,7 @@ import Octets
 public struct SecretFault: Error, Equatable, CustomStringConvertible {
     /// `file:/path: what is wrong`.
     public var description: String
-    /// It could be read, and `secret_files: strict` does not let it.
+    /// The file could be read, and `secret_files: strict` does not let it.
     public var isOpenToOthers = false
     /// Another user, or the same one where the gateway runs, may well have it: it is forbidden, or part of an environment.
     public var isOfThisUser = false
@@ -64,7 +64,7 @@ struct SecretReader {
         SecretFault(description: "\(place): \(reason)", isOfThisUser: isOfThisUser)
     }
 
-    /// Of a file that could not be opened. A relative path is told as it was looked for.
+    /// The fault of a file that could not be opened. A relative path is told as it was looked for.
     private func openFault(_ path: String) -> SecretFault {
         let code = errno
         let reason = String(cString: strerror(code))
@@ -106,7 +106,7 @@ struct SecretReader {
         }
     }
 
-    /// As `file` would say it of one that others can read; nothing of a file that would not be read. Reads nothing.
+    /// The words of `file` for a file that others can read; nothing of a file that would not be read. Reads nothing.
     func exposure(of path: String) -> String? {
         let file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
         guard file >= 0 else { return nil }

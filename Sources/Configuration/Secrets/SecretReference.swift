@@ -13,7 +13,7 @@ public enum SecretReference: Sendable, Hashable {
 }
 
 extension SecretReference: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-    /// What a person may see: the place; the arguments of a command and a literal are left out.
+    /// The part that a person may see: the place; the arguments of a command and a literal are left out.
     public var description: String {
         switch self {
         case .file(let path): "file:\(path)"

@@ -17,7 +17,7 @@ public struct Mark: Sendable, Hashable {
     }
 }
 
-/// One thing that is wrong, or worth a look, in a configuration. Never holds a secret.
+/// A thing that is wrong, or worth a look, in a configuration. Never holds a secret.
 public struct Diagnostic: Sendable, Hashable {
     /// `error` keeps the configuration from being used.
     public enum Severity: String, Sendable { case error, warning }
@@ -26,7 +26,7 @@ public struct Diagnostic: Sendable, Hashable {
     public var mark: Mark
     /// How much it matters.
     public var severity: Severity
-    /// One line, without a full stop.
+    /// The text: a line without a full stop.
     public var message: String
 
     /// - Parameter message: one line without a full stop and without a secret.

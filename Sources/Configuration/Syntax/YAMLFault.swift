@@ -6,7 +6,7 @@ struct YAMLFault {
     let problem: String
     let context: String
     let problemAt: Mark
-    /// Of a fault without a context as `problemAt`.
+    /// The place of the context; of a fault without one the same as `problemAt`.
     let contextAt: Mark
     /// Lines of the last value between quotes that goes over several.
     let longQuote: (begin: Int, end: Int)?

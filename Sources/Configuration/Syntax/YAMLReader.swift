@@ -9,7 +9,7 @@ struct YAMLReader {
         static let nodes = 1 << 16
     }
 
-    /// Of the byte order mark of UTF-8, which editors write unasked.
+    /// Bytes of UTF-8's byte order mark, which editors write unasked.
     static func sizeOfMark(_ bytes: [UInt8]) -> Int { bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? 3 : 0 }
 
     private struct Stop: Error {

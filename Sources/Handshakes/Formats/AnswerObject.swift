@@ -10,7 +10,7 @@ struct AnswerObject {
 
     enum Member {
         case string(String), integer(ReceivedNumber), number(Double), bool(Bool), null
-        /// One level of nesting is enough for the error objects met in the field.
+        /// A single level of nesting is enough for the error objects met in the field.
         case object([String: String])
         case other
     }

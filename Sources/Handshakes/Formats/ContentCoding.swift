@@ -1,4 +1,4 @@
-/// What a body says once its content coding is taken off (RFC 9110 §8.4).
+/// Takes the content coding off a body (RFC 9110 §8.4).
 public enum ContentCoding {
     /// - Parameters:
     ///   - coding: the value of `Content-Encoding`.

@@ -5,7 +5,7 @@ internal import Octets
 indirect enum JSONTree: Sendable {
     /// UTF-8, escapes undone.
     case string([UInt8])
-    /// As written.
+    /// The number's text, as written.
     case number([UInt8])
     case bool(Bool)
     case null
@@ -35,7 +35,7 @@ indirect enum JSONTree: Sendable {
         self = try reader.document()
     }
 
-    /// What the pointer (RFC 6901) names; nil where nothing is. Of two members with one name neither is it: which one was meant
+    /// The value that the pointer (RFC 6901) names; nil where nothing is. Of two members with one name neither is it: which one was meant
     /// must not be a matter of luck.
     func value(at pointer: [String]) throws(Fault) -> JSONTree? {
         var here = self

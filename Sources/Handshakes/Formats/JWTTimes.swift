@@ -27,7 +27,7 @@ struct JWTTimes: Equatable {
     }
 }
 
-/// What stands in the middle of a JWT, without a look at its signature.
+/// The payload of a JWT, without a look at its signature.
 enum JWTPayload {
     /// Nil for what is no JWT.
     static func object(_ token: Secret) -> AnswerObject? {

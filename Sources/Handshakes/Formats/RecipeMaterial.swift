@@ -1,4 +1,4 @@
-/// What a layer of a recipe keeps: the values that its steps took, as bytes for the ledger.
+/// The material of a recipe's layer: the values that its steps took, as bytes for the ledger.
 enum RecipeMaterial {
     typealias Values = [String: [String: Secret]]
 

@@ -7,7 +7,7 @@ enum SAMLTimes {
     static let largest = 256 * 1024
     private static let mostTimes = 16
 
-    /// Of the XML, or base 64 of it, compressed or not. Nil for anything else.
+    /// The expiry in the XML, or in base 64 of it, compressed or not. Nil for anything else.
     static func expiry(of token: Secret) -> Int64? {
         guard var document = document(token) else { return nil }
         defer { document.wipe() }

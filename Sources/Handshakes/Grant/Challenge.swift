@@ -1,4 +1,4 @@
-/// What an answer of the upstream means to a scheme.
+/// A scheme's verdict on an answer of the upstream.
 public enum ChallengeVerdict: Sendable, Equatable {
     /// Not ours: the answer is delivered.
     case none

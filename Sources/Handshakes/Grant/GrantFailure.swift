@@ -17,7 +17,7 @@ public enum GrantFailure: Error, Sendable, Equatable {
     /// A challenge-driven token was wanted without a challenge.
     case challengeNeeded
     case secretUnreadable(name: String, reason: String)
-    /// It was read, and is not fit to be sent.
+    /// The secret was read, and is not fit to be sent.
     case secretUnusable(name: String, reason: String)
     /// Our own store cannot be read: what it says of passwords that were refused and refresh tokens that are spent is not known, so nothing
     /// of the kind is sent. Nobody was asked.
@@ -63,7 +63,7 @@ extension GrantFailure {
 }
 
 extension GrantFailure {
-    /// What a caller may be told: places of secrets are the operator's matter.
+    /// The text that a caller may be told: places of secrets are the operator's matter.
     public var toldToCallers: String {
         switch self {
         case .secretUnreadable(let name, _): "secret \(name) unreadable; the gateway's log says why"

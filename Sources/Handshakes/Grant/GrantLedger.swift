@@ -77,7 +77,7 @@ public protocol GrantLedger: Sendable {
     /// Says what became of the attempt spent last. Called exactly once for each.
     nonisolated(nonsending) func settleAttempt(_ outcome: AttemptOutcome) async
 
-    /// As above, where several are spent at once.
+    /// Says what became of one attempt, where several are spent at once.
     /// - Parameter secret: as it was given to `spendAttempt`.
     nonisolated(nonsending) func settleAttempt(_ outcome: AttemptOutcome, secret: String) async
 
@@ -109,7 +109,7 @@ public protocol GrantLedger: Sendable {
     /// takes a second use for theft.
     nonisolated(nonsending) func refused(refreshToken: Secret) async
 
-    /// What is to be sent for a refresh token that the configuration names. Only within a step of `session`, whose turn keeps two flights
+    /// The token to send for a refresh token that the configuration names. Only within a step of `session`, whose turn keeps two flights
     /// from sending it at once.
     /// - Parameter held: what the session holds and the issuer has just refused; nil: it holds none.
     nonisolated(nonsending) func standing(ofFirst refreshToken: Secret, beside held: Secret?) async -> FirstRefreshToken
@@ -166,7 +166,7 @@ extension GrantLedger {
         await settleAttempt(outcome)
     }
 
-    /// As above, for the secret under `password`.
+    /// Spends an attempt of the secret under `password`.
     public nonisolated(nonsending) func spendAttempt(user: String) async throws(GrantFailure) {
         try await spendAttempt(user: user, secret: "password")
     }
@@ -177,9 +177,9 @@ extension GrantLedger {
 public enum FirstRefreshToken: Sendable, Equatable {
     /// Nothing has replaced it, as far as is known: it may be sent.
     case unspent
-    /// What stands in its place.
+    /// Another refresh token stands in its place.
     case replaced(by: Secret)
-    /// What had replaced it was refused, revoked or given up. Only another one helps.
+    /// The token that had replaced it was refused, revoked or given up. Only another one helps.
     case spent
     /// A login is at hand that other settings have begun, perhaps with this one. An operator has to say that it was not.
     case uncertain
@@ -193,13 +193,13 @@ public struct DurablePart: Hashable, Sendable, ExpressibleByStringLiteral {
     /// The literal becomes a part of stored keys.
     public init(stringLiteral name: String) { self.name = name }
 
-    /// What a registration brought: a handle, a client id with its secret, a signed certificate.
+    /// The outcome of a registration: a handle, a client id with its secret, a signed certificate.
     public static let registration: DurablePart = "registration"
     /// An identifier of this installation that is kept for ever.
     public static let device: DurablePart = "device"
 }
 
-/// What a flight wants of the session layer.
+/// A flight's wish for a session.
 public struct SessionClaim: Sendable {
     /// The session that the issuer called dead at the step above it; nil at first.
     public var refused: LayerMaterial?
@@ -217,7 +217,7 @@ public struct SessionClaim: Sendable {
     }
 }
 
-/// What a step of the session layer has to start from. Its second argument is the material that stands, also where it is no longer live:
+/// The start of a step of the session layer. Its second argument is the material that stands, also where it is no longer live:
 /// for `refreshToken` it holds the refresh token to send.
 public enum SessionRung: Sendable, Hashable { case refreshToken, fullGrant }
 
@@ -225,7 +225,7 @@ public enum SessionRung: Sendable, Hashable { case refreshToken, fullGrant }
 public struct SessionGrant: Sendable {
     /// The session's bytes and life.
     public var material: LayerMaterial
-    /// It was made for this claim: if it is refused, another one would be too.
+    /// The session was made for this claim: if it is refused, another one would be too.
     public var isFresh: Bool
 
     /// Memberwise.
@@ -235,9 +235,9 @@ public struct SessionGrant: Sendable {
     }
 }
 
-/// What one layer holds.
+/// The contents of a layer.
 public struct LayerMaterial: Sendable, Equatable {
-    /// As the handshake encodes it; may be empty where the refresh token is all there is.
+    /// The handshake's encoding; may be empty where the refresh token is all there is.
     public var bytes: Secret
     /// Sessions only: what a later step may renew it with, beyond its lifetime.
     public var refreshToken: Secret?
@@ -247,9 +247,9 @@ public struct LayerMaterial: Sendable, Equatable {
     public var obtainedAt: UInt64
     /// Nanoseconds; nil: until it is refused. Not of the refresh token.
     public var lifetime: UInt64?
-    /// Of the refresh token, where its issuer has said.
+    /// The life of the refresh token, where its issuer has said.
     public var refreshLife: RefreshLife?
-    /// Of a session that goes back to a refresh token of the configuration: what this step has sent and the issuer has replaced. Not kept.
+    /// The refresh token that this step has sent and the issuer has replaced, where it was one of the configuration. Not kept.
     public var spent: Secret?
 
     /// - Parameters:
@@ -267,7 +267,7 @@ public struct LayerMaterial: Sendable, Equatable {
         self.refreshLife = refreshLife
     }
 
-    /// What is left of the refresh token's life, counted from another moment than `obtainedAt`.
+    /// The rest of the refresh token's life, counted from another moment than `obtainedAt`.
     func refreshLife(from later: UInt64) -> RefreshLife? {
         refreshLife.map { life in
             let passed = later - min(later, obtainedAt)
@@ -284,7 +284,7 @@ public struct LayerMaterial: Sendable, Equatable {
     }
 }
 
-/// What became of a password that was marked as spent.
+/// The fate of a password that was marked as spent.
 public enum AttemptOutcome: Sendable, Equatable {
     case accepted
     /// The issuer judged the password and refused it.
@@ -294,7 +294,7 @@ public enum AttemptOutcome: Sendable, Equatable {
     /// The password did not leave, or the answer proves that it was not judged (5xx, unknown path, client refused): the mark
     /// is taken back.
     case notSent
-    /// It may have been judged: the attempt stays spent.
+    /// The password may have been judged: the attempt stays spent.
     case unknown
 }
 

@@ -97,7 +97,7 @@ extension IssuerURL {
     /// `scheme://host`, with the port unless it is the scheme's own.
     public var origin: String { "\(scheme)://\(authority)" }
 
-    /// What `Host` says.
+    /// The value of `Host`.
     public var authority: String {
         let name = host.utf8.contains(UInt8(ascii: ":")) ? "[\(host)]" : host
         return port == (scheme == "https" ? 443 : 80) ? name : "\(name):\(port)"

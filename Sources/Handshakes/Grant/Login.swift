@@ -18,11 +18,11 @@ public protocol InteractiveHandshake: Handshake {
     ) async throws(GrantFailure) -> LoginGrant
 }
 
-/// What a login brought.
+/// The outcome of a login.
 public struct LoginGrant: Sendable {
     /// The session: `isHuman`, mostly with a refresh token.
     public var material: LayerMaterial
-    /// One sentence that the person should read, beside that it is done.
+    /// A sentence that the person should read, beside that it is done.
     public var remark: String?
 
     /// Memberwise.
@@ -40,7 +40,7 @@ public protocol LoginDialogue: Sendable {
     /// Shows what the person has to do, in place of what was shown before.
     nonisolated(nonsending) func show(_ prompt: LoginPrompt) async
 
-    /// One short sentence on how far it is.
+    /// Tells in a short sentence how far the login is.
     nonisolated(nonsending) func progress(_ text: String) async
 
     /// Waits so many nanoseconds. Throws when the login was given up.
@@ -55,7 +55,7 @@ public protocol LoginDialogue: Sendable {
     ) async throws(GrantFailure) -> Secret
 }
 
-/// What the person is asked to do. Everything here may be shown: printable ASCII, bounded.
+/// The task of the person. Everything here may be shown: printable ASCII, bounded.
 public struct LoginPrompt: Sendable, Equatable {
     /// The page to open.
     public var url: String
@@ -80,7 +80,7 @@ public struct LoginPrompt: Sendable, Equatable {
     }
 }
 
-/// What a request to the redirect address is.
+/// The verdict on a request to the redirect address.
 public enum RedirectVerdict: Sendable {
     /// The answer, with what it brings.
     case accepted(Secret)

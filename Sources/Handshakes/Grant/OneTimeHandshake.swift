@@ -6,14 +6,14 @@ public protocol OneTimeHandshake: Handshake {
     /// How many calls its issuer takes.
     var quota: CallQuota { get }
 
-    /// What the request wants to be authorized for; nil where it does not say so.
+    /// The resource that the request wants to be authorized for; nil where it does not say so.
     /// - Parameter target: path and query of the caller's request, as received.
     func resource(of target: [UInt8], on wanted: Wanted) -> String?
 
-    /// What a session is, in words for operators.
+    /// Facts about a session, in words for operators.
     func facts(of session: LayerMaterial) -> [IdentityFact]
 
-    /// What the issuer would say to the resources that operators care for; advice only, never a reason to admit or refuse. Empty where none
+    /// The issuer's answer, were it asked, to the resources that operators care for; advice only, never a reason to admit or refuse. Empty where none
     /// is configured.
     nonisolated(nonsending) func preview(
         ledger: any GrantLedger, issuer: any IssuerClient

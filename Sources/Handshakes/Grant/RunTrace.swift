@@ -1,4 +1,4 @@
-/// What one run of a recipe did, for `cardea explain --trace`: never a value, only which there were and how long.
+/// The trace of a recipe's run, for `cardea explain --trace`: never a value, only which there were and how long.
 public struct RunTrace: Sendable {
     /// A value by its name and size.
     public struct Value: Sendable, Equatable {

@@ -39,14 +39,14 @@ struct DPoPKey: Sendable {
     }
 }
 
-/// What one proof says (RFC 9449 §4.2).
+/// The claims of a proof (RFC 9449 §4.2).
 struct DPoPClaims {
     var method: String
     /// Absolute; what follows `?` or `#` is left out.
     var url: String
     /// Seconds since 1970, by the server's clock as far as it is known.
     var issuedAt: Int64
-    /// Of this proof alone.
+    /// The identifier of this proof alone.
     var identifier: [UInt8]
     /// The server's, if it gave one.
     var nonce: String?

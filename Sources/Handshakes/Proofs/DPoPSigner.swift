@@ -4,7 +4,7 @@ internal import TLS
 
 /// Writes a bound token and the proof that goes with it (RFC 9449 §7.1), for each request.
 public struct DPoPSigner: RequestSigner {
-    /// What the issuer's clock is ahead of ours by; the resource server is taken to go by the same time.
+    /// The lead of the issuer's clock over ours; the resource server is taken to go by the same time.
     let clock: DPoPClock
 
     /// `Authorization` with the scheme `DPoP`, and the proof (RFC 9449 §7.1).
