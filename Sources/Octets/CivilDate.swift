@@ -1,5 +1,6 @@
 /// A day of the Gregorian calendar. It is computed, since no function of the C library is free of locks.
 public struct CivilDate: Sendable, Equatable {
+    /// The year of the common era.
     public let year: Int
     /// 1–12.
     public let month: Int

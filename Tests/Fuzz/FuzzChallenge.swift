@@ -1,6 +1,5 @@
-// Any bytes as lines of WWW-Authenticate: the list is bounded, and the challenges without fault read the same after they are written by
-// the grammar, alone and as one list.
-
+/// Any bytes as lines of WWW-Authenticate: the list is bounded, and the challenges without fault read the same after they are written by
+/// the grammar, alone and as one list.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzChallenge(_ start: UnsafePointer<UInt8>, _ count: Int) -> CInt {
     let bytes = Array(UnsafeBufferPointer(start: start, count: count))

@@ -1,6 +1,5 @@
-// Any bytes as a chunked body: ranges stay inside, any cut gives the same body, and the body written anew decodes to
-// itself.
-
+/// Any bytes as a chunked body: ranges stay inside, any cut gives the same body, and the body written anew decodes to
+/// itself.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzChunked(_ start: UnsafePointer<UInt8>, _ count: Int) -> CInt {
     let bytes = Array(UnsafeBufferPointer(start: start, count: count))

@@ -1,6 +1,5 @@
-// Any bytes as a query, a cookie, a Forwarded value, a Location and a Set-Cookie: what is written holds our value once,
-// where a reader finds it, and no octet that could begin another line.
-
+/// Any bytes as a query, a cookie, a Forwarded value, a Location and a Set-Cookie: what is written holds our value once,
+/// where a reader finds it, and no octet that could begin another line.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzEdits(_ start: UnsafePointer<UInt8>, _ count: Int) -> CInt {
     let bytes = Array(UnsafeBufferPointer(start: start, count: count))

@@ -1,6 +1,3 @@
-// Any bytes as frames, to a server's session and to a client's with requests on their way: nothing is read that was not sent, memory goes
-// back, no head holds a line that its peer did not send as a field.
-
 private let limits: HTTP2Limits = {
     var limits = HTTP2Limits()
     limits.headerSize = 4096
@@ -12,6 +9,8 @@ private let limits: HTTP2Limits = {
 
 private let preface = Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8) + [0, 0, 0, 4, 0, 0, 0, 0, 0]
 
+/// Any bytes as frames, to a server's connection and to a client's with requests on their way: nothing is read that was not sent, memory goes
+/// back, no head holds a line that its peer did not send as a field.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzFrames(_ start: UnsafePointer<UInt8>, _ count: Int) -> CInt {
     guard count > 2 else { return 0 }

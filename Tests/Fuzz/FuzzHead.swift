@@ -1,8 +1,7 @@
-// Any bytes as a request and as a response: ranges stay inside, two pieces give what one gives, and what is written
-// parses again to the same framing.
-
 private let limits = HeadLimits(headSize: 4096, fields: 24, target: 512, method: 24, connectionOptions: 6)
 
+/// Any bytes as a request and as a response: ranges stay inside, two pieces give what one gives, and what is written
+/// parses again to the same framing.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzHead(_ start: UnsafePointer<UInt8>, _ count: Int) -> CInt {
     let bytes = Array(UnsafeBufferPointer(start: start, count: count))

@@ -1,8 +1,7 @@
-// Any bytes as the parts of a head that is put together with its index: read by the index and from the text it is the same head, or the
-// same fault. The parts are separated by 0xFF; the first byte chooses the kind.
-
 private let limits = HeadLimits(headSize: 512, fields: 6, target: 100, method: 12, connectionOptions: 3)
 
+/// Any bytes as the parts of a head that is put together with its index: read by the index and from the text it is the same head, or the
+/// same fault. The parts are separated by 0xFF; the first byte chooses the kind.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzIndex(_ start: UnsafePointer<UInt8>, _ count: Int) -> CInt {
     var parts = UnsafeBufferPointer(start: start, count: count).split(separator: 0xFF, omittingEmptySubsequences: false)

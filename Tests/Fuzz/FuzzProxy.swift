@@ -1,7 +1,6 @@
 internal import Reactor
 
-// Any bytes as a PROXY header: more bytes never change what fewer have said, and what is complete lies inside of what was given.
-
+/// Any bytes as a PROXY header: more bytes never change what fewer have said, and what is complete lies inside of what was given.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzProxy(_ start: UnsafePointer<UInt8>, _ count: Int) -> CInt {
     let bytes = Array(UnsafeBufferPointer(start: start, count: count))

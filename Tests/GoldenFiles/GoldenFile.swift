@@ -5,12 +5,14 @@ import FoundationEssentials
 ///
 /// `make golden` writes all of them anew from what the code says now.
 public struct GoldenFile: Sendable {
+    /// The file's name under Tests/Golden.
     public let name: String
     /// A sentence that says what a line is, for whoever opens the file.
     public let title: String
     /// The loss of users when a line changes or goes, in one or two sentences.
     public let cost: String
 
+    /// Memberwise.
     public init(_ name: String, _ title: String, cost: String) {
         self.name = name
         self.title = title

@@ -19,7 +19,7 @@ import Testing
         var next: Int32 = 1
         for _ in 0..<3_000 {
             if known.count < 40, Bool.random(using: &random) {
-                let stream = HTTP2Stream(id: next, session: session)
+                let stream = HTTP2Stream(id: next, connection: session)
                 table.insert(stream)
                 known[next] = stream
                 // Numbers that meet at one place, too.

@@ -27,14 +27,16 @@ public final class FakeKernel: Kernel {
     public private(set) var misuse: [String] = []
     /// Called when a loop waits, before events are gathered: where a test that lets the loop run plays the peers.
     public var onWait: () -> Void = {}
+    /// Waits of the loop so far.
     public private(set) var waits: UInt64 = 0
     /// Milliseconds that the loop was ready to wait the last time.
     public private(set) var lastPatience: Int32 = 0
     /// Errors for the next waits.
     public var waitErrors: [Int32] = []
 
-    /// Pipes that may yet be made, and how large they are at most.
+    /// Pipes that may yet be made.
     public var pipesLeft = Int.max
+    /// The most bytes of a pipe.
     public var pipeCapacity = 1 << 20
     /// Errors for the next calls of `splice`; zero lets one through.
     public var spliceErrors: [Int32] = []
@@ -69,7 +71,9 @@ public final class FakeKernel: Kernel {
     /// No edge waits to be reported.
     public var isQuiet: Bool { queue.isEmpty }
 
+    /// Moves the virtual clock.
     public func advance(by nanoseconds: UInt64) { clock += nanoseconds }
+    /// Moves the virtual clock.
     public func advance(seconds: Double) { clock += UInt64(seconds * 1e9) }
 
     /// A connected socket and its other end: for a caller whose connection is handed to a loop.
@@ -98,6 +102,7 @@ public final class FakeKernel: Kernel {
     /// Errors for the listener's next calls of `accept`; zero lets one through.
     public func failAccepts(_ listener: Int32, _ errors: [Int32]) { find(listener)?.acceptErrors += errors }
 
+    /// Adds to `misuse`.
     public func complain(_ text: String) { misuse.append(text) }
 
     // MARK: - Descriptors

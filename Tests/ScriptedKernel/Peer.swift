@@ -18,13 +18,16 @@ public final class Peer {
 
     // MARK: - Sending to the gateway
 
+    /// Does nothing once the sending direction is closed.
     public func send(_ bytes: UnsafeRawBufferPointer) {
         guard !socket.inputEnds, socket.error == 0 else { return }
         socket.input.append(bytes)
         kernel.edge(socket)
     }
 
+    /// Does nothing once the sending direction is closed.
     public func send(_ bytes: [UInt8]) { bytes.withUnsafeBytes { send($0) } }
+    /// Sends the UTF-8 of the text.
     public func send(_ text: String) { send(Array(text.utf8)) }
 
     /// Says that no more comes (FIN). The other direction stays open.
@@ -43,8 +46,11 @@ public final class Peer {
 
     // MARK: - What the gateway sent
 
+    /// Octets that were not taken yet.
     public var received: [UInt8] { socket.output.bytes }
+    /// The octets that were not taken yet, as UTF-8.
     public var receivedText: String { String(decoding: received, as: UTF8.self) }
+    /// How many octets were not taken yet.
     public var receivedCount: Int { socket.output.count }
 
     /// Takes what was received; the window stays as it is.
@@ -61,6 +67,7 @@ public final class Peer {
         return bytes
     }
 
+    /// Takes what was received, as UTF-8.
     public func takeText() -> String { String(decoding: take(), as: UTF8.self) }
 
     /// Takes what was received without copying it anywhere.
@@ -87,11 +94,12 @@ public final class Peer {
         }
     }
 
-    /// Most bytes that one read, or one write, of the gateway moves.
+    /// Most bytes that one read of the gateway moves.
     public var mostPerRead: Int {
         get { socket.mostPerRead }
         set { socket.mostPerRead = newValue }
     }
+    /// Most bytes that one write of the gateway moves.
     public var mostPerWrite: Int {
         get { socket.mostPerWrite }
         set { socket.mostPerWrite = newValue }
@@ -99,6 +107,7 @@ public final class Peer {
 
     /// Errors (`EAGAIN`, `EINTR`, `ECONNRESET`, …) for the gateway's next reads, first one first; zero lets one through.
     public func failReads(_ errors: [Int32]) { socket.readErrors += errors }
+    /// Errors for the gateway's next writes, first one first; zero lets one through.
     public func failWrites(_ errors: [Int32]) { socket.writeErrors += errors }
 
     /// Ends a connection attempt that `ConnectPlan.silent` left open.

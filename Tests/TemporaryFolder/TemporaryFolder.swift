@@ -2,6 +2,7 @@ import Glibc
 
 /// A folder of its own for a test; it goes with the object, and with it all that was put there.
 public final class TemporaryFolder: Sendable {
+    /// Absolute, without a slash at its end.
     public let path: String
 
     /// - Parameter name: says who left it, should a run be killed.

@@ -119,6 +119,7 @@ public struct ClientKeyFiles: Sendable, Hashable {
     /// Of the key or the PKCS#12 archive.
     public var password: SecretReference?
 
+    /// Memberwise.
     public init(certificate: String, key: SecretReference?, password: SecretReference?) {
         self.certificate = certificate
         self.key = key
@@ -135,9 +136,12 @@ public enum SubjectToken: Sendable, Equatable {
 
 /// A name with its value, where order counts.
 public struct NamedValue: Sendable, Hashable {
+    /// Compared as it is written.
     public var name: String
+    /// Any text.
     public var value: String
 
+    /// Memberwise.
     public init(name: String, value: String) {
         self.name = name
         self.value = value

@@ -13,6 +13,7 @@ public struct Pattern: Sendable, Hashable {
     public static let longestText = 512
     /// The most states of a pattern.
     public static let mostStates = 256
+    /// Bytes of the longest text that is searched.
     public static let longestInput = 8 * 1024
 
     /// Why a text is no pattern.

@@ -119,7 +119,9 @@ public enum StatusRule: Sendable, Equatable {
 
 /// How an attempt of `check --live` went.
 public struct LiveTrial: Sendable {
+    /// A sentence for an operator, without a secret.
     public var text: String
+    /// The attempt brought what a request needs.
     public var isGood = true
 }
 
