@@ -70,9 +70,6 @@ public struct AccessRecord: Sendable {
     /// Bytes of the longest path that is kept whole.
     static let pathCapacity = 200
 
-    /// A record of an exchange of which nothing is known yet.
-    init() {}
-
     // MARK: - Filling
 
     /// Makes it a new exchange's. The octets of the last one's method and path stay, behind lengths of none: they are written over, and

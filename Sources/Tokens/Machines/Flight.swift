@@ -21,12 +21,6 @@ public struct FlightToken: Hashable, Sendable {
     let id: UInt64
     /// The state that the flight began with.
     public let standing: Standing
-
-    /// Memberwise.
-    init(id: UInt64, standing: Standing) {
-        self.id = id
-        self.standing = standing
-    }
 }
 
 /// A grant under way for an access key.
