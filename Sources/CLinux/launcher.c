@@ -176,14 +176,14 @@ static _Noreturn void run_launcher(char *const *arguments, int given, pid_t pare
     sigemptyset(&ends);
     sigaddset(&ends, SIGCHLD);
     sigprocmask(SIG_BLOCK, &ends, &mask);
-    int bell = signalfd(-1, &ends, SFD_NONBLOCK | SFD_CLOEXEC);
+    int signals = signalfd(-1, &ends, SFD_NONBLOCK | SFD_CLOEXEC);
     pid_t child = 0;
-    while (bell >= 0) {
-        struct pollfd watch[2] = { { socket, POLLIN, 0 }, { bell, POLLIN, 0 } };
+    while (signals >= 0) {
+        struct pollfd watch[2] = { { socket, POLLIN, 0 }, { signals, POLLIN, 0 } };
         if (poll(watch, 2, -1) < 0 && errno != EINTR) break;
         if (watch[1].revents) {
             struct signalfd_siginfo signal;
-            while (read(bell, &signal, sizeof signal) > 0) {}
+            while (read(signals, &signal, sizeof signal) > 0) {}
             int status = 0;
             if (child > 0 && waitpid(child, &status, WNOHANG) == child) {
                 child = 0;

@@ -12,7 +12,7 @@ public struct LenientReading: Equatable, Sendable {
 /// segments are resolved (RFC 3986 §5.2.4), and a backslash or an encoded slash parts segments, too: where no credential is put in,
 /// such paths pass.
 ///
-/// Percent-encoded octets are decoded, but for octets that would mean something else then (`%`, `?`, `#`) or are not printable.
+/// Percent-encoded octets are decoded, except those that would mean something else then (`%`, `?`, `#`) or are not printable.
 ///
 /// - Parameters:
 ///   - target: `RequestHead.path`.

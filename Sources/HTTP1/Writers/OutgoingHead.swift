@@ -2,7 +2,7 @@ internal import Synchronization
 
 /// A head as HTTP/2 wants it: its fields one by one and not a line of text.
 ///
-/// A received octet that stays as it is remains where it is, as an offset; the rest is put together in memory that someone else owns.
+/// Received octets that go out unchanged stay where they are, as an offset; the rest is put together in memory that someone else owns.
 /// So the two of them, the received head's bytes and that memory, have to be there until the fields were read.
 /// Used again for every head of a loop.
 public struct OutgoingHead: ~Copyable {

@@ -1,9 +1,10 @@
 internal import CNghttp2
 public import HTTP1
 
-/// Told that a connection has something to send, once until it was asked to.
+/// The owner of a connection's socket, which is told when the connection has something to send.
 public protocol HTTP2ConnectionHost: AnyObject {
-    func sessionHasOutput()
+    /// Something waits to be sent. Called once until `send` is called.
+    func connectionHasOutput()
 }
 
 /// An HTTP/2 connection without its socket: bytes go in, streams change, bytes come out (RFC 9113, by nghttp2).
@@ -413,7 +414,7 @@ extension HTTP2Connection {
     func noteOutput() {
         guard !isDirty else { return }
         isDirty = true
-        host?.sessionHasOutput()
+        host?.connectionHasOutput()
     }
 
     private func submitSettings() {

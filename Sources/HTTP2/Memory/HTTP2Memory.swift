@@ -8,7 +8,7 @@ internal import Glibc
 ///
 /// Not thread-safe: its connections belong to one loop.
 public final class HTTP2Memory {
-    /// For those that hold this object: reached by address, without a reference to count.
+    /// The lists, for those that hold this object: reached by address, without a reference to count.
     let freeLists: UnsafeMutablePointer<FreeLists>
     var spare = SpareStreams()
 
@@ -104,7 +104,7 @@ struct FreeLists {
         let capacity = Self.capacity(of: piece)
         guard capacity <= Self.most, waiting &+ capacity <= Self.limit else { return Self.discard(piece) }
         // These stores cannot be left out as those before a `free` could: the piece stays within reach, of `first`. Most pieces are short, and
-        // one of which more than a size class's size was used is as large as the next size class's.
+        // a piece of which more than one class's size was used has the size of the next class.
         let zeros = SIMD64<UInt8>(repeating: 0)
         let used = Self.used(of: piece)
         piece.storeBytes(of: zeros, as: SIMD64<UInt8>.self)
@@ -145,7 +145,7 @@ struct FreeLists {
         waiting = 0
     }
 
-    /// A new piece, of its size class's size or, where none is so large, of this one.
+    /// Makes a piece of its class's size or, where no class is so large, of just this size.
     @inline(never)
     private static func make(_ size: Int) -> UnsafeMutableRawPointer? {
         guard size >= 0 else { return nil }
@@ -157,7 +157,7 @@ struct FreeLists {
         return start + header
     }
 
-    /// Back to the process.
+    /// Gives a piece back to the process.
     @inline(never)
     private static func discard(_ piece: UnsafeMutableRawPointer) {
         explicit_bzero(piece, capacity(of: piece))
@@ -170,7 +170,7 @@ struct FreeLists {
 
     static func note(used: Int, of piece: UnsafeMutableRawPointer) { (piece - 8).storeBytes(of: used, as: Int.self) }
 
-    /// The smallest that has pieces of this size, which is 1 at least.
+    /// The smallest class whose pieces have this size, which is 1 at least.
     @inline(__always)
     private static func sizeClass(of size: Int) -> Int {
         // All sizes up to `least` have the same bits set.

@@ -40,7 +40,7 @@ public protocol LoginDialogue: Sendable {
     /// Shows what the person has to do, in place of what was shown before.
     nonisolated(nonsending) func show(_ prompt: LoginPrompt) async
 
-    /// Tells in a short sentence how far the login is.
+    /// Shows in a short sentence how far the login is.
     nonisolated(nonsending) func progress(_ text: String) async
 
     /// Waits so many nanoseconds. Throws when the login was given up.

@@ -28,7 +28,7 @@ public final class BlockingThread: BlockingWork {
             _ = try WorkerThread(name: "blocking") {
                 var count: UInt64 = 0
                 while true {
-                    // Blocks without a timer until `run` rings; a signal or an error is only another look at the queue.
+                    // Blocks without a timer until `run` writes to the eventfd; a signal or an error is only another look at the queue.
                     _ = Glibc.read(wakeup, &count, 8)
                     while let job = jobs.receive() { job.run() }
                 }

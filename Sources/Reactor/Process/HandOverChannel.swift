@@ -2,7 +2,7 @@ internal import CLinux
 internal import Glibc
 internal import Numbers
 
-/// The talk of the two processes of an upgrade: short messages, some with descriptors, in order and whole.
+/// The channel between the two processes of an upgrade: short messages, some with descriptors, in order and whole.
 public final class HandOverChannel: Sendable {
     /// Readable when a message waits.
     public let descriptor: Int32

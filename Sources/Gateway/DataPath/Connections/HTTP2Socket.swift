@@ -31,7 +31,7 @@ class HTTP2Socket: Stream, HTTP2ConnectionHost {
 
     // MARK: - Events
 
-    final func sessionHasOutput() {
+    final func connectionHasOutput() {
         guard !isScheduled, !isOver else { return }
         isScheduled = true
         loop.callAtEndOfTurn(self)
@@ -57,7 +57,7 @@ class HTTP2Socket: Stream, HTTP2ConnectionHost {
     /// Bytes that another stage read before the session took over.
     final func takeOver() {
         canWrite = true
-        sessionHasOutput()
+        connectionHasOutput()
         readInput()
     }
 
