@@ -45,7 +45,6 @@ extension Keeper {
         token.claimant = ledger.claimant
         defer {
             release(ledger.claimant)
-            flushOrders()
         }
         let client = KeeperIssuerClient(keeper: self, network: identity.policy.network)
         // A client secret that was refused is not sent again either, though no account is locked by it.
@@ -241,7 +240,6 @@ extension Keeper {
         let waiting = token.onLoaded
         token.onLoaded = []
         for work in waiting { work(self) }
-        flushOrders()
     }
 
     func publishFixed(_ token: KeptToken) {

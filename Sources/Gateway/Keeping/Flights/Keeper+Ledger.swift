@@ -111,8 +111,7 @@ extension Keeper {
             alarm.action = { continuation.resume() }
             alarm.set(at: now + span)
         }
-        // Its place among those whose timers the loop knows is given back.
-        loop.close(alarm)
+        alarm.close()
     }
 
     func warn(_ what: String, of identity: KeptIdentity) {
@@ -155,7 +154,6 @@ extension Keeper {
         start { keeper in
             await keeper.readSecrets(of: identity)
             work(keeper)
-            keeper.flushOrders()
         }
     }
 
@@ -175,7 +173,6 @@ extension Keeper {
     func secretsMayHaveChanged() {
         start { keeper in
             for identity in keeper.identities { await keeper.readSecrets(of: identity) }
-            keeper.flushOrders()
         }
     }
 
@@ -417,7 +414,6 @@ extension Keeper {
             case .reset, .reload: if token.probation != nil { reload(token) }
             }
         }
-        flushOrders()
     }
 
     /// After a purge: nobody grants a fixed credential, it is read anew.

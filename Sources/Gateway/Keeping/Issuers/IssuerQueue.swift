@@ -48,7 +48,7 @@ extension Keeper {
                 self.assumeIsolated { keeper in
                     guard let waiting else { return }
                     keeper.issuerQueues[key]?.waiting.removeAll { $0 === waiting }
-                    keeper.loop.close(waiting.alarm)
+                    waiting.alarm.close()
                     waiting.end(hasPlace: false)
                 }
             }
@@ -64,7 +64,7 @@ extension Keeper {
         while let queue = issuerQueues[key], let next = queue.waiting.first, queue.taken < key.limit {
             issuerQueues[key]?.waiting.removeFirst()
             issuerQueues[key]?.taken += 1
-            loop.close(next.alarm)
+            next.alarm.close()
             next.end(hasPlace: true)
         }
         if issuerQueues[key]?.taken == 0, issuerQueues[key]?.waiting.isEmpty == true { issuerQueues[key] = nil }

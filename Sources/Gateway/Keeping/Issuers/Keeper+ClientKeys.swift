@@ -10,6 +10,5 @@ extension Keeper {
                 apply(token.machine.epochRose(to: identity.epoch, cause: .purge, at: now), to: token)
             }
         }
-        flushOrders()
     }
 }

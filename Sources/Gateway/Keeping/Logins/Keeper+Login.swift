@@ -92,8 +92,7 @@ extension Keeper {
     }
 
     private func forget(_ flow: String, _ login: KeptLogin) {
-        login.alarm.clear()
-        loop.close(login.alarm)
+        login.alarm.close()
         logins[flow] = nil
     }
 
@@ -141,7 +140,6 @@ extension Keeper {
         defer {
             release(ledger.claimant)
             login.alarm.clear()
-            flushOrders()
         }
         let client = KeeperIssuerClient(keeper: self, network: identity.policy.network)
         do throws(Handshakes.GrantFailure) {
@@ -288,7 +286,6 @@ extension Keeper {
         } else {
             login.end(.done, detail: said, at: now)
         }
-        flushOrders()
     }
 
     /// What the identity's lines carry, without the name and the scheme before it.
@@ -392,11 +389,8 @@ extension Keeper {
             loginAlarm?.clear()
             return
         }
-        let alarm = loginAlarm ?? Alarm(loop: loop)
-        loginAlarm = alarm
-        alarm.action = { [unowned self] in self.assumeIsolated { $0.watchLogins() } }
         // The wheel need not know of next year.
-        alarm.set(at: min(next, now + 86_400_000_000_000))
+        set(&loginAlarm, at: min(next, now + 86_400_000_000_000)) { $0.watchLogins() }
     }
 
     private func tell(_ need: LoginNeed, _ identity: KeptIdentity) {

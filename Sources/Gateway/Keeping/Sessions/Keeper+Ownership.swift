@@ -57,12 +57,7 @@ extension Keeper {
 
     /// - Parameter reopen: asks for the store; runs on the blocking thread.
     func awaitOwnership(_ reopen: @escaping @Sendable () -> StoreOpening) {
-        let alarm = Alarm(loop: loop)
-        alarm.action = { [unowned self, unowned alarm] in
-            self.loop.close(alarm)
-            self.assumeIsolated { keeper in _ = keeper.start { await $0.askForStore(reopen) } }
-        }
-        alarm.set(at: now + Self.ownershipInterval)
+        later(Self.ownershipInterval) { $0.start { await $0.askForStore(reopen) } }
     }
 
     private func askForStore(_ reopen: @escaping @Sendable () -> StoreOpening) async {
@@ -96,7 +91,6 @@ extension Keeper {
             token.mayBeStored = true
         }
         askAgain()
-        flushOrders()
     }
 
     /// The lock is free, and the file is of no use to us: its marks cannot be seen, so no password is sent until somebody looks.

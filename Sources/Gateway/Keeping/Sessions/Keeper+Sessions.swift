@@ -29,8 +29,7 @@ extension Keeper {
     private func sweepLanes() {
         guard lanes.count > 2 * lanesSwept + 1024 else { return }
         for (key, lane) in lanes where lane.claims.isEmpty && lane.runner == nil && lane.machine.isEmpty {
-            lane.alarm.map { loop.close($0) }
-            lane.alarm = nil
+            lane.alarm.take()?.close()
             lanes[key] = nil
         }
         lanesSwept = lanes.count
@@ -205,30 +204,23 @@ extension Keeper {
         guard !changes.isEmpty, let store else {
             return sessionCommitted(key, generation, on: lane, succeeded: true)
         }
-        let loop = self.loop
         store.commit(changes) { result in
             // A lost letter is met by the alarm.
-            _ = loop.post {
-                self.assumeIsolated { keeper in
-                    keeper.note(result)
-                    var succeeded = false
-                    if case .success = result { succeeded = true }
-                    keeper.sessionCommitted(key, generation, on: lane, succeeded: succeeded)
-                }
+            self.post { keeper in
+                keeper.note(result)
+                var succeeded = false
+                if case .success = result { succeeded = true }
+                keeper.sessionCommitted(key, generation, on: lane, succeeded: succeeded)
             }
         }
-        let alarm = lane.alarm ?? Alarm(loop: loop)
-        lane.alarm = alarm
-        alarm.action = { [unowned self, unowned lane] in
-            self.assumeIsolated { $0.sessionCommitted(key, generation, on: lane, succeeded: false) }
+        set(&lane.alarm, at: now + Self.sessionCommitWait) { [unowned lane] keeper in
+            keeper.sessionCommitted(key, generation, on: lane, succeeded: false)
         }
-        alarm.set(at: now + Self.sessionCommitWait)
     }
 
     private func sessionCommitted(_ key: SessionKey, _ generation: UInt64, on lane: KeptLane, succeeded: Bool) {
         if sessions[key]?.generation == generation { lane.alarm?.clear() }
         perform(lane.machine.committed(key, generation: generation, succeeded: succeeded), on: lane, isFresh: true)
-        flushOrders()
     }
 
     // MARK: - Ending sessions

@@ -124,16 +124,13 @@ extension Keeper {
             line: landed.bytes, wallExpiry: 0, original: grant.lifetime.original, level: grant.level,
             granted: grant.granted)
         let left = TimeSpan(nanoseconds: grant.lifetime.expiresAt - min(now, grant.lifetime.expiresAt))
-        let loop = self.loop
         fleet.tier.publish(row.encoded(), as: identity, under: hold.lease, for: left) { result in
-            _ = loop.post {
-                self.assumeIsolated { keeper in
-                    switch result {
-                    case .success(true): break
-                    // It is as good as the other one; the others have theirs from whoever came in between.
-                    case .success(false): keeper.fleet?.late += 1
-                    case .failure(let fault): keeper.noteFleet(fault)
-                    }
+            self.post { keeper in
+                switch result {
+                case .success(true): break
+                // It is as good as the other one; the others have theirs from whoever came in between.
+                case .success(false): keeper.fleet?.late += 1
+                case .failure(let fault): keeper.noteFleet(fault)
                 }
             }
         }
@@ -182,8 +179,7 @@ extension Keeper {
 
     private func end(_ hold: FleetHold) {
         hold.isOver = true
-        hold.alarm.clear()
-        loop.close(hold.alarm)
+        hold.alarm.close()
         fleet?.spending.ended(hold.lease)
         fleet?.holds[ObjectIdentifier(hold)] = nil
     }
@@ -211,8 +207,7 @@ extension Keeper {
     func endArrival(_ wait: NewsWait, _ fleet: KeptFleet) {
         fleet.arrivals.removeAll { $0 === wait }
         guard wait.end() else { return }
-        wait.alarm.clear()
-        loop.close(wait.alarm)
+        wait.alarm.close()
     }
 
     func news(of name: SharedName, within patience: UInt64, _ fleet: KeptFleet) async {
@@ -231,7 +226,6 @@ extension Keeper {
         fleet.waits[name]?.removeAll { $0 === wait }
         if fleet.waits[name]?.isEmpty == true { fleet.waits[name] = nil }
         guard wait.end() else { return }
-        wait.alarm.clear()
-        loop.close(wait.alarm)
+        wait.alarm.close()
     }
 }

@@ -29,7 +29,6 @@ extension Keeper {
         case .reset(let account): resetElsewhere(account, fleet)
         case .forgotten: start { await $0.bringBack() }
         }
-        flushOrders()
     }
 
     private func wake(_ name: SharedName, _ fleet: KeptFleet) {

@@ -115,10 +115,8 @@ extension Keeper {
 
     /// News that came before an answer are letters, and an answer is none: it may be met first.
     private func mailRead() async {
-        let loop = self.loop
         await withCheckedContinuation { continuation in
-            let isPosted = loop.post { continuation.resume() }
-            if !isPosted { continuation.resume() }
+            if !post({ _ in continuation.resume() }) { continuation.resume() }
         }
     }
 
@@ -400,6 +398,5 @@ extension Keeper {
         for token in tokens.values where token.identity === identity {
             perform(token.probation?.quarantined() ?? [], on: token)
         }
-        flushOrders()
     }
 }

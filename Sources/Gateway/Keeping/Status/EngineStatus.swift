@@ -139,15 +139,12 @@ extension Keeper {
         if !storeSize.isMeasuring, now >= storeSize.nextAt {
             storeSize.isMeasuring = true
             let began = now
-            let loop = self.loop
             store.measure { result in
                 // A lost letter ends the measuring for good, and costs two figures of a scrape.
-                _ = loop.post {
-                    self.assumeIsolated { keeper in
-                        keeper.storeSize.isMeasuring = false
-                        keeper.storeSize.nextAt = keeper.now + max(Self.measuringPause, 100 * (keeper.now - began))
-                        if case .success(let size) = result { keeper.storeSize.measured = size }
-                    }
+                self.post { keeper in
+                    keeper.storeSize.isMeasuring = false
+                    keeper.storeSize.nextAt = keeper.now + max(Self.measuringPause, 100 * (keeper.now - began))
+                    if case .success(let size) = result { keeper.storeSize.measured = size }
                 }
             }
         }

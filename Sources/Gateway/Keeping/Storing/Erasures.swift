@@ -75,7 +75,6 @@ extension Keeper {
     func erase(_ deletions: [StoreChange]) {
         guard let store else { return }
         let erasures = erasures
-        let loop = self.loop
         for first in stride(from: 0, to: deletions.count, by: Self.deletionsAtOnce) {
             let piece = Array(deletions[first..<min(first + Self.deletionsAtOnce, deletions.count)])
             erasures.began()
@@ -83,7 +82,7 @@ extension Keeper {
                 erasures.ended(result)
                 guard case .failure = result else { return }
                 // They are ordered again when something can be stored again. A lost letter leaves that to the next purge.
-                _ = loop.post { self.assumeIsolated { $0.note(result) } }
+                self.post { $0.note(result) }
             }
         }
     }

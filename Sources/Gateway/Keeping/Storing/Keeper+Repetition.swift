@@ -20,22 +20,13 @@ struct StoreWatch {
 extension Keeper {
     func watchStore() {
         guard storeWatch.alarm == nil, store != nil else { return }
-        let alarm = Alarm(loop: loop)
-        storeWatch.alarm = alarm
         storeWatch.pause = StoreWatch.least
-        alarm.action = { [unowned self] in
-            self.assumeIsolated { keeper in
-                keeper.lookAtStore()
-                keeper.flushOrders()
-            }
-        }
-        alarm.set(at: now + storeWatch.pause)
+        set(&storeWatch.alarm, at: now + storeWatch.pause) { $0.lookAtStore() }
     }
 
     private func lookAtStore() {
         guard case .degraded = storeState else {
-            storeWatch.alarm.map { loop.close($0) }
-            storeWatch.alarm = nil
+            storeWatch.alarm.take()?.close()
             return
         }
         storeWatch.pause = min(2 * storeWatch.pause, StoreWatch.most)
@@ -46,14 +37,11 @@ extension Keeper {
     /// A disk that did not answer at the start is read before anything is written: our key of the marks must not take the place of the one that
     /// stands there.
     private func readLate() {
-        let loop = self.loop
         store?.fetch(kind: RowKind.markKey, key: []) { result in
             guard case .success = result else { return }
-            _ = loop.post {
-                self.assumeIsolated { keeper in
-                    keeper.takeUpLate()
-                    keeper.tryStore()
-                }
+            self.post { keeper in
+                keeper.takeUpLate()
+                keeper.tryStore()
             }
         }
     }

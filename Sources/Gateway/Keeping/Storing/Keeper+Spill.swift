@@ -29,23 +29,19 @@ extension Keeper {
             token.recall?.waiting.append(work)
             return
         }
-        let alarm = Alarm(loop: loop)
-        alarm.action = { [unowned self, unowned token] in
-            // A store that cannot be read is no reason to leave callers without a token.
-            self.assumeIsolated { keeper in
-                keeper.storeLookups.failed += 1
-                token.mayBeStored = false
-                keeper.takeBack(nil, for: token)
-                keeper.endRecall(of: token, nil)
-            }
-        }
-        alarm.set(at: now + Self.patience)
         lastRecall += 1
         let number = lastRecall
-        token.recall = KeptRecall(number: number, alarm: alarm, waiting: [work])
-        let loop = self.loop
+        var recall = KeptRecall(number: number, waiting: [work])
+        set(&recall.alarm, at: now + Self.patience) { [unowned token] keeper in
+            // A store that cannot be read is no reason to leave callers without a token.
+            keeper.storeLookups.failed += 1
+            token.mayBeStored = false
+            keeper.takeBack(nil, for: token)
+            keeper.endRecall(of: token, nil)
+        }
+        token.recall = recall
         store?.fetch(kind: RowKind.access, key: KeyCodec.encode(token.key)) { result in
-            _ = loop.post { self.assumeIsolated { $0.recalled(token, number, result) } }
+            self.post { $0.recalled(token, number, result) }
         }
     }
 
@@ -87,10 +83,8 @@ extension Keeper {
     private func endRecall(of token: KeptToken, _ fault: Fault?) {
         guard let recall = token.recall else { return }
         token.recall = nil
-        recall.alarm.clear()
-        loop.close(recall.alarm)
+        recall.alarm?.close()
         for work in recall.waiting { work(self, fault) }
-        flushOrders()
     }
 
     /// The row of what is served is on disk: the bytes in the hot cache are enough.
@@ -136,7 +130,7 @@ extension Keeper {
 /// A lookup under way, and what goes on after it.
 struct KeptRecall {
     let number: UInt64
-    let alarm: Alarm
+    var alarm: Alarm?
     var waiting: [Keeper.Recalled]
     /// The row was deleted meanwhile: nobody gets it any more.
     var isVoid = false

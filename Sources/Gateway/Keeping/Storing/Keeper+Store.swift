@@ -51,7 +51,6 @@ extension Keeper {
         let row = AccessRow(
             line: landing.bytes, wallExpiry: wall + left, original: grant.lifetime.original, level: grant.level,
             granted: grant.granted)
-        let loop = self.loop
         token.mayBeStored = false
         store.put(
             StoredRow(
@@ -59,7 +58,7 @@ extension Keeper {
             )
         ) { result in
             // A lost letter is met by the machine's own deadline: the token is then published as after a failed commit.
-            _ = loop.post { self.assumeIsolated { $0.committed(token, generation, result) } }
+            self.post { $0.committed(token, generation, result) }
         }
     }
 
@@ -72,7 +71,6 @@ extension Keeper {
         }
         settleCommit(of: token, generation, succeeded: succeeded)
         lighten(token)
-        flushOrders()
     }
 
     private func settleCommit(of token: KeptToken, _ generation: UInt64, succeeded: Bool) {
@@ -128,8 +126,7 @@ extension Keeper {
     /// Commits what nobody waits for.
     func keep(_ changes: [StoreChange]) {
         guard !changes.isEmpty, let store else { return }
-        let loop = self.loop
-        store.commit(changes) { result in _ = loop.post { self.assumeIsolated { $0.note(result) } } }
+        store.commit(changes) { result in self.post { $0.note(result) } }
     }
 
     func deleteRow(of token: KeptToken) {
@@ -265,7 +262,6 @@ extension Keeper {
             for realm in table.realms { _ = token(of: realm, on: route) }
             publishTable(of: route)
         }
-        flushOrders()
     }
 
     /// A disk that was slow at boot gives its rows later: what was hashed with another key until then is forgotten, and read anew.

@@ -28,7 +28,6 @@ extension Keeper {
         handOver.mayGrant = false
         handOver.whenQuiet = completion
         for token in tokens.values { apply(token.machine.suspended(at: now), to: token) }
-        flushOrders()
         checkQuiet()
     }
 
@@ -81,7 +80,6 @@ extension Keeper {
             apply(token.machine.resumed(at: now), to: token)
         }
         warmUp([], routes)
-        flushOrders()
     }
 
     /// A secret that has not succeeded yet is the other process's to try.

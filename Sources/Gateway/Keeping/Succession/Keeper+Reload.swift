@@ -64,7 +64,6 @@ extension Keeper {
         // Values may have changed with the places that they are read from, and a reload is how an operator says: look again.
         secretsMayHaveChanged()
         watchLogins()
-        flushOrders()
     }
 
     // MARK: - Identities
@@ -189,24 +188,17 @@ extension Keeper {
 
     /// One alarm for all: a later reload puts it off, which costs a little memory and no exchange.
     private func dropRetired(after patience: UInt64) {
-        let alarm = retiring.alarm ?? Alarm(loop: loop)
-        retiring.alarm = alarm
-        alarm.action = { [unowned self] in
-            self.assumeIsolated { keeper in
-                if keeper.retiring.isHeld { return keeper.dropRetired(after: 1_000_000_000) }
-                keeper.dropRetired()
-                keeper.flushOrders()
-            }
+        set(&retiring.alarm, at: now + patience) { keeper in
+            if keeper.retiring.isHeld { return keeper.dropRetired(after: 1_000_000_000) }
+            keeper.dropRetired()
         }
-        alarm.set(at: now + patience)
     }
 
     private func dropRetired() {
         for token in retiring.tokens.values {
             releasePostponed(of: token)
             apply(token.machine.retired(at: now), to: token)
-            token.alarm.map { loop.close($0) }
-            token.alarm = nil
+            token.alarm.take()?.close()
             removeKey(of: token)
             tokens[token.key] = nil
             shared[token.key] = nil
@@ -215,8 +207,7 @@ extension Keeper {
         }
         for (number, route) in retiring.routes {
             routesByNumber[number] = nil
-            route.alarm.map { loop.close($0) }
-            route.alarm = nil
+            route.alarm.take()?.close()
         }
         leaveLanes(Set(retiring.identities.map(\.digest)).filter { !isConfigured($0) })
         retiring.tokens = [:]

@@ -38,14 +38,10 @@ extension Keeper {
 
     /// Once a day: rows of users who do not come back must not pile up until the next start.
     private func expireRows() {
-        let alarm = Alarm(loop: loop)
-        alarm.action = { [unowned self, unowned alarm] in
-            self.assumeIsolated { keeper in
-                keeper.store?.commit([.deleteExpired(before: keeper.wall)]) { _ in }
-                alarm.set(at: keeper.now + 86_400_000_000_000)
-            }
+        later(86_400_000_000_000) { keeper in
+            keeper.store?.commit([.deleteExpired(before: keeper.wall)]) { _ in }
+            keeper.expireRows()
         }
-        alarm.set(at: now + 86_400_000_000_000)
     }
 
     /// Gets the tokens that nobody has to ask for: fixed credentials, and identities that start with `wait` or `required`.
@@ -67,7 +63,6 @@ extension Keeper {
             else { continue }
             start { await $0.learn(route, from: path, identity) }
         }
-        flushOrders()
     }
 
     /// Probes until the upstream has challenged once, so that the route knows its realm before anybody asks.
@@ -85,17 +80,11 @@ extension Keeper {
             guard let token = token(of: realm, on: route) else { return }
             token.challenge = challenge
             apply(token.machine.startupRequested(at: now), to: token)
-            flushOrders()
         } catch {
             events.warn(
                 "probe failed",
                 [LogField("identity", .name(identity.plan.name)), LogField("reason", .name("\(error)"))])
-            let alarm = Alarm(loop: loop)
-            alarm.action = { [unowned self, unowned alarm] in
-                self.loop.close(alarm)
-                self.assumeIsolated { keeper in _ = keeper.start { await $0.learn(route, from: path, identity) } }
-            }
-            alarm.set(at: now + 2_000_000_000)
+            later(2_000_000_000) { $0.start { await $0.learn(route, from: path, identity) } }
         }
     }
 }

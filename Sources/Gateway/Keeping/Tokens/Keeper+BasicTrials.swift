@@ -33,7 +33,7 @@ extension Keeper {
             }
             token.trial = hold
             perform([.dispatch(ticket)], on: token)
-            return flushOrders()
+            return
         case .refused where isCurrent:
             markRejected(token.identity)
             perform(token.probation?.quarantined() ?? [], on: token)
@@ -46,7 +46,6 @@ extension Keeper {
         if let ticket = token.probation?.scout, token.probation?.state == .unproven {
             perform([.dispatch(ticket)], on: token)
         }
-        flushOrders()
     }
 
     private enum Trial {

@@ -162,15 +162,7 @@ extension Keeper {
 
     /// A scout whose word is lost on its way, in a full mailbox, must not keep the route waiting for ever.
     private func expectScout(_ ticket: Ticket, on route: KeptRoute) {
-        let alarm = route.alarm ?? Alarm(loop: loop)
-        route.alarm = alarm
-        alarm.action = { [unowned self] in
-            self.assumeIsolated { keeper in
-                keeper.scoutFailed(ticket)
-                keeper.flushOrders()
-            }
-        }
-        alarm.set(at: now + route.scoutPatience)
+        set(&route.alarm, at: now + route.scoutPatience) { $0.scoutFailed(ticket) }
     }
 
     // MARK: - Challenges
@@ -352,7 +344,6 @@ extension Keeper {
         start { keeper in
             await marking.value
             keeper.answer(ticket, .final)
-            keeper.flushOrders()
         }
     }
 

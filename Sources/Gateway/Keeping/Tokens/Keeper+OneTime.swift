@@ -29,7 +29,6 @@ extension Keeper {
             let found = await keeper.fetch(resource, for: ticket, identity, by: handshake)
             // Whoever left meanwhile has thrown it away: nobody else may have it.
             if keeper.oneTime.tickets.remove(ticket) != nil { keeper.answer(ticket, found) }
-            keeper.flushOrders()
         }
     }
 
@@ -133,7 +132,6 @@ extension Keeper {
             facts = [IdentityFact(name: "preview", value: "\(error)")]
         }
         identity.preview?.facts = facts
-        flushOrders()
     }
 
     // MARK: - Pace

@@ -46,7 +46,6 @@ extension Keeper {
                     LogField("tokens", .count(Int64(report.tokens))),
                 ])
         }
-        flushOrders()
         return report
     }
 

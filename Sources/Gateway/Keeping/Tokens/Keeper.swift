@@ -99,9 +99,7 @@ actor Keeper: KeeperInbox {
     var secretTurns = SecretTurns()
     var handOver = KeeperHandOver()
 
-    private var loops: [LoopBound<DataLoop>] = []
-    private var outbox: [[KeeperOrder]] = []
-    private var flushPending = false
+    private let postman: Postman
     private var clock = WallClockWatch()
 
     enum StoreState: Sendable, Equatable {
@@ -117,6 +115,7 @@ actor Keeper: KeeperInbox {
 
     init(_ parts: KeeperParts) {
         executor = parts.executor
+        postman = Postman(loop: parts.executor.loop)
         cache = parts.cache
         events = parts.events
         resolver = parts.resolver
@@ -143,7 +142,7 @@ actor Keeper: KeeperInbox {
     // MARK: - Mail in
 
     nonisolated func send(_ report: LoopReport, from loop: Int) -> Bool {
-        executor.loop.post { self.assumeIsolated { $0.take(report, from: loop) } }
+        post { $0.take(report, from: loop) }
     }
 
     private func take(_ report: LoopReport, from loop: Int) {
@@ -160,11 +159,35 @@ actor Keeper: KeeperInbox {
         case .challenged(let challenge): challenged(challenge)
         case .accepted(let slot, let generation): accepted(slot, generation)
         }
-        flushOrders()
         checkQuiet()
     }
 
     var now: UInt64 { executor.loop.kernel.now() }
+
+    /// Sets an alarm, which is made when it is first needed.
+    func set(_ alarm: inout Alarm?, at deadline: UInt64, _ action: @escaping (isolated Keeper) -> Void) {
+        let set = alarm ?? Alarm(loop: loop)
+        alarm = set
+        set.action = { [unowned self] in self.assumeIsolated(action) }
+        set.set(at: deadline)
+    }
+
+    /// Runs `action` once, so many nanoseconds from now.
+    func later(_ span: UInt64, _ action: @escaping (isolated Keeper) -> Void) {
+        let alarm = Alarm(loop: loop)
+        alarm.action = { [unowned self, unowned alarm] in
+            alarm.close()
+            self.assumeIsolated(action)
+        }
+        alarm.set(at: now + span)
+    }
+
+    /// Brings what another thread has found to the keeper's loop.
+    /// - Returns: false when the loop's mailbox is full: the letter is lost, and whoever waits for it needs an alarm.
+    @discardableResult
+    nonisolated func post(_ letter: @escaping @Sendable (isolated Keeper) -> Void) -> Bool {
+        executor.loop.post { self.assumeIsolated(letter) }
+    }
 
     /// Looked at whenever there is work, not by a timer: an idle gateway does not wake up, and a jump matters when a token is used.
     private func noticeClock() {
@@ -189,47 +212,14 @@ actor Keeper: KeeperInbox {
 
     // MARK: - Mail out
 
-    func connect(_ loops: [LoopBound<DataLoop>]) {
-        self.loops = loops
-        outbox = Array(repeating: [], count: loops.count)
-        flushOrders()
-    }
+    func connect(_ loops: [LoopBound<DataLoop>]) { postman.connect(loops) }
 
-    var loopCount: Int { outbox.count }
+    var loopCount: Int { postman.loopCount }
 
-    func order(_ order: KeeperOrder, to loop: Int) {
-        guard loop < outbox.count else { return }
-        outbox[loop].append(order)
-    }
+    /// The loop has it after this turn.
+    func order(_ order: KeeperOrder, to loop: Int) { postman.order(order, to: loop) }
 
     func answer(_ ticket: Ticket, _ answer: TokenAnswer) { order(.request(ticket, answer), to: ticket.loop) }
-
-    /// One letter a loop and turn, whatever is in it, so that the loop's mailbox cannot fill with orders.
-    func flushOrders() {
-        for index in outbox.indices where !outbox[index].isEmpty {
-            let orders = outbox[index]
-            let loop = loops[index]
-            if loop.value.loop.post({ for order in orders { loop.value.desk.open(order) } }) {
-                outbox[index].removeAll()
-            } else {
-                retryFlush()
-            }
-        }
-    }
-
-    private func retryFlush() {
-        guard !flushPending else { return }
-        flushPending = true
-        let alarm = Alarm(loop: loop)
-        alarm.action = { [unowned self, unowned alarm] in
-            self.loop.close(alarm)
-            self.assumeIsolated {
-                $0.flushPending = false
-                $0.flushOrders()
-            }
-        }
-        alarm.set(at: now + 10_000_000)
-    }
 
     // MARK: - Interpreting a token's machine
 
@@ -257,7 +247,10 @@ actor Keeper: KeeperInbox {
                 for loop in 0..<loopCount { order(.watch(slot: token.slot, route: route, until: until), to: loop) }
             case .scout(let loops):
                 for loop in loops.indices { order(.settled(slot: token.slot, .scout), to: loop) }
-            case .schedule(let time): alarm(of: token).set(at: time)
+            case .schedule(let time):
+                set(&token.alarm, at: time) { [unowned token] keeper in
+                    keeper.apply(token.machine.timerFired(at: keeper.now), to: token)
+                }
             case .cancelTimer: token.alarm?.clear()
             case .deleteRow: deleteRow(of: token)
             case .discard: break
@@ -314,19 +307,6 @@ actor Keeper: KeeperInbox {
         if fault.kind == .issuerUnavailable, let secret = token.secretFault { fault.kind = secret }
         if !handOver.mayGrant, failure == .notPermitted(retryAfter: .seconds(1)) { return Self.upgrading }
         return fault
-    }
-
-    private func alarm(of token: KeptToken) -> Alarm {
-        if let alarm = token.alarm { return alarm }
-        let alarm = Alarm(loop: loop)
-        alarm.action = { [unowned self, unowned token] in
-            self.assumeIsolated { keeper in
-                keeper.apply(token.machine.timerFired(at: keeper.now), to: token)
-                keeper.flushOrders()
-            }
-        }
-        token.alarm = alarm
-        return alarm
     }
 
     // MARK: - Tokens by key

@@ -338,6 +338,12 @@ final class Alarm: Watched, @unchecked Sendable {
         timer = nil
     }
 
+    /// It fires no more, and its place among those whose timers the loop knows is given back.
+    func close() {
+        clear()
+        loop.close(self)
+    }
+
     override func timerFired(_ kind: UInt8) {
         timer = nil
         action()

@@ -156,8 +156,7 @@ extension Keeper {
     /// Memory keeps nothing of it. Its row stays.
     func forget(_ token: KeptToken) {
         apply(token.machine.retired(at: now), to: token)
-        token.alarm.map { loop.close($0) }
-        token.alarm = nil
+        token.alarm.take()?.close()
         tokens[token.key] = nil
         shared[token.key] = nil
         tokensBySlot[token.slot] = nil

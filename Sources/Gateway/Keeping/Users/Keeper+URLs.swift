@@ -95,7 +95,6 @@ extension Keeper {
             }
             token.challenge = challenge
             keeper.apply(token.machine.startupRequested(at: keeper.now), to: token)
-            keeper.flushOrders()
         }
         if needsRecall(token) { recall(token, then: begin) } else { begin(self, nil) }
     }

@@ -1,0 +1,43 @@
+import Testing
+
+@testable import Gateway
+
+@Suite struct OutboxTests {
+    private static func tickets(_ letters: [Outbox.Letter]) -> [[UInt64]] {
+        letters.map { letter in
+            letter.orders.map { order in
+                if case .request(let ticket, _) = order { ticket.number } else { 0 }
+            }
+        }
+    }
+
+    private static func order(_ number: UInt64, _ loop: Int) -> KeeperOrder {
+        .request(Ticket(loop: loop, number: number), .pass)
+    }
+
+    @Test func oneLetterALoopHasAllOrdersOfATurn() {
+        var outbox = Outbox(loops: 3)
+        #expect(outbox.add(Self.order(1, 2), for: 2))
+        #expect(!outbox.add(Self.order(2, 0), for: 0), "the turn's end is called for once")
+        #expect(!outbox.add(Self.order(3, 2), for: 2))
+        let letters = outbox.takeLetters()
+        #expect(letters.map(\.loop) == [0, 2])
+        #expect(Self.tickets(letters) == [[2], [1, 3]])
+        #expect(outbox.takeLetters().isEmpty)
+        #expect(outbox.add(Self.order(4, 1), for: 1), "a new turn is called for anew")
+    }
+
+    @Test func aLetterThatCameBackGoesFirst() throws {
+        var outbox = Outbox(loops: 1)
+        _ = outbox.add(Self.order(1, 0), for: 0)
+        outbox.putBack(try #require(outbox.takeLetters().first))
+        #expect(outbox.add(Self.order(2, 0), for: 0))
+        #expect(Self.tickets(outbox.takeLetters()) == [[1, 2]])
+    }
+
+    @Test func anOrderForNoLoopIsDropped() {
+        var outbox = Outbox(loops: 0)
+        #expect(!outbox.add(Self.order(1, 0), for: 0))
+        #expect(outbox.takeLetters().isEmpty)
+    }
+}
