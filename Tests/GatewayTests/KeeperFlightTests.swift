@@ -39,7 +39,7 @@ import Testing
         let callers = (0..<150).map { scene.call(Wire.get("/\($0)/"), settles: $0 % 50 == 49) }
         #expect(scene.issuerCalls.count == limit)
         #expect(callers.allSatisfy { $0.status == nil })
-        weak let waiting = scene.inKeeper { $0.issuerQueues.values.first?.waiting.last }
+        weak let waiting = scene.inKeeper { $0.issuers.waiting.last }
         #expect(waiting != nil)
         // Those that hold a place are answered one by one, and each answer lets in the next.
         scene.issuer = NumberedIssuer().answer
@@ -48,7 +48,7 @@ import Testing
         scene.settle()
         #expect(callers.map(\.status) == Array(repeating: 200, count: 150))
         #expect(scene.issuerCalls.count == 150)
-        #expect(scene.inKeeper { $0.issuerQueues.isEmpty })
+        #expect(scene.inKeeper { $0.issuers.isIdle })
         #expect(waiting == nil, "who waited is kept")
     }
 
@@ -58,11 +58,11 @@ import Testing
         let callers = (0..<10).map { scene.call(Wire.get("/\($0)/")) }
         scene.pass(seconds: 2.5)
         #expect(callers.allSatisfy { $0.status == nil } && scene.issuerCalls.count == 2)
-        weak let waiting = scene.inKeeper { $0.issuerQueues.values.first?.waiting.last }
+        weak let waiting = scene.inKeeper { $0.issuers.waiting.last }
         #expect(waiting != nil)
         scene.pass(seconds: 1.5)
         #expect(callers.allSatisfy { [503, 504].contains($0.status) }, "\(callers.map(\.status))")
-        #expect(scene.inKeeper { $0.issuerQueues.values.allSatisfy { $0.waiting.isEmpty } })
+        #expect(scene.inKeeper { $0.issuers.waiting.isEmpty })
         #expect(waiting == nil, "who waited is kept")
         #expect(scene.issuerCalls.count == 2, "who has given up calls nobody")
     }

@@ -30,17 +30,19 @@ extension Keeper {
             durableWaits[key] = []
             return .make
         }
-        return await withCheckedContinuation { durableWaits[key]?.append($0) }
+        let wait = Wait<DurableTurn>()
+        durableWaits[key]?.append(wait)
+        return await wait.next(isolation: self)
     }
 
     func durableMade(
         _ part: DurablePart, of identity: KeptIdentity, _ result: Result<LayerMaterial, Handshakes.GrantFailure>
     ) {
         guard let key = identity.durableKey(part), let waiting = durableWaits.removeValue(forKey: key) else { return }
-        for continuation in waiting {
+        for wait in waiting {
             switch result {
-            case .success(let material): continuation.resume(returning: .standing(material))
-            case .failure(let failure): continuation.resume(returning: .failed(failure))
+            case .success(let material): wait.give(.standing(material))
+            case .failure(let failure): wait.give(.failed(failure))
             }
         }
     }
@@ -85,14 +87,16 @@ extension Keeper {
                 if accepted { secretTurns.began() } else { continuation.resume(returning: nil) }
             }
             if let read {
-                secretTurns.ended()
+                secretTurns.ended()?.give(())
                 return read
             }
             guard secretTurns.hasRoom else {
-                secretTurns.wakeNext()
+                secretTurns.next()?.give(())
                 return .failure(GatewayFault("too many secrets are being read"))
             }
-            await withCheckedContinuation { secretTurns.wait($0) }
+            let wait = Wait<Void>()
+            secretTurns.add(wait)
+            await wait.next(isolation: self)
         }
     }
 
@@ -106,12 +110,7 @@ extension Keeper {
     }
 
     func pause(_ span: UInt64) async {
-        let alarm = Alarm(loop: loop)
-        await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
-            alarm.action = { continuation.resume() }
-            alarm.set(at: now + span)
-        }
-        alarm.close()
+        await withCheckedContinuation { continuation in later(span) { _ in continuation.resume() } }
     }
 
     func warn(_ what: String, of identity: KeptIdentity) {

@@ -73,7 +73,7 @@ extension Keeper {
                 isOwn: claim.isOwn, at: now)
         }
         perform(actions, on: lane, isFresh: false)
-        return await pending.next(isolation: self)
+        return await pending.turn.next(isolation: self)
     }
 
     func stepEnded(
@@ -108,8 +108,8 @@ extension Keeper {
         if !hadSession, let session = lane.arriving, session.material.isHollow { forget(session, on: lane) }
         lane.arriving = nil
         keep(lane.takeBesides())
-        if runner.claim.isReleased, !runner.claim.hasWord { return .failed(.timedOut(step: "given up")) }
-        return await runner.claim.next(isolation: self)
+        if runner.claim.isReleased, !runner.claim.turn.hasWord { return .failed(.timedOut(step: "given up")) }
+        return await runner.claim.turn.next(isolation: self)
     }
 
     /// The flight is over, or was given up: nobody waits under its name.
@@ -123,7 +123,7 @@ extension Keeper {
             if lane.runner?.claim === pending {
                 pending.isReleased = true
             } else {
-                pending.give(.failed(.timedOut(step: "given up")))
+                pending.turn.give(.failed(.timedOut(step: "given up")))
             }
         }
     }
@@ -138,12 +138,12 @@ extension Keeper {
                     guard let leader = lane.machine.leader, let claim = lane.claims[leader] else { continue }
                     lane.runner = (step.token, claim)
                 }
-                lane.runner?.claim.give(.run(step, sessions[step.key]?.material))
+                lane.runner?.claim.turn.give(.run(step, sessions[step.key]?.material))
             case .commit(let key, let generation): commitSession(key, generation, on: lane)
             case .deliver(let claimants, let outcome):
                 for claimant in claimants {
                     guard let claim = lane.claims.removeValue(forKey: claimant) else { continue }
-                    claim.give(word(of: outcome, claim.key, on: lane, isFresh: isFresh))
+                    claim.turn.give(word(of: outcome, claim.key, on: lane, isFresh: isFresh))
                 }
             case .dropRefreshToken(let key): dropRefreshToken(of: key)
             case .discard(let token, let isRevoked): discardSession(of: token, isRevoked: isRevoked, on: lane)

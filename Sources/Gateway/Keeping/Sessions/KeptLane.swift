@@ -38,33 +38,13 @@ enum SessionTurn: Sendable {
     case failed(Handshakes.GrantFailure)
 }
 
-/// One flight's wait for its turn. The word may come before the flight asks for it.
+/// One flight's wait for its turn.
 /// Touched on the keeper's loop only.
 final class PendingClaim: @unchecked Sendable {
     let key: SessionKey
-    private var turn: SessionTurn?
-    private var continuation: CheckedContinuation<SessionTurn, Never>?
+    let turn = Wait<SessionTurn>()
     /// Its flight was given up while it made the step.
     var isReleased = false
 
     init(_ key: SessionKey) { self.key = key }
-
-    var hasWord: Bool { turn != nil }
-
-    func give(_ turn: SessionTurn) {
-        guard let continuation else {
-            self.turn = turn
-            return
-        }
-        self.continuation = nil
-        continuation.resume(returning: turn)
-    }
-
-    func next(isolation: isolated Keeper) async -> SessionTurn {
-        if let turn {
-            self.turn = nil
-            return turn
-        }
-        return await withCheckedContinuation { continuation = $0 }
-    }
 }

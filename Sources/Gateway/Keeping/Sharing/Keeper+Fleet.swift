@@ -196,36 +196,19 @@ extension Keeper {
     /// At the start of a fleet every gateway would make its grant alone, for want of a connection that comes a moment later.
     func firstConnection(_ fleet: KeptFleet) async {
         guard fleet.state == .connecting else { return }
-        await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
-            let wait = NewsWait(Alarm(loop: loop), continuation)
-            wait.alarm.action = { [unowned self] in self.assumeIsolated { $0.endArrival(wait, fleet) } }
-            wait.alarm.set(at: now + UInt64(RedisClient.connectTime) * 1_000_000)
-            fleet.arrivals.append(wait)
+        let wait = Wait<Void>()
+        fleet.arrivals.append(wait)
+        await wait.next(within: UInt64(RedisClient.connectTime) * 1_000_000, late: (), isolation: self) { _ in
+            fleet.arrivals.removeAll { $0 === wait }
         }
-    }
-
-    func endArrival(_ wait: NewsWait, _ fleet: KeptFleet) {
-        fleet.arrivals.removeAll { $0 === wait }
-        guard wait.end() else { return }
-        wait.alarm.close()
     }
 
     func news(of name: SharedName, within patience: UInt64, _ fleet: KeptFleet) async {
-        await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
-            let alarm = Alarm(loop: loop)
-            let wait = NewsWait(alarm, continuation)
-            alarm.action = { [unowned self] in
-                self.assumeIsolated { $0.endWait(wait, of: name, fleet) }
-            }
-            alarm.set(at: now + max(patience, 1_000_000))
-            fleet.waits[name, default: []].append(wait)
+        let wait = Wait<Void>()
+        fleet.waits[name, default: []].append(wait)
+        await wait.next(within: max(patience, 1_000_000), late: (), isolation: self) { _ in
+            fleet.waits[name]?.removeAll { $0 === wait }
+            if fleet.waits[name]?.isEmpty == true { fleet.waits[name] = nil }
         }
-    }
-
-    func endWait(_ wait: NewsWait, of name: SharedName, _ fleet: KeptFleet) {
-        fleet.waits[name]?.removeAll { $0 === wait }
-        if fleet.waits[name]?.isEmpty == true { fleet.waits[name] = nil }
-        guard wait.end() else { return }
-        wait.alarm.close()
     }
 }

@@ -32,7 +32,7 @@ extension Keeper {
     }
 
     private func wake(_ name: SharedName, _ fleet: KeptFleet) {
-        for wait in fleet.waits[name] ?? [] { endWait(wait, of: name, fleet) }
+        for wait in fleet.waits.removeValue(forKey: name) ?? [] { wait.give(()) }
     }
 
     /// Another token is to be had, or this one is dead: a background flight finds out which, while the one that is held is served.
@@ -52,7 +52,10 @@ extension Keeper {
 
     func fleetChanged(_ fault: RedisFault?) {
         guard let fleet else { return }
-        defer { for wait in fleet.arrivals { endArrival(wait, fleet) } }
+        defer {
+            for wait in fleet.arrivals { wait.give(()) }
+            fleet.arrivals = []
+        }
         if let fault { return noteFleet(fault) }
         let before = fleet.state
         fleet.state = .serving

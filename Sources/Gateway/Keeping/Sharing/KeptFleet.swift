@@ -20,9 +20,9 @@ final class KeptFleet: @unchecked Sendable {
     var state = State.connecting
     /// Who knows a name of news. Entries of tokens that are gone are met and dropped.
     var tokens: [SharedName: AccessKey] = [:]
-    var waits: [SharedName: [NewsWait]] = [:]
+    var waits: [SharedName: [Wait<Void>]] = [:]
     /// Who waits for the first connection.
-    var arrivals: [NewsWait] = []
+    var arrivals: [Wait<Void>] = []
     /// How far the sessions have come, as the fleet counts them.
     var versions = FleetVersions()
     /// What news of sessions are about. Those of sessions that are gone are dropped now and then.
@@ -67,26 +67,6 @@ final class FleetHold: @unchecked Sendable {
     init(_ lease: SharedLease, _ alarm: Alarm) {
         self.lease = lease
         self.alarm = alarm
-    }
-}
-
-/// One flight's wait for news of a name, or for a moment to have passed.
-/// Touched on the keeper's loop only.
-final class NewsWait: @unchecked Sendable {
-    let alarm: Alarm
-    private var continuation: CheckedContinuation<Void, Never>?
-
-    init(_ alarm: Alarm, _ continuation: CheckedContinuation<Void, Never>) {
-        self.alarm = alarm
-        self.continuation = continuation
-    }
-
-    /// True the first time.
-    func end() -> Bool {
-        guard let continuation else { return false }
-        self.continuation = nil
-        continuation.resume()
-        return true
     }
 }
 

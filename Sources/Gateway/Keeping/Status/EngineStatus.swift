@@ -124,14 +124,6 @@ extension StoreLookups {
 }
 
 extension Keeper {
-    var issuerStatuses: [IssuerStatus] {
-        breakers.keys.sorted().compactMap { origin in
-            breakers[origin].map {
-                IssuerStatus(issuer: origin, breaker: $0.state(at: now), pauses: $0.pauses)
-            }
-        }
-    }
-
     /// What was found last; asks anew for the next look. Counting walks an index, a tenth of a second for a million rows, and lookups wait
     /// for it: so it is done when somebody looks, and takes at most a hundredth of the store's time.
     func measuredStore() -> StoreSizeStatus? {

@@ -129,7 +129,7 @@ extension Keeper {
             subjects: SubjectsStatus(
                 inMemory: subjects.count, limit: subjects.limits.subjects, refused: subjects.refused,
                 evicted: subjects.evicted), storeCommits: storeCommits, storeLookups: storeLookups,
-            storeSize: measuredStore(), hotCache: HotCacheStatus(cache), issuers: issuerStatuses)
+            storeSize: measuredStore(), hotCache: HotCacheStatus(cache), issuers: issuers.statuses(at: now))
     }
 
     private func isQuarantined(_ identity: KeptIdentity) -> Bool {

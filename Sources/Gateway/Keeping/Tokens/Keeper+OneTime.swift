@@ -52,7 +52,7 @@ extension Keeper {
         defer { release(ledger.claimant) }
         await readMarked(of: identity)
         if let held = heldBack(identity) { return .fault(heldBackFault(held, identity)) }
-        let client = QueuedIssuerClient(keeper: self, network: identity.policy.network)
+        let client = KeeperIssuerClient(keeper: self, network: identity.policy.network, isQueued: true)
         do throws(Handshakes.GrantFailure) {
             let token = try await handshake.credential(for: resource, ledger: ledger, issuer: client)
             let line = token.withBytes { bytes in Self.fieldLine(handshake.injection(for: Array(bytes))) }
@@ -85,19 +85,12 @@ extension Keeper {
 
     // MARK: - Calls
 
-    /// Waits for a place among the calls; first come, first served.
-    func enterCall() async {
-        guard oneTime.calls >= Self.mostOneTimeCalls else {
-            oneTime.calls += 1
-            return
-        }
-        await withCheckedContinuation { oneTime.queue.append($0) }
-    }
-
-    /// Gives the place to who has waited longest.
-    func leaveCall() {
-        guard oneTime.queue.isEmpty else { return oneTime.queue.removeFirst().resume() }
-        oneTime.calls -= 1
+    /// Waits for a place among the calls first, over all issuers.
+    func queuedCall(_ call: IssuerCall, network: IssuerNetwork) async throws(IssuerFault) -> IssuerAnswer {
+        let wait = Wait<Bool>()
+        if !oneTime.calls.enter(wait, limit: Self.mostOneTimeCalls) { _ = await wait.next(isolation: self) }
+        defer { oneTime.calls.leave()?.give(true) }
+        return try await self.call(call, network: network)
     }
 
     // MARK: - For operators
@@ -157,27 +150,8 @@ extension Keeper {
 /// What the keeper remembers of credentials that are good once: who waits, and how fast its issuers may be asked.
 struct KeptOneTime {
     var tickets: Set<Ticket> = []
-    /// Under way; and who waits for a place among them, no more than there are tickets.
-    var calls = 0
-    var queue: [CheckedContinuation<Void, Never>] = []
+    /// No more wait than there are tickets.
+    var calls = Places()
     /// By origin.
     var paces: [String: CallPace] = [:]
-}
-
-/// The keeper as a handshake sees it that serves single requests: hundreds at once, over a bounded number of connections.
-struct QueuedIssuerClient: IssuerClient {
-    let keeper: Keeper
-    let network: IssuerNetwork
-    let trail = IssuerTrail()
-
-    nonisolated(nonsending) func send(_ call: IssuerCall) async throws(IssuerFault) -> IssuerAnswer {
-        trail.asks(call.url)
-        await keeper.enterCall()
-        let result: Result<IssuerAnswer, IssuerFault>
-        do throws(IssuerFault) { result = .success(try await keeper.call(call, network: network)) } catch {
-            result = .failure(error)
-        }
-        await keeper.leaveCall()
-        return try result.get()
-    }
 }

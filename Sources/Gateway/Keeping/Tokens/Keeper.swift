@@ -33,19 +33,13 @@ actor Keeper: KeeperInbox {
     /// Those of them that are everybody's: few, where users may be a great many.
     var shared: [AccessKey: KeptToken] = [:]
     var tokensBySlot: [Slot: KeptToken] = [:]
-    var issuers: [IssuerKey: UpstreamGroup] = [:]
-    /// Those that are called now.
-    var issuerQueues: [IssuerQueue.Key: IssuerQueue] = [:]
-    /// By origin, as URLs write it.
-    var breakers: [String: Breaker] = [:]
-    /// By host and port.
-    var skews: [String: ClockSkew] = [:]
+    var issuers: IssuerCalls
     var lanes: [SessionLane: KeptLane] = [:]
     var lanesSwept = 0
     var sessions: [SessionKey: KeptSession] = [:]
     var durables: [DurableKey: LayerMaterial] = [:]
     /// Who waits for a durable part that is being made.
-    var durableWaits: [DurableKey: [CheckedContinuation<DurableTurn, Never>]] = [:]
+    var durableWaits: [DurableKey: [Wait<DurableTurn>]] = [:]
     var lastClaimant: SessionMachine.Claimant = 0
     /// Where each has claimed a session.
     var claimedLanes: [SessionMachine.Claimant: [KeptLane]] = [:]
@@ -131,6 +125,7 @@ actor Keeper: KeeperInbox {
         markKey = parts.markKey.key
         markKeyBytes = parts.markKey.bytes
         seed = parts.seed
+        issuers = IssuerCalls(seed: parts.seed)
         subjects = SubjectBook(parts.subjects)
         newRealms = SubjectBook(parts.subjects)
     }

@@ -3,7 +3,7 @@
 struct SecretTurns {
     /// Readings that the thread has; each that ends lets the next one in.
     private(set) var reading = 0
-    private var waiting: [CheckedContinuation<Void, Never>] = []
+    private var waiting: [Wait<Void>] = []
     private var head = 0
 
     /// More are refused: then nothing has been read for long, and callers learn why.
@@ -12,24 +12,25 @@ struct SecretTurns {
     /// Whether one more may wait. Without a reading under way nobody would wake it.
     var hasRoom: Bool { reading > 0 && waiting.count - head < Self.mostWaiting }
 
-    mutating func wait(_ continuation: CheckedContinuation<Void, Never>) { waiting.append(continuation) }
+    mutating func add(_ wait: Wait<Void>) { waiting.append(wait) }
 
     mutating func began() { reading += 1 }
 
-    mutating func ended() {
+    /// - Returns: who is to try next.
+    mutating func ended() -> Wait<Void>? {
         reading -= 1
-        wakeNext()
+        return next()
     }
 
     /// Also by one that was woken and does not read: whoever waits behind it must not wait for nobody.
-    mutating func wakeNext() {
-        guard head < waiting.count else { return }
+    mutating func next() -> Wait<Void>? {
+        guard head < waiting.count else { return nil }
         let next = waiting[head]
         head += 1
         if head == waiting.count {
             waiting.removeAll()
             head = 0
         }
-        next.resume()
+        return next
     }
 }

@@ -214,10 +214,6 @@ extension Keeper {
         return user
     }
 
-    func skew(of identity: KeptIdentity) -> ClockSkew {
-        identity.issuer.flatMap { skews["\($0.host):\($0.port)"] } ?? ClockSkew()
-    }
-
     /// Tells users apart in logs without naming them: a short hash under a key that never leaves the process.
     func pseudonym(of token: KeptToken) -> [LogField] {
         guard let subject = token.user else { return [] }
