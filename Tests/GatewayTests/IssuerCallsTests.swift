@@ -11,7 +11,8 @@ import Testing
 
     private static func line(_ limit: Int) -> IssuerCalls.Line {
         let network = IssuerNetwork(
-            minimumVersion: .v1_2, legacyTLS: false, timeout: second, connections: limit, patience: second, resolve: [:])
+            minimumVersion: .v1_2, legacyTLS: false, timeout: second, connections: limit, patience: second, resolve: [:]
+        )
         return IssuerCalls.Line(issuer: IssuerKey(origin: origin, network: network), limit: limit)
     }
 
@@ -51,7 +52,8 @@ import Testing
         #expect(throws: IssuerFault.self) { try calls.ask(url.origin, at: Self.second) }
         try calls.ask(url.origin, at: Self.second + pause)
         // A call that found no room here says nothing of the issuer: the next one finds out.
-        #expect(calls.failed(IssuerFault(.overloaded, provablyUnsent: true), url.origin, at: Self.second + pause) == nil)
+        #expect(
+            calls.failed(IssuerFault(.overloaded, provablyUnsent: true), url.origin, at: Self.second + pause) == nil)
         try calls.ask(url.origin, at: Self.second + pause)
         #expect(calls.answered(Self.answer(200), to: url, at: Self.second + pause, wall: 0) == nil)
         #expect(calls.statuses(at: 99 * Self.second).map(\.breaker) == [.closed])

@@ -50,7 +50,7 @@ import Testing
         var marks: Set<UInt64> = []
         for _ in 0..<8 {
             let (scene, _) = try warm()
-            if let grant = scene.inKeeper({ $0.tokens.values.first?.machine.heldGrant }) {
+            if let grant = scene.inKeeper({ $0.tokens.all.first?.machine.heldGrant }) {
                 marks.insert(grant.lifetime.refreshAt)
                 #expect(grant.lifetime.expiresAt - grant.lifetime.refreshAt <= 22_000_000_000)
             }
@@ -71,7 +71,7 @@ import Testing
         let scene = try KeeperScene(Plans.client())
         scene.issuer = { _ in Wire.bearer("t", expiresIn: text) }
         #expect(scene.status() == 200)
-        let life = scene.inKeeper { $0.tokens.values.first?.machine.heldGrant?.lifetime.original }
+        let life = scene.inKeeper { $0.tokens.all.first?.machine.heldGrant?.lifetime.original }
         #expect(life == UInt64(seconds * 1e9))
     }
 
@@ -83,7 +83,7 @@ import Testing
         let payload = Base64.encodeURL(Array("{\"exp\":\(now + expires)\(iat)}".utf8))
         scene.issuer = { _ in Wire.json(#"{"access_token":"e30.\#(payload).c2ln","token_type":"Bearer"}"#) }
         #expect(scene.status() == 200)
-        let life = scene.inKeeper { $0.tokens.values.first?.machine.heldGrant?.lifetime.original }
+        let life = scene.inKeeper { $0.tokens.all.first?.machine.heldGrant?.lifetime.original }
         #expect(life == seconds * 1_000_000_000)
     }
 

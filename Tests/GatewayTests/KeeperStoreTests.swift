@@ -350,7 +350,7 @@ internal import TokenStore
         let configured = scene.inKeeper { keeper in
             let configured = KeeperChange(
                 identities: keeper.identities, routes: keeper.routes,
-                keys: keeper.tokens.values.map { ($0.key, $0.slot, $0.identity, $0.wanted) },
+                keys: keeper.tokens.all.map { ($0.key, $0.slot, $0.identity, $0.wanted) },
                 subjects: keeper.subjects.limits)
             keeper.take(KeeperChange(identities: [], routes: [], keys: [], subjects: keeper.subjects.limits))
             return configured

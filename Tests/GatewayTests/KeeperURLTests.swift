@@ -157,7 +157,7 @@ import Testing
         let callers = (0..<10).map { _ in site.scene.call(Wire.get("/w/5")) }
         for caller in callers.dropFirst() { caller.reset() }
         site.scene.settle()
-        #expect(site.scene.inKeeper { keeper in keeper.tokens.values.reduce(0) { $0 + $1.tickets.count } } <= 1)
+        #expect(site.scene.inKeeper { keeper in keeper.tokens.all.reduce(0) { $0 + $1.tickets.count } } <= 1)
         #expect(site.scene.inKeeper { $0.subjectTickets.count } <= 1)
         site.scene.issuer = gate
     }

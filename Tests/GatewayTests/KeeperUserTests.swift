@@ -68,13 +68,13 @@ import Testing
         let scene = try scene(names)
         names.holds = true
         let early = ask(scene, "a")
-        #expect(scene.inKeeper { $0.tokens.values.count { $0.flightTask != nil } } == 1)
+        #expect(scene.inKeeper { $0.tokens.all.count { $0.flightTask != nil } } == 1)
         names.holds = false
         scene.issuers[0].send(Wire.bearer("for-a-1", expiresIn: "100"))
         scene.settle()
         #expect(early.status == 200)
         #expect((0..<20).allSatisfy { ask(scene, "u\($0)").status == 200 })
-        #expect(scene.inKeeper { $0.tokens.values.count { $0.flightTask != nil } } == 0)
+        #expect(scene.inKeeper { $0.tokens.all.count { $0.flightTask != nil } } == 0)
     }
 
     @Test func aRevokedTokenIsOneUsersGrant() throws {

@@ -88,7 +88,7 @@ extension Keeper {
         let lifetime = token.identity.policy.lifetime.lifetime(
             sentAt: grant.sentAt, expiresIn: seconds(of: grant, token.identity),
             jitter: UInt32.random(in: 0 ... .max))
-        let generation = generations.next()
+        let generation = tokens.nextGeneration()
         let line = (grant.material ?? grant.token).withBytes { bytes in
             Self.fieldLine(token.identity.plan.handshake.injection(for: Array(bytes)))
         }
@@ -209,12 +209,12 @@ extension Keeper {
             let line = grant.token.withBytes { bytes in
                 Self.fieldLine(token.identity.plan.handshake.injection(for: Array(bytes)))
             }
-            token.line = (generations.next(), Secret(line))
+            token.line = (tokens.nextGeneration(), Secret(line))
             token.lastFailure = nil
             token.secretFault = nil
             if token.probation?.state == .unproven { await learnRefusal(of: token.identity) }
             // Given up while it was read, its slot may be another's by now.
-            let isOurs = tokens[token.key] === token
+            let isOurs = tokens.holds(token)
             if isOurs, token.probation == nil || token.probation?.state == .proven { publishFixed(token) }
             if !isOurs {
                 // Those who wait are told below.
@@ -233,7 +233,7 @@ extension Keeper {
                 [LogField("identity", .name(token.identity.plan.name)), LogField("reason", .name("\(error)"))])
             // Nothing can be served: callers learn why, and a later request tries the secret again.
             token.line = nil
-            if tokens[token.key] === token { cache.clear(slot: token.slot) }
+            if tokens.holds(token) { cache.clear(slot: token.slot) }
         }
         token.isLoading = false
         let waiting = token.onLoaded

@@ -130,7 +130,7 @@ extension Keeper {
         events.info(
             "secret changed", [LogField("identity", .name(identity.plan.name)), LogField("secret", .name(name))])
         liftSessionRefusals(of: identity)
-        for token in tokens.values where token.identity === identity {
+        for token in tokens.of(identity) {
             apply(token.machine.secretChanged(to: identity.secretVersion, at: now), to: token)
             if token.probation != nil || identity.policy.kind == .fixed { reload(token) }
         }
@@ -159,7 +159,7 @@ extension Keeper {
     private func isRefused(_ identity: KeptIdentity) -> Bool {
         // Where each user has a token, what was refused to one is no matter of the identity's secret.
         attemptsRefused(identity)
-            || shared.values.contains { token in
+            || tokens.shared.values.contains { token in
                 guard token.identity === identity else { return false }
                 switch token.machine.state(at: now) {
                 case .quarantined, .loginNeeded: return true
@@ -325,7 +325,7 @@ extension Keeper {
 
     /// Lifts a quarantine. False when there is no such identity.
     func reset(identity name: String) -> Bool {
-        guard let identity = identities.first(where: { $0.plan.name == name }) else { return false }
+        guard let identity = catalogue.identity(named: name) else { return false }
         identity.recovered(at: now)
         if doubtsRegistration(of: identity) { letRegistrationGo(of: identity) }
         overruleDoubt(of: identity)
@@ -336,9 +336,9 @@ extension Keeper {
             start { await $0.storeAttempts(rows) }
             for one in all { resetInFleet(one) }
         }
-        for token in tokens.values where token.key.digest == identity.digest { token.lastFailure = nil }
+        for token in tokens.all where token.key.digest == identity.digest { token.lastFailure = nil }
         // Whoever shares its tokens shares its refusals.
-        for one in same(as: identity) { raiseEpoch(of: one, cause: .reset) }
+        for one in catalogue.same(as: identity) { raiseEpoch(of: one, cause: .reset) }
         events.info("identity reset", [LogField("identity", .name(name))])
         return true
     }
@@ -406,7 +406,7 @@ extension Keeper {
         if cause == .purge || cause == .logout { dropAbsent(of: identity) }
         if cause == .purge || cause == .logout { withdrawFromFleet(identity) }
         raiseSessionEpoch(of: identity, cause: cause)
-        for token in tokens.values where token.identity === identity {
+        for token in tokens.of(identity) {
             apply(token.machine.epochRose(to: identity.epoch, cause: cause, at: now), to: token)
             switch cause {
             case .purge, .logout: reloadFixed(token)

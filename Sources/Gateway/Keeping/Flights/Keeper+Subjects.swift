@@ -7,7 +7,7 @@ extension Keeper {
     /// A new access token of the identity `name`, obtained for this one exchange and kept nowhere: what is exchanged does not go to
     /// an upstream, so it has no key of its own, and a new one lives as long as any.
     func subjectToken(of name: String, for user: KeptIdentity) async throws(Handshakes.GrantFailure) -> Secret {
-        guard let identity = identities.first(where: { $0.plan.name == name }), identity !== user else {
+        guard let identity = catalogue.identity(named: name), identity !== user else {
             throw .internal(reason: "no identity named \(name) to exchange a token of")
         }
         if identity.policy.kind == .proactive { await readMarked(of: identity) }

@@ -84,7 +84,7 @@ extension Keeper {
     func clientKeysChanged(_ keys: ClientKeys) {
         for identity in identities where identity.policy.network.clientKeys === keys {
             identity.epoch += 1
-            for token in tokens.values where token.identity === identity {
+            for token in tokens.of(identity) {
                 apply(token.machine.epochRose(to: identity.epoch, cause: .purge, at: now), to: token)
             }
         }

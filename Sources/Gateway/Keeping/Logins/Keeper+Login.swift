@@ -18,7 +18,7 @@ extension Keeper {
     // MARK: - Beginning and ending
 
     func beginLogin(_ name: String, redirectPort: UInt16?) -> LoginStart {
-        guard let identity = identities.first(where: { $0.plan.name == name }) else { return .unknown }
+        guard let identity = catalogue.identity(named: name) else { return .unknown }
         guard let handshake = identity.plan.handshake as? any InteractiveHandshake, handshake.needsPerson else {
             return .refused("identity \(name) needs no person")
         }
@@ -35,7 +35,7 @@ extension Keeper {
     }
 
     func beginLogout(_ name: String) -> LoginStart {
-        guard let identity = identities.first(where: { $0.plan.name == name }) else { return .unknown }
+        guard let identity = catalogue.identity(named: name) else { return .unknown }
         if case .locked(let reason) = storeState { return .refused("what is kept could not be forgotten: \(reason)") }
         guard let login = openLogin(of: identity, redirectPort: nil, because: "a logout was begun") else {
             return .refused("too many logins are under way")
@@ -146,7 +146,7 @@ extension Keeper {
             let grant = try await handshake.login(
                 loginTarget(of: identity), dialogue: login, ledger: ledger, issuer: client)
             // Minutes have passed: what was true at the beginning is looked at again.
-            guard login.state == .running, identities.contains(where: { $0 === identity }),
+            guard login.state == .running, catalogue.isCurrent(identity),
                 ledger.standing.epoch >= identity.logoutEpoch
             else {
                 await handshake.revoke(grant.material, ledger: ledger, issuer: client)
@@ -232,7 +232,7 @@ extension Keeper {
         // A purge that came meanwhile has ended the session before and put that one's row over this one.
         if identity.epoch != epoch, let row = sessionRow(key, material, of: identity) { keep([.put(row)]) }
         identity.recovered(at: now)
-        for token in tokens.values where token.identity === identity { token.lastFailure = nil }
+        for token in tokens.of(identity) { token.lastFailure = nil }
         if let account = identity.account {
             let rows = attempts.reset(account)
             start { await $0.storeAttempts(rows) }
@@ -291,7 +291,7 @@ extension Keeper {
     /// What the identity's lines carry, without the name and the scheme before it.
     private func accessTokens(of identity: KeptIdentity) -> [LayerMaterial] {
         let before = Self.fieldLine(identity.plan.handshake.injection(for: [])).count - 2
-        return tokens.values.compactMap { token in
+        return tokens.all.compactMap { token in
             guard token.identity === identity, let held = token.machine.heldGrant,
                 let line = line(of: token, held.generation), line.count > before + 2
             else { return nil }

@@ -87,7 +87,7 @@ extension Keeper {
         sweep(rows)
         dropForeignRows(after: rows)
         // What the owner before has left is looked up when it is missed: a lookup of everything would hold up the loop.
-        for token in tokens.values where token.identity.policy.access.persist && token.machine.heldGrant == nil {
+        for token in tokens.all where token.identity.policy.access.persist && token.machine.heldGrant == nil {
             token.mayBeStored = true
         }
         askAgain()

@@ -89,7 +89,9 @@ extension Keeper {
     /// release without marks has sent it.
     func presumeFirsts() {
         for key in families.strays.keys {
-            guard let identity = identity(of: key.digest), identity.namesFirstRefreshToken else { continue }
+            guard let identity = catalogue.identityOrRetired(key.digest), identity.namesFirstRefreshToken else {
+                continue
+            }
             start { keeper in
                 // One that cannot be read now is looked at when it can be.
                 guard let first = try? await keeper.secret("refresh_token", of: identity) else { return }
@@ -100,7 +102,8 @@ extension Keeper {
 
     private func presume(_ first: Secret, of key: SessionKey) {
         let hash = ByteString(hash(first))
-        guard families.presume(first, hash: hash, of: key), identity(of: key.digest)?.policy.access.persist == true
+        guard families.presume(first, hash: hash, of: key),
+            catalogue.identityOrRetired(key.digest)?.policy.access.persist == true
         else { return }
         families.keep(hash)
         keep(familyRows(of: hash))
@@ -138,7 +141,8 @@ extension Keeper {
             sessions[other] = nil
             endInFleet(other)
             lanes[other.lane]?.machine.adopted(
-                other, SessionMachine.Session(generation: generations.next(), stopServingAt: 0, hasRefreshToken: false))
+                other,
+                SessionMachine.Session(generation: tokens.nextGeneration(), stopServingAt: 0, hasRefreshToken: false))
             changes.append(.delete(kind: RowKind.session, key: KeyCodec.encode(other)))
         }
         orphans.removeAll { row in

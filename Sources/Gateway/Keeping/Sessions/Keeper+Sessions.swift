@@ -87,7 +87,7 @@ extension Keeper {
         let hadSession = sessions[step.key] != nil
         switch result {
         case .success(let material):
-            var session = KeptSession(key: step.key, generation: generations.next(), material: material)
+            var session = KeptSession(key: step.key, generation: tokens.nextGeneration(), material: material)
             let before = sessions[step.key]?.material.refreshToken
             // Whatever becomes of what was brought: what was sent is spent.
             lane.besides = noteSpent(
@@ -191,7 +191,7 @@ extension Keeper {
     /// its predecessor is dead from now on.
     private func commitSession(_ key: SessionKey, _ generation: UInt64, on lane: KeptLane) {
         guard let session = lane.arriving, session.generation == generation,
-            let identity = identity(of: key.digest)
+            let identity = catalogue.identityOrRetired(key.digest)
         else { return }
         let isWorthARow = sessions[key] != nil || !session.material.isHollow
         sessions[key] = session
@@ -246,7 +246,7 @@ extension Keeper {
         endInFleet(key)
         session.material.refreshToken = nil
         guard session.material.isLive(at: now), !session.material.bytes.isEmpty,
-            let identity = identity(of: key.digest)
+            let identity = catalogue.identityOrRetired(key.digest)
         else {
             sessions[key] = nil
             return deleteSessionRow(key)
@@ -258,7 +258,7 @@ extension Keeper {
     /// The outcome of an older epoch is not used, but the issuer has replaced the refresh token all the same
     /// (docs/design/tokens.md#rule-9).
     private func discardSession(of token: FlightToken, isRevoked: Bool, on lane: KeptLane) {
-        guard let session = lane.arriving, let identity = identity(of: token.standing.digest),
+        guard let session = lane.arriving, let identity = catalogue.identityOrRetired(token.standing.digest),
             ends(session, of: identity)
         else { return }
         guard !isRevoked else {
@@ -272,7 +272,7 @@ extension Keeper {
         guard session.material.refreshToken != nil else { return }
         var material = session.material
         material.lifetime = 0
-        guard isConfigured(session.key.digest) else { return keepLate(session.key, material) }
+        guard catalogue.isConfigured(session.key.digest) else { return keepLate(session.key, material) }
         let kept = KeptSession(key: session.key, generation: session.generation, material: material)
         let key = session.key
         sessions[key] = kept
@@ -299,7 +299,7 @@ extension Keeper {
 
     /// A session out of the store, or brought by a person's login.
     func adoptSession(_ material: LayerMaterial, _ key: SessionKey) {
-        let session = KeptSession(key: key, generation: generations.next(), material: material)
+        let session = KeptSession(key: key, generation: tokens.nextGeneration(), material: material)
         sessions[key] = session
         lane(of: key).machine.adopted(key, known(session))
     }
@@ -310,7 +310,7 @@ extension Keeper {
         let marked = Dictionary(
             grouping: identities.filter { $0.logoutEpoch > 0 || $0.secretVersion > 1 }, by: \.issuer)
         for (key, lane) in lanes {
-            let remembered = lane.machine.remembered.compactMap { identitiesByDigest[$0] }
+            let remembered = lane.machine.remembered.compactMap { catalogue.identity($0) }
             for identity in remembered + (marked[key.issuer] ?? []) {
                 lane.machine.returned(
                     identity.digest, logoutEpoch: identity.logoutEpoch, secretVersion: identity.secretVersion)

@@ -92,7 +92,7 @@ extension Keeper {
         }
         // Scopes that others who wait want beside it, or that a flight that was cut off had asked for.
         guard flight.accepts(granted: row.granted, configured: token.key.scopes) else { return false }
-        let generation = generations.next()
+        let generation = tokens.nextGeneration()
         token.landing = (generation, row.line)
         token.sharedIdentity = identity
         token.lastFailure = nil
@@ -145,7 +145,7 @@ extension Keeper {
 
     /// A purge or a logout counts for all gateways.
     func withdrawFromFleet(_ identity: KeptIdentity) {
-        withdrawFromFleet(tokens.values.filter { $0.identity === identity })
+        withdrawFromFleet(tokens.all.filter { $0.identity === identity })
     }
 
     func withdrawFromFleet(_ chosen: [KeptToken]) {

@@ -74,11 +74,11 @@ extension Keeper {
         let epoch = identity.epoch
         await freshen(key, of: identity)
         // The same news may have come twice: what the first began must not be cut off by the second.
-        guard identity.epoch == epoch, identities.contains(where: { $0 === identity }),
+        guard identity.epoch == epoch, catalogue.isCurrent(identity),
             loginNeed(of: identity)?.word != .needed
         else { return }
         identity.recovered(at: now)
-        for token in tokens.values where token.identity === identity { token.lastFailure = nil }
+        for token in tokens.of(identity) { token.lastFailure = nil }
         raiseEpoch(of: identity, cause: .reset)
         watchLogins()
     }

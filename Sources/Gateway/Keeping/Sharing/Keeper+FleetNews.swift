@@ -94,7 +94,7 @@ extension Keeper {
         guard let fleet else { return }
         for hold in fleet.holds.values { fleet.tier.renew(hold.lease) { _ in } }
         for (key, session) in sessions {
-            guard let identity = identity(of: key.digest), identity.policy.sharesTokens,
+            guard let identity = catalogue.identityOrRetired(key.digest), identity.policy.sharesTokens,
                 sessions[key]?.generation == session.generation
             else { continue }
             await bringBack(session, key, identity, fleet)
@@ -107,7 +107,8 @@ extension Keeper {
         for (key, version) in fleet.versions.ended { fleet.tier.endSession(sessionName(key, fleet), version: version) }
         // A key that tokens are bound to is this gateway's alone.
         let own = ByteString(DurablePart.proofKey.name)
-        for key in durables.keys where key.part != own && identity(of: key.digest)?.policy.isShared == true {
+        for key in durables.keys
+        where key.part != own && catalogue.identityOrRetired(key.digest)?.policy.isShared == true {
             await offerDurable(key, fleet)
         }
         lookForLogins(nil, fleet)

@@ -395,7 +395,7 @@ extension Keeper {
         else { return }
         // At once: while the mark is written, the secret may become another one. Should it be lost, the fleet still has it.
         markRejected(identity)
-        for token in tokens.values where token.identity === identity {
+        for token in tokens.of(identity) {
             perform(token.probation?.quarantined() ?? [], on: token)
         }
     }

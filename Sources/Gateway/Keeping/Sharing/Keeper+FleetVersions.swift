@@ -130,7 +130,7 @@ extension Keeper {
         guard let key = fleet.sessionNames[name] else {
             return fleet.heard.note(version, of: name, isOver: false)
         }
-        guard let identity = identity(of: key.digest) else { return }
+        guard let identity = catalogue.identityOrRetired(key.digest) else { return }
         guard fleet.versions.saw(version, of: key, at: wall) else {
             // One that was away starts from what is older, or was given it.
             return version < fleet.versions.newest(of: key) ? sessionMissed(name, fleet) : ()
@@ -171,7 +171,7 @@ extension Keeper {
         }
         guard let version else {
             // Nothing is erased for news that do not say which one it was: anybody can send those.
-            if let identity = identity(of: key.digest) { start { await $0.freshen(key, of: identity) } }
+            if let identity = catalogue.identityOrRetired(key.digest) { start { await $0.freshen(key, of: identity) } }
             return
         }
         sessionEnded(key, version, fleet)
@@ -187,7 +187,7 @@ extension Keeper {
         noteEnded(key, version, fleet)
         session.material.refreshToken.map { endFamily(of: $0) }
         lane.machine.adopted(
-            key, SessionMachine.Session(generation: generations.next(), stopServingAt: 0, hasRefreshToken: false))
+            key, SessionMachine.Session(generation: tokens.nextGeneration(), stopServingAt: 0, hasRefreshToken: false))
         watchLogins()
     }
 
@@ -216,7 +216,7 @@ extension Keeper {
     private func storeVersion(of key: SessionKey, _ fleet: KeptFleet) {
         let gone = fleet.versions.takeDropped()
         erase(gone.map { .delete(kind: RowKind.version, key: KeyCodec.encode($0)) })
-        guard identity(of: key.digest)?.policy.access.persist == true else { return }
+        guard catalogue.identityOrRetired(key.digest)?.policy.access.persist == true else { return }
         keep(versionRows(of: key))
     }
 
@@ -225,7 +225,7 @@ extension Keeper {
         fleet.versions.restore(row.value, of: key, replacing: replacing)
         // A row of a release that forgot the version with the session, or of an identity that keeps its sessions nowhere now: it has ended
         // here, and the others may have it still.
-        if isConfigured(key.digest), sessions[key] == nil, let held = fleet.versions.held(of: key) {
+        if catalogue.isConfigured(key.digest), sessions[key] == nil, let held = fleet.versions.held(of: key) {
             fleet.versions.ended(held, of: key, at: 0)
         }
     }

@@ -58,9 +58,9 @@ extension Keeper {
     func awaited(strictly: Bool) -> [String] {
         // Tokens of users do not count: who they are is not known before they come.
         let awaitsURL = identities.contains { $0.bindsToURL && $0.policy.startup != .lazy }
-        let counted = awaitsURL ? tokens.values.filter(\.isOfURL) : []
+        let counted = awaitsURL ? tokens.all.filter(\.isOfURL) : []
         let served = Set(
-            (counted + shared.values).filter { $0.machine.servedGeneration(at: now) != nil }
+            (counted + tokens.shared.values).filter { $0.machine.servedGeneration(at: now) != nil }
                 .map { ObjectIdentifier($0.identity) })
         return identities.filter { identity in
             guard identity.policy.startup == .required || (identity.policy.startup == .wait && !strictly) else {
@@ -74,7 +74,7 @@ extension Keeper {
         let now = self.now
         var tokenList: [TokenStatus] = []
         let perUser = usersByKey()
-        for token in shared.values {
+        for token in tokens.shared.values {
             let held = token.machine.heldGrant
             tokenList.append(
                 TokenStatus(
@@ -142,7 +142,7 @@ extension Keeper {
     /// By the slot that stands for all of a key's users.
     private func usersByKey() -> [Slot: Int] {
         guard subjects.count > 0 else { return [:] }
-        return tokens.values.reduce(into: [:]) { counts, token in
+        return tokens.all.reduce(into: [:]) { counts, token in
             if let subject = token.subject, subject.isAdmitted { counts[subject.space, default: 0] += 1 }
         }
     }

@@ -6,8 +6,6 @@ internal import Tokens
 /// The store's rows of identities that the configuration does not have any more, or has changed (docs/design/tokens.md#rule-8): material
 /// that a person or a registration brought is never used and kept for 30 days, the rest goes.
 extension Keeper {
-    func isConfigured(_ digest: IdentityDigest) -> Bool { identitiesByDigest[digest] != nil }
-
     /// At the start: judges every row by the identities that are there, and takes the orphans of which nothing is configured out of the
     /// way. Not for `check --live`, whose file may be another one than the gateway's.
     func sweep(_ rows: [StoredRow]) {
@@ -16,7 +14,7 @@ extension Keeper {
         var dropped: Int64 = 0
         for row in rows {
             guard let (digest, material) = nature(of: row) else { continue }
-            guard !isConfigured(digest) else {
+            guard !catalogue.isConfigured(digest) else {
                 // It came back: its days are not counted any more.
                 if material != .accessToken, row.expiresWall != lastingExpiry(of: row) {
                     changes.append(.put(row.expiring(lastingExpiry(of: row))))
@@ -54,12 +52,12 @@ extension Keeper {
     func sweepMemory() {
         var changes: [StoreChange] = []
         var deletions: [StoreChange] = []
-        for (key, material) in durables where !isConfigured(key.digest) {
+        for (key, material) in durables where !catalogue.isConfigured(key.digest) {
             durables[key] = nil
             changes += orphaned(row(RowKind.durable, KeyCodec.encode(key), material))
         }
         var left: Set<IdentityDigest> = []
-        for (key, session) in sessions where !isConfigured(key.digest) {
+        for (key, session) in sessions where !catalogue.isConfigured(key.digest) {
             sessions[key] = nil
             left.insert(key.digest)
             let row = row(RowKind.session, KeyCodec.encode(key), session.material)
@@ -67,7 +65,8 @@ extension Keeper {
             if isKept { changes += orphaned(row) } else { deletions.append(.delete(kind: row.kind, key: row.key)) }
         }
         leaveLanes(left)
-        let returned = orphans.filter { orphan in nature(of: orphan).map { isConfigured($0.digest) } ?? false }
+        let returned = orphans.filter { orphan in nature(of: orphan).map { catalogue.isConfigured($0.digest) } ?? false
+        }
         orphans.removeAll { returned.contains($0) }
         var back: Set<IdentityDigest> = []
         for row in returned {
@@ -91,7 +90,7 @@ extension Keeper {
     private func forgetAbsence(of identity: KeptIdentity) {
         identity.recovered(at: now)
         liftSessionRefusals(of: identity)
-        for token in tokens.values where token.identity === identity {
+        for token in tokens.of(identity) {
             token.lastFailure = nil
             apply(token.machine.settingsChanged(to: identity.policy.access, at: now), to: token)
         }

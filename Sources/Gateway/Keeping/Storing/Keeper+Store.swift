@@ -91,7 +91,7 @@ extension Keeper {
             events.info("store works again")
             takeUpLate()
             putAgain()
-            for token in tokens.values where token.identity.policy.access.persist && token.machine.heldGrant == nil {
+            for token in tokens.all where token.identity.policy.access.persist && token.machine.heldGrant == nil {
                 token.mayBeStored = true
             }
         case (.failure(let fault), .serving):
@@ -117,7 +117,7 @@ extension Keeper {
 
     /// What was refused for want of a store may be asked for again.
     func askAgain() {
-        for token in tokens.values {
+        for token in tokens.all {
             apply(token.machine.settingsChanged(to: token.identity.policy.access, at: now), to: token)
             if token.probation?.state == .quarantined { reload(token) }
         }
@@ -191,18 +191,10 @@ extension Keeper {
     }
 
     func storeTable(of route: KeptRoute) {
-        guard let identity = route.identity, identity.policy.access.persist else { return }
+        guard let key = route.tableKey, route.identity?.policy.access.persist == true else { return }
         store?.put(
-            StoredRow(
-                kind: RowKind.learned, key: tableKey(of: route, identity), value: route.table.encode(), expiresWall: nil
-            )
+            StoredRow(kind: RowKind.learned, key: key, value: route.table.encode(), expiresWall: nil)
         ) { _ in }
-    }
-
-    /// A table belongs to what was learned, not to the route's name: upstream, identity and the slice of the key that the route fixes.
-    func tableKey(of route: KeptRoute, _ identity: KeptIdentity) -> [UInt8] {
-        route.key(of: Realm(ByteString(route.bindsToURL ? "url" : "realm"))).map(KeyCodec.encode)
-            ?? identity.digest.bytes
     }
 
     /// - Returns: false where the disk did not take them.
@@ -251,8 +243,7 @@ extension Keeper {
         }
         presumeFirsts()
         for route in routes {
-            guard let identity = route.identity, route.published != nil else { continue }
-            guard let row = learned[tableKey(of: route, identity)] else { continue }
+            guard route.published != nil, let row = route.tableKey.flatMap({ learned[$0] }) else { continue }
             guard var table = try? LearnedTable(decoding: row.value, binding: route.bindsToURL ? .url : .realm) else {
                 continue
             }
@@ -275,14 +266,14 @@ extension Keeper {
 
     func restoreDurable(_ row: StoredRow) {
         guard let key = try? KeyCodec.durableKey(row.key), let stored = LayerRow(encoded: row.value) else { return }
-        guard identitiesByDigest[key.digest]?.issuer == key.issuer else { return }
+        guard catalogue.identity(key.digest)?.issuer == key.issuer else { return }
         // What is there already is younger.
         if durables[key] == nil, let material = material(of: stored) { durables[key] = material }
     }
 
     func restoreSession(_ row: StoredRow) {
         guard let key = try? KeyCodec.sessionKey(row.key), let stored = LayerRow(encoded: row.value) else { return }
-        guard let identity = identitiesByDigest[key.digest], identity.issuer == key.issuer else { return }
+        guard let identity = catalogue.identity(key.digest), identity.issuer == key.issuer else { return }
         guard sessions[key] == nil, var material = material(of: stored) else { return }
         if identity.namesFirstRefreshToken, let token = material.refreshToken {
             // A person brought the configured one, and only a person brings another; rows of before do not say so.
@@ -318,7 +309,7 @@ extension Keeper {
                 jitter: UInt32.random(in: 0 ... .max))
         else { return false }
         token.mayBeStored = false
-        let generation = generations.next()
+        let generation = tokens.nextGeneration()
         token.landing = (generation, stored.line)
         apply(
             token.machine.adopted(

@@ -27,7 +27,7 @@ extension Keeper {
     func stopGranting(_ completion: @escaping @Sendable () -> Void) {
         handOver.mayGrant = false
         handOver.whenQuiet = completion
-        for token in tokens.values { apply(token.machine.suspended(at: now), to: token) }
+        for token in tokens.all { apply(token.machine.suspended(at: now), to: token) }
         checkQuiet()
     }
 
@@ -35,7 +35,7 @@ extension Keeper {
     func checkQuiet() {
         guard handOver.works == 0, let completion = handOver.whenQuiet else { return }
         // The one try of a secret is with a loop: its outcome decides over a mark.
-        guard !tokens.values.contains(where: { $0.probation?.isTrying == true }) else { return }
+        guard !tokens.all.contains(where: { $0.probation?.isTrying == true }) else { return }
         handOver.whenQuiet = nil
         if store != nil {
             // The other process will read what stands.
@@ -73,7 +73,7 @@ extension Keeper {
             default: break
             }
         }
-        for token in tokens.values {
+        for token in tokens.all {
             if store != nil, token.identity.policy.access.persist, token.machine.heldGrant == nil {
                 token.mayBeStored = true
             }

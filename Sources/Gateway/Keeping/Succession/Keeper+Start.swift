@@ -45,7 +45,7 @@ extension Keeper {
     }
 
     /// Gets the tokens that nobody has to ask for: fixed credentials, and identities that start with `wait` or `required`.
-    func warmUp() { warmUp(Array(tokens.values), routes) }
+    func warmUp() { warmUp(Array(tokens.all), routes) }
 
     func warmUp(_ tokens: [KeptToken], _ routes: [KeptRoute]) {
         // What stands for all URLs of a route is no token.
@@ -68,10 +68,10 @@ extension Keeper {
     /// Probes until the upstream has challenged once, so that the route knows its realm before anybody asks.
     private func learn(_ route: KeptRoute, from path: String, _ identity: KeptIdentity) async {
         // A reload may have taken the route away, before and while it was probed.
-        guard handOver.mayGrant, routesByNumber[route.number] === route else { return }
+        guard handOver.mayGrant, catalogue.routesByNumber[route.number] === route else { return }
         do throws(Handshakes.GrantFailure) {
             guard let challenge = try await probe(path, on: route, identity),
-                routesByNumber[route.number] === route
+                catalogue.routesByNumber[route.number] === route
             else { return }
             if route.bindsToURL { return warmUp(path, challenge, on: route, identity) }
             let realm = route.realm ?? Realm(ByteString(challenge.realm))

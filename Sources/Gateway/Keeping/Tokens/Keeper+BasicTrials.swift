@@ -23,7 +23,7 @@ extension Keeper {
         let epoch = token.identity.standing
         let turn = await trial(of: token.identity)
         token.seeksTrial = false
-        let isCurrent = tokens[token.key] === token && token.identity.standing == epoch
+        let isCurrent = tokens.holds(token) && token.identity.standing == epoch
         switch turn {
         case .begin(let hold):
             guard isCurrent, token.probation?.state == .unproven, let ticket = token.probation?.scout else {

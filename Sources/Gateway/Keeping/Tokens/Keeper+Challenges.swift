@@ -8,7 +8,7 @@ extension Keeper {
     // MARK: - Misses
 
     func needed(_ slot: Slot, from loop: Int) {
-        guard let token = tokensBySlot[slot] else {
+        guard let token = tokens[slot] else {
             return order(.settled(slot: slot, .gone), to: loop)
         }
         noticeSecrets(of: token.identity) { $0.needed(token, from: loop) }
@@ -49,7 +49,7 @@ extension Keeper {
 
     /// A request whose realm is not known, or whose token has to be fetched with a challenge.
     func cold(_ request: ParkedRequest) {
-        guard let route = routesByNumber[request.route], let identity = route.identity else {
+        guard let route = catalogue.routesByNumber[request.route], let identity = route.identity else {
             return answer(request.ticket, .fault(Fault(.internalFault)))
         }
         noticeSecrets(of: identity) { $0.cold(request, route, identity) }
@@ -63,7 +63,7 @@ extension Keeper {
             if route.bindsToURL { return arrived(request, at: subject.key, on: route, identity) }
             return arrived(request, for: subject, on: route, identity)
         }
-        if let slot = request.slot, let token = tokensBySlot[slot], token.probation != nil {
+        if let slot = request.slot, let token = tokens[slot], token.probation != nil {
             return arriveOnProbation(request.ticket, token)
         }
         let entry = LearnedEntry(path: path(of: request.path, on: route), method: request.method)
@@ -114,10 +114,10 @@ extension Keeper {
 
     func left(_ ticket: Ticket) {
         if subjectLeft(ticket) || oneTime.tickets.remove(ticket) != nil { return }
-        for route in routesByNumber.values where !route.scouts.isEmpty {
+        for route in catalogue.routesByNumber.values where !route.scouts.isEmpty {
             perform(route.scouts.left(.init(loop: ticket.loop, number: ticket.number)), on: route)
         }
-        for token in shared.values {
+        for token in tokens.shared.values {
             if !token.tickets.isEmpty { token.tickets.removeAll { $0 == ticket } }
             if !token.postponed.isEmpty { token.postponed.removeAll { $0.ticket == ticket } }
             if token.probation != nil {
@@ -127,16 +127,16 @@ extension Keeper {
     }
 
     func foundOpen(_ ticket: Ticket) {
-        for route in routesByNumber.values where !route.scouts.isEmpty {
+        for route in catalogue.routesByNumber.values where !route.scouts.isEmpty {
             perform(route.scouts.answeredWithoutChallenge(.init(loop: ticket.loop, number: ticket.number)), on: route)
         }
     }
 
     func scoutFailed(_ ticket: Ticket) {
-        for route in routesByNumber.values where !route.scouts.isEmpty {
+        for route in catalogue.routesByNumber.values where !route.scouts.isEmpty {
             perform(route.scouts.failed(.init(loop: ticket.loop, number: ticket.number)), on: route)
         }
-        for token in shared.values where token.probation != nil {
+        for token in tokens.shared.values where token.probation != nil {
             perform(token.probation?.left(.init(loop: ticket.loop, number: ticket.number)) ?? [], on: token)
         }
     }
@@ -176,7 +176,7 @@ extension Keeper {
     }
 
     private func learn(of report: ChallengeOfRequest) {
-        guard let route = routesByNumber[report.route], let identity = route.identity else {
+        guard let route = catalogue.routesByNumber[report.route], let identity = route.identity else {
             if let ticket = report.ticket { answer(ticket, .pass) }
             return
         }
@@ -198,7 +198,7 @@ extension Keeper {
             }
             token = self.token(of: realm, on: route)
         case .fixed, .basic, .proactive:
-            token = report.sent.flatMap { tokensBySlot[$0.slot] }
+            token = report.sent.flatMap { tokens[$0.slot] }
         }
         guard let token else {
             if let ticket = report.ticket { answer(ticket, .fault(Fault(.tooManyWaiters, retryAfter: 1))) }
@@ -264,7 +264,7 @@ extension Keeper {
         token.postponed = []
         let along = reports.flatMap(\.element.challenge.scopes)
         for (_, report) in reports {
-            if let route = routesByNumber[report.route] {
+            if let route = catalogue.routesByNumber[report.route] {
                 decide(report, token, on: route, along: along)
             } else if let ticket = report.ticket {
                 answer(ticket, tokenAnswer(.moved, of: token))
@@ -325,7 +325,7 @@ extension Keeper {
     }
 
     func accepted(_ slot: Slot, _ generation: UInt64) {
-        guard let token = tokensBySlot[slot], token.line?.generation == generation else { return }
+        guard let token = tokens[slot], token.line?.generation == generation else { return }
         perform(token.probation?.succeeded() ?? [], on: token)
     }
 

@@ -34,7 +34,8 @@ extension Keeper {
         beginErasures()
         let report: PurgeReport?
         switch scope {
-        case .identity(let name): report = identities.first { $0.plan.name == name }.map { purge(same(as: $0)) }
+        case .identity(let name):
+            report = catalogue.identity(named: name).map { purge(catalogue.same(as: $0)) }
         case .route(let name): report = routes.first { $0.name == name }.map { purge($0) }
         case .everything: report = purge(identities)
         }
@@ -49,12 +50,9 @@ extension Keeper {
         return report
     }
 
-    /// Identities that their issuer cannot tell apart share their tokens.
-    func same(as identity: KeptIdentity) -> [KeptIdentity] { identities.filter { $0.digest == identity.digest } }
-
     private func purge(_ chosen: [KeptIdentity]) -> PurgeReport {
         let digests = Set(chosen.map(\.digest))
-        let count = tokens.values.count { digests.contains($0.key.digest) && $0.isHeld }
+        let count = tokens.all.count { digests.contains($0.key.digest) && $0.isHeld }
         for identity in chosen { raiseEpoch(of: identity, cause: .purge) }
         return PurgeReport(identities: chosen.map(\.plan.name), tokens: count)
     }
@@ -72,8 +70,8 @@ extension Keeper {
             wanted.subject = key.subject
             return key == wanted
         }
-        for one in same(as: identity) { one.epoch += 1 }
-        let chosen = tokens.values.filter { isOfRoute($0.key) }
+        for one in catalogue.same(as: identity) { one.epoch += 1 }
+        let chosen = tokens.all.filter { isOfRoute($0.key) }
         let count = chosen.count { $0.isHeld }
         withdrawFromFleet(chosen)
         for token in chosen {
@@ -81,7 +79,7 @@ extension Keeper {
             reloadFixed(token)
         }
         dropAbsent(of: identity, where: isOfRoute)
-        return PurgeReport(identities: same(as: identity).map(\.plan.name), tokens: count)
+        return PurgeReport(identities: catalogue.same(as: identity).map(\.plan.name), tokens: count)
     }
 }
 

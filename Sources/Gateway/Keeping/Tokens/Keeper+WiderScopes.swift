@@ -13,7 +13,7 @@ extension Keeper {
             let (lender, held) = lender(for: token), held.generation != token.borrowed,
             let line = line(of: lender, held.generation)
         else { return }
-        let generation = generations.next()
+        let generation = tokens.nextGeneration()
         token.borrowed = held.generation
         token.line = (generation, line)
         apply(

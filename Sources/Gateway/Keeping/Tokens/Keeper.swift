@@ -21,18 +21,8 @@ actor Keeper: KeeperInbox {
     let resolver: Resolver
     nonisolated let blocking: any BlockingWork
     let buffers: LoopBuffers
-    /// As configured, in that order. Changed by a reload only.
-    var identities: [KeptIdentity] { didSet { identitiesByDigest = Self.byDigest(identities) } }
-    /// Of several that are the same to their issuer, the first.
-    private(set) var identitiesByDigest: [IdentityDigest: KeptIdentity]
-    var routes: [KeptRoute]
-    /// These, and those of editions that still may have exchanges.
-    var routesByNumber: [Int: KeptRoute]
-    var retiring = Retiring()
-    var tokens: [AccessKey: KeptToken] = [:]
-    /// Those of them that are everybody's: few, where users may be a great many.
-    var shared: [AccessKey: KeptToken] = [:]
-    var tokensBySlot: [Slot: KeptToken] = [:]
+    var catalogue: Catalogue
+    var tokens = TokenTable()
     var issuers: IssuerCalls
     var lanes: [SessionLane: KeptLane] = [:]
     var lanesSwept = 0
@@ -53,7 +43,6 @@ actor Keeper: KeeperInbox {
     var families = RefreshTokenFamilies()
     /// Spent, and not known yet what became of them.
     var openAttempts: Set<AttemptMark> = []
-    var generations = GenerationCounter()
     let store: ErasureMask?
     var storeState: StoreState
     /// What stands in the store has been taken up: a disk that fails from then on hides nothing.
@@ -115,10 +104,7 @@ actor Keeper: KeeperInbox {
         resolver = parts.resolver
         blocking = parts.blocking
         buffers = LoopBuffers(blocks: 256, largeLimit: 8 << 20, scratchSize: 64 * 1024)
-        identities = parts.identities
-        identitiesByDigest = Self.byDigest(parts.identities)
-        routes = parts.routes
-        routesByNumber = Dictionary(uniqueKeysWithValues: parts.routes.map { ($0.number, $0) })
+        catalogue = Catalogue(identities: parts.identities, routes: parts.routes)
         store = parts.store.map { ErasureMask($0, lastingKinds: RowKind.lasting) }
         storeState = parts.storeState
         storeIsRead = parts.storeState == .serving
@@ -130,9 +116,8 @@ actor Keeper: KeeperInbox {
         newRealms = SubjectBook(parts.subjects)
     }
 
-    private static func byDigest(_ identities: [KeptIdentity]) -> [IdentityDigest: KeptIdentity] {
-        Dictionary(identities.map { ($0.digest, $0) }) { first, _ in first }
-    }
+    var identities: [KeptIdentity] { catalogue.identities }
+    var routes: [KeptRoute] { catalogue.routes }
 
     // MARK: - Mail in
 
@@ -145,7 +130,7 @@ actor Keeper: KeeperInbox {
         switch report {
         case .needed(let slot): needed(slot, from: loop)
         case .refreshDue(let slot, let generation):
-            guard let token = tokensBySlot[slot], !lacksCallerToken(token) else { return }
+            guard let token = tokens[slot], !lacksCallerToken(token) else { return }
             apply(token.machine.refreshDue(generation: generation, at: now), to: token)
         case .cold(let request): cold(request)
         case .left(let ticket): left(ticket)
@@ -189,7 +174,7 @@ actor Keeper: KeeperInbox {
         let wall = executor.loop.kernel.wallMilliseconds()
         guard clock.observe(wall: wall &* 1_000_000, boot: now) else { return }
         events.warn("wall clock jumped; every token is due for renewal")
-        for token in tokens.values { apply(token.machine.wallClockJumped(at: now), to: token) }
+        for token in tokens.all { apply(token.machine.wallClockJumped(at: now), to: token) }
     }
 
     /// Runs work of the keeper that waits for something, on the keeper's loop from its first step to its last.
@@ -325,9 +310,7 @@ actor Keeper: KeeperInbox {
             token.probation = BasicProbation(pathLimit: identity.policy.refusalsUntilClosed)
         }
         token.mayBeStored = store != nil && identity.policy.access.persist
-        tokens[key] = token
-        if key.subject == nil { shared[key] = token }
-        tokensBySlot[slot] = token
+        tokens.add(token)
         return token
     }
 }
@@ -398,6 +381,10 @@ final class KeptRoute: @unchecked Sendable {
     /// What the keys of the route's URLs have instead of a realm: the upstream's word selects nothing. Two routes that lead to one URL by
     /// different ways have a token each.
     var realmOfURLs: Realm { realm ?? Realm(ByteString(pathPrefix)) }
+
+    /// A learned table belongs to what was learned, not to the route's name: upstream, identity and the slice of the key that the route
+    /// fixes. Nil for a route without an identity.
+    var tableKey: [UInt8]? { key(of: Realm(ByteString(bindsToURL ? "url" : "realm"))).map(KeyCodec.encode) }
 
     func key(of realm: Realm) -> AccessKey? {
         guard let identity else { return nil }

@@ -45,7 +45,7 @@ extension Keeper {
     /// What the store has is known.
     private func decide(_ request: ParkedRequest, _ token: KeptToken) {
         // Turned away meanwhile, as one of several requests that waited for the same row.
-        guard tokens[token.key] === token else { return answer(request.ticket, .fault(tooManySubjects(1))) }
+        guard tokens.holds(token) else { return answer(request.ticket, .fault(tooManySubjects(1))) }
         if let fault = admit(token) {
             answer(request.ticket, .fault(fault))
             return forgetUnadmitted(token)
@@ -133,7 +133,7 @@ extension Keeper {
         // Bounded: whoever is at work is put back among the newest.
         for _ in 0..<64 {
             guard let slot = cache.keyToGo() else { return false }
-            guard let token = tokensBySlot[slot], !isAtWork(token) else {
+            guard let token = tokens[slot], !isAtWork(token) else {
                 cache.keepKey(of: slot)
                 continue
             }
@@ -149,7 +149,7 @@ extension Keeper {
     }
 
     func forgetUnadmitted(_ token: KeptToken) {
-        guard tokens[token.key] === token, token.subject?.isAdmitted == false, !isAtWork(token) else { return }
+        guard tokens.holds(token), token.subject?.isAdmitted == false, !isAtWork(token) else { return }
         forget(token)
     }
 
@@ -157,10 +157,7 @@ extension Keeper {
     func forget(_ token: KeptToken) {
         apply(token.machine.retired(at: now), to: token)
         token.alarm.take()?.close()
-        tokens[token.key] = nil
-        shared[token.key] = nil
-        tokensBySlot[token.slot] = nil
-        retiring.tokens[token.key] = nil
+        tokens.remove(token)
         removeKey(of: token)
         cache.releaseSlot(token.slot)
     }

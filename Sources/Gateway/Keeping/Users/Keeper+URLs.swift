@@ -29,7 +29,7 @@ extension Keeper {
         _ request: ParkedRequest, _ entry: LearnedEntry, _ token: KeptToken, on route: KeptRoute
     ) {
         // Another request that waited for the same row has found that there is none.
-        guard tokens[token.key] === token else { return scout(request, entry, on: route) }
+        guard tokens.holds(token) else { return scout(request, entry, on: route) }
         guard token.machine.heldGrant != nil || token.machine.isBusy else {
             // Nobody has said yet that the URL needs a token.
             forgetUnadmitted(token)
@@ -69,7 +69,7 @@ extension Keeper {
         guard report.sent?.slot != token.slot, needsRecall(token) else { return decideURL(report, token, on: route) }
         recall(token) { keeper, _ in
             // Given up by a request that waited for the same row and did not know of the challenge.
-            guard keeper.tokens[token.key] === token else {
+            guard keeper.tokens.holds(token) else {
                 return keeper.learnURL(of: report, on: route, identity)
             }
             keeper.decideURL(report, token, on: route)
@@ -90,7 +90,7 @@ extension Keeper {
     func warmUp(_ path: String, _ challenge: Handshakes.Challenge, on route: KeptRoute, _ identity: KeptIdentity) {
         guard let token = token(ofURL: URLKey.of(path: path), on: route, identity) else { return }
         let begin: Recalled = { keeper, _ in
-            guard keeper.tokens[token.key] === token, keeper.admit(token) == nil else {
+            guard keeper.tokens.holds(token), keeper.admit(token) == nil else {
                 return keeper.forgetUnadmitted(token)
             }
             token.challenge = challenge
