@@ -139,7 +139,7 @@ import Testing
         for path in ["/one/x", "/two/x"] {
             #expect(first.scene.call(Wire.get(path, "X-User: anna\r\n")).status == 200)
         }
-        #expect(store.rows(Keeper.RowKind.access).count == 2)
+        #expect(store.rows(RowKind.access).count == 2)
         // The next gateway knows nobody.
         let desk = try Desk(store, Self.perUser)
         store.disk = .hung
@@ -148,7 +148,7 @@ import Testing
         store.thaw()
         desk.scene.settle()
         #expect(caller.takeText().hasPrefix("HTTP/1.1 200 "))
-        #expect(store.rows(Keeper.RowKind.access).isEmpty)
+        #expect(store.rows(RowKind.access).isEmpty)
     }
 
     /// What is being read from the disk when the purge comes is what it takes.

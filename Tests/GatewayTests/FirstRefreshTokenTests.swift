@@ -11,7 +11,7 @@ import Testing
     private let secrets = Secrets(["R": "r0"])
 
     private func scene(
-        _ yaml: String, _ issuer: RotatingIssuer, store: MemoryStore? = nil, state: Keeper.StoreState? = nil
+        _ yaml: String, _ issuer: RotatingIssuer, store: MemoryStore? = nil, state: StoreState? = nil
     ) throws -> KeeperScene {
         let scene = try KeeperScene(yaml, store: store, state: state, secrets: secrets)
         scene.issuer = issuer.answer
@@ -97,8 +97,8 @@ import Testing
         }
     }
 
-    @Test(arguments: [Keeper.StoreState.refused("another key"), .degraded("the disk does not answer")])
-    func nothingIsSpentWhileTheStoreCannotBeRead(_ state: Keeper.StoreState) throws {
+    @Test(arguments: [StoreState.refused("another key"), .degraded("the disk does not answer")])
+    func nothingIsSpentWhileTheStoreCannotBeRead(_ state: StoreState) throws {
         let issuer = RotatingIssuer()
         let store = MemoryStore()
         #expect(try scene(RotatingIssuer.plan(), issuer, store: store).status("/a/") == 200)
@@ -115,7 +115,7 @@ import Testing
 
     /// The mark is made with the key of the process, and the disk brings another one.
     @Test func theMarkOutlivesItsKey() throws {
-        typealias Kind = Keeper.RowKind
+        typealias Kind = RowKind
         let before = MemoryStore()
         #expect(try scene(RotatingIssuer.plan(), RotatingIssuer(), store: before).status("/a/") == 200)
         let issuer = RotatingIssuer()
@@ -127,7 +127,7 @@ import Testing
         store.disk = .good
         before.rows(Kind.markKey).forEach { store.put($0) { _ in } }
         late.pass(seconds: 61, step: 1)
-        #expect(late.inKeeper { $0.storeState } == .serving)
+        #expect(late.inKeeper { $0.health.state } == .serving)
         #expect(late.status("/b/") == 200 && issuer.uses == 2 && issuer.reuses == 0)
     }
 
@@ -177,7 +177,7 @@ import Testing
         let issuer = RotatingIssuer()
         let store = MemoryStore()
         #expect(try scene(RotatingIssuer.plan(), issuer, store: store).status("/a/") == 200)
-        for row in store.rows(Keeper.RowKind.family) {
+        for row in store.rows(RowKind.family) {
             store.commit([.delete(kind: row.kind, key: row.key)]) { _ in }
         }
         let scene = try scene(RotatingIssuer.plan(routes: [(0, "bad"), (0, "a")]), issuer, store: store)
@@ -213,7 +213,7 @@ import Testing
             scene.pass(seconds: 100, step: 10)
         }
         #expect(scene.issuerCalls.map { $0.member("refresh_token") } == ["r0", "r0", "r0"])
-        #expect(scene.store?.rows(Keeper.RowKind.family).isEmpty == true)
+        #expect(scene.store?.rows(RowKind.family).isEmpty == true)
     }
 
     /// An issuer that takes its time has replaced the token all the same.

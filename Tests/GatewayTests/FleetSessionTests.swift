@@ -266,7 +266,7 @@ import Testing
         let store = MemoryStore()
         let (one, other) = (try gateway(store: store), try gateway())
         #expect(step(one, others: [other]) == 200)
-        for row in store.rows(Keeper.RowKind.session) { store.commit([.delete(kind: row.kind, key: row.key)]) { _ in } }
+        for row in store.rows(RowKind.session) { store.commit([.delete(kind: row.kind, key: row.key)]) { _ in } }
         let again = try gateway(store: store)
         #expect(!server.sessions.isEmpty && server.sessions.values.allSatisfy { !$0.value.isEmpty })
         #expect(step(again, others: [other]) == 200 && issuer.reuses == 0)

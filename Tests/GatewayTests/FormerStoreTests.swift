@@ -22,10 +22,10 @@ import Testing
     private func formerStore() throws -> MemoryStore {
         let store = MemoryStore()
         #expect(try scene(store: store).status("/a/") == 200)
-        for row in store.rows(Keeper.RowKind.family) {
+        for row in store.rows(RowKind.family) {
             store.commit([.delete(kind: row.kind, key: row.key)]) { _ in }
         }
-        for row in store.rows(Keeper.RowKind.session) {
+        for row in store.rows(RowKind.session) {
             var session = try #require(LayerRow(encoded: row.value))
             session.isHuman = false
             store.commit([
@@ -52,7 +52,7 @@ import Testing
     ) throws {
         let store = try formerStore()
         try scene(store: store).settle()
-        #expect(store.rows(Keeper.RowKind.family).count == 1)
+        #expect(store.rows(RowKind.family).count == 1)
         let scene = try scene(RotatingIssuer.plan([more]), store)
         _ = scene.inKeeper { $0.purge(.everything) }
         #expect(scene.status("/a/") == 200 && issuer.uses == 2 && issuer.reuses == 0)
@@ -93,7 +93,7 @@ import Testing
         issuer.current = "n0"
         _ = scene.inKeeper { $0.purge(.everything) }
         #expect(scene.status("/a/") == 503)
-        #expect(store.rows(Keeper.RowKind.family).isEmpty)
+        #expect(store.rows(RowKind.family).isEmpty)
         _ = scene.inKeeper { $0.reset(identity: "i0") }
         #expect(scene.status("/a/") == 200)
         #expect(scene.issuerCalls.map { $0.member("refresh_token") } == ["r1", "n0"])
@@ -116,10 +116,10 @@ import Testing
         let scene = try scene(store: store)
         _ = scene.inKeeper { $0.purge(.everything) }
         #expect(scene.status("/a/") == 200 && issuer.uses == 2)
-        #expect(store.rows(Keeper.RowKind.family).isEmpty)
+        #expect(store.rows(RowKind.family).isEmpty)
         secrets["R"] = "r0"
         try self.scene(store: store).settle()
-        let families = store.rows(Keeper.RowKind.family).compactMap { FamilyRow(encoded: $0.value) }
+        let families = store.rows(RowKind.family).compactMap { FamilyRow(encoded: $0.value) }
         #expect(families.map(\.current) == [Secret("r2")])
     }
 

@@ -27,7 +27,7 @@ import TokenStore
         scene.issuers[0].send(try #require(issuer.answer(scene.issuerCalls[0])))
         scene.settle()
         #expect(caller.status == 200 && follower.status == 200 && quiet.count == 1)
-        #expect(scene.store?.rows(Keeper.RowKind.access).count == 1)
+        #expect(scene.store?.rows(RowKind.access).count == 1)
     }
 
     @Test func whatIsHeldIsServedAndTheRestComesAgain() throws {
@@ -47,20 +47,20 @@ import TokenStore
         // The other process came to nothing.
         scene.inKeeper { $0.grantAgain([], .serving) }
         #expect(scene.status() == 200 && scene.issuerCalls.count == 2)
-        #expect(scene.inKeeper { $0.storeState } == .serving)
+        #expect(scene.inKeeper { $0.health.state } == .serving)
     }
 
     @Test func theStoreIsSomebodyElsesMeanwhile() throws {
         let scene = try KeeperScene(Plans.client(), store: MemoryStore())
         scene.settle()
         scene.inKeeper { $0.stopGranting {} }
-        guard case .locked = scene.inKeeper({ $0.storeState }) else {
+        guard case .locked = scene.inKeeper({ $0.health.state }) else {
             Issue.record("the store counts as ours")
             return
         }
         #expect(scene.status() == 503 && scene.issuerCalls.isEmpty)
         scene.inKeeper { $0.grantAgain([], .degraded("no disk")) }
-        #expect(scene.inKeeper { $0.storeState } == .degraded("no disk"))
+        #expect(scene.inKeeper { $0.health.state } == .degraded("no disk"))
     }
 
     @Test func anUpgradeThatIsGivenUpEarlyTellsNobody() throws {
@@ -74,6 +74,6 @@ import TokenStore
         scene.settle()
         scene.inKeeper { $0.grantAgain([], .serving) }
         #expect(quiet.count == 0 && scene.status() == 200)
-        #expect(scene.inKeeper { $0.storeState } == .serving)
+        #expect(scene.inKeeper { $0.health.state } == .serving)
     }
 }

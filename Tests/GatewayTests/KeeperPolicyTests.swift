@@ -229,8 +229,8 @@ import Testing
     @Test func persist_FalseLeavesNothingBehind() throws {
         let store = MemoryStore()
         let (_, _) = try warm("persist: false", store: store)
-        #expect(store.rows(Keeper.RowKind.access).isEmpty && store.rows(Keeper.RowKind.session).isEmpty)
-        #expect(store.rows(Keeper.RowKind.durable).isEmpty)
+        #expect(store.rows(RowKind.access).isEmpty && store.rows(RowKind.session).isEmpty)
+        #expect(store.rows(RowKind.durable).isEmpty)
     }
 
     @Test func connectivity_OfflineServesTheStoreAndNeverCalls() throws {

@@ -53,13 +53,13 @@ internal import TokenStore
     }
 
     @Test func aPurgeThatTheDiskRefusedIsRepeated() throws {
-        typealias Kind = Keeper.RowKind
+        typealias Kind = RowKind
         let store = MemoryStore()
         let scene = try refusedPurge(store)
         #expect(store.rows(Kind.session).count == 1 && store.rows(Kind.access).count == 1)
         // A new session and a new token, which the disk does not take either.
         #expect(scene.status("/w/x") == 200)
-        #expect(scene.inKeeper { $0.storeState } != .serving)
+        #expect(scene.inKeeper { $0.health.state } != .serving)
         let session = store.rows(Kind.session)
         _ = scene.inKeeper { $0.purge(.everything) }
         scene.settle()
@@ -81,20 +81,20 @@ internal import TokenStore
 
     /// Nothing is asked for meanwhile: no grant would find out that there is room again.
     @Test func whatTheDiskDidNotTakeIsPutAgain() throws {
-        typealias Kind = Keeper.RowKind
+        typealias Kind = RowKind
         let store = MemoryStore()
         let (scene, gate) = try warm(store)
         scene.issuer = failing(store, gate)
         #expect(scene.status("/w/x") == 200)
-        #expect(scene.inKeeper { $0.storeState } != .serving)
+        #expect(scene.inKeeper { $0.health.state } != .serving)
         scene.pass(seconds: 300, step: 5)
-        #expect(store.rows(Kind.session).isEmpty && scene.inKeeper { $0.storeState } != .serving)
+        #expect(store.rows(Kind.session).isEmpty && scene.inKeeper { $0.health.state } != .serving)
         // The pause has grown: six commits at each of nine looks, and those of the login. Without that there were sixty looks.
-        #expect(scene.inKeeper { $0.storeCommits.failed } < 80)
+        #expect(scene.inKeeper { $0.health.commits.failed } < 80)
         store.disk = .good
         scene.pass(seconds: 61, step: 1)
         #expect(store.rows(Kind.session).count == 1 && store.rows(Kind.durable).count == 1)
-        #expect(scene.inKeeper { $0.storeState } == .serving && gate.users == 1)
+        #expect(scene.inKeeper { $0.health.state } == .serving && gate.users == 1)
         // And it is the last word that is put.
         let (next, _) = try warm(store)
         #expect(next.status("/w/x") == 200 && next.issuerCalls.map(\.path).allSatisfy { !$0.hasSuffix("register") })
@@ -102,7 +102,7 @@ internal import TokenStore
 
     /// Nobody asks for anything meanwhile. What stands there is read before anything is written: the marks would say nothing beside another key.
     @Test func aDiskThatComesLateIsReadFirst() throws {
-        typealias Kind = Keeper.RowKind
+        typealias Kind = RowKind
         let before = MemoryStore()
         let (scene, gate) = try warm(before)
         gate.refusesPassword = true
@@ -116,7 +116,7 @@ internal import TokenStore
         store.disk = .good
         for kind in [Kind.attempt, Kind.markKey] { before.rows(kind).forEach { store.put($0) { _ in } } }
         late.pass(seconds: 61, step: 1)
-        #expect(late.inKeeper { $0.storeState } == .serving)
+        #expect(late.inKeeper { $0.health.state } == .serving)
         #expect(store.rows(Kind.markKey) == before.rows(Kind.markKey))
         let caller = late.call(Wire.get("/w/x"))
         #expect(caller.receivedText.contains("problems/credential-quarantined") && late.issuerCalls.isEmpty)
@@ -129,7 +129,7 @@ internal import TokenStore
         #expect(scene.status("/w/x") == 200)
         store.disk = .good
         scene.keeper.putLast()
-        #expect(store.rows(Keeper.RowKind.session).count == 1)
+        #expect(store.rows(RowKind.session).count == 1)
     }
 
     /// A disk may have room for some of it, and whoever stops us may not wait.
@@ -144,7 +144,7 @@ internal import TokenStore
         scene.inKeeper { keeper in
             for number in 0..<20 { keeper.keep([.put(row(2, number)), .put(row(3, number))]) }
         }
-        #expect(scene.inKeeper { $0.storeState } != .serving)
+        #expect(scene.inKeeper { $0.health.state } != .serving)
         store.disk = .tight
         if isLast { scene.keeper.putLast() } else { scene.pass(seconds: 2) }
         #expect(store.rows(2).count == 20 && store.rows(3).count == 20)
@@ -155,17 +155,17 @@ internal import TokenStore
         let store = MemoryStore()
         #expect(try warm(store).0.status("/w/x") == 200)
         // Of these the disk would refuse the deletion, and be looked at for that.
-        for kind in [Keeper.RowKind.access, Keeper.RowKind.session, Keeper.RowKind.learned] {
+        for kind in [RowKind.access, RowKind.session, RowKind.learned] {
             for row in store.rows(kind) { store.commit([.delete(kind: kind, key: row.key)]) { _ in } }
         }
         let scene = try KeeperScene(Plans.client(), store: store)
         store.disk = .failing
         scene.settle()
-        #expect(scene.inKeeper { $0.storeState } != .serving)
+        #expect(scene.inKeeper { $0.health.state } != .serving)
         store.disk = .good
         scene.pass(seconds: 3)
-        #expect(store.rows(Keeper.RowKind.durable).allSatisfy { $0.expiresWall != nil })
-        #expect(scene.inKeeper { $0.storeState } == .serving)
+        #expect(store.rows(RowKind.durable).allSatisfy { $0.expiresWall != nil })
+        #expect(scene.inKeeper { $0.health.state } == .serving)
     }
 
     /// What was deleted since is not put again, and neither is what a younger one has replaced.
@@ -191,7 +191,7 @@ internal import TokenStore
         let store = MemoryStore()
         let scene = try refusedPurge(store)
         let rows = store.restore()
-        #expect(rows.contains { $0.kind == Keeper.RowKind.session })
+        #expect(rows.contains { $0.kind == RowKind.session })
         scene.inKeeper { $0.grantAgain(rows, .serving) }
         #expect(scene.inKeeper { $0.sessions.isEmpty })
     }
@@ -199,7 +199,7 @@ internal import TokenStore
     @Test func rule8_ARegistrationWithoutItsIdentityIsKeptThirtyDaysAndComesBack() throws {
         let store = MemoryStore()
         #expect(try warm(store).0.status("/w/x") == 200)
-        typealias Kind = Keeper.RowKind
+        typealias Kind = RowKind
         #expect(store.rows(Kind.durable).map(\.expiresWall) == [nil])
         #expect(store.rows(Kind.session).count == 1 && store.rows(Kind.access).count == 1)
 
@@ -229,9 +229,9 @@ internal import TokenStore
         #expect(try warm(store).0.status("/w/x") == 200)
         let (changed, _) = try warm(store, Plans.gate(identity: "service_domain: Other"))
         changed.pass(seconds: 29 * 86_400, step: 86_400)
-        #expect(store.rows(Keeper.RowKind.durable).count == 1)
+        #expect(store.rows(RowKind.durable).count == 1)
         changed.pass(seconds: 3 * 86_400, step: 86_400)
-        #expect(store.rows(Keeper.RowKind.durable).isEmpty)
+        #expect(store.rows(RowKind.durable).isEmpty)
     }
 
     @Test func rule8_WhatAPersonBroughtIsOrphanedToo() throws {
@@ -247,12 +247,12 @@ internal import TokenStore
         scene.settle()
         let (changed, _) = try warm(store, Plans.gate(identity: "service_domain: Other"))
         changed.settle()
-        #expect(store.rows(Keeper.RowKind.session).count == 1)
+        #expect(store.rows(RowKind.session).count == 1)
         #expect(changed.inKeeper { $0.sessions.isEmpty && $0.orphans.count == 1 })
         let (back, _) = try warm(store)
         back.settle()
         #expect(back.inKeeper { $0.sessions.values.first?.material.refreshToken } == Secret("r"))
-        #expect(store.rows(Keeper.RowKind.session).map(\.expiresWall) == [nil])
+        #expect(store.rows(RowKind.session).map(\.expiresWall) == [nil])
     }
 }
 
@@ -292,7 +292,7 @@ internal import TokenStore
         store.thaw()
         scene.settle()
         #expect(word(scene) == .good)
-        #expect(store.rows(Keeper.RowKind.session).count == 1)
+        #expect(store.rows(RowKind.session).count == 1)
     }
 
     /// Otherwise a crash in the moment of the answer brings the login back.
@@ -307,7 +307,7 @@ internal import TokenStore
         store.thaw()
         scene.settle()
         #expect(scene.inKeeper { $0.login(flow)?.state } == .done)
-        #expect(store.rows(Keeper.RowKind.session).isEmpty)
+        #expect(store.rows(RowKind.session).isEmpty)
     }
 
     @Test func aLogoutOnAFullDiskSaysSoAndCanBeRepeated() throws {
@@ -318,11 +318,11 @@ internal import TokenStore
         let flow = logOut(scene)
         let report = try #require(scene.inKeeper { $0.login(flow) })
         #expect(report.state == .failed && report.detail?.contains("no space") == true)
-        #expect(word(scene) == .needed && store.rows(Keeper.RowKind.session).count == 1)
+        #expect(word(scene) == .needed && store.rows(RowKind.session).count == 1)
         store.disk = .good
         let again = logOut(scene)
         #expect(scene.inKeeper { $0.login(again)?.state } == .done)
-        #expect(store.rows(Keeper.RowKind.session).isEmpty)
+        #expect(store.rows(RowKind.session).isEmpty)
     }
 
     /// A purge gets new tokens; it does not send a person to the login page.
@@ -337,7 +337,7 @@ internal import TokenStore
         store.thaw()
         scene.settle()
         #expect(word(scene) == .good)
-        let rows = store.rows(Keeper.RowKind.session)
+        let rows = store.rows(RowKind.session)
         let kept = rows.compactMap { LayerRow(encoded: $0.value)?.refreshToken?.withBytes { Array($0) } }
         #expect(kept == [Array("r".utf8)])
     }
@@ -351,8 +351,8 @@ internal import TokenStore
             let configured = KeeperChange(
                 identities: keeper.identities, routes: keeper.routes,
                 keys: keeper.tokens.all.map { ($0.key, $0.slot, $0.identity, $0.wanted) },
-                subjects: keeper.subjects.limits)
-            keeper.take(KeeperChange(identities: [], routes: [], keys: [], subjects: keeper.subjects.limits))
+                subjects: keeper.users.limits)
+            keeper.take(KeeperChange(identities: [], routes: [], keys: [], subjects: keeper.users.limits))
             return configured
         }
         #expect(scene.status() == 503)
@@ -377,7 +377,7 @@ internal import TokenStore
             #expect(scene.inKeeper { $0.purge(scope)?.tokens } == 1)
             #expect(word(scene) == .good && scene.status() == 200)
             #expect(scene.upstreamCalls.last?.authorization == "Bearer lasting")
-            #expect(store.rows(Keeper.RowKind.session).count == 1)
+            #expect(store.rows(RowKind.session).count == 1)
         }
     }
 
@@ -390,7 +390,7 @@ internal import TokenStore
         let flow = logOut(scene)
         store.thaw()
         scene.settle()
-        #expect(word(scene) == .needed && store.rows(Keeper.RowKind.session).isEmpty)
+        #expect(word(scene) == .needed && store.rows(RowKind.session).isEmpty)
         #expect(scene.inKeeper { $0.login(flow)?.state } == .done)
         logIn(scene, "s")
         #expect(word(scene) == .good)

@@ -47,7 +47,7 @@ import Testing
         var kept: (tokens: Int, subjects: Int, keys: Int, realms: Int) {
             scene.inKeeper { keeper in
                 (
-                    keeper.tokens.count, keeper.subjects.count, keeper.cache.keyCount,
+                    keeper.tokens.count, keeper.users.subjects.count, keeper.cache.keyCount,
                     keeper.routes.reduce(0) { $0 + $1.table.realms.count }
                 )
             }
@@ -158,7 +158,7 @@ import Testing
         for caller in callers.dropFirst() { caller.reset() }
         site.scene.settle()
         #expect(site.scene.inKeeper { keeper in keeper.tokens.all.reduce(0) { $0 + $1.tickets.count } } <= 1)
-        #expect(site.scene.inKeeper { $0.subjectTickets.count } <= 1)
+        #expect(site.scene.inKeeper { $0.users.waitingCount } <= 1)
         site.scene.issuer = gate
     }
 

@@ -136,7 +136,7 @@ import Testing
         let scene = try scene(names)
         for peer in (0..<10).map({ _ in ask(scene, "a") }) { peer.reset() }
         scene.settle()
-        #expect(scene.inKeeper { keeper in keeper.subjectTickets.isEmpty })
+        #expect(scene.inKeeper { keeper in keeper.users.waitingCount == 0 })
         #expect(scene.loops[0].data.desk.parked.isEmpty && scene.loops[0].data.desk.waiters == 0)
     }
 
@@ -157,10 +157,10 @@ import Testing
         let store = MemoryStore()
         let scene = try scene(names, Self.plan("subjects: 1, new_subjects_per_second: 1000"), store: store)
         for user in ["a", "b", "c"] { #expect(ask(scene, user).status == 200) }
-        #expect(store.rows(Keeper.RowKind.access).count == 3)
+        #expect(store.rows(RowKind.access).count == 3)
         scene.inKeeper { keeper in keeper.raiseEpoch(of: keeper.identities[0], cause: .purge) }
         scene.settle()
-        #expect(store.rows(Keeper.RowKind.access).isEmpty)
+        #expect(store.rows(RowKind.access).isEmpty)
         #expect(ask(scene, "a").status == 200 && names.asked == ["a", "b", "c", "a"])
     }
 }

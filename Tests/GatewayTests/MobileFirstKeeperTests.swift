@@ -48,12 +48,12 @@ internal import TokenStore
         let scene = try KeeperScene(Self.yaml, store: store, secrets: secrets)
         scene.issuer = Self.server
         #expect(scene.status() == 200)
-        #expect(store.rows(Keeper.RowKind.durable).count == 2)
+        #expect(store.rows(RowKind.durable).count == 2)
         scene.inKeeper { _ = $0.beginLogout($0.identities[0].plan.name) }
         scene.settle()
         let told = scene.issuerCalls.filter { $0.path.hasSuffix("/logout") }
         #expect(told.map { String($0.body.prefix(18)) } == ["security_check=Pin"])
-        #expect(store.rows(Keeper.RowKind.durable).isEmpty && store.rows(Keeper.RowKind.session).isEmpty)
+        #expect(store.rows(RowKind.durable).isEmpty && store.rows(RowKind.session).isEmpty)
         #expect(scene.status() == 200)
         #expect(scene.issuerCalls.count { $0.path.hasSuffix("/self") } == 2)
     }

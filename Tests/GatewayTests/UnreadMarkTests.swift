@@ -10,16 +10,15 @@ import Testing
 @Suite struct UnreadMarkTests {
     private let store = MemoryStore()
     private let secrets = Secrets(["P": "wrong"])
-    private static let slow = Keeper.StoreState.degraded("the disk did not answer in 5000 ms")
-    private static let owned = Keeper.StoreState.locked("another process owns it")
+    private static let slow = StoreState.degraded("the disk did not answer in 5000 ms")
+    private static let owned = StoreState.locked("another process owns it")
     private static let basic = """
         identities: {b: {basic: {username: u, password: env:P}}}
         routes: [{listen: "127.0.0.1:8080", to: "http://127.0.0.1:9000", use: b}]
 
         """
 
-    private func gateway(_ state: Keeper.StoreState? = nil, refuses: Bool = false) throws -> (KeeperScene, NumberedGate)
-    {
+    private func gateway(_ state: StoreState? = nil, refuses: Bool = false) throws -> (KeeperScene, NumberedGate) {
         let scene = try KeeperScene(Plans.gate("negative_for: 1s"), store: store, state: state, secrets: secrets)
         let gate = NumberedGate()
         gate.refusesPassword = refuses
@@ -29,7 +28,7 @@ import Testing
     }
 
     /// - Returns: one whose upstream takes this password alone.
-    private func basic(_ state: Keeper.StoreState? = nil, takes password: String) throws -> KeeperScene {
+    private func basic(_ state: StoreState? = nil, takes password: String) throws -> KeeperScene {
         let scene = try KeeperScene(Self.basic, store: store, state: state, secrets: secrets)
         let right = "Basic " + (password == "right" ? "dTpyaWdodA==" : "none")
         scene.upstream = { request in
@@ -53,7 +52,7 @@ import Testing
         scene.pass(seconds: 3)
         let caller = scene.call(Wire.get("/w/x"))
         #expect(caller.status == 503 && caller.receivedText.contains("problems/credential-quarantined"))
-        #expect(scene.issuerCalls.isEmpty && scene.inKeeper { $0.storeState } == .serving)
+        #expect(scene.issuerCalls.isEmpty && scene.inKeeper { $0.health.state } == .serving)
     }
 
     @Test func aGoodPasswordGoesOutWhenTheDiskAnswers() throws {
@@ -86,7 +85,7 @@ import Testing
         #expect(scene.upstreamCalls.isEmpty)
     }
 
-    @Test(arguments: [slow, owned]) func aGoodBasicPasswordWaitsForItsStore(_ state: Keeper.StoreState) throws {
+    @Test(arguments: [slow, owned]) func aGoodBasicPasswordWaitsForItsStore(_ state: StoreState) throws {
         secrets["P"] = "right"
         store.disk = .failing
         let scene = try basic(state, takes: "right")

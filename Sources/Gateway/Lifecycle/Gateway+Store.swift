@@ -10,7 +10,7 @@ internal import TokenStore
 extension Gateway {
     struct OpenedStore {
         var store: TokenStore?
-        var state: Keeper.StoreState
+        var state: StoreState
         /// Set where another process has the store: asks for it once more.
         var heir: (@Sendable () -> StoreOpening)? {
             guard case .locked = state, let store else { return nil }
@@ -39,8 +39,8 @@ extension Gateway {
                 store: nil, state: .refused(error.text), markKey: try MarkKey(), marksUnreadable: true)
         }
         var options = TokenStore.Options()
-        options.spilledKinds = Keeper.RowKind.spilled
-        options.lastingKinds = Keeper.RowKind.lasting
+        options.spilledKinds = RowKind.spilled
+        options.lastingKinds = RowKind.lasting
         let store = TokenStore(path: path, keys: ring, options: options)
         let workshop = StoreWorkshop(store, keys)
         let place = LogField("path", .name(path))

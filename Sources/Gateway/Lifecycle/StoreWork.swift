@@ -145,7 +145,7 @@ extension Gateway {
 
     /// Must be called on the keeper's loop. The work itself is done on the store's thread, between the gateway's own changes and lookups.
     public func start(_ task: StoreTask) -> StoreStart {
-        guard let workshop, !keeper.assumeIsolated({ $0.isWithoutStore }) else {
+        guard let workshop, !keeper.assumeIsolated({ $0.health.isLocked }) else {
             return .noStore(
                 keeper.assumeIsolated { keeper in "the gateway runs without a store: \(keeper.status().store)" })
         }
@@ -186,7 +186,7 @@ extension Gateway {
         let ring: SealingKeyRing
         do throws(StoreKeys.Problem) { ring = try keys.read() } catch { throw StoreRefusal(error.text) }
         var options = TokenStore.Options()
-        options.spilledKinds = Keeper.RowKind.spilled
+        options.spilledKinds = RowKind.spilled
         options.openTimeout = 60_000
         // Whoever asks for a look must find the file as it was.
         options.repairs = task != .verify

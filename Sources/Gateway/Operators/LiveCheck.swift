@@ -42,7 +42,7 @@ public enum LiveCheck {
                 keeper.fleet = shared?.fleet
                 keeper.sparesRefreshTokens = true
                 // Attempts that were spent cannot be seen: nothing is sent that could lock an account.
-                if isBlind || keeper.isUnread { keeper.attempts.restoreUnreadable() }
+                if isBlind || keeper.health.isUnread { keeper.attempts.restoreUnreadable() }
                 keeper.restore(rows)
                 keeper.recallKnown()
                 if let path = configuration.store.path { keeper.tellStore(path, found: found) }
@@ -60,7 +60,7 @@ public enum LiveCheck {
 extension Keeper {
     /// A store that cannot be used is a finding of its own; one that is in order, or another gateway's, is none.
     fileprivate func tellStore(_ path: String, found: (LiveFinding) -> Void) {
-        switch storeState {
+        switch health.state {
         case .none, .serving, .locked: break
         case .degraded(let reason), .refused(let reason):
             found(LiveFinding(subject: "store \(path)", isGood: false, milliseconds: 0, text: "not used: \(reason)"))
@@ -113,7 +113,7 @@ extension Keeper {
             conflicts = try await identity.plan.handshake.inquire(ledger: ledger, issuer: client)
             if let person = identity.plan.handshake as? any InteractiveHandshake, person.needsPerson {
                 try await person.reach(ledger: ledger, issuer: client)
-                let isKnown = storeState == .serving
+                let isKnown = health.state == .serving
                 let login = loginNeed(of: identity)?.word == .needed ? "nobody is logged in: cardea login" : "logged in"
                 return LiveFinding(
                     subject: subject, isGood: true, milliseconds: since(begun),
@@ -129,7 +129,7 @@ extension Keeper {
                 subject: subject, isGood: true, milliseconds: since(begun),
                 text: isLocal ? "secret read; only the upstream can judge it" : "token obtained")
         } catch {
-            if case .locked(let owner) = storeState, OwnersStep.allCases.contains(where: { refusal(of: $0) == error }) {
+            if case .locked(let owner) = health.state, OwnersStep.allCases.contains(where: { refusal(of: $0) == error }) {
                 return LiveFinding(
                     subject: subject, isGood: true, isTried: false, milliseconds: since(begun),
                     text: "not tried: \(owner), and only that one, the running gateway, sends passwords and refresh "

@@ -10,7 +10,7 @@ import Testing
 
 /// Keys and values of rows before a store seals them. A fleet shares the values in the same form.
 @Suite struct GoldenRowTests {
-    private typealias Kind = Keeper.RowKind
+    private typealias Kind = RowKind
     private static let digest = IdentityDigest((0..<32).map { UInt8($0) })
     private static let origin = Tokens.Origin(scheme: "https", host: "idp.example.com", port: 443)
     private static let markKey: [UInt8] = (1...32).map { UInt8($0) }

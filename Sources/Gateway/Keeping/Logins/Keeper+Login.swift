@@ -22,7 +22,9 @@ extension Keeper {
         guard let handshake = identity.plan.handshake as? any InteractiveHandshake, handshake.needsPerson else {
             return .refused("identity \(name) needs no person")
         }
-        if case .locked(let reason) = storeState { return .refused("what a login brings could not be kept: \(reason)") }
+        if case .locked(let reason) = health.state {
+            return .refused("what a login brings could not be kept: \(reason)")
+        }
         if storeRefusal(of: identity) != nil {
             return .refused("the store, which may have a login already, cannot be read: \(status().store)")
         }
@@ -36,7 +38,7 @@ extension Keeper {
 
     func beginLogout(_ name: String) -> LoginStart {
         guard let identity = catalogue.identity(named: name) else { return .unknown }
-        if case .locked(let reason) = storeState { return .refused("what is kept could not be forgotten: \(reason)") }
+        if case .locked(let reason) = health.state { return .refused("what is kept could not be forgotten: \(reason)") }
         guard let login = openLogin(of: identity, redirectPort: nil, because: "a logout was begun") else {
             return .refused("too many logins are under way")
         }
@@ -163,7 +165,7 @@ extension Keeper {
             }
             var said = [grant.remark].compactMap { $0 }
             if login.isUntold { said.append("the fleet could not be told, its other gateways wait for it") }
-            switch storeState {
+            switch health.state {
             case .serving where identity.policy.access.persist: break
             case .degraded(let reason): said.append("the store is degraded, a restart may lose it: \(reason)")
             default: said.append("kept in memory only: a restart asks for the person again")
@@ -251,7 +253,11 @@ extension Keeper {
         var held = handshake.revokesAccessTokens ? accessTokens(of: identity) : []
         held += sessions.filter { $0.key.digest == identity.digest }.map(\.value.material)
         beginErasures()
-        held += forgetOrphans(of: identity)
+        if let key = identity.sessionKey(subject: nil) {
+            let orphaned = orphans.forget(key, at: now)
+            held += orphaned.held
+            erase(orphaned.gone)
+        }
         let forgotten = durables.filter { $0.key.digest == identity.digest }
         raiseEpoch(of: identity, cause: .logout)
         forgetRows(of: identity)
@@ -298,34 +304,6 @@ extension Keeper {
             let bytes = line.withBytes { Secret(UnsafeRawBufferPointer(rebasing: $0[before..<$0.count - 2])) }
             return LayerMaterial(bytes: bytes, obtainedAt: now, lifetime: nil)
         }
-    }
-
-    /// Orphans of the same account: what an earlier configuration of this identity has left.
-    /// - Returns: what the issuer may still take for good.
-    private func forgetOrphans(of identity: KeptIdentity) -> [LayerMaterial] {
-        guard let key = identity.sessionKey(subject: nil) else { return [] }
-        var digests: Set = [identity.digest]
-        var held: [LayerMaterial] = []
-        for row in orphans where row.kind == RowKind.session {
-            guard let other = try? KeyCodec.sessionKey(row.key), other.lane == key.lane,
-                let stored = LayerRow(encoded: row.value)
-            else { continue }
-            digests.insert(other.digest)
-            held.append(
-                LayerMaterial(
-                    bytes: stored.material, obtainedAt: now, lifetime: nil, refreshToken: stored.refreshToken,
-                    isHuman: stored.isHuman))
-        }
-        let gone = orphans.filter { row in
-            switch row.kind {
-            case RowKind.session: (try? KeyCodec.sessionKey(row.key)).map { digests.contains($0.digest) } ?? false
-            case RowKind.durable: (try? KeyCodec.durableKey(row.key)).map { digests.contains($0.digest) } ?? false
-            default: false
-            }
-        }
-        orphans.removeAll { gone.contains($0) }
-        erase(gone.map { .delete(kind: $0.kind, key: $0.key) })
-        return held
     }
 
     /// Rows that memory does not know of: access tokens of users who have not been here since the start, and the session that was to go when

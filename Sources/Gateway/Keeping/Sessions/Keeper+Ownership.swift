@@ -11,9 +11,6 @@ extension Keeper {
     /// How often the lock is asked for. Nanoseconds.
     private static let ownershipInterval: UInt64 = 1_000_000_000
 
-    /// Another process has it.
-    var isWithoutStore: Bool { if case .locked = storeState { true } else { false } }
-
     /// What only the store's owner does.
     enum OwnersStep: String, CaseIterable {
         case password = "password step"
@@ -22,17 +19,8 @@ extension Keeper {
 
     /// Nil where this process may do it.
     func refusal(of step: OwnersStep) -> Handshakes.GrantFailure? {
-        guard case .locked(let reason) = storeState else { return nil }
+        guard case .locked(let reason) = health.state else { return nil }
         return .configuration(reason: "no \(step.rawValue) without the store: \(reason)")
-    }
-
-    /// The store is there and what stands in it is not known: its marks, and what has replaced a refresh token.
-    var isUnread: Bool {
-        switch storeState {
-        case .refused: true
-        case .degraded: !storeIsRead
-        case .none, .serving, .locked: false
-        }
     }
 
     /// Nil where the step of a session may be made.
@@ -52,7 +40,7 @@ extension Keeper {
 
     /// An identity whose login nobody but a person can replace does nothing while the store that may have it cannot be read.
     func storeRefusal(of identity: KeptIdentity) -> Handshakes.GrantFailure? {
-        isUnread && identity.policy.isIrreplaceable && identity.policy.access.persist ? .storeUnusable : nil
+        health.isUnread && identity.policy.isIrreplaceable && identity.policy.access.persist ? .storeUnusable : nil
     }
 
     /// - Parameter reopen: asks for the store; runs on the blocking thread.
@@ -80,8 +68,8 @@ extension Keeper {
     }
 
     private func own(_ rows: [StoredRow]) {
-        storeState = .serving
-        storeIsRead = true
+        health.state = .serving
+        _ = health.noteRead()
         events.info("store taken over", [LogField("rows", .count(Int64(rows.count)))])
         restore(rows)
         sweep(rows)
@@ -95,7 +83,7 @@ extension Keeper {
 
     /// The lock is free, and the file is of no use to us: its marks cannot be seen, so no password is sent until somebody looks.
     private func disown(_ reason: String) {
-        storeState = .locked(reason)
+        health.state = .locked(reason)
         attempts.restoreUnreadable()
         events.error("store not used", [LogField("reason", .name(reason))])
     }

@@ -16,7 +16,9 @@ extension Keeper {
             return .replaced(by: held)
         }
         guard standing == .unspent, !families.overruled.contains(key.lane) else { return standing }
-        let isDoubtful = orphans.contains { orphan in beginning(of: orphan, in: key.lane).map { $0 != token } ?? false }
+        let isDoubtful = orphans.rows.contains { orphan in
+            beginning(of: orphan, in: key.lane).map { $0 != token } ?? false
+        }
         return isDoubtful ? .uncertain : .unspent
     }
 
@@ -79,7 +81,7 @@ extension Keeper {
 
     /// The refresh token is dead: what the configuration names stays spent, with nothing in its place.
     func endFamily(of token: Secret) {
-        guard let first = families.ended(token), !isUnread else { return }
+        guard let first = families.ended(token), !health.isUnread else { return }
         keep(familyRows(of: first))
     }
 
@@ -127,7 +129,7 @@ extension Keeper {
     /// An operator says that the first token may be sent.
     func overruleDoubt(of identity: KeptIdentity) {
         guard identity.namesFirstRefreshToken, let lane = identity.sessionKey(subject: nil)?.lane,
-            orphans.contains(where: { beginning(of: $0, in: lane) != nil })
+            orphans.rows.contains(where: { beginning(of: $0, in: lane) != nil })
         else { return }
         families.overruled.insert(lane)
     }
@@ -145,12 +147,7 @@ extension Keeper {
                 SessionMachine.Session(generation: tokens.nextGeneration(), stopServingAt: 0, hasRefreshToken: false))
             changes.append(.delete(kind: RowKind.session, key: KeyCodec.encode(other)))
         }
-        orphans.removeAll { row in
-            guard row.kind == RowKind.session, LayerRow(encoded: row.value)?.refreshToken == spent else { return false }
-            changes.append(.delete(kind: row.kind, key: row.key))
-            return true
-        }
-        return changes
+        return changes + orphans.dropCopies(of: spent)
     }
 
     /// With the key of the hash, without which it says nothing after a restart.

@@ -33,11 +33,8 @@ extension Keeper {
         }
     }
 
-    /// A change that should have been on disk is not. Where the store has turned, `note` has said so; a disk that only hangs has not said
-    /// anything, and is told of once until it has taken something again: not with each grant.
     func noteSlowStore() {
-        guard case .serving = storeState, !isSlowStoreTold else { return }
-        isSlowStoreTold = true
+        guard health.noteSlow() else { return }
         events.warn("store degraded", [LogField("reason", .name("it does not answer in time"))])
     }
 
@@ -114,21 +111,14 @@ extension Keeper {
                 lastFailureAgo: identity.lastFailure.map { _ in now - min(now, identity.lastFailureAt) }
             )
         }
-        let storeWord =
-            switch storeState {
-            case .none: "memory only"
-            case .serving: "serving"
-            case .degraded(let reason): "degraded: \(reason)"
-            case .locked(let reason), .refused(let reason): "not used: \(reason)"
-            }
         return GatewayStatus(
-            identities: identityList, tokens: tokenList, store: storeWord, restoredTokens: restoredTokens,
+            identities: identityList, tokens: tokenList, store: health.words, restoredTokens: health.restoredTokens,
             routes: routes.map {
                 RouteStatus(name: $0.name, identity: $0.identity?.plan.name, upstream: $0.originText)
             },
             subjects: SubjectsStatus(
-                inMemory: subjects.count, limit: subjects.limits.subjects, refused: subjects.refused,
-                evicted: subjects.evicted), storeCommits: storeCommits, storeLookups: storeLookups,
+                inMemory: users.subjects.count, limit: users.subjects.limits.subjects, refused: users.subjects.refused,
+                evicted: users.subjects.evicted), storeCommits: health.commits, storeLookups: health.lookups,
             storeSize: measuredStore(), hotCache: HotCacheStatus(cache), issuers: issuers.statuses(at: now))
     }
 
@@ -141,7 +131,7 @@ extension Keeper {
 
     /// By the slot that stands for all of a key's users.
     private func usersByKey() -> [Slot: Int] {
-        guard subjects.count > 0 else { return [:] }
+        guard users.subjects.count > 0 else { return [:] }
         return tokens.all.reduce(into: [:]) { counts, token in
             if let subject = token.subject, subject.isAdmitted { counts[subject.space, default: 0] += 1 }
         }

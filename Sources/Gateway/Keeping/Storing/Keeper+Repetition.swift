@@ -2,36 +2,26 @@ internal import Reactor
 internal import TokenStore
 internal import Tokens
 
-/// When a degraded store is looked at next.
-struct StoreWatch {
-    var alarm: Alarm?
-    /// Until the next look, in nanoseconds.
-    var pause = Self.least
-
-    /// Commits that are put again at once: fewer than the store's queue takes.
-    static let mostCommits = 2048
-
-    static let least: UInt64 = 1_000_000_000
-    static let most: UInt64 = 60_000_000_000
-}
-
 /// A store that cannot commit is degraded, and rows that it did not take are put again with a growing pause (docs/design/tokens.md#rule-4).
 /// A disk that has room again does not say so, and there may be no grant for hours that would find out.
 extension Keeper {
+    /// Commits that are put again at once: fewer than the store's queue takes.
+    private static let mostCommits = 2048
+
     func watchStore() {
-        guard storeWatch.alarm == nil, store != nil else { return }
-        storeWatch.pause = StoreWatch.least
-        set(&storeWatch.alarm, at: now + storeWatch.pause) { $0.lookAtStore() }
+        guard health.alarm == nil, store != nil else { return }
+        health.beginPause()
+        set(&health.alarm, at: now + health.pause) { $0.lookAtStore() }
     }
 
     private func lookAtStore() {
-        guard case .degraded = storeState else {
-            storeWatch.alarm.take()?.close()
+        guard health.isDegraded else {
+            health.alarm.take()?.close()
             return
         }
-        storeWatch.pause = min(2 * storeWatch.pause, StoreWatch.most)
-        storeWatch.alarm?.set(at: now + storeWatch.pause)
-        if storeIsRead { tryStore() } else { readLate() }
+        health.lengthenPause()
+        health.alarm?.set(at: now + health.pause)
+        if health.isRead { tryStore() } else { readLate() }
     }
 
     /// A disk that did not answer at the start is read before anything is written: our key of the marks must not take the place of the one that
@@ -56,13 +46,13 @@ extension Keeper {
     func putAgain() {
         guard let store else { return }
         erase(store.standing)
-        for changes in store.untakenCommits.prefix(StoreWatch.mostCommits) { keep(changes) }
+        for changes in store.untakenCommits.prefix(Self.mostCommits) { keep(changes) }
     }
 
     /// At the end, when nothing else is put any more: any thread.
     nonisolated func putLast() {
         guard let store else { return }
-        for changes in ([store.standing] + store.untakenCommits).prefix(StoreWatch.mostCommits) where !changes.isEmpty {
+        for changes in ([store.standing] + store.untakenCommits).prefix(Self.mostCommits) where !changes.isEmpty {
             store.commit(changes) { _ in }
         }
     }

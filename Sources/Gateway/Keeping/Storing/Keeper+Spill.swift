@@ -29,12 +29,11 @@ extension Keeper {
             token.recall?.waiting.append(work)
             return
         }
-        lastRecall += 1
-        let number = lastRecall
+        let number = health.nextLookup()
         var recall = KeptRecall(number: number, waiting: [work])
         set(&recall.alarm, at: now + Self.patience) { [unowned token] keeper in
             // A store that cannot be read is no reason to leave callers without a token.
-            keeper.storeLookups.failed += 1
+            keeper.health.lookups.failed += 1
             token.mayBeStored = false
             keeper.takeBack(nil, for: token)
             keeper.endRecall(of: token, nil)
@@ -48,7 +47,7 @@ extension Keeper {
     private func recalled(_ token: KeptToken, _ number: UInt64, _ result: Result<StoredRow?, StoreFault>) {
         // Given up meanwhile.
         guard token.recall?.number == number else { return }
-        storeLookups.note(result)
+        health.lookups.note(result)
         switch result {
         case .success(let row):
             takeBack(token.recall?.isVoid == true ? nil : row, for: token)
@@ -122,7 +121,7 @@ extension Keeper {
             // What did not come in time is looked up when it is missed.
             guard let answer = found[key] else { continue }
             token.mayBeStored = false
-            if let row = answer, restoreAccess(row) { restoredTokens += 1 }
+            if let row = answer, restoreAccess(row) { health.restoredTokens += 1 }
         }
     }
 }

@@ -10,32 +10,6 @@ internal import Tokens
 /// The rows that the keeper writes to the store and reads back at boot (docs/design/store.md#rows). The machine decides the order
 /// in which they are written (docs/design/tokens.md#rule-4).
 extension Keeper {
-    /// The kinds of rows. Numbers are the file's format: never reuse one.
-    enum RowKind {
-        static let access: UInt8 = 1
-        static let session: UInt8 = 2
-        static let durable: UInt8 = 3
-        static let learned: UInt8 = 4
-        static let attempt: UInt8 = 5
-        static let markKey: UInt8 = 6
-        /// Whose access rows may be there.
-        static let owners: UInt8 = 7
-        /// Of a session, as a fleet counts them; after the sessions.
-        static let version: UInt8 = 8
-        /// Of a refresh token that the configuration names and that is spent.
-        static let family: UInt8 = 9
-        /// Of a secret whose attempts are counted: whether it was accepted, and what was seen since.
-        static let history: UInt8 = 10
-        /// What operators call those of them that hold something of an identity.
-        static let names: [(kind: UInt8, name: String)] = [
-            (access, "token"), (session, "session"), (durable, "durable"), (learned, "learned"), (attempt, "attempt"),
-        ]
-        /// One for each token, and there may be millions: looked up when they are missed, not read at boot.
-        static let spilled: Set<UInt8> = [access]
-        /// What nobody gives us again.
-        static let lasting: Set<UInt8> = [session, durable, attempt, markKey, version, family, history]
-    }
-
     var wall: Int64 { executor.loop.kernel.wallMilliseconds() }
 
     // MARK: - Commits
@@ -44,9 +18,9 @@ extension Keeper {
         guard !token.isRetired else { return settleCommit(of: token, generation, succeeded: true) }
         guard let store, let landing = token.landing, landing.generation == generation,
             let grant = token.machine.landingGrant
-        else { return settleCommit(of: token, generation, succeeded: storeState == .none) }
+        else { return settleCommit(of: token, generation, succeeded: health.state == .none) }
         // Said once, at the start.
-        guard !isWithoutStore else { return settleCommit(of: token, generation, succeeded: true) }
+        guard !health.isLocked else { return settleCommit(of: token, generation, succeeded: true) }
         let left = Int64(clamping: (grant.lifetime.expiresAt - min(now, grant.lifetime.expiresAt)) / 1_000_000)
         let row = AccessRow(
             line: landing.bytes, wallExpiry: wall + left, original: grant.lifetime.original, level: grant.level,
@@ -78,34 +52,24 @@ extension Keeper {
     }
 
     func note(_ result: Result<Void, StoreFault>) {
-        if case .success = result {
-            storeCommits.good += 1
-            isSlowStoreTold = false
-        } else {
-            storeCommits.failed += 1
-        }
-        switch (result, storeState) {
-        // A row that was stored with what is held back for it says nothing of the disk.
-        case (.success, .degraded) where store?.isDegraded != true:
-            storeState = .serving
+        switch health.note(result, isDegraded: store?.isDegraded == true) {
+        case .works?:
             events.info("store works again")
             takeUpLate()
             putAgain()
             for token in tokens.all where token.identity.policy.access.persist && token.machine.heldGrant == nil {
                 token.mayBeStored = true
             }
-        case (.failure(let fault), .serving):
-            storeState = .degraded("\(fault)")
-            events.error("store degraded", [LogField("reason", .name("\(fault)"))])
+        case .degraded(let reason)?:
+            events.error("store degraded", [LogField("reason", .name(reason))])
             watchStore()
-        default: break
+        case nil: break
         }
     }
 
     /// What a disk that was slow at boot could not give then. Younger things in memory win.
     func takeUpLate() {
-        let isFirst = !storeIsRead
-        storeIsRead = true
+        let isFirst = health.noteRead()
         if isFirst { attempts.restoreBegins() }
         let rows = store?.restore() ?? []
         if !rows.isEmpty {
@@ -213,7 +177,7 @@ extension Keeper {
         }
         guard !puts.isEmpty || !deletes.isEmpty else { return true }
         // The key in memory is not the one that stands there, and must not take its place. An operator has said that the password may be sent.
-        if isUnread { return true }
+        if health.isUnread { return true }
         // Marks without the key of their hashes would say nothing after a restart: they go to disk together.
         puts.append(Self.markKeyRow(markKeyBytes))
         return await write(puts, deleting: deletes)

@@ -8,7 +8,7 @@ struct MarkKey {
 
     /// The one in the rows, or a new one.
     init(in rows: [StoredRow] = []) throws(GatewayFault) {
-        let row = rows.first { $0.kind == Keeper.RowKind.markKey }
+        let row = rows.first { $0.kind == RowKind.markKey }
         if let row, let key = try? SealingKey(bytes: row.value) {
             self.key = key
             bytes = row.value

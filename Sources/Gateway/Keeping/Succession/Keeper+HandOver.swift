@@ -13,7 +13,7 @@ struct KeeperHandOver {
     /// Whom to tell when none is left.
     var whenQuiet: (@Sendable () -> Void)?
     /// What the store's state was before it was given away.
-    var stateBefore: Keeper.StoreState?
+    var stateBefore: StoreState?
 }
 
 /// An upgrade, as the keeper of the old process lives through it. Two processes that grant at a time would send a password twice and use a
@@ -40,9 +40,9 @@ extension Keeper {
         if store != nil {
             // The other process will read what stands.
             putAgain()
-            handOver.stateBefore = storeState
+            handOver.stateBefore = health.state
             // As where another process owns it from the start: no step that only its owner may make.
-            storeState = .locked("handed over to another process")
+            health.state = .locked("handed over to another process")
         }
         completion()
     }
@@ -54,7 +54,7 @@ extension Keeper {
     func grantAgain(_ rows: [StoredRow], _ state: StoreState?) {
         handOver.mayGrant = true
         keepStore()
-        if handOver.stateBefore != nil, let state { storeState = state }
+        if handOver.stateBefore != nil, let state { health.state = state }
         handOver.stateBefore = nil
         for row in store?.visible(rows) ?? [] {
             switch row.kind {

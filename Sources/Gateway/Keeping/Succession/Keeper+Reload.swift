@@ -35,8 +35,7 @@ extension Keeper {
 
     func take(_ next: KeeperChange) {
         catalogue.isHeld = false
-        subjects.limits = next.subjects
-        newRealms.limits = next.subjects
+        users.limits = next.subjects
         let arrived = takeIdentities(next)
         let routes = catalogue.take(routes: next.routes, arrived)
         for route in routes.inheriting { publishTable(of: route) }

@@ -113,13 +113,13 @@ extension Keeper {
     // MARK: - Scouts
 
     func left(_ ticket: Ticket) {
-        if subjectLeft(ticket) || oneTime.tickets.remove(ticket) != nil { return }
+        if let token = users.left(ticket) { return token.drop(ticket) }
+        if oneTime.tickets.remove(ticket) != nil { return }
         for route in catalogue.routesByNumber.values where !route.scouts.isEmpty {
             perform(route.scouts.left(.init(loop: ticket.loop, number: ticket.number)), on: route)
         }
         for token in tokens.shared.values {
-            if !token.tickets.isEmpty { token.tickets.removeAll { $0 == ticket } }
-            if !token.postponed.isEmpty { token.postponed.removeAll { $0.ticket == ticket } }
+            token.drop(ticket)
             if token.probation != nil {
                 perform(token.probation?.left(.init(loop: ticket.loop, number: ticket.number)) ?? [], on: token)
             }
@@ -252,7 +252,7 @@ extension Keeper {
         // Nobody waits for it: one such is enough to have the grant made.
         if report.ticket == nil, token.postponed.contains(where: { $0.ticket == nil }) { return }
         token.postponed.append(report)
-        if let ticket = report.ticket { noteWaiting(ticket, for: token) }
+        if let ticket = report.ticket { users.waits(ticket, for: token) }
     }
 
     /// No flight is under way any more: those whose challenge it could not answer are looked at anew. Who asks for the highest level comes

@@ -11,7 +11,7 @@ extension Keeper {
         if !route.table.realms.contains(realm) { noteUses(on: route) }
         var lesson = route.table.learnChallenge(of: realm, at: entry)
         if lesson == .realmsFull {
-            if let wait = newRealms.admitNew(at: now) {
+            if let wait = users.realms.admitNew(at: now) {
                 noteRealmsRefused(on: route)
                 return Fault(.tooManySubjects, retryAfter: Int(clamping: wait / 1_000_000_000 + 1))
             }
@@ -35,7 +35,7 @@ extension Keeper {
 
     /// Which of the paths are used is not told: a request on one that was forgotten teaches it again.
     private func makeRoom(for entry: LearnedEntry, on route: KeptRoute) -> Bool {
-        guard route.table.canHold(entry), newRealms.admitNew(at: now) == nil else { return false }
+        guard route.table.canHold(entry), users.realms.admitNew(at: now) == nil else { return false }
         return route.table.forgetEntry(at: Int.random(in: 0..<LearnedTable.entryLimit))
     }
 
@@ -63,7 +63,7 @@ extension Keeper {
         }
         guard let least else { return false }
         let realm = route.table.forgetRealm(at: least.index)
-        newRealms.noteEviction()
+        users.realms.noteEviction()
         guard let key = route.key(of: realm), let token = tokens[key] else { return true }
         // Routes that lead to one upstream may share it.
         let isNamed = routes.contains { other in
@@ -74,14 +74,13 @@ extension Keeper {
         return true
     }
 
-    /// Once a second: each refusal is somebody's request, and the log is bounded by time.
     private func noteRealmsRefused(on route: KeptRoute) {
-        guard now > realmsRefusedAt + 1_000_000_000 || realmsRefusedAt == 0 else { return }
-        realmsRefusedAt = now
+        guard users.realms.mayTell(at: now) else { return }
         events.warn(
             "too many new realms on a route",
             [
-                LogField("route", .name(route.name)), LogField("refused", .count(Int64(clamping: newRealms.refused))),
+                LogField("route", .name(route.name)),
+                LogField("refused", .count(Int64(clamping: users.realms.refused))),
                 LogField("limit", .name("limits.new_subjects_per_second")),
             ])
     }

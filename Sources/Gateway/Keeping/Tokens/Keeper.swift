@@ -36,18 +36,14 @@ actor Keeper: KeeperInbox {
     /// Logins and logouts under way, and those that ended a short time ago.
     var logins: [String: KeptLogin] = [:]
     var loginAlarm: Alarm?
-    /// Stored material without an identity (docs/design/tokens.md#rule-8).
-    var orphans: [StoredRow] = []
+    var orphans = OrphanRows()
     var attempts = AttemptLedger()
     /// Refresh tokens of the configuration that are spent, and what has replaced them.
     var families = RefreshTokenFamilies()
     /// Spent, and not known yet what became of them.
     var openAttempts: Set<AttemptMark> = []
     let store: ErasureMask?
-    var storeState: StoreState
-    /// What stands in the store has been taken up: a disk that fails from then on hides nothing.
-    var storeIsRead = false
-    var storeWatch = StoreWatch()
+    var health: StoreHealth
     /// Set for `check --live`: no step is made that may replace a refresh token.
     var sparesRefreshTokens = false
     /// Set before the first flight, where the configuration has `store.shared`.
@@ -57,23 +53,7 @@ actor Keeper: KeeperInbox {
     var markKey: SealingKey
     var markKeyBytes: [UInt8]
     let seed: UInt64
-    var subjects: SubjectBook
-    /// Requests of end users that wait: a gateway may hold too many users to look through.
-    var subjectTickets: [Ticket: WeakToken] = [:]
-    var subjectTicketsSwept = 0
-    var subjectsRefusedAt: UInt64 = 0
-    /// The pace at which realms and URLs take the place of others.
-    var newRealms: SubjectBook
-    var realmsRefusedAt: UInt64 = 0
-    /// Tokens that were taken up from the store at boot.
-    var restoredTokens = 0
-    var lastRecall: UInt64 = 0
-    /// Changes that the store took, and that it could not.
-    var storeCommits: (good: UInt64, failed: UInt64) = (0, 0)
-    /// Of a store that takes nothing and does not fail either, until it takes something again.
-    var isSlowStoreTold = false
-    var storeLookups = StoreLookups()
-    var storeSize = KeptStoreSize()
+    var users: Users
     /// Of the latest purge, and of whatever else lets rows go.
     var erasures = Erasures()
     var erasureJobs: [(job: StoreJob, erasures: Erasures)] = []
@@ -84,15 +64,6 @@ actor Keeper: KeeperInbox {
 
     private let postman: Postman
     private var clock = WallClockWatch()
-
-    enum StoreState: Sendable, Equatable {
-        case none, serving
-        case degraded(String)
-        /// Another process owns it: this one makes no password step, for it cannot see which attempts the other has spent.
-        case locked(String)
-        /// It cannot be used and is left alone: this process serves from memory.
-        case refused(String)
-    }
 
     nonisolated var loop: Loop { executor.loop }
 
@@ -106,14 +77,12 @@ actor Keeper: KeeperInbox {
         buffers = LoopBuffers(blocks: 256, largeLimit: 8 << 20, scratchSize: 64 * 1024)
         catalogue = Catalogue(identities: parts.identities, routes: parts.routes)
         store = parts.store.map { ErasureMask($0, lastingKinds: RowKind.lasting) }
-        storeState = parts.storeState
-        storeIsRead = parts.storeState == .serving
+        health = StoreHealth(parts.storeState)
         markKey = parts.markKey.key
         markKeyBytes = parts.markKey.bytes
         seed = parts.seed
         issuers = IssuerCalls(seed: parts.seed)
-        subjects = SubjectBook(parts.subjects)
-        newRealms = SubjectBook(parts.subjects)
+        users = Users(parts.subjects)
     }
 
     var identities: [KeptIdentity] { catalogue.identities }
@@ -405,7 +374,7 @@ struct KeeperParts: @unchecked Sendable {
     let identities: [KeptIdentity]
     let routes: [KeptRoute]
     let store: (any RowStore)?
-    let storeState: Keeper.StoreState
+    let storeState: StoreState
     let markKey: MarkKey
     let seed: UInt64
     let subjects: SubjectBook.Limits

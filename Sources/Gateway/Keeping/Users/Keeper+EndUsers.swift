@@ -67,29 +67,7 @@ extension Keeper {
 
     func wait(_ ticket: Ticket, for token: KeptToken) {
         token.tickets.append(ticket)
-        noteWaiting(ticket, for: token)
-    }
-
-    /// So that one who leaves is found without a look at every token.
-    func noteWaiting(_ ticket: Ticket, for token: KeptToken) {
-        guard token.key.subject != nil else { return }
-        subjectTickets[ticket] = WeakToken(token)
-        // Those that were answered are swept now and then instead of one by one.
-        if subjectTickets.count > 2 * subjectTicketsSwept + 1024 {
-            subjectTickets = subjectTickets.filter { waiting in
-                guard let token = waiting.value.token else { return false }
-                return token.tickets.contains(waiting.key) || token.postponed.contains { $0.ticket == waiting.key }
-            }
-            subjectTicketsSwept = subjectTickets.count
-        }
-    }
-
-    /// - Returns: whether the ticket was an end user's.
-    func subjectLeft(_ ticket: Ticket) -> Bool {
-        guard let token = subjectTickets.removeValue(forKey: ticket)?.token else { return false }
-        token.tickets.removeAll { $0 == ticket }
-        token.postponed.removeAll { $0.ticket == ticket }
-        return true
+        users.waits(ticket, for: token)
     }
 
     // MARK: - Who is let in
@@ -97,34 +75,32 @@ extension Keeper {
     /// Nil where the user is known, or becomes so.
     func admit(_ token: KeptToken) -> Fault? {
         guard let subject = token.subject, let name = token.key.subject, !subject.isAdmitted else { return nil }
-        if token.machine.heldGrant == nil, let wait = subjects.admitNew(at: now) {
+        if token.machine.heldGrant == nil, let wait = users.subjects.admitNew(at: now) {
             noteSubjectsRefused()
             return tooManySubjects(Int(clamping: wait / 1_000_000_000 + 1))
         }
-        while subjects.isFull {
+        while users.subjects.isFull {
             guard evictUser() else {
-                subjects.noteRefusal()
+                users.subjects.noteRefusal()
                 noteSubjectsRefused()
                 return tooManySubjects(1)
             }
         }
         guard cache.addKey(name.bytes, in: subject.space, slot: token.slot) else { return tooManySubjects(1) }
         token.subject?.isAdmitted = true
-        subjects.added()
+        users.subjects.added()
         return nil
     }
 
     func tooManySubjects(_ seconds: Int) -> Fault { Fault(.tooManySubjects, retryAfter: seconds) }
 
-    /// Once a second: each refusal is somebody's request, and the log is bounded by time.
     private func noteSubjectsRefused() {
-        guard now > subjectsRefusedAt + 1_000_000_000 || subjectsRefusedAt == 0 else { return }
-        subjectsRefusedAt = now
+        guard users.subjects.mayTell(at: now) else { return }
         events.warn(
             "subjects refused",
             [
-                LogField("in_memory", .count(Int64(subjects.count))),
-                LogField("refused", .count(Int64(clamping: subjects.refused))),
+                LogField("in_memory", .count(Int64(users.subjects.count))),
+                LogField("refused", .count(Int64(clamping: users.subjects.refused))),
             ])
     }
 
@@ -138,7 +114,7 @@ extension Keeper {
                 continue
             }
             forget(token)
-            subjects.noteEviction()
+            users.subjects.noteEviction()
             return true
         }
         return false
@@ -167,7 +143,7 @@ extension Keeper {
         guard let subject = token.subject, subject.isAdmitted, let name = token.key.subject else { return }
         cache.removeKey(name.bytes, in: subject.space, slot: token.slot)
         token.subject = nil
-        subjects.removed()
+        users.subjects.removed()
     }
 
     /// Rows of users, URLs and realms that have given way in memory go with a purge too.
@@ -217,11 +193,4 @@ extension Keeper {
         let tag = markKey.tag(Array("subject".utf8) + subject.bytes)
         return [LogField("subject", .name(Hexadecimal.encode(tag.prefix(4))))]
     }
-}
-
-/// A ticket keeps nobody in memory.
-struct WeakToken {
-    weak var token: KeptToken?
-
-    init(_ token: KeptToken) { self.token = token }
 }

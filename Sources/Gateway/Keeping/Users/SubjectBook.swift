@@ -14,6 +14,7 @@ struct SubjectBook: Sendable {
     /// Time that new users have not used up yet, in nanoseconds: a second's at most.
     private var credit: UInt64 = 0
     private var creditAt: UInt64 = 0
+    private var toldAt: UInt64 = 0
 
     struct Limits: Sendable, Equatable {
         var subjects: Int
@@ -35,6 +36,13 @@ struct SubjectBook: Sendable {
         }
         credit -= price
         return nil
+    }
+
+    /// Once a second: each refusal is somebody's request, and the log is bounded by time.
+    mutating func mayTell(at now: UInt64) -> Bool {
+        guard now > toldAt + 1_000_000_000 || toldAt == 0 else { return false }
+        toldAt = now
+        return true
     }
 
     var isFull: Bool { count >= limits.subjects }

@@ -1,0 +1,98 @@
+internal import Handshakes
+internal import TokenStore
+internal import Tokens
+
+/// Stored material of identities that the configuration does not have any more, or has changed (docs/design/tokens.md#rule-8): what a
+/// person or a registration brought is never used and kept for 30 days.
+struct OrphanRows {
+    private(set) var rows: [StoredRow] = []
+
+    /// Orphans beyond this many stay in the store and come back with the next start.
+    static let most = 1024
+
+    var isEmpty: Bool { rows.isEmpty }
+    var count: Int { rows.count }
+
+    /// Keeps the row for its 30 days, which begin when it is first found without an identity.
+    /// - Parameter wall: milliseconds since 1970.
+    mutating func add(_ row: StoredRow, wall: Int64) -> [StoreChange] {
+        let limit = wall + Orphans.keptForMilliseconds
+        let isCounted = row.expiresWall.map { $0 <= limit } ?? false
+        let kept = isCounted ? row : row.expiring(limit)
+        if rows.count < Self.most { rows.append(kept) }
+        return isCounted ? [] : [.put(kept)]
+    }
+
+    /// As above, in place of what stands under its key.
+    mutating func replace(_ row: StoredRow, wall: Int64) -> [StoreChange] {
+        rows.removeAll { $0.kind == row.kind && $0.key == row.key }
+        return add(row, wall: wall)
+    }
+
+    /// Those of which an identity is there again.
+    mutating func takeBack(_ isConfigured: (IdentityDigest) -> Bool) -> [StoredRow] {
+        let returned = rows.filter { row in row.nature.map { isConfigured($0.digest) } ?? false }
+        rows.removeAll { returned.contains($0) }
+        return returned
+    }
+
+    /// What an earlier configuration of the same account has left.
+    /// - Returns: what the issuer may still take for good; and what is to go from the disk.
+    mutating func forget(_ key: SessionKey, at now: UInt64) -> (held: [LayerMaterial], gone: [StoreChange]) {
+        var digests: Set = [key.digest]
+        var held: [LayerMaterial] = []
+        for row in rows where row.kind == RowKind.session {
+            guard let other = try? KeyCodec.sessionKey(row.key), other.lane == key.lane,
+                let stored = LayerRow(encoded: row.value)
+            else { continue }
+            digests.insert(other.digest)
+            held.append(
+                LayerMaterial(
+                    bytes: stored.material, obtainedAt: now, lifetime: nil, refreshToken: stored.refreshToken,
+                    isHuman: stored.isHuman))
+        }
+        return (held, remove { row in row.nature.map { digests.contains($0.digest) } ?? false })
+    }
+
+    /// Sessions that hold a refresh token that was just spent.
+    mutating func dropCopies(of spent: Secret) -> [StoreChange] {
+        remove { $0.kind == RowKind.session && LayerRow(encoded: $0.value)?.refreshToken == spent }
+    }
+
+    private mutating func remove(_ isMeant: (StoredRow) -> Bool) -> [StoreChange] {
+        let gone = rows.filter(isMeant)
+        rows.removeAll { gone.contains($0) }
+        return gone.map { .delete(kind: $0.kind, key: $0.key) }
+    }
+}
+
+extension StoredRow {
+    /// Whose it is, and what it holds; nil for rows that belong to no identity, and for what cannot be read.
+    var nature: (digest: IdentityDigest, material: Material)? {
+        switch kind {
+        case RowKind.durable: (try? KeyCodec.durableKey(key)).map { ($0.digest, .durable) }
+        case RowKind.session:
+            LayerRow(encoded: value).flatMap { stored in
+                (try? KeyCodec.sessionKey(key)).map {
+                    ($0.digest, stored.isHuman && stored.refreshToken != nil ? .humanRefreshToken : .session)
+                }
+            }
+        // What was learned with a token serves nobody without it.
+        case RowKind.access, RowKind.learned: (try? KeyCodec.accessKey(key)).map { ($0.digest, .accessToken) }
+        default: nil
+        }
+    }
+
+    /// When the row would end if its identity were never missed.
+    var lastingExpiry: Int64? {
+        guard let stored = LayerRow(encoded: value), stored.refreshToken == nil else { return nil }
+        return stored.wallExpiry
+    }
+
+    func expiring(_ wall: Int64?) -> StoredRow { StoredRow(kind: kind, key: key, value: value, expiresWall: wall) }
+}
+
+extension LayerMaterial {
+    /// Of a session.
+    var nature: Material { isHuman && refreshToken != nil ? .humanRefreshToken : .session }
+}
