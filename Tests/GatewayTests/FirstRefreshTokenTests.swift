@@ -243,13 +243,13 @@ import Testing
     }
 
     @Test func aFamilyIsWrittenAndReadBack() {
-        let lane = SessionLane(
+        let lock = SessionLockKey(
             issuer: Tokens.Origin(scheme: "https", host: "idp.example", port: 443), subject: "client")
         for current in [Secret("r1"), nil] {
-            for lane in [lane, SessionLane(issuer: lane.issuer, subject: nil)] {
-                let row = FamilyRow(lane: lane, current: current)
+            for lock in [lock, SessionLockKey(issuer: lock.issuer, subject: nil)] {
+                let row = FamilyRow(lock: lock, current: current)
                 let read = FamilyRow(encoded: row.encoded())
-                #expect(read?.lane == lane && read?.current == current)
+                #expect(read?.lock == lock && read?.current == current)
                 #expect(FamilyRow(encoded: Array(row.encoded().dropLast())) == nil)
                 #expect(FamilyRow(encoded: row.encoded() + [0]) == nil)
             }

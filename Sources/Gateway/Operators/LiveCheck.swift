@@ -95,7 +95,7 @@ extension Keeper {
         let begun = now
         let subject = "identity \(identity.plan.name)"
         let ledger = KeeperLedger(
-            keeper: self, identity: identity, standing: identity.standing, claimant: nextClaimant())
+            keeper: self, identity: identity, standing: identity.standing, claimant: sessions.nextClaimant())
         defer { release(ledger.claimant) }
         let client = KeeperIssuerClient(keeper: self, network: identity.policy.network)
         let wanted = routes.first { $0.identity === identity }?.wanted ?? Wanted(upstreamOrigin: "")

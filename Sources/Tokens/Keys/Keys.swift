@@ -115,12 +115,12 @@ public struct SessionKey: Hashable, Sendable {
         self.subject = subject
     }
 
-    /// The lane of all sessions of this issuer and subject.
-    public var lane: SessionLane { SessionLane(issuer: issuer, subject: subject) }
+    /// The lock of all sessions of this issuer and subject.
+    public var lock: SessionLockKey { SessionLockKey(issuer: issuer, subject: subject) }
 }
 
 /// The key by which session flights are serialised, across identities and scopes: an account is locked by whoever tries.
-public struct SessionLane: Hashable, Sendable {
+public struct SessionLockKey: Hashable, Sendable {
     /// Where the subject logs in.
     public var issuer: Origin
     /// The end user or service account; nil for a client of its own.

@@ -1,4 +1,4 @@
-/// The durable and session layers of one lane (issuer and subject): one flight at a time across all identities and
+/// The durable and session layers of one lock (issuer and subject): one flight at a time across all identities and
 /// scopes, in the order they asked. Those that ask for the same session share a flight and its outcome.
 public struct SessionMachine: Sendable {
     /// Names the access flight that needs a session; chosen by the keeper, unique in the process.
@@ -83,7 +83,7 @@ public struct SessionMachine: Sendable {
         var ladder: GrantLadder
         /// Set while a rotated refresh token is being committed.
         var awaitedCommit: UInt64?
-        /// A new epoch came: its outcome is discarded, but the lane stays taken until it is known. Two password steps at
+        /// A new epoch came: its outcome is discarded, but the lock stays taken until it is known. Two password steps at
         /// once could lock the account.
         var isCutOff = false
     }
@@ -122,7 +122,7 @@ public struct SessionMachine: Sendable {
     /// No step is under way or waits for its turn.
     var isIdle: Bool { running == nil && queue.isEmpty }
 
-    /// Nothing is under way and nothing is known but what holds for every lane of the issuer.
+    /// Nothing is under way and nothing is known but what holds for every lock of the issuer.
     public var isEmpty: Bool { isIdle && sessions.isEmpty && blocked.isEmpty && renewed.isEmpty && leaving == nil }
 
     /// The session where it can still be used; nil also for one whose time is over.
@@ -289,7 +289,7 @@ public struct SessionMachine: Sendable {
         return running
     }
 
-    /// An outcome nobody waits for. If it is the cut-off one, the lane is free now.
+    /// An outcome nobody waits for. If it is the cut-off one, the lock is free now.
     private mutating func discarded(_ token: FlightToken) -> [Action] {
         let logout = logoutEpochs[token.standing.digest] ?? 0
         let discard = Action.discard(token, revokeRefreshToken: token.standing.epoch < logout)

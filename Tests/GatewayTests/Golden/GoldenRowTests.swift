@@ -66,7 +66,7 @@ import Testing
             ("replaced", "jane", "next"), ("without a user", nil, "next"), ("nothing left", "jane", nil),
         ] as [(String, ByteString?, String?)] {
             let row = FamilyRow(
-                lane: SessionLane(issuer: Self.origin, subject: subject), current: current.map { Secret($0) })
+                lock: SessionLockKey(issuer: Self.origin, subject: subject), current: current.map { Secret($0) })
             add(Kind.family, "family", what, first, row.encoded())
         }
         if let difference = Self.file.difference(from: lines.sorted()) { Issue.record("\(difference)") }

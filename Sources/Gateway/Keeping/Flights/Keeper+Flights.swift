@@ -38,7 +38,7 @@ extension Keeper {
         wanted.scopes += flight.scopes.scopes.map { String(decoding: $0.bytes, as: UTF8.self) }
             .filter { !wanted.scopes.contains($0) }
         let ledger = KeeperLedger(
-            keeper: self, identity: identity, standing: flight.token.standing, claimant: nextClaimant(),
+            keeper: self, identity: identity, standing: flight.token.standing, claimant: sessions.nextClaimant(),
             subject: token.user)
         if challenge != nil { ledger.challengedRoute = token.challengedRoute }
         token.claimant = ledger.claimant
@@ -201,7 +201,7 @@ extension Keeper {
 
     private func readFixed(_ token: KeptToken, then actions: [BasicProbation.Action]) async {
         let ledger = KeeperLedger(
-            keeper: self, identity: token.identity, standing: token.identity.standing, claimant: nextClaimant())
+            keeper: self, identity: token.identity, standing: token.identity.standing, claimant: sessions.nextClaimant())
         let client = KeeperIssuerClient(keeper: self, network: token.identity.policy.network)
         do {
             let grant = try await token.identity.plan.handshake.acquire(

@@ -248,7 +248,7 @@ extension Keeper {
     /// Something that may spare the password.
     private func hasSession(_ identity: KeptIdentity) -> Bool {
         guard let key = identity.sessionKey(subject: nil) else { return false }
-        return liveSession(key) != nil || sessions[key]?.material.refreshToken != nil
+        return sessions.live(key, at: now) != nil || sessions.hasRefreshToken(key)
     }
 
     /// Books an attempt on disk before the password leaves: a crash in between must not give it back.

@@ -14,7 +14,7 @@ extension Keeper {
         if identity.policy.kind == .proactive, let held = heldBack(identity) { throw held.failure }
         // An exchange holds no turn of its own while it waits here, and the configuration has no circles: nobody waits for himself.
         let ledger = KeeperLedger(
-            keeper: self, identity: identity, standing: identity.standing, claimant: nextClaimant())
+            keeper: self, identity: identity, standing: identity.standing, claimant: sessions.nextClaimant())
         defer { release(ledger.claimant) }
         let client = KeeperIssuerClient(keeper: self, network: identity.policy.network)
         let wanted = Wanted(scopes: identity.scopes, upstreamOrigin: "")

@@ -138,7 +138,7 @@ extension Keeper {
     private func lead(_ login: KeptLogin, by handshake: any InteractiveHandshake) async {
         let identity = login.identity
         let ledger = KeeperLedger(
-            keeper: self, identity: identity, standing: identity.standing, claimant: nextClaimant())
+            keeper: self, identity: identity, standing: identity.standing, claimant: sessions.nextClaimant())
         defer {
             release(ledger.claimant)
             login.alarm.clear()
@@ -251,7 +251,7 @@ extension Keeper {
         await freshenForLogout(of: identity)
         let handshake = identity.plan.handshake
         var held = handshake.revokesAccessTokens ? accessTokens(of: identity) : []
-        held += sessions.filter { $0.key.digest == identity.digest }.map(\.value.material)
+        held += sessions.of(identity.digest).map(\.value.material)
         beginErasures()
         if let key = identity.sessionKey(subject: nil) {
             let orphaned = orphans.forget(key, at: now)
@@ -265,7 +265,7 @@ extension Keeper {
         watchLogins()
         events.info("logged out", [LogField("identity", .name(identity.plan.name))])
         let ledger = KeeperLedger(
-            keeper: self, identity: identity, standing: identity.standing, claimant: nextClaimant())
+            keeper: self, identity: identity, standing: identity.standing, claimant: sessions.nextClaimant())
         let client = KeeperIssuerClient(keeper: self, network: identity.policy.network)
         ledger.forgotten = forgotten
         var outcomes: [Revocation] = []

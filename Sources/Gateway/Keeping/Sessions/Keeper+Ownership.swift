@@ -29,8 +29,8 @@ extension Keeper {
     ) -> Handshakes.GrantFailure? {
         // The other process may rotate the same refresh token: the issuer would take ours for a stolen one.
         if claim.isOwn, let refusal = refusal(of: .refreshToken) { return refusal }
-        let mayReplace = identity.policy.isIrreplaceable || sessions[key]?.material.refreshToken != nil
-        if sparesRefreshTokens, mayReplace, claim.isOwn || liveSession(key) == nil { return Self.spared }
+        let mayReplace = identity.policy.isIrreplaceable || sessions.hasRefreshToken(key)
+        if sparesRefreshTokens, mayReplace, claim.isOwn || sessions.live(key, at: now) == nil { return Self.spared }
         return storeRefusal(of: identity)
     }
 

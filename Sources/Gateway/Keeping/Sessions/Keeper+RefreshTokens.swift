@@ -10,14 +10,14 @@ extension Keeper {
     func standing(ofFirst token: Secret, beside held: Secret?, ledger: KeeperLedger) -> FirstRefreshToken {
         guard let key = ledger.sessionKey else { return .unspent }
         presume(token, of: key)
-        let standing = families.standing(of: ByteString(hash(token)), in: key.lane)
+        let standing = families.standing(of: ByteString(hash(token)), in: key.lock)
         // Of a session whose beginning is not known here, as one that a fleet's other gateway began, it may well be this token.
         if let held, standing == .unspent, !families.holds(held), !families.hasEnded(held) {
             return .replaced(by: held)
         }
-        guard standing == .unspent, !families.overruled.contains(key.lane) else { return standing }
+        guard standing == .unspent, !families.overruled.contains(key.lock) else { return standing }
         let isDoubtful = orphans.rows.contains { orphan in
-            beginning(of: orphan, in: key.lane).map { $0 != token } ?? false
+            beginning(of: orphan, in: key.lock).map { $0 != token } ?? false
         }
         return isDoubtful ? .uncertain : .unspent
     }
@@ -41,7 +41,7 @@ extension Keeper {
         // A server that did not rotate until now replaces the first itself, which a session has held since.
         let hash = hash(spent)
         if spent == sent || hash == identity.secretHashes["refresh_token"] {
-            families.begin(with: spent, hash: ByteString(hash), in: key.lane)
+            families.begin(with: spent, hash: ByteString(hash), in: key.lock)
         }
         guard let first = families.replaced(spent, by: next) else { return [] }
         // What is dropped goes from the disk whoever has sent it: it is another identity's, which keeps it there.
@@ -55,7 +55,7 @@ extension Keeper {
     private func keepForOthers(_ first: ByteString, than identity: KeptIdentity) {
         let others = identities.filter { other in
             other !== identity && other.namesFirstRefreshToken && other.policy.access.persist
-                && other.sessionKey(subject: nil)?.lane == families.families[first]?.lane
+                && other.sessionKey(subject: nil)?.lock == families.families[first]?.lock
         }
         if others.contains(where: { $0.secretHashes["refresh_token"] == first.bytes }) { return families.keep(first) }
         for other in others where other.secretHashes["refresh_token"] == nil {
@@ -113,25 +113,25 @@ extension Keeper {
 
     /// The refresh token of a stored session whose beginning is not known, where that may have been one that the configuration names:
     /// releases without marks did not tell such sessions from those that no person brought.
-    /// - Parameter lane: whose; nil: that of any configured identity which names a first token.
-    func beginning(of row: StoredRow, in lane: SessionLane?) -> Secret? {
+    /// - Parameter lock: whose; nil: that of any configured identity which names a first token.
+    func beginning(of row: StoredRow, in lock: SessionLockKey?) -> Secret? {
         guard row.kind == RowKind.session, let key = try? KeyCodec.sessionKey(row.key),
             let stored = LayerRow(encoded: row.value), !stored.isHuman, let token = stored.refreshToken,
             !families.holds(token)
         else { return nil }
-        if let lane { return key.lane == lane ? token : nil }
+        if let lock { return key.lock == lock ? token : nil }
         let isNamed = identities.contains { identity in
-            identity.namesFirstRefreshToken && identity.sessionKey(subject: nil)?.lane == key.lane
+            identity.namesFirstRefreshToken && identity.sessionKey(subject: nil)?.lock == key.lock
         }
         return isNamed ? token : nil
     }
 
     /// An operator says that the first token may be sent.
     func overruleDoubt(of identity: KeptIdentity) {
-        guard identity.namesFirstRefreshToken, let lane = identity.sessionKey(subject: nil)?.lane,
-            orphans.rows.contains(where: { beginning(of: $0, in: lane) != nil })
+        guard identity.namesFirstRefreshToken, let lock = identity.sessionKey(subject: nil)?.lock,
+            orphans.rows.contains(where: { beginning(of: $0, in: lock) != nil })
         else { return }
-        families.overruled.insert(lane)
+        families.overruled.insert(lock)
     }
 
     // MARK: - Rows
@@ -139,12 +139,10 @@ extension Keeper {
     /// Another identity that names the same first token, or this one before its settings changed, may hold what was just spent.
     private func dropCopies(of spent: Secret, but key: SessionKey) -> [StoreChange] {
         var changes: [StoreChange] = []
-        for (other, session) in sessions where other != key && session.material.refreshToken == spent {
+        for (other, session) in sessions.held where other != key && session.material.refreshToken == spent {
             sessions[other] = nil
             endInFleet(other)
-            lanes[other.lane]?.machine.adopted(
-                other,
-                SessionMachine.Session(generation: tokens.nextGeneration(), stopServingAt: 0, hasRefreshToken: false))
+            sessions.void(other, generation: tokens.nextGeneration())
             changes.append(.delete(kind: RowKind.session, key: KeyCodec.encode(other)))
         }
         return changes + orphans.dropCopies(of: spent)
@@ -155,7 +153,7 @@ extension Keeper {
         guard let family = families.families[first] else { return [] }
         let row = StoredRow(
             kind: RowKind.family, key: first.bytes,
-            value: FamilyRow(lane: family.lane, current: family.current, isPresumed: family.isPresumed).encoded())
+            value: FamilyRow(lock: family.lock, current: family.current, isPresumed: family.isPresumed).encoded())
         return [.put(row), .put(Self.markKeyRow(markKeyBytes))]
     }
 
@@ -163,7 +161,7 @@ extension Keeper {
         guard let stored = FamilyRow(encoded: row.value) else { return }
         families.restore(
             RefreshTokenFamilies.Family(
-                lane: stored.lane, current: stored.current, isPresumed: stored.isPresumed, isKept: true),
+                lock: stored.lock, current: stored.current, isPresumed: stored.isPresumed, isKept: true),
             under: ByteString(row.key), replacing: replacing)
     }
 }

@@ -9,7 +9,7 @@ internal import Tokens
 struct RefreshTokenFamilies {
     struct Family: Equatable {
         /// Issuer and client: the family goes to nobody else.
-        var lane: SessionLane
+        var lock: SessionLockKey
         /// Nil where none is left that is good.
         var current: Secret?
         /// The one that was the last, where it has ended in this process.
@@ -34,11 +34,11 @@ struct RefreshTokenFamilies {
     /// Until the first token of their identity has been read.
     private(set) var strays: [SessionKey: Stray] = [:]
     /// The operator has said that a first token of these may be sent although the store has a login that it may have begun.
-    var overruled: Set<SessionLane> = []
+    var overruled: Set<SessionLockKey> = []
 
-    func standing(of first: ByteString, in lane: SessionLane) -> FirstRefreshToken {
+    func standing(of first: ByteString, in lock: SessionLockKey) -> FirstRefreshToken {
         guard let family = families[first] else { return .unspent }
-        guard family.lane == lane, let current = family.current else { return .spent }
+        guard family.lock == lock, let current = family.current else { return .spent }
         return .replaced(by: current)
     }
 
@@ -48,8 +48,8 @@ struct RefreshTokenFamilies {
     /// Whether it was the last one of a family.
     func hasEnded(_ token: Secret) -> Bool { families.values.contains { $0.last == token } }
 
-    mutating func begin(with first: Secret, hash: ByteString, in lane: SessionLane) {
-        families[hash] = Family(lane: lane, current: first, first: first, isKept: families[hash]?.isKept ?? false)
+    mutating func begin(with first: Secret, hash: ByteString, in lock: SessionLockKey) {
+        families[hash] = Family(lock: lock, current: first, first: first, isKept: families[hash]?.isKept ?? false)
     }
 
     /// The issuer has replaced `spent`.
@@ -95,7 +95,7 @@ struct RefreshTokenFamilies {
         guard let stray = strays.removeValue(forKey: key), families[hash] == nil, stray.current != first,
             stray.current.map({ !holds($0) }) ?? true
         else { return false }
-        families[hash] = Family(lane: key.lane, current: stray.current, first: first, isPresumed: true)
+        families[hash] = Family(lock: key.lock, current: stray.current, first: first, isPresumed: true)
         return true
     }
 

@@ -53,7 +53,7 @@ extension Keeper {
     }
 
     func sessionKeys(of identity: KeptIdentity) -> Set<SessionKey> {
-        var keys = Set(sessions.keys.filter { $0.digest == identity.digest })
+        var keys = Set(sessions.of(identity.digest).keys)
         if let own = identity.sessionKey(subject: nil) { keys.insert(own) }
         return keys
     }

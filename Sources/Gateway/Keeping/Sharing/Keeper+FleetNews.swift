@@ -93,7 +93,7 @@ extension Keeper {
     private func bringBack() async {
         guard let fleet else { return }
         for hold in fleet.holds.values { fleet.tier.renew(hold.lease) { _ in } }
-        for (key, session) in sessions {
+        for (key, session) in sessions.held {
             guard let identity = catalogue.identityOrRetired(key.digest), identity.policy.sharesTokens,
                 sessions[key]?.generation == session.generation
             else { continue }

@@ -76,7 +76,7 @@ extension Keeper {
         return SharedSession(version: version, value: row.encoded(), lasts: left)
     }
 
-    /// The fleet's turn for a step that this gateway's own lane has given. Nil where there is no fleet.
+    /// The fleet's turn for a step that this gateway's own lock has given. Nil where there is no fleet.
     func fleetTurn(
         for step: SessionMachine.Step, _ claim: SessionClaim, _ standing: LayerMaterial?, ledger: KeeperLedger
     ) async throws(Handshakes.GrantFailure) -> FleetTurn? {

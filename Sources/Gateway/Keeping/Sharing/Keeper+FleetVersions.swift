@@ -25,7 +25,7 @@ extension Keeper {
 
     func sessionName(_ key: SessionKey, _ fleet: KeptFleet) -> SharedName {
         let name = fleet.tier.name(.session, KeyCodec.encode(key))
-        if fleet.sessionNames.count > 2 * (sessions.count + fleet.versions.count) + 1024 {
+        if fleet.sessionNames.count > 2 * (sessions.held.count + fleet.versions.count) + 1024 {
             fleet.sessionNames = fleet.sessionNames.filter {
                 sessions[$0.value] != nil || fleet.versions[$0.value] != nil
             }
@@ -48,7 +48,7 @@ extension Keeper {
         // A grant that any secret can make anew spends nothing.
         guard rung == .refreshToken || identity.policy.isIrreplaceable else { return .sound }
         let newest = fleet.versions.newest(of: key)
-        let isHere = sessions[key]?.material.refreshToken != nil
+        let isHere = sessions.hasRefreshToken(key)
         if let found, found.version >= newest {
             // What has ended is not sent any more, and what could not be read may be newer than what is here.
             let isHeld = (fleet.versions.held(of: key) ?? .none) == found.version && !found.value.isEmpty
@@ -110,7 +110,7 @@ extension Keeper {
             await offer(session.material, key, as: version, fleet) == false, session.material.refreshToken != nil
         else { return }
         fleet.tier.tell(.session(sessionName(key, fleet), version: version))
-        if lanes[key.lane]?.runner == nil { await freshen(key, of: identity) }
+        if !sessions.isStepUnderWay(key) { await freshen(key, of: identity) }
     }
 
     /// What others have of logins that nobody can make anew is here too, before anybody asks for it: with it comes the mark that a first
@@ -135,10 +135,10 @@ extension Keeper {
             // One that was away starts from what is older, or was given it.
             return version < fleet.versions.newest(of: key) ? sessionMissed(name, fleet) : ()
         }
-        guard identity.policy.isIrreplaceable || sessions[key]?.material.refreshToken != nil else { return }
+        guard identity.policy.isIrreplaceable || sessions.hasRefreshToken(key) else { return }
         start { keeper in
             // A step that is under way here brings something newer still, and a login is on its way to the disk.
-            if keeper.lanes[key.lane]?.runner == nil, identity.keeping == nil {
+            if !keeper.sessions.isStepUnderWay(key), identity.keeping == nil {
                 await keeper.freshen(key, of: identity)
             }
             if !fleet.versions.holdsNewest(of: key) { keeper.storeVersion(of: key, fleet) }
@@ -181,13 +181,12 @@ extension Keeper {
     func sessionEnded(_ key: SessionKey, _ version: SessionVersion, _ fleet: KeptFleet) {
         guard version >= fleet.versions.newest(of: key) else { return }
         guard let session = sessions[key] else { return noteEnded(key, version, fleet) }
-        guard let lane = lanes[key.lane], lane.runner == nil else { return }
+        guard sessions.locks[key.lock] != nil, !sessions.isStepUnderWay(key) else { return }
         sessions[key] = nil
         erase(kind: RowKind.session, key: KeyCodec.encode(key))
         noteEnded(key, version, fleet)
         session.material.refreshToken.map { endFamily(of: $0) }
-        lane.machine.adopted(
-            key, SessionMachine.Session(generation: tokens.nextGeneration(), stopServingAt: 0, hasRefreshToken: false))
+        sessions.void(key, generation: tokens.nextGeneration())
         watchLogins()
     }
 

@@ -70,7 +70,7 @@ final class FleetHold: @unchecked Sendable {
     }
 }
 
-/// A turn of a session's lane.
+/// A turn with the lock of a session.
 /// Touched on the keeper's loop only.
 final class FleetTurn: @unchecked Sendable {
     let hold: FleetHold

@@ -55,7 +55,7 @@ extension Keeper {
             changes += orphans.add(row(RowKind.durable, KeyCodec.encode(key), material), wall: wall)
         }
         var left: Set<IdentityDigest> = []
-        for (key, session) in sessions where !catalogue.isConfigured(key.digest) {
+        for (key, session) in sessions.held where !catalogue.isConfigured(key.digest) {
             sessions[key] = nil
             left.insert(key.digest)
             let row = row(RowKind.session, KeyCodec.encode(key), session.material)
@@ -66,7 +66,7 @@ extension Keeper {
                 deletions.append(.delete(kind: row.kind, key: row.key))
             }
         }
-        leaveLanes(left)
+        leaveLocks(left)
         var back: Set<IdentityDigest> = []
         for row in orphans.takeBack(catalogue.isConfigured) {
             if row.kind == RowKind.durable {

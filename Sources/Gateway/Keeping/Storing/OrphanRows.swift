@@ -42,7 +42,7 @@ struct OrphanRows {
         var digests: Set = [key.digest]
         var held: [LayerMaterial] = []
         for row in rows where row.kind == RowKind.session {
-            guard let other = try? KeyCodec.sessionKey(row.key), other.lane == key.lane,
+            guard let other = try? KeyCodec.sessionKey(row.key), other.lock == key.lock,
                 let stored = LayerRow(encoded: row.value)
             else { continue }
             digests.insert(other.digest)

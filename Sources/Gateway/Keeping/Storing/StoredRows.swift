@@ -39,7 +39,7 @@ enum AttemptRow {
 
 /// The family of a refresh token that the configuration names. The row's key is the keyed hash of the first.
 struct FamilyRow {
-    var lane: SessionLane
+    var lock: SessionLockKey
     /// Nil where none is left that is good.
     var current: Secret?
     /// As `RefreshTokenFamilies.Family` has it.
@@ -51,11 +51,11 @@ struct FamilyRow {
 extension FamilyRow {
     func encoded() -> [UInt8] {
         var writer = RowWriter()
-        writer.put(lane.issuer.scheme.bytes)
-        writer.put(lane.issuer.host.bytes)
-        writer.put(Int64(lane.issuer.port))
-        writer.put(Int64((lane.subject == nil ? 0 : 1) | (current == nil ? 0 : 2) | (isPresumed ? 4 : 0)))
-        if let subject = lane.subject { writer.put(subject.bytes) }
+        writer.put(lock.issuer.scheme.bytes)
+        writer.put(lock.issuer.host.bytes)
+        writer.put(Int64(lock.issuer.port))
+        writer.put(Int64((lock.subject == nil ? 0 : 1) | (current == nil ? 0 : 2) | (isPresumed ? 4 : 0)))
+        if let subject = lock.subject { writer.put(subject.bytes) }
         current?.withBytes { writer.put(Array($0)) }
         return writer.bytes
     }
@@ -76,7 +76,7 @@ extension FamilyRow {
         guard reader.isAtEnd else { return nil }
         isPresumed = marks & 4 != 0
         let issuer = Tokens.Origin(scheme: ByteString(scheme), host: ByteString(host), port: port)
-        lane = SessionLane(issuer: issuer, subject: subject)
+        lock = SessionLockKey(issuer: issuer, subject: subject)
     }
 }
 

@@ -63,7 +63,7 @@ extension Keeper {
             // that began with them.
             if arrival.gone.contains(identity) { deleteRow(of: token) }
         }
-        matchLanes()
+        sessions.match(catalogue)
         sweepMemory()
         for identity in arrival.returned { raiseEpoch(of: identity, cause: .purge) }
         return arrival.identities
@@ -93,7 +93,7 @@ extension Keeper {
             releasePostponed(of: token)
             forget(token)
         }
-        leaveLanes(Set(catalogue.retiredIdentities.map(\.digest)).filter { !catalogue.isConfigured($0) })
+        leaveLocks(Set(catalogue.retiredIdentities.map(\.digest)).filter { !catalogue.isConfigured($0) })
         for route in catalogue.takeRetired() { route.alarm.take()?.close() }
     }
 }

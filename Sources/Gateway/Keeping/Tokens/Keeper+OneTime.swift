@@ -48,7 +48,7 @@ extension Keeper {
         _ resource: String, for ticket: Ticket, _ identity: KeptIdentity, by handshake: any OneTimeHandshake
     ) async -> TokenAnswer {
         let ledger = KeeperLedger(
-            keeper: self, identity: identity, standing: identity.standing, claimant: nextClaimant(), ticket: ticket)
+            keeper: self, identity: identity, standing: identity.standing, claimant: sessions.nextClaimant(), ticket: ticket)
         defer { release(ledger.claimant) }
         await readMarked(of: identity)
         if let held = heldBack(identity) { return .fault(heldBackFault(held, identity)) }
@@ -115,7 +115,7 @@ extension Keeper {
 
     private func preview(_ identity: KeptIdentity, by handshake: any OneTimeHandshake) async {
         let ledger = KeeperLedger(
-            keeper: self, identity: identity, standing: identity.standing, claimant: nextClaimant())
+            keeper: self, identity: identity, standing: identity.standing, claimant: sessions.nextClaimant())
         defer { release(ledger.claimant) }
         let client = KeeperIssuerClient(keeper: self, network: identity.policy.network)
         let facts: [IdentityFact]

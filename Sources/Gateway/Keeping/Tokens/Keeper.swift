@@ -24,15 +24,10 @@ actor Keeper: KeeperInbox {
     var catalogue: Catalogue
     var tokens = TokenTable()
     var issuers: IssuerCalls
-    var lanes: [SessionLane: KeptLane] = [:]
-    var lanesSwept = 0
-    var sessions: [SessionKey: KeptSession] = [:]
+    var sessions = Sessions()
     var durables: [DurableKey: LayerMaterial] = [:]
     /// Who waits for a durable part that is being made.
     var durableWaits: [DurableKey: [Wait<DurableTurn>]] = [:]
-    var lastClaimant: SessionMachine.Claimant = 0
-    /// Where each has claimed a session.
-    var claimedLanes: [SessionMachine.Claimant: [KeptLane]] = [:]
     /// Logins and logouts under way, and those that ended a short time ago.
     var logins: [String: KeptLogin] = [:]
     var loginAlarm: Alarm?

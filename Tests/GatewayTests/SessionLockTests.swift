@@ -5,9 +5,9 @@ import Testing
 @testable import Reactor
 @testable import Tokens
 
-/// Each end user has a lane of his own while something is under way for him. Those with nothing to remember are swept, and no other.
-@Suite struct KeeperLaneTests {
-    /// Two routes of one identity, with scopes of their own: tokens apart, one lane for both.
+/// Each end user has a lock of his own while something is under way for him. Those with nothing to remember are swept, and no other.
+@Suite struct SessionLockTests {
+    /// Two routes of one identity, with scopes of their own: tokens apart, one lock for both.
     private static let plan = """
         identities:
           o:
@@ -26,7 +26,7 @@ import Testing
         scene.call(Wire.get(path, "X-User: \(user)\r\n"))
     }
 
-    @Test func aSweepLeavesTheLaneWhereSomebodyWaits() throws {
+    @Test func aSweepLeavesTheLockWhereSomebodyWaits() throws {
         let scene = try KeeperScene(Self.plan)
         scene.issuer = { request in
             // His answer is on its way; the others get none that is good, and leave nothing behind.
@@ -36,12 +36,12 @@ import Testing
         let first = ask(scene, "waits")
         let second = ask(scene, "waits", "/b/")
         #expect(scene.issuerCalls.count == 1, "the second has to wait for the first one's step")
-        weak let lane = scene.inKeeper { $0.lanes.values.first }
+        weak let lock = scene.inKeeper { $0.sessions.locks.values.first }
         for number in 0..<1100 { #expect(ask(scene, "u\(number)").status == 503) }
         // Swept once, when there were more than 1024.
-        #expect(scene.inKeeper { $0.lanes.count } < 200)
-        #expect(scene.inKeeper { keeper in keeper.lanes.values.contains { $0 === lane } })
-        // Who comes now joins those who wait; he makes no lane of his own.
+        #expect(scene.inKeeper { $0.sessions.locks.count } < 200)
+        #expect(scene.inKeeper { keeper in keeper.sessions.locks.values.contains { $0 === lock } })
+        // Who comes now joins those who wait; he makes no lock of his own.
         let third = ask(scene, "waits", "/b/")
         #expect(first.status == nil && second.status == nil && third.status == nil)
         var bodies: [String] = []
@@ -58,7 +58,7 @@ import Testing
     }
 
     /// A step that was given up by its caller is still under way: another one beside it might spend what it brings.
-    @Test func aSweepLeavesTheLaneWhereAStepIsUnderWay() throws {
+    @Test func aSweepLeavesTheLockWhereAStepIsUnderWay() throws {
         let scene = try KeeperScene(Self.plan)
         scene.issuer = { $0.body.contains("act_as=gone") ? nil : Wire.json("{}") }
         let caller = ask(scene, "gone")
@@ -66,7 +66,7 @@ import Testing
         caller.reset()
         scene.settle()
         for number in 0..<1100 { _ = ask(scene, "u\(number)") }
-        #expect(scene.inKeeper { $0.lanes.count } < 200)
+        #expect(scene.inKeeper { $0.sessions.locks.count } < 200)
         let before = scene.issuerCalls.count
         let again = ask(scene, "gone", "/b/")
         #expect(scene.issuerCalls.count == before && again.status == nil)
@@ -81,10 +81,10 @@ import Testing
         let scene = try KeeperScene(Self.plan)
         scene.issuer = { _ in Wire.bearer("t") }
         for number in 0..<1100 { #expect(ask(scene, "u\(number)").status == 200) }
-        #expect(scene.inKeeper { $0.lanes.count } < 200, "\(scene.inKeeper { $0.sessions.count })")
+        #expect(scene.inKeeper { $0.sessions.locks.count } < 200, "\(scene.inKeeper { $0.sessions.held.count })")
     }
 
-    /// What a lane remembers of an identity is told to the lane that takes its place.
+    /// What a lock remembers of an identity is told to the lock that takes its place.
     @Test func aLaneThatIsMadeAgainKnowsOfANewSecret() throws {
         let scene = try KeeperScene(Self.plan)
         scene.issuer = { _ in Wire.json("{}") }
@@ -96,6 +96,6 @@ import Testing
         _ = ask(scene, "x")
         #expect(
             version > 1
-                && scene.inKeeper { keeper in keeper.lanes.values.allSatisfy { !$0.machine.remembered.isEmpty } })
+                && scene.inKeeper { keeper in keeper.sessions.locks.values.allSatisfy { !$0.machine.remembered.isEmpty } })
     }
 }

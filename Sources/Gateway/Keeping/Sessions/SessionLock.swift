@@ -4,7 +4,7 @@ internal import Tokens
 
 /// The session layer of one issuer and subject, as the keeper holds it: the machine, and the flights that wait for its word.
 /// Touched on the keeper's loop only.
-final class KeptLane: @unchecked Sendable {
+final class SessionLock: @unchecked Sendable {
     var machine = SessionMachine()
     var claims: [SessionMachine.Claimant: PendingClaim] = [:]
     /// Who walks the ladder of the flight under way, also when nobody waits for it any more.
@@ -28,6 +28,17 @@ struct KeptSession {
     let key: SessionKey
     let generation: UInt64
     var material: LayerMaterial
+
+    /// What the machine knows of it.
+    func known(isRotated: Bool = false) -> SessionMachine.Session {
+        let end = material.lifetime.map { life in
+            let (sum, overflow) = material.obtainedAt.addingReportingOverflow(life)
+            return overflow ? .max : sum
+        }
+        return SessionMachine.Session(
+            generation: generation, stopServingAt: end ?? .max, hasRefreshToken: material.refreshToken != nil,
+            rotated: isRotated, isHuman: material.isHuman)
+    }
 }
 
 /// What a flight that claimed a session is told.
