@@ -96,6 +96,7 @@ import Testing
         _ = ask(scene, "x")
         #expect(
             version > 1
-                && scene.inKeeper { keeper in keeper.sessions.locks.values.allSatisfy { !$0.machine.remembered.isEmpty } })
+                && scene.inKeeper { keeper in keeper.sessions.locks.values.allSatisfy { !$0.machine.remembered.isEmpty }
+                })
     }
 }

@@ -201,7 +201,8 @@ extension Keeper {
 
     private func readFixed(_ token: KeptToken, then actions: [BasicProbation.Action]) async {
         let ledger = KeeperLedger(
-            keeper: self, identity: token.identity, standing: token.identity.standing, claimant: sessions.nextClaimant())
+            keeper: self, identity: token.identity, standing: token.identity.standing, claimant: sessions.nextClaimant()
+        )
         let client = KeeperIssuerClient(keeper: self, network: token.identity.policy.network)
         do {
             let grant = try await token.identity.plan.handshake.acquire(

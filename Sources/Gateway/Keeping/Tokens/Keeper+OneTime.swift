@@ -48,7 +48,8 @@ extension Keeper {
         _ resource: String, for ticket: Ticket, _ identity: KeptIdentity, by handshake: any OneTimeHandshake
     ) async -> TokenAnswer {
         let ledger = KeeperLedger(
-            keeper: self, identity: identity, standing: identity.standing, claimant: sessions.nextClaimant(), ticket: ticket)
+            keeper: self, identity: identity, standing: identity.standing, claimant: sessions.nextClaimant(),
+            ticket: ticket)
         defer { release(ledger.claimant) }
         await readMarked(of: identity)
         if let held = heldBack(identity) { return .fault(heldBackFault(held, identity)) }

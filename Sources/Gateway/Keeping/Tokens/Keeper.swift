@@ -109,7 +109,7 @@ actor Keeper: KeeperInbox {
     var now: UInt64 { executor.loop.kernel.now() }
 
     /// Sets an alarm, which is made when it is first needed.
-    func set(_ alarm: inout Alarm?, at deadline: UInt64, _ action: @escaping (isolated Keeper) -> Void) {
+    func set(_ alarm: inout Alarm?, at deadline: UInt64, _ action: @escaping @Sendable (isolated Keeper) -> Void) {
         let set = alarm ?? Alarm(loop: loop)
         alarm = set
         set.action = { [unowned self] in self.assumeIsolated(action) }
@@ -117,7 +117,7 @@ actor Keeper: KeeperInbox {
     }
 
     /// Runs `action` once, so many nanoseconds from now.
-    func later(_ span: UInt64, _ action: @escaping (isolated Keeper) -> Void) {
+    func later(_ span: UInt64, _ action: @escaping @Sendable (isolated Keeper) -> Void) {
         let alarm = Alarm(loop: loop)
         alarm.action = { [unowned self, unowned alarm] in
             alarm.close()

@@ -28,7 +28,7 @@ final class Wait<Word: Sendable>: @unchecked Sendable {
     ///   - leave: called on the keeper's loop when the time is over, so that nobody gives a word to who waits no more.
     func next(
         within span: UInt64, late: Word, isolation keeper: isolated Keeper,
-        leave: @escaping (isolated Keeper) -> Void
+        leave: @escaping @Sendable (isolated Keeper) -> Void
     ) async -> Word {
         guard word == nil else { return await next(isolation: keeper) }
         // The alarm belongs to the wait, and must not hold it.
