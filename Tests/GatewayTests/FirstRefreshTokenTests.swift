@@ -11,7 +11,7 @@ import Testing
     private let secrets = Secrets(["R": "r0"])
 
     private func scene(
-        _ yaml: String, _ issuer: RotatingIssuer, store: MemoryStore? = nil, state: StoreState? = nil
+        _ yaml: String, _ issuer: RotatingIssuer, store: MemoryStore? = nil, state: StoreHealth.State? = nil
     ) throws -> KeeperScene {
         let scene = try KeeperScene(yaml, store: store, state: state, secrets: secrets)
         scene.issuer = issuer.answer
@@ -97,8 +97,8 @@ import Testing
         }
     }
 
-    @Test(arguments: [StoreState.refused("another key"), .degraded("the disk does not answer")])
-    func nothingIsSpentWhileTheStoreCannotBeRead(_ state: StoreState) throws {
+    @Test(arguments: [StoreHealth.State.refused("another key"), .degraded("the disk does not answer")])
+    func nothingIsSpentWhileTheStoreCannotBeRead(_ state: StoreHealth.State) throws {
         let issuer = RotatingIssuer()
         let store = MemoryStore()
         #expect(try scene(RotatingIssuer.plan(), issuer, store: store).status("/a/") == 200)

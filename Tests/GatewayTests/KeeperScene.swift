@@ -42,7 +42,7 @@ final class KeeperScene {
     ///   - begun: where the clock stands, seconds.
     ///   - server: of the fleet that it is one of.
     init(
-        _ yaml: String, loops count: Int = 1, store: MemoryStore? = nil, state: StoreState? = nil,
+        _ yaml: String, loops count: Int = 1, store: MemoryStore? = nil, state: StoreHealth.State? = nil,
         secrets: Secrets = Secrets(), clock: UInt64 = 1_000_000_000_000, marksUnreadable: Bool = false,
         fleet server: MemoryServer? = nil
     ) throws {

@@ -20,8 +20,8 @@ import TokenStore
         #expect(health.commits.good == 3 && health.commits.failed == 2)
     }
 
-    @Test(arguments: [StoreState.locked("another process owns it"), .refused("another key"), .none])
-    func aStoreThatIsNotOursDoesNotTurn(_ state: StoreState) {
+    @Test(arguments: [StoreHealth.State.locked("another process owns it"), .refused("another key"), .none])
+    func aStoreThatIsNotOursDoesNotTurn(_ state: StoreHealth.State) {
         var health = StoreHealth(state)
         #expect(health.note(Self.full, isDegraded: false) == nil)
         #expect(health.note(Self.good, isDegraded: false) == nil)

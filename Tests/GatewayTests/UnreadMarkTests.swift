@@ -10,15 +10,16 @@ import Testing
 @Suite struct UnreadMarkTests {
     private let store = MemoryStore()
     private let secrets = Secrets(["P": "wrong"])
-    private static let slow = StoreState.degraded("the disk did not answer in 5000 ms")
-    private static let owned = StoreState.locked("another process owns it")
+    private static let slow = StoreHealth.State.degraded("the disk did not answer in 5000 ms")
+    private static let owned = StoreHealth.State.locked("another process owns it")
     private static let basic = """
         identities: {b: {basic: {username: u, password: env:P}}}
         routes: [{listen: "127.0.0.1:8080", to: "http://127.0.0.1:9000", use: b}]
 
         """
 
-    private func gateway(_ state: StoreState? = nil, refuses: Bool = false) throws -> (KeeperScene, NumberedGate) {
+    private func gateway(_ state: StoreHealth.State? = nil, refuses: Bool = false) throws -> (KeeperScene, NumberedGate)
+    {
         let scene = try KeeperScene(Plans.gate("negative_for: 1s"), store: store, state: state, secrets: secrets)
         let gate = NumberedGate()
         gate.refusesPassword = refuses
@@ -28,7 +29,7 @@ import Testing
     }
 
     /// - Returns: one whose upstream takes this password alone.
-    private func basic(_ state: StoreState? = nil, takes password: String) throws -> KeeperScene {
+    private func basic(_ state: StoreHealth.State? = nil, takes password: String) throws -> KeeperScene {
         let scene = try KeeperScene(Self.basic, store: store, state: state, secrets: secrets)
         let right = "Basic " + (password == "right" ? "dTpyaWdodA==" : "none")
         scene.upstream = { request in
@@ -85,7 +86,7 @@ import Testing
         #expect(scene.upstreamCalls.isEmpty)
     }
 
-    @Test(arguments: [slow, owned]) func aGoodBasicPasswordWaitsForItsStore(_ state: StoreState) throws {
+    @Test(arguments: [slow, owned]) func aGoodBasicPasswordWaitsForItsStore(_ state: StoreHealth.State) throws {
         secrets["P"] = "right"
         store.disk = .failing
         let scene = try basic(state, takes: "right")

@@ -60,7 +60,7 @@ extension Gateway {
         let keeper = self.keeper
         // First: a flight that ends between the opening and the grants would still give the store away.
         _ = keeperLoop.ask { keeper.assumeIsolated { $0.keepStore() } }
-        var state: StoreState?
+        var state: StoreHealth.State?
         var rows: [StoredRow] = []
         if let store {
             let opening = reopen(store)

@@ -10,7 +10,7 @@ internal import TokenStore
 extension Gateway {
     struct OpenedStore {
         var store: TokenStore?
-        var state: StoreState
+        var state: StoreHealth.State
         /// Set where another process has the store: asks for it once more.
         var heir: (@Sendable () -> StoreOpening)? {
             guard case .locked = state, let store else { return nil }

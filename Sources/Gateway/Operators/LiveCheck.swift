@@ -42,7 +42,7 @@ public enum LiveCheck {
                 keeper.fleet = shared?.fleet
                 keeper.sparesRefreshTokens = true
                 // Attempts that were spent cannot be seen: nothing is sent that could lock an account.
-                if isBlind || keeper.health.isUnread { keeper.attempts.restoreUnreadable() }
+                if isBlind || keeper.health.isUnread { keeper.attempts.ledger.restoreUnreadable() }
                 keeper.restore(rows)
                 keeper.recallKnown()
                 if let path = configuration.store.path { keeper.tellStore(path, found: found) }
@@ -129,7 +129,8 @@ extension Keeper {
                 subject: subject, isGood: true, milliseconds: since(begun),
                 text: isLocal ? "secret read; only the upstream can judge it" : "token obtained")
         } catch {
-            if case .locked(let owner) = health.state, OwnersStep.allCases.contains(where: { refusal(of: $0) == error }) {
+            if case .locked(let owner) = health.state, OwnersStep.allCases.contains(where: { refusal(of: $0) == error })
+            {
                 return LiveFinding(
                     subject: subject, isGood: true, isTried: false, milliseconds: since(begun),
                     text: "not tried: \(owner), and only that one, the running gateway, sends passwords and refresh "

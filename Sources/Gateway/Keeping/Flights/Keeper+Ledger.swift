@@ -11,10 +11,7 @@ extension Keeper {
     // MARK: - Durable layer
 
     func durable(_ part: DurablePart, of identity: KeptIdentity) -> LayerMaterial? {
-        guard let key = identity.durableKey(part), let material = durables[key], material.isLive(at: now) else {
-            return nil
-        }
-        return material
+        identity.durableKey(part).flatMap { durables.live($0, at: now) }
     }
 
     /// One flight makes the part, the others wait for what becomes of it.
@@ -25,21 +22,16 @@ extension Keeper {
             return .failed(.internal(reason: "a scheme without an issuer"))
         }
         if let refused { drop(part, ifStill: refused, of: identity) }
-        if let material = durable(part, of: identity) { return .standing(material) }
-        guard durableWaits[key] != nil else {
-            durableWaits[key] = []
-            return .make
-        }
         let wait = Wait<DurableTurn>()
-        durableWaits[key]?.append(wait)
+        if let turn = durables.claim(key, wait, at: now) { return turn }
         return await wait.next(isolation: self)
     }
 
     func durableMade(
         _ part: DurablePart, of identity: KeptIdentity, _ result: Result<LayerMaterial, Handshakes.GrantFailure>
     ) {
-        guard let key = identity.durableKey(part), let waiting = durableWaits.removeValue(forKey: key) else { return }
-        for wait in waiting {
+        guard let key = identity.durableKey(part) else { return }
+        for wait in durables.made(key) {
             switch result {
             case .success(let material): wait.give(.standing(material))
             case .failure(let failure): wait.give(.failed(failure))
@@ -60,8 +52,7 @@ extension Keeper {
 
     func drop(_ part: DurablePart, ifStill material: LayerMaterial, of identity: KeptIdentity) {
         // Compared, because another flight may have replaced it while this one awaited its answer.
-        guard let key = identity.durableKey(part), durables[key] == material else { return }
-        durables[key] = nil
+        guard let key = identity.durableKey(part), durables.drop(key, ifStill: material) else { return }
         deleteDurable(key)
         withdraw(key, material)
     }
@@ -118,12 +109,8 @@ extension Keeper {
             "handshake", [LogField("identity", .name(identity.plan.name)), LogField("reason", .name(what))])
     }
 
-    func hash(_ secret: Secret) -> [UInt8] {
-        secret.withBytes { bytes in markKey.tag(Array(bytes)) }
-    }
-
     private func noteValue(of secret: Secret, name: String, identity: KeptIdentity) {
-        let hash = hash(secret)
+        let hash = attempts.hash(secret)
         let before = identity.secretHashes.updateValue(hash, forKey: name)
         guard let before, before != hash else { return }
         identity.secretVersion += 1
@@ -178,7 +165,7 @@ extension Keeper {
     /// After a start the mark of a refused secret is there before the secret is; which value was refused, only the value says. Read ahead
     /// only where there is a mark: a program that brings a secret may bring another one each time.
     func readMarked(of identity: KeptIdentity) async {
-        guard accounts(of: identity).contains(where: attempts.knows) else { return }
+        guard attempts.knows(identity) else { return }
         await readUnread(of: identity)
     }
 
@@ -189,66 +176,30 @@ extension Keeper {
         }
     }
 
-    private func accounts(of identity: KeptIdentity) -> Set<Account> {
-        guard let account = identity.account else { return [] }
-        return Set([account] + identity.policy.attemptAccounts.values)
-    }
-
     private func readSecrets(of identity: KeptIdentity) async {
         for name in identity.policy.secrets.keys.sorted() { _ = try? await secret(name, of: identity) }
     }
 
     // MARK: - Login attempts
 
-    /// By the values that were read last; none for schemes without an account, and before the first reading.
-    private func marks(of identity: KeptIdentity) -> [AttemptMark] {
-        guard let account = identity.account else { return [] }
-        let hashes: [[UInt8]]
-        if let names = identity.policy.attemptSecrets {
-            return names.compactMap { name in
-                let hash = identity.secretHashes[name] ?? []
-                let account = identity.policy.attemptAccounts[name] ?? account
-                return hash.isEmpty ? nil : AttemptMark(account: account, secretHash: ByteString(hash))
-            }
-        } else {
-            // A password counts alone: a changed client secret is no reason to send a refused one again. Elsewhere any change is.
-            let names = identity.policy.sendsPassword ? ["password"] : identity.policy.secrets.keys.sorted()
-            hashes = [names.flatMap { identity.secretHashes[$0] ?? [] }]
-        }
-        return hashes.filter { !$0.isEmpty }.map { AttemptMark(account: account, secretHash: ByteString($0)) }
-    }
-
     /// Whether a password step would be refused now.
     func attemptsRefused(_ identity: KeptIdentity) -> Bool { heldBack(identity) != nil }
 
     /// Why a password step would not be made now; nil where it would.
     func heldBack(_ identity: KeptIdentity) -> HeldBack? {
-        if identity.refusedVersion == identity.secretVersion, !hasSession(identity) { return .rejected }
-        for mark in marks(of: identity) where !openAttempts.contains(mark) {
-            // One that is on its way is no refusal: whoever asks meanwhile waits for its outcome.
-            let verdict = attempts.verdict(for: mark, identity.policy.attempts)
-            switch verdict {
-            case .allowed: continue
-            // Lost marks are a reason to hold back a password, which locks an account; a client secret locks nothing.
-            case .unreadable where identity.policy.kind == .proactive && !identity.policy.sendsPassword: continue
-            case .spent, .lastAttempt, .unreadable:
-                if !hasSession(identity) { return HeldBack(verdict, isUnanswered: attempts.isUnanswered(mark)) }
-            }
-        }
-        return nil
+        attempts.heldBack(identity, sparesPassword: hasSession(identity))
     }
 
     /// The identity's marks, or its login, stand in a store that cannot be read.
     func lacksStore(_ identity: KeptIdentity) -> Bool {
         if storeRefusal(of: identity) != nil { return true }
         guard identity.policy.sendsPassword, !hasSession(identity) else { return false }
-        return accounts(of: identity).contains(where: attempts.cannotRead)
+        return attempts.cannotRead(identity)
     }
 
     /// Something that may spare the password.
     private func hasSession(_ identity: KeptIdentity) -> Bool {
-        guard let key = identity.sessionKey(subject: nil) else { return false }
-        return sessions.live(key, at: now) != nil || sessions.hasRefreshToken(key)
+        identity.sessionKey(subject: nil).map { sessions.sparesPassword($0, at: now) } ?? false
     }
 
     /// Books an attempt on disk before the password leaves: a crash in between must not give it back.
@@ -260,24 +211,15 @@ extension Keeper {
         if let refusal = refusal(of: .password) { throw refusal }
         guard let issuer = identity.issuer else { return nil }
         let mark = AttemptMark(
-            account: Account(issuer: issuer, user: ByteString(user)), secretHash: ByteString(hash(secret)))
-        let verdict = attempts.verdict(for: mark, identity.policy.attempts)
-        // Another flight has sent it and has no answer yet. That is no lost answer, for which there would be one more try, and no refusal.
-        if openAttempts.contains(mark), verdict == .spent || attempts.isRetry(mark, identity.policy.attempts) {
-            throw .issuerUnavailable(retryAfterSeconds: 1, reason: "another step with this password is under way")
-        }
-        guard verdict == .allowed else {
-            throw HeldBack(verdict, isUnanswered: attempts.isUnanswered(mark)).failure
-        }
-        openAttempts.insert(mark)
+            account: Account(issuer: issuer, user: ByteString(user)), secretHash: ByteString(attempts.hash(secret)))
+        let policy = identity.policy.attempts
+        try attempts.begin(mark, policy)
         do throws(Handshakes.GrantFailure) { try await spendInFleet(mark, secret, of: identity) } catch {
-            openAttempts.remove(mark)
+            attempts.cancel(mark)
             throw error
         }
-        // A password that was never accepted, and the one more try of one that was: nobody sends them without a mark that a crash leaves. One that
-        // was accepted locks no account, and a full disk is no reason to serve nobody.
-        let needsMark = !attempts.wasAccepted(mark) || attempts.isRetry(mark, identity.policy.attempts)
-        let isMarked = await storeAttempts([attempts.spend(mark, identity.policy.attempts)])
+        let needsMark = attempts.needsMark(mark, policy)
+        let isMarked = await storeAttempts([attempts.ledger.spend(mark, policy)])
         guard isMarked || !needsMark else {
             await settleAttempt(.notSent, of: mark)
             throw .storeUnusable
@@ -286,16 +228,9 @@ extension Keeper {
     }
 
     func settleAttempt(_ outcome: AttemptOutcome, of mark: AttemptMark) async {
-        openAttempts.remove(mark)
+        let rows = attempts.settle(outcome, of: mark)
         settleInFleet(outcome, of: mark)
-        switch outcome {
-        case .accepted: await storeAttempts(attempts.succeeded(mark))
-        case .rejected: await storeAttempts([attempts.rejected(mark)])
-        case .rejectedLeaving(let left): await storeAttempts([attempts.rejected(mark, remaining: left)])
-        case .notSent: await storeAttempts([attempts.refunded(mark)])
-        // Sent, and no word of what became of it: it counts.
-        case .unknown: break
-        }
+        if outcome != .unknown { await storeAttempts(rows) }
     }
 
     /// `basic`: the upstream itself refused, there was no password step.
@@ -318,7 +253,7 @@ extension Keeper {
     }
 
     private func bookRejected(_ identity: KeptIdentity) -> [AttemptLedger.Row]? {
-        marks(of: identity).first.map { [attempts.spend($0), attempts.rejected($0)] }
+        attempts.marks(of: identity).first.map { attempts.bookRejected($0) }
     }
 
     // MARK: - Operators
@@ -330,9 +265,9 @@ extension Keeper {
         if doubtsRegistration(of: identity) { letRegistrationGo(of: identity) }
         overruleDoubt(of: identity)
         settleForHeld(of: identity)
-        let all = accounts(of: identity)
+        let all = identity.accounts
         if !all.isEmpty {
-            let rows = all.flatMap { attempts.reset($0) }
+            let rows = all.flatMap { attempts.ledger.reset($0) }
             start { await $0.storeAttempts(rows) }
             for one in all { resetInFleet(one) }
         }
@@ -375,7 +310,7 @@ extension Keeper {
     func note(doubt: Bool, of identity: KeptIdentity) {
         guard let key = identity.durableKey(Self.doubtedRegistration) else { return }
         guard doubt, let standing = identity.durableKey(.registration).flatMap({ durables[$0] }) else {
-            if durables.removeValue(forKey: key) != nil { deleteDurable(key) }
+            if durables.remove(key) { deleteDurable(key) }
             return
         }
         guard durables[key]?.bytes != standing.bytes else { return }
@@ -397,10 +332,8 @@ extension Keeper {
         identity.epoch += 1
         if cause == .logout {
             identity.logoutEpoch = identity.epoch
-            let keeps = identity.plan.handshake.keepsRegistration
-            for key in durables.keys where key.digest == identity.digest && !keeps {
-                durables[key] = nil
-                deleteDurable(key)
+            if !identity.plan.handshake.keepsRegistration {
+                for key in durables.forget(identity.digest) { deleteDurable(key) }
             }
         }
         if cause == .purge || cause == .logout { dropAbsent(of: identity) }
@@ -418,46 +351,5 @@ extension Keeper {
     /// After a purge: nobody grants a fixed credential, it is read anew.
     func reloadFixed(_ token: KeptToken) {
         if token.probation != nil || token.identity.policy.kind == .fixed { reload(token) }
-    }
-}
-
-/// Why a credential is not sent, as far as it is known.
-enum HeldBack {
-    /// The issuer has refused it, or has said that one attempt is left.
-    case rejected
-    /// It was sent, and no answer came.
-    case unanswered
-    /// What is known of it cannot be read.
-    case store
-
-    init(_ verdict: AttemptLedger.Verdict, isUnanswered: Bool) {
-        switch verdict {
-        case .unreadable: self = .store
-        case .spent where isUnanswered: self = .unanswered
-        case .allowed, .spent, .lastAttempt: self = .rejected
-        }
-    }
-
-    var failure: Handshakes.GrantFailure {
-        switch self {
-        case .rejected: .quarantined
-        case .unanswered: .unanswered
-        case .store: .storeUnusable
-        }
-    }
-}
-
-/// What a flight that wants a durable part is told.
-enum DurableTurn: Sendable {
-    case standing(LayerMaterial)
-    /// It makes the part, and says what became of it.
-    case make
-    case failed(Handshakes.GrantFailure)
-}
-
-extension KeptIdentity {
-    /// Nil for schemes that have no durable layer.
-    func durableKey(_ part: DurablePart) -> DurableKey? {
-        issuer.map { DurableKey(digest: digest, issuer: $0, part: ByteString(part.name)) }
     }
 }

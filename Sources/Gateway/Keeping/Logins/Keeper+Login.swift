@@ -236,7 +236,7 @@ extension Keeper {
         identity.recovered(at: now)
         for token in tokens.of(identity) { token.lastFailure = nil }
         if let account = identity.account {
-            let rows = attempts.reset(account)
+            let rows = attempts.ledger.reset(account)
             start { await $0.storeAttempts(rows) }
         }
         raiseEpoch(of: identity, cause: .reset)
@@ -258,7 +258,7 @@ extension Keeper {
             held += orphaned.held
             erase(orphaned.gone)
         }
-        let forgotten = durables.filter { $0.key.digest == identity.digest }
+        let forgotten = durables.of(identity.digest)
         raiseEpoch(of: identity, cause: .logout)
         forgetRows(of: identity)
         let erasures = endErasures()

@@ -84,7 +84,7 @@ extension Keeper {
     /// The lock is free, and the file is of no use to us: its marks cannot be seen, so no password is sent until somebody looks.
     private func disown(_ reason: String) {
         health.state = .locked(reason)
-        attempts.restoreUnreadable()
+        attempts.ledger.restoreUnreadable()
         events.error("store not used", [LogField("reason", .name(reason))])
     }
 }

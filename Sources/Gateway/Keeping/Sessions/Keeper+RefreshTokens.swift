@@ -10,12 +10,12 @@ extension Keeper {
     func standing(ofFirst token: Secret, beside held: Secret?, ledger: KeeperLedger) -> FirstRefreshToken {
         guard let key = ledger.sessionKey else { return .unspent }
         presume(token, of: key)
-        let standing = families.standing(of: ByteString(hash(token)), in: key.lock)
+        let standing = attempts.families.standing(of: ByteString(attempts.hash(token)), in: key.lock)
         // Of a session whose beginning is not known here, as one that a fleet's other gateway began, it may well be this token.
-        if let held, standing == .unspent, !families.holds(held), !families.hasEnded(held) {
+        if let held, standing == .unspent, !attempts.families.holds(held), !attempts.families.hasEnded(held) {
             return .replaced(by: held)
         }
-        guard standing == .unspent, !families.overruled.contains(key.lock) else { return standing }
+        guard standing == .unspent, !attempts.families.overruled.contains(key.lock) else { return standing }
         let isDoubtful = orphans.rows.contains { orphan in
             beginning(of: orphan, in: key.lock).map { $0 != token } ?? false
         }
@@ -27,7 +27,7 @@ extension Keeper {
         warn(
             "the issuer refuses the refresh token: it has expired or was revoked, or somebody else has used it",
             of: identity)
-        guard let first = families.refused(refreshToken) else { return endFamily(of: refreshToken) }
+        guard let first = attempts.families.refused(refreshToken) else { return endFamily(of: refreshToken) }
         keep([.delete(kind: RowKind.family, key: first.bytes)])
     }
 
@@ -39,32 +39,34 @@ extension Keeper {
     ) -> [StoreChange] {
         guard let spent = material.spent, let next = material.refreshToken else { return [] }
         // A server that did not rotate until now replaces the first itself, which a session has held since.
-        let hash = hash(spent)
+        let hash = attempts.hash(spent)
         if spent == sent || hash == identity.secretHashes["refresh_token"] {
-            families.begin(with: spent, hash: ByteString(hash), in: key.lock)
+            attempts.families.begin(with: spent, hash: ByteString(hash), in: key.lock)
         }
-        guard let first = families.replaced(spent, by: next) else { return [] }
+        guard let first = attempts.families.replaced(spent, by: next) else { return [] }
         // What is dropped goes from the disk whoever has sent it: it is another identity's, which keeps it there.
         let copies = dropCopies(of: spent, but: key)
-        if identity.policy.access.persist { families.keep(first) }
-        if families.families[first]?.isKept != true { keepForOthers(first, than: identity) }
-        return (families.families[first]?.isKept == true ? familyRows(of: first) : []) + copies
+        if identity.policy.access.persist { attempts.families.keep(first) }
+        if attempts.families[first]?.isKept != true { keepForOthers(first, than: identity) }
+        return (attempts.families[first]?.isKept == true ? attempts.familyRows(of: first) : []) + copies
     }
 
     /// Its own identity keeps nothing on disk; another one that names the same first token may.
     private func keepForOthers(_ first: ByteString, than identity: KeptIdentity) {
         let others = identities.filter { other in
             other !== identity && other.namesFirstRefreshToken && other.policy.access.persist
-                && other.sessionKey(subject: nil)?.lock == families.families[first]?.lock
+                && other.sessionKey(subject: nil)?.lock == attempts.families[first]?.lock
         }
-        if others.contains(where: { $0.secretHashes["refresh_token"] == first.bytes }) { return families.keep(first) }
+        if others.contains(where: { $0.secretHashes["refresh_token"] == first.bytes }) {
+            return attempts.families.keep(first)
+        }
         for other in others where other.secretHashes["refresh_token"] == nil {
             start { keeper in
                 guard let token = try? await keeper.secret("refresh_token", of: other),
-                    ByteString(keeper.hash(token)) == first
+                    ByteString(keeper.attempts.hash(token)) == first
                 else { return }
-                keeper.families.keep(first)
-                keeper.keep(keeper.familyRows(of: first))
+                keeper.attempts.families.keep(first)
+                keeper.keep(keeper.attempts.familyRows(of: first))
             }
         }
     }
@@ -73,7 +75,7 @@ extension Keeper {
     func noteSpentElsewhere(
         _ held: Secret?, for material: LayerMaterial, _ key: SessionKey, _ identity: KeptIdentity
     ) -> [StoreChange] {
-        guard let held, held != material.refreshToken, families.holds(held) else { return [] }
+        guard let held, held != material.refreshToken, attempts.families.holds(held) else { return [] }
         var replacing = material
         replacing.spent = held
         return noteSpent(by: replacing, first: nil, for: key, of: identity)
@@ -81,8 +83,8 @@ extension Keeper {
 
     /// The refresh token is dead: what the configuration names stays spent, with nothing in its place.
     func endFamily(of token: Secret) {
-        guard let first = families.ended(token), !health.isUnread else { return }
-        keep(familyRows(of: first))
+        guard let first = attempts.families.ended(token), !health.isUnread else { return }
+        keep(attempts.familyRows(of: first))
     }
 
     // MARK: - Unknown beginnings
@@ -90,7 +92,7 @@ extension Keeper {
     /// Sessions were taken up from the store. Where one holds another token than the first that its identity names, the first is spent: a
     /// release without marks has sent it.
     func presumeFirsts() {
-        for key in families.strays.keys {
+        for key in attempts.families.strays.keys {
             guard let identity = catalogue.identityOrRetired(key.digest), identity.namesFirstRefreshToken else {
                 continue
             }
@@ -103,12 +105,12 @@ extension Keeper {
     }
 
     private func presume(_ first: Secret, of key: SessionKey) {
-        let hash = ByteString(hash(first))
-        guard families.presume(first, hash: hash, of: key),
+        let hash = ByteString(attempts.hash(first))
+        guard attempts.families.presume(first, hash: hash, of: key),
             catalogue.identityOrRetired(key.digest)?.policy.access.persist == true
         else { return }
-        families.keep(hash)
-        keep(familyRows(of: hash))
+        attempts.families.keep(hash)
+        keep(attempts.familyRows(of: hash))
     }
 
     /// The refresh token of a stored session whose beginning is not known, where that may have been one that the configuration names:
@@ -117,7 +119,7 @@ extension Keeper {
     func beginning(of row: StoredRow, in lock: SessionLockKey?) -> Secret? {
         guard row.kind == RowKind.session, let key = try? KeyCodec.sessionKey(row.key),
             let stored = LayerRow(encoded: row.value), !stored.isHuman, let token = stored.refreshToken,
-            !families.holds(token)
+            !attempts.families.holds(token)
         else { return nil }
         if let lock { return key.lock == lock ? token : nil }
         let isNamed = identities.contains { identity in
@@ -131,7 +133,7 @@ extension Keeper {
         guard identity.namesFirstRefreshToken, let lock = identity.sessionKey(subject: nil)?.lock,
             orphans.rows.contains(where: { beginning(of: $0, in: lock) != nil })
         else { return }
-        families.overruled.insert(lock)
+        attempts.families.overruled.insert(lock)
     }
 
     // MARK: - Rows
@@ -146,22 +148,5 @@ extension Keeper {
             changes.append(.delete(kind: RowKind.session, key: KeyCodec.encode(other)))
         }
         return changes + orphans.dropCopies(of: spent)
-    }
-
-    /// With the key of the hash, without which it says nothing after a restart.
-    private func familyRows(of first: ByteString) -> [StoreChange] {
-        guard let family = families.families[first] else { return [] }
-        let row = StoredRow(
-            kind: RowKind.family, key: first.bytes,
-            value: FamilyRow(lock: family.lock, current: family.current, isPresumed: family.isPresumed).encoded())
-        return [.put(row), .put(Self.markKeyRow(markKeyBytes))]
-    }
-
-    func restoreFamily(_ row: StoredRow, replacing: Bool = false) {
-        guard let stored = FamilyRow(encoded: row.value) else { return }
-        families.restore(
-            RefreshTokenFamilies.Family(
-                lock: stored.lock, current: stored.current, isPresumed: stored.isPresumed, isKept: true),
-            under: ByteString(row.key), replacing: replacing)
     }
 }

@@ -46,7 +46,7 @@ extension Keeper {
         }
         // Another gateway has sent what both configurations name.
         if identity.namesFirstRefreshToken, let token = material.refreshToken {
-            families.found(token, under: key)
+            attempts.families.found(token, under: key)
             presumeFirsts()
         }
         return material
@@ -319,7 +319,7 @@ extension Keeper {
         guard let fleet else { return }
         let attempt = attempt(mark.account, secret, String(UInt64.random(in: 0 ... .max), radix: 36), fleet)
         let policy = identity.policy.attempts
-        let limit = attempts.isRetry(mark, policy) ? max(policy.loginAttempts, 1) &+ 1 : policy.loginAttempts
+        let limit = attempts.ledger.isRetry(mark, policy) ? max(policy.loginAttempts, 1) &+ 1 : policy.loginAttempts
         let result: Result<SharedVerdict, RedisFault> = await ask {
             fleet.tier.spend(attempt, limit: limit, completion: $0)
         }
@@ -327,7 +327,7 @@ extension Keeper {
         case .success(.allowed): fleet.attempts[mark] = attempt
         case .success(.spent):
             // Kept here too, so that it holds while the server is away.
-            await storeAttempts([attempts.spend(mark), attempts.rejected(mark)])
+            await storeAttempts(attempts.bookRejected(mark))
             throw .quarantined
         case .success(.settling): throw withheld(fleet, "it has just come up")
         case .failure(let fault):
@@ -356,7 +356,7 @@ extension Keeper {
     func resetElsewhere(_ name: SharedName, _ fleet: KeptFleet) {
         for identity in identities {
             guard let account = identity.account, accountName(account, fleet) == name else { continue }
-            let rows = attempts.reset(account)
+            let rows = attempts.ledger.reset(account)
             guard !rows.isEmpty || attemptsRefused(identity) else { continue }
             start { await $0.storeAttempts(rows) }
             identity.recovered(at: now)

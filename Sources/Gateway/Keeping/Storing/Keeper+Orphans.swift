@@ -50,7 +50,7 @@ extension Keeper {
     func sweepMemory() {
         var changes: [StoreChange] = []
         var deletions: [StoreChange] = []
-        for (key, material) in durables where !catalogue.isConfigured(key.digest) {
+        for (key, material) in durables.held where !catalogue.isConfigured(key.digest) {
             durables[key] = nil
             changes += orphans.add(row(RowKind.durable, KeyCodec.encode(key), material), wall: wall)
         }

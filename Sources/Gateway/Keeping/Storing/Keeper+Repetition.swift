@@ -39,7 +39,7 @@ extension Keeper {
     /// The key of the marks is always there to be put: its success says that there is room.
     private func tryStore() {
         putAgain()
-        keep([.put(Self.markKeyRow(markKeyBytes))])
+        keep([.put(attempts.keyRow)])
     }
 
     /// What the disk did not do, piece by piece: a disk that has room for some of it takes that.

@@ -70,7 +70,7 @@ extension Keeper {
     /// What a disk that was slow at boot could not give then. Younger things in memory win.
     func takeUpLate() {
         let isFirst = health.noteRead()
-        if isFirst { attempts.restoreBegins() }
+        if isFirst { attempts.ledger.restoreBegins() }
         let rows = store?.restore() ?? []
         if !rows.isEmpty {
             restore(rows)
@@ -103,10 +103,9 @@ extension Keeper {
 
     /// - Returns: false where it is not on disk; a gateway without a store has nothing to wait for.
     @discardableResult
-    private func write(_ rows: [StoredRow], deleting: [StoredRow] = []) async -> Bool {
+    private func write(_ changes: [StoreChange]) async -> Bool {
         guard let store else { return true }
         let result: Result<Void, StoreFault> = await withCheckedContinuation { continuation in
-            let changes = rows.map { StoreChange.put($0) } + deleting.map { .delete(kind: $0.kind, key: $0.key) }
             store.commit(changes) { continuation.resume(returning: $0) }
         }
         note(result)
@@ -116,7 +115,7 @@ extension Keeper {
 
     func storeDurable(_ key: DurableKey, _ material: LayerMaterial, of identity: KeptIdentity) async {
         guard identity.policy.access.persist else { return }
-        await write([row(RowKind.durable, KeyCodec.encode(key), material)])
+        await write([.put(row(RowKind.durable, KeyCodec.encode(key), material))])
     }
 
     func deleteDurable(_ key: DurableKey) {
@@ -164,27 +163,10 @@ extension Keeper {
     /// - Returns: false where the disk did not take them.
     @discardableResult
     func storeAttempts(_ rows: [AttemptLedger.Row]) async -> Bool {
-        var puts: [StoredRow] = []
-        var deletes: [StoredRow] = []
-        let histories = attempts.takeHistory()
-        for (kind, row) in rows.map({ (RowKind.attempt, $0) }) + histories.map({ (RowKind.history, $0) }) {
-            let key = AttemptRow.key(of: row.mark)
-            if let bytes = row.bytes {
-                puts.append(StoredRow(kind: kind, key: key, value: bytes, expiresWall: nil))
-            } else {
-                deletes.append(StoredRow(kind: kind, key: key, value: [], expiresWall: nil))
-            }
-        }
-        guard !puts.isEmpty || !deletes.isEmpty else { return true }
+        let changes = attempts.changes(rows)
         // The key in memory is not the one that stands there, and must not take its place. An operator has said that the password may be sent.
-        if health.isUnread { return true }
-        // Marks without the key of their hashes would say nothing after a restart: they go to disk together.
-        puts.append(Self.markKeyRow(markKeyBytes))
-        return await write(puts, deleting: deletes)
-    }
-
-    static func markKeyRow(_ bytes: [UInt8]) -> StoredRow {
-        StoredRow(kind: RowKind.markKey, key: [], value: bytes, expiresWall: nil)
+        guard !changes.isEmpty, !health.isUnread else { return true }
+        return await write(changes)
     }
 
     // MARK: - Boot
@@ -194,13 +176,11 @@ extension Keeper {
         var learned: [[UInt8]: StoredRow] = [:]
         for row in rows {
             switch row.kind {
-            case RowKind.attempt: attempts.restore(row.value)
-            case RowKind.history: attempts.restoreHistory(row.value)
+            case RowKind.attempt, RowKind.history, RowKind.family: attempts.restore(row)
             case RowKind.markKey: adoptMarkKey(row.value)
             case RowKind.durable: restoreDurable(row)
             case RowKind.session: restoreSession(row)
             case RowKind.version: restoreVersion(row)
-            case RowKind.family: restoreFamily(row)
             case RowKind.learned: learned[row.key] = learned[row.key] ?? row
             default: break
             }
@@ -221,11 +201,8 @@ extension Keeper {
 
     /// A disk that was slow at boot gives its rows later: what was hashed with another key until then is forgotten, and read anew.
     private func adoptMarkKey(_ bytes: [UInt8]) {
-        guard bytes != markKeyBytes, let key = try? SealingKey(bytes: bytes) else { return }
-        markKey = key
-        markKeyBytes = bytes
+        guard attempts.adopt(keyBytes: bytes) else { return }
         for identity in identities { identity.secretHashes = [:] }
-        families.rehash { ByteString(hash($0)) }
     }
 
     func restoreDurable(_ row: StoredRow) {
@@ -242,7 +219,7 @@ extension Keeper {
         if identity.namesFirstRefreshToken, let token = material.refreshToken {
             // A person brought the configured one, and only a person brings another; rows of before do not say so.
             material.isHuman = true
-            families.found(token, under: key)
+            attempts.families.found(token, under: key)
         }
         adoptSession(material, key)
     }

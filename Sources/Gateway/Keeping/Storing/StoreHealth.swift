@@ -1,18 +1,18 @@
 internal import TokenStore
 
-/// Whether the store can be used, as its opening and its answers tell.
-enum StoreState: Sendable, Equatable {
-    case none, serving
-    case degraded(String)
-    /// Another process owns it: this one makes no password step, for it cannot see which attempts the other has spent.
-    case locked(String)
-    /// It cannot be used and is left alone: this process serves from memory.
-    case refused(String)
-}
-
 /// What the keeper has seen of its store.
 struct StoreHealth {
-    var state: StoreState
+    /// Whether the store can be used, as its opening and its answers tell.
+    enum State: Sendable, Equatable {
+        case none, serving
+        case degraded(String)
+        /// Another process owns it: this one makes no password step, for it cannot see which attempts the other has spent.
+        case locked(String)
+        /// It cannot be used and is left alone: this process serves from memory.
+        case refused(String)
+    }
+
+    var state: State
     /// What stands in the store has been taken up: a disk that fails from then on hides nothing.
     private(set) var isRead: Bool
     /// Changes that the store took, and that it could not.
@@ -32,7 +32,7 @@ struct StoreHealth {
     static let leastPause: UInt64 = 1_000_000_000
     static let mostPause: UInt64 = 60_000_000_000
 
-    init(_ state: StoreState) {
+    init(_ state: State) {
         self.state = state
         isRead = state == .serving
     }

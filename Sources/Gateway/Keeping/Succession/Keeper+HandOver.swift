@@ -13,7 +13,7 @@ struct KeeperHandOver {
     /// Whom to tell when none is left.
     var whenQuiet: (@Sendable () -> Void)?
     /// What the store's state was before it was given away.
-    var stateBefore: StoreState?
+    var stateBefore: StoreHealth.State?
 }
 
 /// An upgrade, as the keeper of the old process lives through it. Two processes that grant at a time would send a password twice and use a
@@ -51,16 +51,14 @@ extension Keeper {
     func keepStore() { handOver.whenQuiet = nil }
 
     /// The other process is dead. What it has written is younger than what is here.
-    func grantAgain(_ rows: [StoredRow], _ state: StoreState?) {
+    func grantAgain(_ rows: [StoredRow], _ state: StoreHealth.State?) {
         handOver.mayGrant = true
         keepStore()
         if handOver.stateBefore != nil, let state { health.state = state }
         handOver.stateBefore = nil
         for row in store?.visible(rows) ?? [] {
             switch row.kind {
-            case RowKind.attempt: attempts.restore(row.value)
-            case RowKind.history: attempts.restoreHistory(row.value)
-            case RowKind.family: restoreFamily(row, replacing: true)
+            case RowKind.attempt, RowKind.history, RowKind.family: attempts.restore(row, replacing: true)
             case RowKind.durable:
                 guard let key = try? KeyCodec.durableKey(row.key) else { continue }
                 durables[key] = nil

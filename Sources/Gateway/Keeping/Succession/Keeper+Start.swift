@@ -22,7 +22,7 @@ struct KeeperSeeds: @unchecked Sendable {
 extension Keeper {
     func takeUp(_ seeds: KeeperSeeds, for loops: [LoopBound<DataLoop>]) {
         fleet = seeds.fleet
-        if seeds.marksUnreadable || health.isUnread { attempts.restoreUnreadable() }
+        if seeds.marksUnreadable || health.isUnread { attempts.ledger.restoreUnreadable() }
         for seed in seeds.keys { adopt(key: seed.key, slot: seed.slot, identity: seed.identity, wanted: seed.wanted) }
         connect(loops)
         restore(seeds.rows)

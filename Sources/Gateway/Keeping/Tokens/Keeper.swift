@@ -25,28 +25,18 @@ actor Keeper: KeeperInbox {
     var tokens = TokenTable()
     var issuers: IssuerCalls
     var sessions = Sessions()
-    var durables: [DurableKey: LayerMaterial] = [:]
-    /// Who waits for a durable part that is being made.
-    var durableWaits: [DurableKey: [Wait<DurableTurn>]] = [:]
+    var durables = DurableParts()
     /// Logins and logouts under way, and those that ended a short time ago.
     var logins: [String: KeptLogin] = [:]
     var loginAlarm: Alarm?
     var orphans = OrphanRows()
-    var attempts = AttemptLedger()
-    /// Refresh tokens of the configuration that are spent, and what has replaced them.
-    var families = RefreshTokenFamilies()
-    /// Spent, and not known yet what became of them.
-    var openAttempts: Set<AttemptMark> = []
+    var attempts: Attempts
     let store: ErasureMask?
     var health: StoreHealth
     /// Set for `check --live`: no step is made that may replace a refresh token.
     var sparesRefreshTokens = false
     /// Set before the first flight, where the configuration has `store.shared`.
     var fleet: KeptFleet?
-    /// Key of the hashes by which secrets and accounts are told apart; never leaves the process or the sealed store. Kept with the marks, so
-    /// that they outlive a change of the sealing key.
-    var markKey: SealingKey
-    var markKeyBytes: [UInt8]
     let seed: UInt64
     var users: Users
     /// Of the latest purge, and of whatever else lets rows go.
@@ -73,8 +63,7 @@ actor Keeper: KeeperInbox {
         catalogue = Catalogue(identities: parts.identities, routes: parts.routes)
         store = parts.store.map { ErasureMask($0, lastingKinds: RowKind.lasting) }
         health = StoreHealth(parts.storeState)
-        markKey = parts.markKey.key
-        markKeyBytes = parts.markKey.bytes
+        attempts = Attempts(parts.markKey)
         seed = parts.seed
         issuers = IssuerCalls(seed: parts.seed)
         users = Users(parts.subjects)
@@ -369,7 +358,7 @@ struct KeeperParts: @unchecked Sendable {
     let identities: [KeptIdentity]
     let routes: [KeptRoute]
     let store: (any RowStore)?
-    let storeState: StoreState
+    let storeState: StoreHealth.State
     let markKey: MarkKey
     let seed: UInt64
     let subjects: SubjectBook.Limits

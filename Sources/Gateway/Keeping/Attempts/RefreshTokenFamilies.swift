@@ -30,11 +30,13 @@ struct RefreshTokenFamilies {
     }
 
     /// By the keyed hash of the first token.
-    private(set) var families: [ByteString: Family] = [:]
+    private var families: [ByteString: Family] = [:]
     /// Until the first token of their identity has been read.
     private(set) var strays: [SessionKey: Stray] = [:]
     /// The operator has said that a first token of these may be sent although the store has a login that it may have begun.
     var overruled: Set<SessionLockKey> = []
+
+    subscript(first: ByteString) -> Family? { families[first] }
 
     func standing(of first: ByteString, in lock: SessionLockKey) -> FirstRefreshToken {
         guard let family = families[first] else { return .unspent }

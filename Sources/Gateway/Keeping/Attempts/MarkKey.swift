@@ -1,3 +1,4 @@
+internal import Handshakes
 internal import TLS
 internal import TokenStore
 
@@ -6,12 +7,22 @@ struct MarkKey {
     let key: SealingKey
     let bytes: [UInt8]
 
+    func hash(_ secret: Secret) -> [UInt8] { secret.withBytes { key.tag(Array($0)) } }
+
+    /// Tells users apart in logs without naming them.
+    func pseudonym(_ user: [UInt8]) -> [UInt8] { Array(key.tag(Array("subject".utf8) + user).prefix(4)) }
+
+    /// Nil where the bytes are no key.
+    init?(bytes: [UInt8]) {
+        guard let key = try? SealingKey(bytes: bytes) else { return nil }
+        (self.key, self.bytes) = (key, bytes)
+    }
+
     /// The one in the rows, or a new one.
     init(in rows: [StoredRow] = []) throws(GatewayFault) {
         let row = rows.first { $0.kind == RowKind.markKey }
-        if let row, let key = try? SealingKey(bytes: row.value) {
-            self.key = key
-            bytes = row.value
+        if let found = row.flatMap({ MarkKey(bytes: $0.value) }) {
+            self = found
             return
         }
         bytes = randomBytes(SealingKey.size)

@@ -1,0 +1,66 @@
+internal import Handshakes
+internal import Tokens
+
+/// Registrations and other durable things of identities, and who waits for one that is being made.
+struct DurableParts {
+    private(set) var held: [DurableKey: LayerMaterial] = [:]
+    /// Of parts that are being made.
+    private var waits: [DurableKey: [Wait<DurableTurn>]] = [:]
+
+    subscript(key: DurableKey) -> LayerMaterial? {
+        get { held[key] }
+        set { held[key] = newValue }
+    }
+
+    func live(_ key: DurableKey, at now: UInt64) -> LayerMaterial? {
+        held[key].flatMap { $0.isLive(at: now) ? $0 : nil }
+    }
+
+    /// One flight makes the part, the others wait for what becomes of it.
+    /// - Returns: nil where `wait` is told.
+    mutating func claim(_ key: DurableKey, _ wait: Wait<DurableTurn>, at now: UInt64) -> DurableTurn? {
+        if let material = live(key, at: now) { return .standing(material) }
+        guard waits[key] != nil else {
+            waits[key] = []
+            return .make
+        }
+        waits[key]?.append(wait)
+        return nil
+    }
+
+    /// - Returns: who is to be told what became of it.
+    mutating func made(_ key: DurableKey) -> [Wait<DurableTurn>] { waits.removeValue(forKey: key) ?? [] }
+
+    /// Compared, because another flight may have replaced it while this one awaited its answer.
+    /// - Returns: whether it is gone.
+    mutating func drop(_ key: DurableKey, ifStill material: LayerMaterial) -> Bool {
+        held[key] == material ? remove(key) : false
+    }
+
+    /// - Returns: false where there was none.
+    mutating func remove(_ key: DurableKey) -> Bool { held.removeValue(forKey: key) != nil }
+
+    func of(_ digest: IdentityDigest) -> [DurableKey: LayerMaterial] { held.filter { $0.key.digest == digest } }
+
+    /// - Returns: what is gone.
+    mutating func forget(_ digest: IdentityDigest) -> [DurableKey] {
+        let keys = Array(of(digest).keys)
+        for key in keys { held[key] = nil }
+        return keys
+    }
+}
+
+/// What a flight that wants a durable part is told.
+enum DurableTurn: Sendable {
+    case standing(LayerMaterial)
+    /// It makes the part, and says what became of it.
+    case make
+    case failed(Handshakes.GrantFailure)
+}
+
+extension KeptIdentity {
+    /// Nil for schemes that have no durable layer.
+    func durableKey(_ part: DurablePart) -> DurableKey? {
+        issuer.map { DurableKey(digest: digest, issuer: $0, part: ByteString(part.name)) }
+    }
+}
