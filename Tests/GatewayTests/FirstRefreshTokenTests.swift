@@ -238,7 +238,7 @@ import Testing
     @Test func aCheckSparesIt() throws {
         let issuer = RotatingIssuer()
         let scene = try scene(RotatingIssuer.plan(), issuer, store: MemoryStore())
-        scene.inKeeper { $0.sparesRefreshTokens = true }
+        scene.inKeeper { $0.handOver.sparesRefreshTokens = true }
         #expect(scene.status("/a/") == 503 && scene.issuerCalls.isEmpty)
     }
 

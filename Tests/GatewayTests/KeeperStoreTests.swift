@@ -193,7 +193,7 @@ internal import TokenStore
         let rows = store.restore()
         #expect(rows.contains { $0.kind == RowKind.session })
         scene.inKeeper { $0.grantAgain(rows, .serving) }
-        #expect(scene.inKeeper { $0.sessions.isEmpty })
+        #expect(scene.inKeeper { $0.sessions.held.isEmpty })
     }
 
     @Test func rule8_ARegistrationWithoutItsIdentityIsKeptThirtyDaysAndComesBack() throws {
@@ -248,10 +248,10 @@ internal import TokenStore
         let (changed, _) = try warm(store, Plans.gate(identity: "service_domain: Other"))
         changed.settle()
         #expect(store.rows(RowKind.session).count == 1)
-        #expect(changed.inKeeper { $0.sessions.isEmpty && $0.orphans.count == 1 })
+        #expect(changed.inKeeper { $0.sessions.held.isEmpty && $0.orphans.count == 1 })
         let (back, _) = try warm(store)
         back.settle()
-        #expect(back.inKeeper { $0.sessions.values.first?.material.refreshToken } == Secret("r"))
+        #expect(back.inKeeper { $0.sessions.held.values.first?.material.refreshToken } == Secret("r"))
         #expect(store.rows(RowKind.session).map(\.expiresWall) == [nil])
     }
 }

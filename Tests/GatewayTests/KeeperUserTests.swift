@@ -59,7 +59,7 @@ import Testing
         scene.settle()
         #expect(callers.count { $0.status == 200 } == 200)
         #expect(names.asked.sorted() == ["u0", "u1", "u2", "u3", "u4"])
-        #expect(scene.inKeeper { $0.subjects.count } == 5)
+        #expect(scene.inKeeper { $0.users.subjects.count } == 5)
     }
 
     /// A task that has ended keeps its stack, tens of kilobytes a user, as long as somebody holds it.
@@ -99,7 +99,7 @@ import Testing
             }
         }
         #expect(names.asked.count == 10)
-        let (count, tokens, keys) = scene.inKeeper { ($0.subjects.count, $0.tokens.count, $0.cache.keyCount) }
+        let (count, tokens, keys) = scene.inKeeper { ($0.users.subjects.count, $0.tokens.count, $0.cache.keyCount) }
         // The one beside them stands for all users of the key.
         #expect(count == 3 && tokens == 4 && keys == 3)
     }

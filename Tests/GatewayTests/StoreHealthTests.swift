@@ -30,20 +30,20 @@ import TokenStore
 
     @Test func aSlowDiskIsToldOfOnceUntilItTakesSomething() {
         var health = StoreHealth(.serving)
-        #expect(health.noteSlow())
-        #expect(!health.noteSlow())
+        #expect(health.noteSlow() == true)
+        #expect(health.noteSlow() == false)
         _ = health.note(Self.good, isDegraded: false)
-        #expect(health.noteSlow())
+        #expect(health.noteSlow() == true)
         _ = health.note(Self.full, isDegraded: true)
-        #expect(!health.noteSlow(), "a store that has turned has said so")
+        #expect(health.noteSlow() == false, "a store that has turned has said so")
     }
 
     @Test func whatWasReadOnceIsKnown() {
         var health = StoreHealth(.degraded("the disk does not answer"))
         #expect(health.isUnread)
-        #expect(health.noteRead())
+        #expect(health.noteRead() == true)
         #expect(!health.isUnread)
-        #expect(!health.noteRead())
+        #expect(health.noteRead() == false)
         #expect(!StoreHealth(.serving).isUnread && StoreHealth(.refused("")).isUnread)
     }
 

@@ -40,7 +40,7 @@ public enum LiveCheck {
         _ = loop.post {
             keeper.assumeIsolated { keeper in
                 keeper.fleet = shared?.fleet
-                keeper.sparesRefreshTokens = true
+                keeper.handOver.sparesRefreshTokens = true
                 // Attempts that were spent cannot be seen: nothing is sent that could lock an account.
                 if isBlind || keeper.health.isUnread { keeper.attempts.ledger.restoreUnreadable() }
                 keeper.restore(rows)
@@ -171,7 +171,7 @@ extension Keeper {
 
     private func tryUpstream(_ plan: UpstreamPlan) async -> LiveFinding {
         let begun = now
-        let group = UpstreamGroup(plan: plan, loop: loop, buffers: buffers, resolver: resolver) { _ in }
+        let group = UpstreamGroup(plan: plan, loop: loop, buffers: resources.buffers, resolver: resources.resolver) { _ in }
         // A session over HTTP/2 outlives the request that made it, and points at its group without holding it.
         defer { group.closeIdle() }
         let fault: Fault? = await withCheckedContinuation { continuation in

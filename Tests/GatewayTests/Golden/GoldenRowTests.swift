@@ -56,7 +56,7 @@ import Testing
         for row in ledger.takeHistory() {
             add(Kind.history, "history", "rejected", AttemptRow.key(of: row.mark), row.bytes ?? [])
         }
-        let markRow = Keeper.markKeyRow(Self.markKey)
+        let markRow = Attempts(try #require(MarkKey(bytes: Self.markKey))).keyRow
         add(markRow.kind, "mark key", "the key of the hashes", markRow.key, markRow.value)
         add(Kind.owners, "owners", "the digests of all identities, sorted", [], digest.bytes)
         let version = try #require(SessionVersion(octets: [0, 0, 0, 0, 0, 0, 1, 2]))

@@ -11,7 +11,7 @@ extension Keeper {
     // MARK: - Durable layer
 
     func durable(_ part: DurablePart, of identity: KeptIdentity) -> LayerMaterial? {
-        identity.durableKey(part).flatMap { durables.live($0, at: now) }
+        identity.durableKey(part).flatMap { sessions.parts.live($0, at: now) }
     }
 
     /// One flight makes the part, the others wait for what becomes of it.
@@ -23,7 +23,7 @@ extension Keeper {
         }
         if let refused { drop(part, ifStill: refused, of: identity) }
         let wait = Wait<DurableTurn>()
-        if let turn = durables.claim(key, wait, at: now) { return turn }
+        if let turn = sessions.parts.claim(key, wait, at: now) { return turn }
         return await wait.next(isolation: self)
     }
 
@@ -31,7 +31,7 @@ extension Keeper {
         _ part: DurablePart, of identity: KeptIdentity, _ result: Result<LayerMaterial, Handshakes.GrantFailure>
     ) {
         guard let key = identity.durableKey(part) else { return }
-        for wait in durables.made(key) {
+        for wait in sessions.parts.made(key) {
             switch result {
             case .success(let material): wait.give(.standing(material))
             case .failure(let failure): wait.give(.failed(failure))
@@ -46,13 +46,13 @@ extension Keeper {
     ) async throws(Handshakes.GrantFailure) {
         guard let key = identity.durableKey(part) else { throw .internal(reason: "a scheme without an issuer") }
         guard standing.epoch >= identity.logoutEpoch else { throw .timedOut(step: "superseded by a logout") }
-        durables[key] = material
+        sessions.parts[key] = material
         await storeDurable(key, material, of: identity)
     }
 
     func drop(_ part: DurablePart, ifStill material: LayerMaterial, of identity: KeptIdentity) {
         // Compared, because another flight may have replaced it while this one awaited its answer.
-        guard let key = identity.durableKey(part), durables.drop(key, ifStill: material) else { return }
+        guard let key = identity.durableKey(part), sessions.parts.drop(key, ifStill: material) else { return }
         deleteDurable(key)
         withdraw(key, material)
     }
@@ -75,18 +75,18 @@ extension Keeper {
         while true {
             let read: Result<Secret, any Error>? = await withCheckedContinuation { continuation in
                 let accepted = blocking.run { continuation.resume(returning: Result { try source() }) }
-                if accepted { secretTurns.began() } else { continuation.resume(returning: nil) }
+                if accepted { oneTime.readings.began() } else { continuation.resume(returning: nil) }
             }
             if let read {
-                secretTurns.ended()?.give(())
+                oneTime.readings.ended()?.give(())
                 return read
             }
-            guard secretTurns.hasRoom else {
-                secretTurns.next()?.give(())
+            guard oneTime.readings.hasRoom else {
+                oneTime.readings.next()?.give(())
                 return .failure(GatewayFault("too many secrets are being read"))
             }
             let wait = Wait<Void>()
-            secretTurns.add(wait)
+            oneTime.readings.add(wait)
             await wait.next(isolation: self)
         }
     }
@@ -302,26 +302,26 @@ extension Keeper {
     private static let doubtedRegistration: DurablePart = "doubted_registration"
 
     private func doubtsRegistration(of identity: KeptIdentity) -> Bool {
-        guard let standing = identity.durableKey(.registration).flatMap({ durables[$0] }) else { return false }
-        return identity.durableKey(Self.doubtedRegistration).flatMap { durables[$0] }?.bytes == standing.bytes
+        guard let standing = identity.durableKey(.registration).flatMap({ sessions.parts[$0] }) else { return false }
+        return identity.durableKey(Self.doubtedRegistration).flatMap { sessions.parts[$0] }?.bytes == standing.bytes
     }
 
     /// - Parameter doubt: whether the last failure was of a step that used the registration that stands.
     func note(doubt: Bool, of identity: KeptIdentity) {
         guard let key = identity.durableKey(Self.doubtedRegistration) else { return }
-        guard doubt, let standing = identity.durableKey(.registration).flatMap({ durables[$0] }) else {
-            if durables.remove(key) { deleteDurable(key) }
+        guard doubt, let standing = identity.durableKey(.registration).flatMap({ sessions.parts[$0] }) else {
+            if sessions.parts.remove(key) { deleteDurable(key) }
             return
         }
-        guard durables[key]?.bytes != standing.bytes else { return }
+        guard sessions.parts[key]?.bytes != standing.bytes else { return }
         let copy = LayerMaterial(bytes: standing.bytes, obtainedAt: now, lifetime: nil)
-        durables[key] = copy
+        sessions.parts[key] = copy
         start { await $0.storeDurable(key, copy, of: identity) }
     }
 
     private func letRegistrationGo(of identity: KeptIdentity) {
         note(doubt: false, of: identity)
-        guard let key = identity.durableKey(.registration), let material = durables[key] else { return }
+        guard let key = identity.durableKey(.registration), let material = sessions.parts[key] else { return }
         drop(.registration, ifStill: material, of: identity)
         events.info("registration let go", [LogField("identity", .name(identity.plan.name))])
     }
@@ -333,7 +333,7 @@ extension Keeper {
         if cause == .logout {
             identity.logoutEpoch = identity.epoch
             if !identity.plan.handshake.keepsRegistration {
-                for key in durables.forget(identity.digest) { deleteDurable(key) }
+                for key in sessions.parts.forget(identity.digest) { deleteDurable(key) }
             }
         }
         if cause == .purge || cause == .logout { dropAbsent(of: identity) }

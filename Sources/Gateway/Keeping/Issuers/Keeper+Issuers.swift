@@ -67,7 +67,8 @@ extension Keeper {
             trust: network.trust, minimumVersion: network.minimumVersion, legacyTLS: network.legacyTLS,
             clientKeys: network.clientKeys,
             connectTimeout: min(network.timeout, 5_000_000_000), idleTimeout: 30_000_000_000)
-        let group = UpstreamGroup(plan: plan, loop: loop, buffers: buffers, resolver: resolver) { [events] news in
+        let group = UpstreamGroup(plan: plan, loop: loop, buffers: resources.buffers, resolver: resources.resolver) {
+            [events] news in
             // What else there is of an issuer is said with the grant that it concerns.
             guard case .tlsFailed(let reason) = news else { return }
             events.warn(

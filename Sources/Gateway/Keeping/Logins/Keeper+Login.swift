@@ -9,12 +9,6 @@ internal import Tokens
 /// Logins of people. The keeper runs them, so that what they bring goes from the issuer into the sealed store; whoever sits at the
 /// terminal is shown what to do and asks how far it is.
 extension Keeper {
-    /// Under way and ended together.
-    private static let mostLogins = 32
-    /// Nanoseconds for which nobody may ask before a login counts as left, and for which its end can be asked for.
-    private static let loginLease: UInt64 = 60_000_000_000
-    private static let loginMemory: UInt64 = 300_000_000_000
-
     // MARK: - Beginning and ending
 
     func beginLogin(_ name: String, redirectPort: UInt16?) -> LoginStart {
@@ -77,25 +71,14 @@ extension Keeper {
     private func openLogin(
         of identity: KeptIdentity, redirectPort: UInt16?, because reason: String = "another login was begun"
     ) -> KeptLogin? {
-        for login in logins.values where login.identity === identity { give(up: login, reason) }
-        for (flow, login) in logins where login.endedAt.map({ now - $0 > Self.loginMemory }) == true {
-            forget(flow, login)
-        }
-        if logins.count >= Self.mostLogins {
-            let ended = logins.filter { $0.value.endedAt != nil }.min { $0.value.endedAt ?? 0 < $1.value.endedAt ?? 0 }
-            guard let ended else { return nil }
-            forget(ended.key, ended.value)
-        }
+        for login in logins.of(identity) { give(up: login, reason) }
+        for login in logins.makeRoom(at: now) { login.alarm.close() }
+        guard logins.hasRoom else { return nil }
         let flow = Base64.encodeURL(randomBytes(18))
         let login = KeptLogin(
             keeper: self, flow: flow, identity: identity, redirectPort: redirectPort, alarm: Alarm(loop: loop), at: now)
-        logins[flow] = login
+        logins.add(login)
         return login
-    }
-
-    private func forget(_ flow: String, _ login: KeptLogin) {
-        login.alarm.close()
-        logins[flow] = nil
     }
 
     // MARK: - What a dialogue waits for
@@ -123,14 +106,14 @@ extension Keeper {
                 let now = keeper.now
                 if now >= end {
                     login.resume(onTime)
-                } else if now - login.lastAsked >= Self.loginLease {
+                } else if now - login.lastAsked >= Logins.lease {
                     keeper.give(up: login, "nobody asks for it any more")
                 } else {
                     keeper.watch(login, until: end, onTime)
                 }
             }
         }
-        login.alarm.set(at: min(end, login.lastAsked + Self.loginLease))
+        login.alarm.set(at: min(end, login.lastAsked + Logins.lease))
     }
 
     // MARK: - Login
@@ -258,10 +241,10 @@ extension Keeper {
             held += orphaned.held
             erase(orphaned.gone)
         }
-        let forgotten = durables.of(identity.digest)
+        let forgotten = sessions.parts.of(identity.digest)
         raiseEpoch(of: identity, cause: .logout)
         forgetRows(of: identity)
-        let erasures = endErasures()
+        let erasure = erasures.end()
         watchLogins()
         events.info("logged out", [LogField("identity", .name(identity.plan.name))])
         let ledger = KeeperLedger(
@@ -286,7 +269,7 @@ extension Keeper {
             }
         // Last: a disk that hangs must not keep the issuer from hearing of it.
         change(login) { $0.progress = "waiting until the disk has forgotten it" }
-        if let fault = await erasures.outcome() {
+        if let fault = await erasure.outcome() {
             let missed = "but not on disk, from where a restart could bring it back (\(fault)); repeat the logout"
             login.end(.failed, detail: "\(said), \(missed)", at: now)
         } else {
@@ -331,24 +314,7 @@ extension Keeper {
         guard let handshake = identity.plan.handshake as? any InteractiveHandshake, handshake.needsPerson,
             let key = identity.sessionKey(subject: nil)
         else { return nil }
-        guard let material = sessions[key]?.material, material.refreshToken != nil || material.isLive(at: now) else {
-            return LoginNeed(word: .needed, expiresIn: nil)
-        }
-        guard let (end, warning) = loginEnd(of: material) else { return LoginNeed(word: .good, expiresIn: nil) }
-        return LoginNeed(
-            word: now >= end ? .needed : now >= warning ? .soon : .good, expiresIn: end - min(end, now))
-    }
-
-    /// When what a login brought ends, and from when on that is worth a warning: the last fifth of its life, at most a week.
-    private func loginEnd(of material: LayerMaterial) -> (end: UInt64, warning: UInt64)? {
-        let life =
-            material.refreshToken == nil
-            ? material.lifetime.map { RefreshLife(left: $0, whole: $0) } : material.refreshLife
-        guard let life else { return nil }
-        let (end, overflow) = material.obtainedAt.addingReportingOverflow(life.left)
-        guard !overflow else { return nil }
-        let ahead = min(life.whole / 5, 7 * 86_400_000_000_000)
-        return (end, end - min(end, ahead))
+        return LoginNeed(sessions[key]?.material, at: now)
     }
 
     /// Tells operators what has changed, and looks again when the next change is due.
@@ -358,17 +324,15 @@ extension Keeper {
             guard let need = loginNeed(of: identity) else { continue }
             if need.word != identity.toldLogin { tell(need, identity) }
             identity.toldLogin = need.word
-            guard let key = identity.sessionKey(subject: nil), let material = sessions[key]?.material,
-                let (end, warning) = loginEnd(of: material)
-            else { continue }
-            for moment in [end, warning] where moment > now { next = min(next, moment) }
+            let end = identity.sessionKey(subject: nil).flatMap { sessions[$0] }.flatMap { LoginEnd($0.material) }
+            next = min(next, end?.next(after: now) ?? .max)
         }
         guard next != .max else {
-            loginAlarm?.clear()
+            logins.alarm?.clear()
             return
         }
         // The wheel need not know of next year.
-        set(&loginAlarm, at: min(next, now + 86_400_000_000_000)) { $0.watchLogins() }
+        set(&logins.alarm, at: min(next, now + 86_400_000_000_000)) { $0.watchLogins() }
     }
 
     private func tell(_ need: LoginNeed, _ identity: KeptIdentity) {

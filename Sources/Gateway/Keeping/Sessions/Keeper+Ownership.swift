@@ -30,7 +30,9 @@ extension Keeper {
         // The other process may rotate the same refresh token: the issuer would take ours for a stolen one.
         if claim.isOwn, let refusal = refusal(of: .refreshToken) { return refusal }
         let mayReplace = identity.policy.isIrreplaceable || sessions.hasRefreshToken(key)
-        if sparesRefreshTokens, mayReplace, claim.isOwn || sessions.live(key, at: now) == nil { return Self.spared }
+        if handOver.sparesRefreshTokens, mayReplace, claim.isOwn || sessions.live(key, at: now) == nil {
+            return Self.spared
+        }
         return storeRefusal(of: identity)
     }
 

@@ -169,10 +169,10 @@ extension Keeper {
         guard sessions[key] != nil else { return }
         guard let left = sessions.end(key) else { return deleteSessionRow(key) }
         guard let row = sessionRow(key, left, of: identity), let store else { return }
-        let erasures = erasures
-        erasures.began()
+        let erasure = erasures.current
+        erasure.began()
         // What is ended is a part of what a purge forgets.
-        store.put(row) { erasures.ended($0) }
+        store.put(row) { erasure.ended($0) }
     }
 
     private func dropRefreshToken(of key: SessionKey) {

@@ -4,6 +4,8 @@ internal import Tokens
 /// The sessions that are held, the locks under which they are made and renewed, and who waits at which lock.
 struct Sessions {
     private(set) var held: [SessionKey: KeptSession] = [:]
+    /// The durable layer, from which sessions are made.
+    var parts = DurableParts()
     private(set) var locks: [SessionLockKey: SessionLock] = [:]
     private var swept = 0
     private var lastClaimant: SessionMachine.Claimant = 0

@@ -107,7 +107,7 @@ extension Keeper {
         for (key, version) in fleet.versions.ended { fleet.tier.endSession(sessionName(key, fleet), version: version) }
         // A key that tokens are bound to is this gateway's alone.
         let own = ByteString(DurablePart.proofKey.name)
-        for key in durables.held.keys
+        for key in sessions.parts.held.keys
         where key.part != own && catalogue.identityOrRetired(key.digest)?.policy.isShared == true {
             await offerDurable(key, fleet)
         }

@@ -258,7 +258,7 @@ extension Keeper {
         else { return durable(part, of: identity) }
         // Another flight may have made or found one meanwhile.
         if let standing = durable(part, of: identity) { return standing }
-        durables[key] = material
+        sessions.parts[key] = material
         await storeDurable(key, material, of: identity)
         return material
     }
@@ -272,7 +272,7 @@ extension Keeper {
             })
         else { return }
         let hold = hold(lease, fleet)
-        guard let material = durables[key] else { return letGo(hold) }
+        guard let material = sessions.parts[key] else { return letGo(hold) }
         await publish(material, under: hold)
     }
 

@@ -50,8 +50,8 @@ extension Keeper {
     func sweepMemory() {
         var changes: [StoreChange] = []
         var deletions: [StoreChange] = []
-        for (key, material) in durables.held where !catalogue.isConfigured(key.digest) {
-            durables[key] = nil
+        for (key, material) in sessions.parts.held where !catalogue.isConfigured(key.digest) {
+            sessions.parts[key] = nil
             changes += orphans.add(row(RowKind.durable, KeyCodec.encode(key), material), wall: wall)
         }
         var left: Set<IdentityDigest> = []

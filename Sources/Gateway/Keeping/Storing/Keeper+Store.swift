@@ -209,7 +209,7 @@ extension Keeper {
         guard let key = try? KeyCodec.durableKey(row.key), let stored = LayerRow(encoded: row.value) else { return }
         guard catalogue.identity(key.digest)?.issuer == key.issuer else { return }
         // What is there already is younger.
-        if durables[key] == nil, let material = material(of: stored) { durables[key] = material }
+        if sessions.parts[key] == nil, let material = material(of: stored) { sessions.parts[key] = material }
     }
 
     func restoreSession(_ row: StoredRow) {

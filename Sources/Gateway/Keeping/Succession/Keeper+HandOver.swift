@@ -8,6 +8,8 @@ internal import Tokens
 struct KeeperHandOver {
     /// False while another process grants: no flight starts, no secret is tried, nothing is looked up in the store.
     var mayGrant = true
+    /// Set for `check --live`: no step is made that may replace a refresh token, which is the running gateway's to spend.
+    var sparesRefreshTokens = false
     /// Tasks that have begun and not ended: flights, readings of secrets, marks on their way to the disk.
     var works = 0
     /// Whom to tell when none is left.
@@ -61,7 +63,7 @@ extension Keeper {
             case RowKind.attempt, RowKind.history, RowKind.family: attempts.restore(row, replacing: true)
             case RowKind.durable:
                 guard let key = try? KeyCodec.durableKey(row.key) else { continue }
-                durables[key] = nil
+                sessions.parts[key] = nil
                 restoreDurable(row)
             case RowKind.session:
                 guard let key = try? KeyCodec.sessionKey(row.key) else { continue }

@@ -314,7 +314,7 @@ extension Keeper {
     func publishTable(of route: KeptRoute) {
         guard let published = route.published else { return }
         published.publish(
-            route.table.snapshot(seed: seed) { [self] realm in token(of: realm, on: route)?.slot ?? .nowhere })
+            route.table.snapshot(seed: tokens.seed) { [self] realm in token(of: realm, on: route)?.slot ?? .nowhere })
         storeTable(of: route)
     }
 

@@ -16,59 +16,39 @@ actor Keeper: KeeperInbox {
     nonisolated let executor: LoopExecutor
     nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
-    let cache: HotCache
-    let events: EventLog
-    let resolver: Resolver
-    nonisolated let blocking: any BlockingWork
-    let buffers: LoopBuffers
+    nonisolated let resources: KeeperResources
     var catalogue: Catalogue
-    var tokens = TokenTable()
+    var tokens: TokenTable
     var issuers: IssuerCalls
     var sessions = Sessions()
-    var durables = DurableParts()
-    /// Logins and logouts under way, and those that ended a short time ago.
-    var logins: [String: KeptLogin] = [:]
-    var loginAlarm: Alarm?
-    var orphans = OrphanRows()
+    var logins = Logins()
     var attempts: Attempts
-    let store: ErasureMask?
+    var users: Users
+    var oneTime = KeptOneTime()
     var health: StoreHealth
-    /// Set for `check --live`: no step is made that may replace a refresh token.
-    var sparesRefreshTokens = false
+    var orphans = OrphanRows()
+    var erasures = Erasures()
     /// Set before the first flight, where the configuration has `store.shared`.
     var fleet: KeptFleet?
-    let seed: UInt64
-    var users: Users
-    /// Of the latest purge, and of whatever else lets rows go.
-    var erasures = Erasures()
-    var erasureJobs: [(job: StoreJob, erasures: Erasures)] = []
-
-    var oneTime = KeptOneTime()
-    var secretTurns = SecretTurns()
     var handOver = KeeperHandOver()
-
-    private let postman: Postman
-    private var clock = WallClockWatch()
 
     nonisolated var loop: Loop { executor.loop }
 
     init(_ parts: KeeperParts) {
         executor = parts.executor
-        postman = Postman(loop: parts.executor.loop)
-        cache = parts.cache
-        events = parts.events
-        resolver = parts.resolver
-        blocking = parts.blocking
-        buffers = LoopBuffers(blocks: 256, largeLimit: 8 << 20, scratchSize: 64 * 1024)
+        resources = KeeperResources(parts)
         catalogue = Catalogue(identities: parts.identities, routes: parts.routes)
-        store = parts.store.map { ErasureMask($0, lastingKinds: RowKind.lasting) }
         health = StoreHealth(parts.storeState)
         attempts = Attempts(parts.markKey)
-        seed = parts.seed
+        tokens = TokenTable(seed: parts.seed)
         issuers = IssuerCalls(seed: parts.seed)
         users = Users(parts.subjects)
     }
 
+    var cache: HotCache { resources.cache }
+    nonisolated var events: EventLog { resources.events }
+    nonisolated var blocking: any BlockingWork { resources.blocking }
+    nonisolated var store: ErasureMask? { resources.store }
     var identities: [KeptIdentity] { catalogue.identities }
     var routes: [KeptRoute] { catalogue.routes }
 
@@ -124,8 +104,7 @@ actor Keeper: KeeperInbox {
 
     /// Looked at whenever there is work, not by a timer: an idle gateway does not wake up, and a jump matters when a token is used.
     private func noticeClock() {
-        let wall = executor.loop.kernel.wallMilliseconds()
-        guard clock.observe(wall: wall &* 1_000_000, boot: now) else { return }
+        guard tokens.clock.observe(wall: wall &* 1_000_000, boot: now) else { return }
         events.warn("wall clock jumped; every token is due for renewal")
         for token in tokens.all { apply(token.machine.wallClockJumped(at: now), to: token) }
     }
@@ -145,12 +124,12 @@ actor Keeper: KeeperInbox {
 
     // MARK: - Mail out
 
-    func connect(_ loops: [LoopBound<DataLoop>]) { postman.connect(loops) }
+    func connect(_ loops: [LoopBound<DataLoop>]) { resources.postman.connect(loops) }
 
-    var loopCount: Int { postman.loopCount }
+    var loopCount: Int { resources.postman.loopCount }
 
     /// The loop has it after this turn.
-    func order(_ order: KeeperOrder, to loop: Int) { postman.order(order, to: loop) }
+    func order(_ order: KeeperOrder, to loop: Int) { resources.postman.order(order, to: loop) }
 
     func answer(_ ticket: Ticket, _ answer: TokenAnswer) { order(.request(ticket, answer), to: ticket.loop) }
 
@@ -254,8 +233,7 @@ actor Keeper: KeeperInbox {
     @discardableResult
     func adopt(key: AccessKey, slot: Slot, identity: KeptIdentity, wanted: Wanted) -> KeptToken {
         let machine = AccessTokenMachine(
-            policy: identity.policy.access, standing: identity.standing,
-            seed: seed ^ UInt64(slot.index) &* 0x9E37_79B9_7F4A_7C15)
+            policy: identity.policy.access, standing: identity.standing, seed: tokens.seed(of: slot))
         let token = KeptToken(key: key, slot: slot, identity: identity, machine: machine, wanted: wanted)
         token.machine.scopes = ScopeSet(wanted.scopes.map { ByteString($0) })
         if !handOver.mayGrant { _ = token.machine.suspended(at: now) }
@@ -266,100 +244,4 @@ actor Keeper: KeeperInbox {
         tokens.add(token)
         return token
     }
-}
-
-/// A route as the keeper holds it.
-/// Touched on the keeper's loop only.
-final class KeptRoute: @unchecked Sendable {
-    /// As in `RoutePlan`. Set when it is compiled.
-    var number: Int
-    let name: String
-    let origin: Origin
-    let originText: String
-    private(set) var identity: KeptIdentity?
-    private(set) var wanted: Wanted
-    let scopes: ScopeSet
-    let audience: ByteString?
-    let resource: ByteString?
-    let realm: Realm?
-    /// Set when it is compiled.
-    var published: Published<LearnedSnapshot>?
-    /// Tokens are bound to one URL instead of the whole realm (`token_scope: url`).
-    let bindsToURL: Bool
-    private(set) var upstream: UpstreamPlan
-    let pathPrefix: String
-    /// The User-Agent that makes the upstream challenge.
-    private(set) var probeAgent: String
-    var table: LearnedTable
-    var scouts: ScoutMachine
-    var alarm: Alarm?
-    /// Nanoseconds after which a scout that has not been heard of counts as lost.
-    private(set) var scoutPatience: UInt64
-
-    init(
-        number: Int, name: String, origin: Origin, originText: String, identity: KeptIdentity?, wanted: Wanted,
-        scopes: ScopeSet, audience: ByteString?, resource: ByteString?, realm: Realm?,
-        published: Published<LearnedSnapshot>?, bindsToURL: Bool, waiters: Int, upstream: UpstreamPlan,
-        pathPrefix: String, probeAgent: String, scoutPatience: UInt64
-    ) {
-        self.number = number
-        self.name = name
-        self.origin = origin
-        self.originText = originText
-        self.identity = identity
-        self.wanted = wanted
-        self.scopes = scopes
-        self.audience = audience
-        self.resource = resource
-        self.realm = realm
-        self.published = published
-        self.bindsToURL = bindsToURL
-        table = LearnedTable(binding: bindsToURL ? .url : .realm)
-        self.upstream = upstream
-        self.pathPrefix = pathPrefix
-        self.probeAgent = probeAgent
-        self.scoutPatience = scoutPatience
-        scouts = ScoutMachine(limit: waiters)
-    }
-
-    /// Takes what may differ between two that are the same. The table and who waits for it stay.
-    func take(_ next: KeptRoute, identity: KeptIdentity?) {
-        self.identity = identity
-        wanted = next.wanted
-        upstream = next.upstream
-        probeAgent = next.probeAgent
-        scoutPatience = next.scoutPatience
-    }
-
-    /// What the keys of the route's URLs have instead of a realm: the upstream's word selects nothing. Two routes that lead to one URL by
-    /// different ways have a token each.
-    var realmOfURLs: Realm { realm ?? Realm(ByteString(pathPrefix)) }
-
-    /// A learned table belongs to what was learned, not to the route's name: upstream, identity and the slice of the key that the route
-    /// fixes. Nil for a route without an identity.
-    var tableKey: [UInt8]? { key(of: Realm(ByteString(bindsToURL ? "url" : "realm"))).map(KeyCodec.encode) }
-
-    func key(of realm: Realm) -> AccessKey? {
-        guard let identity else { return nil }
-        return AccessKey(
-            digest: identity.digest, origin: origin, realm: realm, scopes: scopes, audience: audience,
-            resource: resource,
-            subject: nil)
-    }
-}
-
-/// What a keeper is made of. Built before any thread runs, handed over once.
-struct KeeperParts: @unchecked Sendable {
-    let executor: LoopExecutor
-    let cache: HotCache
-    let events: EventLog
-    let resolver: Resolver
-    let blocking: any BlockingWork
-    let identities: [KeptIdentity]
-    let routes: [KeptRoute]
-    let store: (any RowStore)?
-    let storeState: StoreHealth.State
-    let markKey: MarkKey
-    let seed: UInt64
-    let subjects: SubjectBook.Limits
 }

@@ -9,6 +9,14 @@ struct TokenTable {
     private var bySlot: [Slot: KeptToken] = [:]
     private var retired: [AccessKey: KeptToken] = [:]
     private var generations = GenerationCounter()
+    /// A jump of the wall clock makes every token due.
+    var clock = WallClockWatch()
+    /// Jitter of the machines and hashes of the learned tables begin with it.
+    let seed: UInt64
+
+    init(seed: UInt64) { self.seed = seed }
+
+    func seed(of slot: Slot) -> UInt64 { seed ^ UInt64(slot.index) &* 0x9E37_79B9_7F4A_7C15 }
 
     var count: Int { byKey.count }
     var all: Dictionary<AccessKey, KeptToken>.Values { byKey.values }

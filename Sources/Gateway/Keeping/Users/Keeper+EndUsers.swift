@@ -190,7 +190,6 @@ extension Keeper {
     /// Tells users apart in logs without naming them: a short hash under a key that never leaves the process.
     func pseudonym(of token: KeptToken) -> [LogField] {
         guard let subject = token.user else { return [] }
-        let tag = markKey.tag(Array("subject".utf8) + subject.bytes)
-        return [LogField("subject", .name(Hexadecimal.encode(tag.prefix(4))))]
+        return [LogField("subject", .name(Hexadecimal.encode(attempts.key.pseudonym(subject.bytes))))]
     }
 }
