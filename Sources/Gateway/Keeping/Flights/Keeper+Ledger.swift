@@ -212,12 +212,13 @@ extension Keeper {
         guard let issuer = identity.issuer else { return nil }
         let mark = AttemptMark(
             account: Account(issuer: issuer, user: ByteString(user)), secretHash: ByteString(attempts.hash(secret)))
-        let policy = identity.policy.attempts
-        try attempts.begin(mark, policy)
+        try attempts.begin(mark, identity.policy.attempts)
         do throws(Handshakes.GrantFailure) { try await spendInFleet(mark, secret, of: identity) } catch {
             attempts.cancel(mark)
             throw error
         }
+        // A reload may have brought other bounds meanwhile.
+        let policy = identity.policy.attempts
         let needsMark = attempts.needsMark(mark, policy)
         let isMarked = await storeAttempts([attempts.ledger.spend(mark, policy)])
         guard isMarked || !needsMark else {

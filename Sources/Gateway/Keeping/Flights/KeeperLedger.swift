@@ -97,7 +97,7 @@ final class KeeperLedger: GrantLedger, @unchecked Sendable {
     nonisolated(nonsending) func session() async -> LayerMaterial? {
         guard let sessionKey else { return nil }
         await keeper.freshen(sessionKey, of: identity)
-        return await keeper.sessions.live(sessionKey, at: keeper.now)
+        return await keeper.liveSession(sessionKey)
     }
 
     nonisolated(nonsending) func session(

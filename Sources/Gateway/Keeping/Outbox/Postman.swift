@@ -23,17 +23,25 @@ final class Postman: Watched {
     var loopCount: Int { outbox.loops }
 
     func order(_ order: KeeperOrder, to index: Int) {
-        if outbox.add(order, for: index) { loop.callAtEndOfTurn(self) }
+        switch outbox.add(order, for: index) {
+        case .now?: deliver()
+        case .atEndOfTurn?: loop.callAtEndOfTurn(self)
+        case nil: break
+        }
     }
 
-    override func turnEnds() { deliver() }
+    override func turnEnds() {
+        outbox.turnEnded()
+        deliver()
+    }
 
     override func timerFired(_ kind: UInt8) {
         retry = nil
         deliver()
     }
 
-    private func deliver() {
+    /// Before the turn ends only for what the loops must have ahead of another thread's letters.
+    func deliver() {
         for letter in outbox.takeLetters() {
             let loop = loops[letter.loop]
             let isPosted = loop.value.loop.post { for order in letter.orders { loop.value.desk.open(order) } }

@@ -12,6 +12,8 @@ extension Keeper {
 
     private func lock(of key: SessionKey) -> SessionLock { sessions.lock(of: key, identities) }
 
+    func liveSession(_ key: SessionKey) -> LayerMaterial? { sessions.live(key, at: now) }
+
     func claimSession(_ claim: SessionClaim, ledger: KeeperLedger) async -> SessionTurn {
         let identity = ledger.identity
         // What a person has just brought is on its way to the disk: nobody uses it before, nor what it replaces.

@@ -49,6 +49,8 @@ extension Keeper {
         // Values may have changed with the places that they are read from, and a reload is how an operator says: look again.
         secretsMayHaveChanged()
         watchLogins()
+        // The loops are given their next plan by another thread: what is ordered until here comes before it.
+        resources.postman.deliver()
     }
 
     /// - Returns: what each of the compiled ones became: itself, or the one that was there.
