@@ -2,8 +2,8 @@ internal import Handshakes
 internal import TokenStore
 internal import Tokens
 
-/// What is known of the secrets that were sent: how often each was sent in vain, which are on their way, and what has replaced refresh tokens
-/// of the configuration. No secret stands here, but for its hash under a key that is kept with the marks.
+/// The attempts ledger of the keeper: how often each secret was sent in vain, which secrets are on their way, and what has replaced refresh
+/// tokens of the configuration. No password stands here, only its hash under a key that is kept with the marks.
 struct Attempts {
     private(set) var key: MarkKey
     var ledger = AttemptLedger()
@@ -48,7 +48,7 @@ struct Attempts {
     func heldBack(_ identity: KeptIdentity, sparesPassword: Bool) -> HeldBack? {
         guard !sparesPassword else { return nil }
         if identity.refusedVersion == identity.secretVersion { return .rejected }
-        // One that is on its way is no refusal: whoever asks meanwhile waits for its outcome.
+        // A secret that is on its way is no refusal: whoever asks meanwhile waits for its outcome.
         for mark in marks(of: identity) where !open.contains(mark) {
             let verdict = ledger.verdict(for: mark, identity.policy.attempts)
             switch verdict {
@@ -81,7 +81,7 @@ struct Attempts {
         open.insert(mark)
     }
 
-    /// It was not sent, and nothing is booked.
+    /// The secret was not sent, and nothing is booked.
     mutating func cancel(_ mark: AttemptMark) { open.remove(mark) }
 
     /// A password that was never accepted, and the one more try of one that was: nobody sends them without a mark that a crash leaves. One that
@@ -111,7 +111,7 @@ struct Attempts {
 
     var keyRow: StoredRow { StoredRow(kind: RowKind.markKey, key: [], value: key.bytes, expiresWall: nil) }
 
-    /// What goes to disk with these rows: marks without the key of their hashes would say nothing after a restart, so they go together.
+    /// The changes that go to disk with these rows: marks without the key of their hashes would say nothing after a restart, so they go together.
     mutating func changes(_ rows: [AttemptLedger.Row]) -> [StoreChange] {
         var changes: [StoreChange] = []
         let histories = ledger.takeHistory()

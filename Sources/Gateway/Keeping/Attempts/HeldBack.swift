@@ -5,9 +5,9 @@ internal import Tokens
 enum HeldBack {
     /// The issuer has refused it, or has said that one attempt is left.
     case rejected
-    /// It was sent, and no answer came.
+    /// The credential was sent, and no answer came.
     case unanswered
-    /// What is known of it cannot be read.
+    /// Its marks cannot be read.
     case store
 
     init(_ verdict: AttemptLedger.Verdict, isUnanswered: Bool) {

@@ -1,7 +1,7 @@
 internal import Handshakes
 internal import Tokens
 
-/// What the keeper knows of the servers that it calls: the ways to reach each, how many calls are under way, whether the server answers,
+/// The servers that the keeper calls: the ways to reach each, how many calls are under way, whether the server answers,
 /// and what its clock says. Time is a parameter.
 struct IssuerCalls {
     /// Calls to one issuer that wait for each other. Calls that are allowed different numbers do not: behind one that may be the fourth, a
@@ -17,7 +17,7 @@ struct IssuerCalls {
 
     private let seed: UInt64
     private var groups: [IssuerKey: UpstreamGroup] = [:]
-    /// Of issuers that are called now. No call waits longer than any caller of its does (`acquire_timeout`), so there are no more of them
+    /// Places at issuers that are called now. No call waits longer than any caller of its does (`acquire_timeout`), so there are no more of them
     /// than tokens.
     private var places: [Line: Places] = [:]
     /// By origin, as URLs write it.
@@ -52,7 +52,7 @@ struct IssuerCalls {
     /// Before a call. Each that may be made is followed by `answered` or `failed`.
     mutating func ask(_ origin: String, at now: UInt64) throws(IssuerFault) {
         if breakers.count >= Self.most, breakers[origin] == nil {
-            // What discovery has named and nobody calls any more.
+            // Discovery names issuers that nobody calls any more.
             breakers = breakers.filter { $0.value.state(at: now) == .open }
             guard breakers.count < Self.most else { throw IssuerFault(.overloaded, provablyUnsent: true) }
         }
@@ -107,7 +107,7 @@ struct IssuerCalls {
 
     func group(_ key: IssuerKey) -> UpstreamGroup? { groups[key] }
 
-    /// One that is not used gives way where there are too many.
+    /// A group that is not used gives way where there are too many.
     mutating func add(_ group: UpstreamGroup, _ key: IssuerKey) throws(IssuerFault) {
         if groups.count >= Self.most {
             guard let unused = groups.first(where: { $0.value.isUnused }) else {

@@ -4,7 +4,7 @@ internal import Tokens
 /// Registrations and other durable things of identities, and who waits for one that is being made.
 struct DurableParts {
     private(set) var held: [DurableKey: LayerMaterial] = [:]
-    /// Of parts that are being made.
+    /// Flights that wait for parts that are being made.
     private var waits: [DurableKey: [Wait<DurableTurn>]] = [:]
 
     subscript(key: DurableKey) -> LayerMaterial? {
@@ -50,10 +50,10 @@ struct DurableParts {
     }
 }
 
-/// What a flight that wants a durable part is told.
+/// The word to a flight that wants a durable part.
 enum DurableTurn: Sendable {
     case standing(LayerMaterial)
-    /// It makes the part, and says what became of it.
+    /// The flight makes the part, and says what became of it.
     case make
     case failed(Handshakes.GrantFailure)
 }

@@ -29,7 +29,7 @@ struct KeptSession {
     let generation: UInt64
     var material: LayerMaterial
 
-    /// What the machine knows of it.
+    /// The session as the machine knows it.
     func known(isRotated: Bool = false) -> SessionMachine.Session {
         let end = material.lifetime.map { life in
             let (sum, overflow) = material.obtainedAt.addingReportingOverflow(life)
@@ -49,7 +49,7 @@ enum SessionTurn: Sendable {
     case failed(Handshakes.GrantFailure)
 }
 
-/// One flight's wait for its turn.
+/// A flight's wait for its turn.
 /// Touched on the keeper's loop only.
 final class PendingClaim: @unchecked Sendable {
     let key: SessionKey

@@ -17,7 +17,7 @@ struct Sessions {
         set { held[key] = newValue }
     }
 
-    /// One that may be used now.
+    /// The session, where it may be used now.
     func live(_ key: SessionKey, at now: UInt64) -> LayerMaterial? {
         guard let session = held[key],
             locks[key.lock]?.machine.session(key, at: now)?.generation == session.generation
@@ -68,7 +68,7 @@ struct Sessions {
 
     /// After a reload: what the locks remember belongs to the identities that are there now.
     func match(_ catalogue: Catalogue) {
-        // Of the others there is nothing to remember, and what a lock remembers of them already is all that can be wrong.
+        // Locks remember nothing of the others but what they have been told already, and only that can be wrong.
         let marked = Dictionary(grouping: catalogue.identities.filter(\.hasSessionMarks), by: \.issuer)
         for (key, lock) in locks {
             let remembered = lock.machine.remembered.compactMap { catalogue.identity($0) }

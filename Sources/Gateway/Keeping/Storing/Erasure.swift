@@ -3,7 +3,7 @@ internal import Synchronization
 internal import TokenStore
 internal import Tokens
 
-/// What one purge or logout has the store forget: who answers for it waits for all of it.
+/// The deletions of one purge or logout: who answers for it waits for all of it.
 ///
 /// Each change reports here by itself. A later change that succeeds says nothing of these: on a full disk one that writes nothing succeeds.
 final class Erasure: Sendable {

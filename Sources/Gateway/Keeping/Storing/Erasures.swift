@@ -1,18 +1,18 @@
 internal import TokenStore
 
-/// What goes from the store by a purge or a logout, and what else goes meanwhile.
+/// Deletions from the store that somebody waits for, by a purge or a logout, and those that come meanwhile.
 struct Erasures {
-    /// Of the latest purge, and of whatever else lets rows go.
+    /// The deletions of the latest purge, and of whatever else lets rows go.
     private(set) var current = Erasure()
     /// The store does one job at a time and refuses others, so those of a purge of all identities wait for each other here.
     private var jobs: [(job: StoreJob, erasure: Erasure)] = []
 
     /// More than there are identities: a disk that hangs must not let repeated purges grow without end.
     private static let mostJobs = 16_384
-    /// Of one transaction: on a full disk its pages have to fit in what is held back for them.
+    /// Deletions of one transaction: on a full disk its pages have to fit in what is held back for them.
     static let atOnce = 64
 
-    /// What is ordered from here on counts together.
+    /// Deletions that are ordered from here on count together.
     mutating func begin() { current = Erasure() }
 
     /// - Returns: what was ordered since `begin`; what goes later is none of it.

@@ -3,7 +3,7 @@ internal import Tokens
 
 /// Rows go, and the purge or logout that ordered it hears when they are gone.
 extension Keeper {
-    /// What is ordered from here on counts together, and with it what was ordered before and stands still.
+    /// Deletions that are ordered from here on count together, and with them those that were ordered before and are not done.
     func beginErasures() {
         erasures.begin()
         if let store { erase(store.standing) }

@@ -23,20 +23,20 @@ struct OrphanRows {
         return isCounted ? [] : [.put(kept)]
     }
 
-    /// As above, in place of what stands under its key.
+    /// Like `add`, in place of what stands under its key.
     mutating func replace(_ row: StoredRow, wall: Int64) -> [StoreChange] {
         rows.removeAll { $0.kind == row.kind && $0.key == row.key }
         return add(row, wall: wall)
     }
 
-    /// Those of which an identity is there again.
+    /// Rows whose identity is there again.
     mutating func takeBack(_ isConfigured: (IdentityDigest) -> Bool) -> [StoredRow] {
         let returned = rows.filter { row in row.nature.map { isConfigured($0.digest) } ?? false }
         rows.removeAll { returned.contains($0) }
         return returned
     }
 
-    /// What an earlier configuration of the same account has left.
+    /// Forgets the rows that an earlier configuration of the same account has left.
     /// - Returns: what the issuer may still take for good; and what is to go from the disk.
     mutating func forget(_ key: SessionKey, at now: UInt64) -> (held: [LayerMaterial], gone: [StoreChange]) {
         var digests: Set = [key.digest]
@@ -67,7 +67,7 @@ struct OrphanRows {
 }
 
 extension StoredRow {
-    /// Whose it is, and what it holds; nil for rows that belong to no identity, and for what cannot be read.
+    /// The identity that the row belongs to, and the kind of what it holds; nil for rows that belong to no identity, and for what cannot be read.
     var nature: (digest: IdentityDigest, material: Material)? {
         switch kind {
         case RowKind.durable: (try? KeyCodec.durableKey(key)).map { ($0.digest, .durable) }
@@ -93,6 +93,6 @@ extension StoredRow {
 }
 
 extension LayerMaterial {
-    /// Of a session.
+    /// The kind of a session.
     var nature: Material { isHuman && refreshToken != nil ? .humanRefreshToken : .session }
 }

@@ -6,20 +6,20 @@ enum RowKind {
     static let learned: UInt8 = 4
     static let attempt: UInt8 = 5
     static let markKey: UInt8 = 6
-    /// Whose access rows may be there.
+    /// Digests of identities whose access rows may be there.
     static let owners: UInt8 = 7
-    /// Of a session, as a fleet counts them; after the sessions.
+    /// Versions of sessions, as a fleet counts them; after the sessions.
     static let version: UInt8 = 8
-    /// Of a refresh token that the configuration names and that is spent.
+    /// Families of refresh tokens that the configuration names and that are spent.
     static let family: UInt8 = 9
-    /// Of a secret whose attempts are counted: whether it was accepted, and what was seen since.
+    /// Histories of secrets whose attempts are counted: whether each was accepted, and what was seen since.
     static let history: UInt8 = 10
-    /// What operators call those of them that hold something of an identity.
+    /// The names that operators see of kinds that hold something of an identity.
     static let names: [(kind: UInt8, name: String)] = [
         (access, "token"), (session, "session"), (durable, "durable"), (learned, "learned"), (attempt, "attempt"),
     ]
-    /// One for each token, and there may be millions: looked up when they are missed, not read at boot.
+    /// Kinds with a row for each token, of which there may be millions: looked up when they are missed, not read at boot.
     static let spilled: Set<UInt8> = [access]
-    /// What nobody gives us again.
+    /// Kinds of rows that nobody gives us again.
     static let lasting: Set<UInt8> = [session, durable, attempt, markKey, version, family, history]
 }

@@ -1,6 +1,6 @@
 internal import TokenStore
 
-/// What the keeper has seen of its store.
+/// The state of the store, as its opening and its answers tell the keeper.
 struct StoreHealth {
     /// Whether the store can be used, as its opening and its answers tell.
     enum State: Sendable, Equatable {
@@ -8,12 +8,12 @@ struct StoreHealth {
         case degraded(String)
         /// Another process owns it: this one makes no password step, for it cannot see which attempts the other has spent.
         case locked(String)
-        /// It cannot be used and is left alone: this process serves from memory.
+        /// The store cannot be used and is left alone: this process serves from memory.
         case refused(String)
     }
 
     var state: State
-    /// What stands in the store has been taken up: a disk that fails from then on hides nothing.
+    /// The rows of the store have been taken up: a disk that fails from then on hides nothing.
     private(set) var isRead: Bool
     /// Changes that the store took, and that it could not.
     private(set) var commits: (good: UInt64, failed: UInt64) = (0, 0)
@@ -22,7 +22,7 @@ struct StoreHealth {
     var lookups = StoreLookups()
     private var lastLookup: UInt64 = 0
     var size = KeptStoreSize()
-    /// Of a store that takes nothing and does not fail either, until it takes something again.
+    /// Operators were told of a store that takes nothing and does not fail either; until it takes something again.
     private var isSlowTold = false
     /// When a degraded store is looked at next.
     var alarm: Alarm?

@@ -2,12 +2,12 @@ internal import Tokens
 
 /// Identities and routes of the configuration that runs, and of those before it for the exchanges that began with them.
 struct Catalogue {
-    /// As configured, in that order.
+    /// In the order of the configuration.
     private(set) var identities: [KeptIdentity]
     private(set) var routes: [KeptRoute]
     /// Identities with equal digests share tokens; this maps a digest to the first of them.
     private var byDigest: [IdentityDigest: KeptIdentity]
-    /// Those of the retired routes, too.
+    /// Retired routes stand here, too.
     private(set) var routesByNumber: [Int: KeptRoute]
     private(set) var retiredIdentities: [KeptIdentity] = []
     private var retiredRoutes: [Int: KeptRoute] = [:]
@@ -55,15 +55,15 @@ struct Catalogue {
 
     // MARK: - Another configuration
 
-    /// What became of the identities.
+    /// The identities after another configuration was taken.
     struct Arrival {
-        /// What each of the compiled ones became: itself, or the one that was there.
+        /// By compiled identity: itself, or the one that was there.
         var identities: [ObjectIdentifier: KeptIdentity] = [:]
-        /// Those whose settings are others now, so that an operator expects another try.
+        /// Identities whose settings are others now, so that an operator expects another try.
         var changed: Set<ObjectIdentifier> = []
-        /// Those that no configuration names from now on.
+        /// Identities that no configuration names from now on.
         var gone: Set<ObjectIdentifier> = []
-        /// Those that were retired, and whose tokens do not come back with them.
+        /// Identities that were retired, and whose tokens do not come back with them.
         var returned: [KeptIdentity] = []
     }
 
@@ -71,7 +71,7 @@ struct Catalogue {
     mutating func take(identities compiled: [KeptIdentity]) -> Arrival {
         var arrival = Arrival()
         let before = identities + retiredIdentities
-        // Those that nobody has taken yet, in their order: few are the same but for their names.
+        // Identities that nobody has taken yet, in their order: few are the same but for their names.
         var left = Dictionary(grouping: before, by: \.digest)
         let wereRetired = Set(retiredIdentities.map { ObjectIdentifier($0) })
         var staying: Set<ObjectIdentifier> = []

@@ -3,7 +3,7 @@ internal import Reactor
 internal import Telemetry
 internal import TokenStore
 
-/// What a keeper is made of. Built before any thread runs, handed over once.
+/// The parts that a keeper is made of. Built before any thread runs, handed over once.
 struct KeeperParts: @unchecked Sendable {
     let executor: LoopExecutor
     let cache: HotCache
@@ -19,7 +19,7 @@ struct KeeperParts: @unchecked Sendable {
     let subjects: SubjectBook.Limits
 }
 
-/// What the keeper works with, and does not change.
+/// The constants of a keeper.
 struct KeeperResources: @unchecked Sendable {
     let cache: HotCache
     let events: EventLog

@@ -65,7 +65,7 @@ final class KeptRoute: @unchecked Sendable {
         scoutPatience = next.scoutPatience
     }
 
-    /// What the keys of the route's URLs have instead of a realm: the upstream's word selects nothing. Two routes that lead to one URL by
+    /// The keys of the route's URLs have this instead of a realm: the upstream's word selects nothing. Two routes that lead to one URL by
     /// different ways have a token each.
     var realmOfURLs: Realm { realm ?? Realm(ByteString(pathPrefix)) }
 

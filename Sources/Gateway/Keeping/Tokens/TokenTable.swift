@@ -58,6 +58,6 @@ struct TokenTable {
         return Array(retired.values)
     }
 
-    /// Of a token or session that is new; never used again.
+    /// The generation of a token or session that is new; never given twice.
     mutating func nextGeneration() -> UInt64 { generations.next() }
 }

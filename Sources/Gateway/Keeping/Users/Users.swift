@@ -30,7 +30,7 @@ struct Users {
     mutating func waits(_ ticket: Ticket, for token: KeptToken) {
         guard token.key.subject != nil else { return }
         waiting[ticket] = WeakToken(token: token)
-        // Those that were answered are swept now and then instead of one by one.
+        // Requests that were answered are swept now and then instead of one by one.
         guard waiting.count > 2 * swept + 1024 else { return }
         waiting = waiting.filter { ticket, waiting in waiting.token?.isAwaited(by: ticket) ?? false }
         swept = waiting.count

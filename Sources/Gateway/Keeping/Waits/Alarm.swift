@@ -21,7 +21,7 @@ final class Alarm: Watched, @unchecked Sendable {
         timer = nil
     }
 
-    /// It fires no more, and its place among those whose timers the loop knows is given back.
+    /// The alarm fires no more, and its place among those whose timers the loop knows is given back.
     func close() {
         clear()
         loop.close(self)

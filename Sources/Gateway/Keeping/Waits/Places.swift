@@ -4,7 +4,7 @@ struct Places {
     private(set) var taken = 0
     private(set) var waiting: [Wait<Bool>] = []
 
-    /// Nobody has a place, and nobody waits for one.
+    /// No place is taken, and nobody waits for one.
     var isEmpty: Bool { taken == 0 && waiting.isEmpty }
 
     /// - Returns: false where all `limit` places are taken, and `wait` is told when one is free.
@@ -24,6 +24,6 @@ struct Places {
         return nil
     }
 
-    /// It waits no more.
+    /// `wait` waits no more.
     mutating func giveUp(_ wait: Wait<Bool>) { waiting.removeAll { $0 === wait } }
 }

@@ -1,4 +1,4 @@
-/// One task's wait for a word of the keeper, which may come before the task asks for it.
+/// A task's wait for a word of the keeper, which may come before the task asks for it.
 /// Touched on the keeper's loop only.
 final class Wait<Word: Sendable>: @unchecked Sendable {
     private var word: Word?
