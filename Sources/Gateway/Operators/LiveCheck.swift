@@ -171,7 +171,9 @@ extension Keeper {
 
     private func tryUpstream(_ plan: UpstreamPlan) async -> LiveFinding {
         let begun = now
-        let group = UpstreamGroup(plan: plan, loop: loop, buffers: resources.buffers, resolver: resources.resolver) { _ in }
+        let group = UpstreamGroup(plan: plan, loop: loop, buffers: resources.buffers, resolver: resources.resolver) {
+            _ in
+        }
         // A session over HTTP/2 outlives the request that made it, and points at its group without holding it.
         defer { group.closeIdle() }
         let fault: Fault? = await withCheckedContinuation { continuation in

@@ -100,7 +100,7 @@ public struct SessionMachine: Sendable {
     /// No configuration names it any more, and its cut-off step is still under way.
     private var leaving: IdentityDigest?
 
-    /// A lane without sessions.
+    /// A lock without sessions.
     public init() {}
 
     /// Digests of which anything is remembered beyond their sessions: none but configured ones, and the one that is leaving.
