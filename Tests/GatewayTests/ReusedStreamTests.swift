@@ -46,8 +46,8 @@ import Testing
         let user = Nobody()
         let fresh = UpstreamConnection(group: group, user: user)
         let used = UpstreamConnection(group: group, user: Nobody())
-        let place = try #require(group.book.addresses.first)
-        let session = try #require(UpstreamSession(group: group, place: nil))
+        let place = try #require(group.pool.book.addresses.first)
+        let session = try #require(UpstreamSession(group: group, address: nil))
         let fields = Fields(of: UpstreamConnection.self)
         fields.soil(used) { type, field in
             switch type {
@@ -57,6 +57,10 @@ import Testing
             case is UpstreamSession?.Type: field.assumingMemoryBound(to: UpstreamSession?.self).pointee = session
             case is Dialer?.Type: field.assumingMemoryBound(to: Dialer?.self).pointee = Dialer([place], for: used)
             case is ProxyTunnelBox?.Type: field.assumingMemoryBound(to: ProxyTunnelBox?.self).pointee = .init()
+            case is PoolSeat.Type: field.storeBytes(of: .refused(.noUpgrade), as: PoolSeat.self)
+            case is UpstreamWish.Type:
+                let wish = UpstreamWish(isNew: true, isOnce: true, leavesHTTP: true, onlyHTTP1: true, avoided: place)
+                field.assumingMemoryBound(to: UpstreamWish.self).pointee = wish
             case is UpstreamOwner?.Type:
                 field.assumingMemoryBound(to: UpstreamOwner?.self).pointee = .caller(17)
             case is Int?.Type: field.assumingMemoryBound(to: Int?.self).pointee = 17

@@ -193,8 +193,8 @@ final class Scene {
         var idle = 0
         for group in data.groups {
             guard let group else { continue }
-            #expect(group.open == group.idle.count, "upstream connections", sourceLocation: sourceLocation)
-            idle += group.idle.count
+            #expect(group.pool.count == group.pool.idle.count, "upstream connections", sourceLocation: sourceLocation)
+            idle += group.pool.idle.count
         }
         #expect(data.owners.isEmpty, "owners", sourceLocation: sourceLocation)
         #expect(kernel.openDescriptors == idle, "descriptors", sourceLocation: sourceLocation)
@@ -215,7 +215,7 @@ final class Scene {
 
     func count(_ cell: MetricCell) -> UInt64 { board.snapshot().value(cell) }
 
-    var idleUpstreams: Int { data.groups.reduce(0) { $0 + ($1?.idle.count ?? 0) } }
+    var idleUpstreams: Int { data.groups.reduce(0) { $0 + ($1?.pool.idle.count ?? 0) } }
 }
 
 /// Writes down what the loop reports; its orders are the test's.

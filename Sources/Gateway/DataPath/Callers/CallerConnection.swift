@@ -299,7 +299,7 @@ final class CallerConnection: Stream, HTTP2StreamUser {
             once: !exchange.canBeRepeated, owner: route.bindsConnections ? upstreamOwner : nil,
             binds: exchange.bindsConnection)
         exchange.upstream = connection
-        exchange.upstreamAddress = connection.place?.logAddress
+        exchange.upstreamAddress = connection.address?.logAddress
         expectNothing()
         if connection.state == .busy { perform(exchange.machine.on(.connected), on: connection) }
     }

@@ -90,8 +90,7 @@ final class Dialer: Watched {
             fault = Fault(.outOfMemory, retry: .unsent)
             return take(.failed(index))
         }
-        candidates[index].inFlight += 1
-        attempts[index] = attempt
+        set(attempt, at: index)
     }
 
     fileprivate func ready(_ attempt: Attempt, _ readiness: Readiness) {
@@ -113,7 +112,7 @@ final class Dialer: Watched {
 
     private func win(_ index: Int) {
         guard let attempt = attempts[index] else { return }
-        attempts[index] = nil
+        set(nil, at: index)
         let others = machine.unfailed(but: index).map { candidates[$0] }
         retire()
         connection.dialed(attempt, at: candidates[index], others: others)
@@ -123,9 +122,14 @@ final class Dialer: Watched {
 
     private func drop(_ index: Int) {
         guard let attempt = attempts[index] else { return }
-        attempts[index] = nil
-        candidates[index].inFlight -= 1
+        set(nil, at: index)
         loop.close(attempt)
+    }
+
+    /// The one place where attempts come and go: their addresses are busy with them.
+    private func set(_ attempt: Attempt?, at index: Int) {
+        candidates[index].inFlight += (attempt == nil ? 0 : 1) - (attempts[index] == nil ? 0 : 1)
+        attempts[index] = attempt
     }
 
     private func retire() {

@@ -45,6 +45,12 @@ struct WaitingLine<Member: Waiter> {
         }
     }
 
+    mutating func popFirst() -> Member? {
+        guard let first else { return nil }
+        remove(first)
+        return first
+    }
+
     private mutating func closeUp() {
         var taken = 0
         for index in head..<places.count {

@@ -55,7 +55,7 @@ extension CallerConnection {
         }
         // A tunnel has told the proxy already, and what goes through it is the upstream's.
         if upstream.group.plan.proxy != nil, !upstream.group.plan.usesTLS {
-            let line = upstream.group.proxyLine
+            let line = upstream.group.tls.proxyLine
             if asFields { buffers.outgoing.addFields(line.span) } else { cursor.addFields(line.span) }
         }
         guard !(asFields ? buffers.outgoing.overflowed : cursor.overflowed) else { return answer(Fault(.bigHead)) }

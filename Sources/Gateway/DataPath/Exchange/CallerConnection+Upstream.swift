@@ -4,7 +4,7 @@ internal import Reactor
 extension CallerConnection: UpstreamUser {
     func upstreamConnected(_ connection: UpstreamConnection) {
         guard hasExchange, connection === exchange.upstream else { return }
-        exchange.upstreamAddress = connection.place?.logAddress
+        exchange.upstreamAddress = connection.address?.logAddress
         perform(exchange.machine.on(.connected), on: connection)
         continueIfReading()
     }
@@ -23,8 +23,8 @@ extension CallerConnection: UpstreamUser {
         rewindBody()
         // Once an interim answer has been passed on, the request was seen, and its caller knows.
         let seen = exchange.interimAnswers > 0 ? Fault(fault.kind, retry: .never) : fault
-        exchange.lostAt = connection.place
-        let elsewhere = connection.group.hasAnother(than: connection.place)
+        exchange.lostAt = connection.address
+        let elsewhere = connection.group.hasAnother(than: connection.address)
         perform(exchange.machine.on(.lost(seen, pooled: connection.isPooled, elsewhere: elsewhere)))
         continueIfReading()
     }

@@ -16,6 +16,8 @@ internal import Telemetry
 struct AddressBook {
     private(set) var addresses: [UpstreamAddress] = []
     private var choices: UInt64 = 0
+    /// The addresses that active checks found unfit last, unlisted ones too.
+    private var unhealthy: Set<SocketAddress> = []
 
     static let strikesToEject = 3
     static let firstEjection: UInt64 = 1_000_000_000
@@ -37,7 +39,7 @@ final class UpstreamAddress {
     fileprivate(set) var familyRank: Int
     /// False once the name no longer has this address: its connections are not used again.
     fileprivate(set) var isListed = true
-    /// Connections that are being made or carry a request.
+    /// Connections that are being made or carry a request: what their pool and their dialers count, each in one place.
     var inFlight = 0
     fileprivate(set) var strikes = 0
     /// Ejections in a row, without an answer between them.
@@ -90,6 +92,7 @@ extension AddressBook {
                 own.append(known)
             } else {
                 own.append(UpstreamAddress(address, endpoint: endpoint, familyRank: rank))
+                own.last?.isHealthy = !unhealthy.contains(address)
             }
         }
         let gone = addresses.filter { old in old.endpoint == endpoint && !own.contains { $0 === old } }
@@ -99,7 +102,8 @@ extension AddressBook {
     }
 
     /// What active checks found: these addresses are avoided, all others are not.
-    func noteUnhealthy(_ unhealthy: Set<SocketAddress>) {
+    mutating func noteUnhealthy(_ unhealthy: Set<SocketAddress>) {
+        self.unhealthy = unhealthy
         for entry in addresses { entry.isHealthy = !unhealthy.contains(entry.address) }
     }
 

@@ -122,6 +122,6 @@ final class HealthProbe: UpstreamUser {
         let isProxied = group.plan.proxy != nil && !group.plan.usesTLS
         let target = isProxied ? group.plan.origin + plan.path : plan.path
         let text = "GET \(target) HTTP/1.1\r\nHost: \(plan.host)\r\nUser-Agent: cardea-health\r\nAccept: */*\r\n"
-        return Array(text.utf8) + (isProxied ? group.proxyLine : []) + [13, 10]
+        return Array(text.utf8) + (isProxied ? group.tls.proxyLine : []) + [13, 10]
     }
 }

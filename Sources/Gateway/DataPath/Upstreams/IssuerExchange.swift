@@ -247,7 +247,7 @@ final class IssuerExchange: UpstreamUser {
         if !hasAgent { head += "User-Agent: cardea\r\n" }
         if !hasAccept { head += "Accept: application/json\r\n" }
         if !call.body.isEmpty || call.method == "POST" { head += "Content-Length: \(call.body.count)\r\n" }
-        let proxyLine = isProxied ? group.proxyLine : []
+        let proxyLine = isProxied ? group.tls.proxyLine : []
         return Array(head.utf8) + proxyLine + [13, 10] + call.body
     }
 }

@@ -16,9 +16,9 @@ extension UpstreamConnection {
         guard !inputEnded, !inputEndSeen else { return false }
         guard requests < group.plan.requestsPerConnection, keepLimit > 0 else { return false }
         // The upstream's name leads elsewhere by now.
-        guard place?.isListed == true else { return false }
+        guard address?.isListed == true else { return false }
         // Our certificate is another one by now, or the server's may not be trusted any more.
-        guard tlsEdition == group.tlsEdition else { return false }
+        guard tlsEdition == group.tls.edition else { return false }
         return isDrained()
     }
 

@@ -9,7 +9,7 @@ internal import TLS
 /// requests waits in its group's pool.
 ///
 /// Over HTTP/2 it is one stream of a shared session: connected as soon as the session is, and never pooled.
-final class UpstreamConnection: Stream, HTTP2StreamUser, Waiter {
+final class UpstreamConnection: Stream, HTTP2StreamUser, PoolMember {
     // As a caller's connection holds its loop: a cycle until it closes.
     let group: UpstreamGroup
     private(set) var state = State.connecting
@@ -19,8 +19,12 @@ final class UpstreamConnection: Stream, HTTP2StreamUser, Waiter {
     /// It has carried a request before: a loss before the first byte of an answer may be a stale connection.
     private(set) var isPooled = false
     var requests = 0
+    // Its pool's to write.
+    var seat = PoolSeat.outside
     /// Where it leads, once it is connected.
-    private(set) var place: UpstreamAddress?
+    var address: UpstreamAddress?
+    var wish = UpstreamWish()
+    var waitingPlace: Int?
     /// Whose requests alone it carries; nil: anybody's.
     var owner: UpstreamOwner?
     /// Its server has asked for the next message of its owner's authentication, which has not come yet.
@@ -29,30 +33,16 @@ final class UpstreamConnection: Stream, HTTP2StreamUser, Waiter {
     private(set) var idleSince: UInt64 = 0
     /// Seconds that its server has announced to keep it without a request, at most a day.
     private(set) var announcedTimeout: Int?
-    /// Its request cannot be sent again, so it must not go out on a connection that may be stale.
-    var insistsOnRecent = false
     /// An answer's head has come on it.
     private var hasAnswered = false
-    /// It will leave HTTP, which only HTTP/1.1 can do on a connection of its own.
-    var insistsOnHTTP1 = false
-    /// Its request wants to leave HTTP.
-    var leavesHTTP = false
-    /// Its request must not go out on a connection that has carried another one.
-    var insistsOnNew = false
-    /// It counts against the upstream's limit, or waits because of it.
-    var holdsSocket = false
-    var waitingPlace: Int?
-    var isWaiting: Bool { waitingPlace != nil }
     /// The connection that carries it over HTTP/2.
     private(set) var session: UpstreamSession?
     /// Of the group, when it was made.
     private(set) var tlsEdition: UInt64 = 0
     private var dialer: Dialer?
     private var begunAt: UInt64
-    /// Places that are left to try when this one cannot do TLS.
+    /// Addresses that are left to try when this one cannot do TLS.
     private var others: [UpstreamAddress] = []
-    /// Where its request was lost before.
-    var avoided: UpstreamAddress?
 
     /// While it asks a proxy for a way through.
     private var tunnel: ProxyTunnelBox?
@@ -76,24 +66,20 @@ final class UpstreamConnection: Stream, HTTP2StreamUser, Waiter {
         state = .connecting
         isPooled = false
         requests = 0
-        place = nil
+        seat = .outside
+        address = nil
+        wish = UpstreamWish()
         owner = nil
         isInHandshake = false
         idleSince = 0
         announcedTimeout = nil
-        insistsOnRecent = false
         hasAnswered = false
-        insistsOnHTTP1 = false
-        leavesHTTP = false
-        insistsOnNew = false
-        holdsSocket = false
         waitingPlace = nil
         session = nil
         tlsEdition = 0
         dialer = nil
         // Most often empty already: giving up even an empty array costs a locked instruction.
         if !others.isEmpty { others = [] }
-        avoided = nil
         tunnel = nil
         renewStream()
     }
@@ -115,17 +101,22 @@ final class UpstreamConnection: Stream, HTTP2StreamUser, Waiter {
 
     // MARK: - Connecting
 
-    /// Makes the connection to the first of these places that takes it.
-    func dial(_ places: [UpstreamAddress]) {
-        let dialer = Dialer(places, for: self)
+    /// Makes a socket's connection to the first of these addresses that takes it.
+    func dial(_ addresses: [UpstreamAddress]) {
+        // This connection may have begun a session and left it to others.
+        canRead = false
+        canWrite = false
+        inputEndSeen = false
+        state = .connecting
+        let dialer = Dialer(addresses, for: self)
         self.dialer = dialer
         dialer.begin()
     }
 
     /// The socket is connected and becomes this connection's own.
-    func dialed(_ attempt: Attempt, at place: UpstreamAddress, others: [UpstreamAddress]) {
+    func dialed(_ attempt: Attempt, at address: UpstreamAddress, others: [UpstreamAddress]) {
         dialer = nil
-        self.place = place
+        group.tell { $0.dialled(self, to: address) }
         self.others = others
         guard loop.handOver(attempt, to: self) else { return lose(Fault(.outOfMemory, retry: .unsent)) }
         if let reason = group.missingKey {
@@ -137,7 +128,7 @@ final class UpstreamConnection: Stream, HTTP2StreamUser, Waiter {
         state = .tunnelling
         canWrite = true
         tunnel = ProxyTunnelBox()
-        let request = ProxyTunnel.request(authority: group.plan.authority, credential: group.proxyLine)
+        let request = ProxyTunnel.request(authority: group.plan.authority, credential: group.tls.proxyLine)
         guard request.withUnsafeBytes({ send($0) }) else {
             return tryElsewhere(Fault(.upstreamRefused, retry: .unsent))
         }
@@ -171,9 +162,9 @@ final class UpstreamConnection: Stream, HTTP2StreamUser, Waiter {
     }
 
     private func beginTLS() {
-        tlsEdition = group.tlsEdition
+        tlsEdition = group.tls.edition
         do {
-            tls = try group.makeTLS(descriptor: descriptor, upgrades: insistsOnHTTP1)
+            tls = try group.makeTLS(descriptor: descriptor, upgrades: wish.onlyHTTP1)
         } catch {
             group.noteTLSFailure("\(error)")
             return lose(Fault(.upstreamTLS, retry: .unsent))
@@ -182,7 +173,7 @@ final class UpstreamConnection: Stream, HTTP2StreamUser, Waiter {
         advanceHandshake()
     }
 
-    /// No place took the connection.
+    /// No address took the connection.
     func dialingFailed(_ fault: Fault) {
         dialer = nil
         group.noteUnreachable(fault)
@@ -204,31 +195,23 @@ final class UpstreamConnection: Stream, HTTP2StreamUser, Waiter {
 
     /// One server of several may be the only one with a bad certificate, or in the middle of its end.
     private func tryElsewhere(_ fault: Fault) {
-        guard let place, !others.isEmpty else {
-            if let place { group.failed(place, .connect) }
-            return lose(fault)
-        }
-        group.failed(place, .connect)
-        place.inFlight -= 1
-        self.place = nil
+        if let address { group.failed(address, .connect) }
+        guard !others.isEmpty else { return lose(fault) }
+        group.tell { $0.redials(self) }
         tls = nil
         tunnel = nil
         start = 0
         end = 0
         inputEnded = false
         loop.closeDescriptor(of: self)
-        canRead = false
-        canWrite = false
-        inputEndSeen = false
-        state = .connecting
         dial(others)
     }
 
     private func becomeReady() {
         group.noteReached()
-        group.metrics?.connected(nanoseconds: loop.now - min(loop.now, begunAt))
+        group.gauges.metrics?.connected(nanoseconds: loop.now - min(loop.now, begunAt))
         if speaksHTTP2 { return group.shareSocket(of: self) }
-        if !insistsOnHTTP1 { group.learned(http2: false, from: self) }
+        group.tell { $0.ready(self) }
         state = .busy
         canWrite = true
         expectNothing()
@@ -237,7 +220,7 @@ final class UpstreamConnection: Stream, HTTP2StreamUser, Waiter {
 
     private var speaksHTTP2: Bool {
         if let tls { return tls.negotiatedProtocol == "h2" }
-        return group.plan.protocols == .http2 && !insistsOnHTTP1
+        return group.plan.protocols == .http2 && !wish.onlyHTTP1
     }
 
     // MARK: - Over HTTP/2
@@ -253,21 +236,11 @@ final class UpstreamConnection: Stream, HTTP2StreamUser, Waiter {
         }
         loop.adopt(self)
         session.begin()
-        guard leavesHTTP else { return use(session) }
+        guard wish.leavesHTTP else { return use(session) }
         guard !session.isOver else { return lose(Fault(.upstreamClosed, retry: .unsent)) }
         state = .connecting
         expect(by: begunAt + group.plan.connectTimeout, kind: Deadline.connect)
-        group.take(session, for: self)
-    }
-
-    /// The session that it began is the others': it makes a connection of its own.
-    func beginAnew() {
-        place?.inFlight -= 1
-        place = nil
-        canRead = false
-        canWrite = false
-        inputEndSeen = false
-        state = .connecting
+        group.tell { $0.awaitOffer(self) }
     }
 
     /// A session has room for this request, which has waited for it.
@@ -278,10 +251,6 @@ final class UpstreamConnection: Stream, HTTP2StreamUser, Waiter {
 
     func assign(_ session: UpstreamSession) {
         self.session = session
-        if place == nil, let shared = session.place {
-            place = shared
-            shared.inFlight += 1
-        }
         // A stream that is refused was not seen, whether or not the connection is new.
         isPooled = true
         state = .busy
@@ -355,7 +324,7 @@ final class UpstreamConnection: Stream, HTTP2StreamUser, Waiter {
             user?.upstreamReady(self)
         case .idle:
             // Whatever arrives on an idle connection, the end or bytes that nobody asked for, ends its use.
-            if canRead { group.discard(self) }
+            if canRead { close() }
         case .connecting, .closed:
             break
         }
@@ -364,19 +333,19 @@ final class UpstreamConnection: Stream, HTTP2StreamUser, Waiter {
     override func deadlinePassed(_ kind: UInt8) {
         switch kind {
         case Deadline.connect:
-            if isWaiting { return lose(UpstreamGroup.busy) }
+            if seat == .inLine { return lose(UpstreamGroup.busy) }
             dialer?.end(timedOut: true)
             dialer = nil
-            if let place { group.failed(place, .connect) }
+            if let address { group.failed(address, .connect) }
             let fault = Fault(.upstreamConnectTimeout, retry: .unsent)
             group.noteUnreachable(fault)
             lose(fault)
-        case Deadline.idle: group.discard(self)
+        case Deadline.idle: close()
         case Deadline.message:
             // From here on it is idle like others, and may be closed for one who waits.
             isInHandshake = false
             expect(by: idleSince + group.plan.idleTimeout, kind: Deadline.idle)
-            group.serveWaitingSoon()
+            group.tell { $0.serveLine() }
         default: user?.upstreamTimedOut(self)
         }
     }
@@ -408,7 +377,7 @@ final class UpstreamConnection: Stream, HTTP2StreamUser, Waiter {
     /// - Parameter bytes: what it was parsed from.
     func noteAnswer(_ head: borrowing ResponseHead, in bytes: Span<UInt8>) {
         hasAnswered = true
-        place?.answered()
+        address?.answered()
         if let seconds = head.keepAliveTimeout(in: bytes) { announcedTimeout = Int(min(seconds, 86_400)) }
     }
 
@@ -416,9 +385,9 @@ final class UpstreamConnection: Stream, HTTP2StreamUser, Waiter {
     func lose(_ fault: Fault) {
         guard state != .closed else { return }
         let user = self.user
-        if state != .busy, !isWaiting { group.metrics?.failed() }
+        if state != .busy, seat != .inLine { group.gauges.metrics?.failed() }
         // On a pooled connection the server may just have been tired of waiting; on a fresh one it took a request and was gone.
-        if state == .busy, lane == nil, requests > 0, !hasAnswered, let place { group.failed(place, .reset) }
+        if state == .busy, lane == nil, requests > 0, !hasAnswered, let address { group.failed(address, .reset) }
         close()
         user?.upstreamLost(self, fault)
     }
@@ -427,11 +396,9 @@ final class UpstreamConnection: Stream, HTTP2StreamUser, Waiter {
         guard state != .closed else { return }
         dialer?.end(timedOut: false)
         dialer = nil
-        if state != .idle { place?.inFlight -= 1 }
         state = .closed
         user = nil
         let wasStream = session.take() != nil
-        group.open -= 1
         tearDown()
         group.closed(self)
         if wasStream { group.keep(self) }
@@ -439,31 +406,33 @@ final class UpstreamConnection: Stream, HTTP2StreamUser, Waiter {
 
     // MARK: - Reuse
 
-    func becomeIdle(until deadline: UInt64) {
+    /// Its pool keeps it for the next request: anybody's, or its owner's.
+    func becomeIdle() {
         state = .idle
         idleSince = loop.now
         user = nil
-        place?.inFlight -= 1
         releaseEmptyBlock()
         isFlowing = false
-        expect(by: deadline, kind: Deadline.idle)
+        guard owner != nil else {
+            return expect(by: loop.now + min(group.plan.keepTimeout, keepLimit), kind: Deadline.idle)
+        }
+        guard isInHandshake else { return expect(by: loop.now + group.plan.idleTimeout, kind: Deadline.idle) }
+        // The owner's turn has come; whoever waits for the connection meanwhile has the connect timeout.
+        expect(by: loop.now + min(Self.handshakePause, group.plan.connectTimeout / 2), kind: Deadline.message)
     }
 
-    /// It is its owner's turn, who has this long.
-    func expectNextMessage(by deadline: UInt64) { expect(by: deadline, kind: Deadline.message) }
+    /// How long an owner may take at most between two messages of its handshake, before whom nobody else gets the connection: callers
+    /// that displaced one another there would all begin again for ever.
+    private static let handshakePause: UInt64 = 1_000_000_000
 
     /// Takes the place of an idle connection, with its socket and everything that is known of it.
     func goOn(with other: UpstreamConnection) {
         tls = other.tls
         other.tls = nil
-        place = other.place
-        place?.inFlight += 1
         tlsEdition = other.tlsEdition
         requests = other.requests
         hasAnswered = other.hasAnswered
         announcedTimeout = other.announcedTimeout
-        holdsSocket = true
-        other.holdsSocket = false
         let isOurs = loop.handOver(other, to: self)
         loop.adopt(other)
         other.close()
@@ -479,7 +448,6 @@ final class UpstreamConnection: Stream, HTTP2StreamUser, Waiter {
         state = .busy
         isPooled = true
         isInHandshake = false
-        place?.inFlight += 1
         self.user = user
         expectNothing()
     }

@@ -16,7 +16,7 @@ extension UpstreamGroup {
 
     /// A stream of a session has ended.
     func keep(_ connection: UpstreamConnection) {
-        guard !sessions.isEmpty, spare.count < Self.spareLimit else { return }
+        guard !pool.sessions.isEmpty, spare.count < Self.spareLimit else { return }
         spare.append(connection)
     }
 }

@@ -72,3 +72,29 @@ final class UpstreamMetrics: Sendable {
     }
     func ejected() { block.add(cells.ejections) }
 }
+
+/// The values that one loop has told an upstream's gauges, in the cells of one edition.
+struct UpstreamGauges {
+    /// Nil for issuers, whose calls the keeper counts.
+    private(set) var metrics: UpstreamMetrics?
+    private var told = (open: 0, idle: 0, waiting: 0)
+
+    init(_ metrics: UpstreamMetrics?) { self.metrics = metrics }
+
+    mutating func tell(open: Int, idle: Int, waiting: Int) {
+        let now = (open: open, idle: idle, waiting: waiting)
+        // Without a count: nothing here lets go of the cells.
+        guard now != told, let metrics = metrics.map(Unmanaged.passUnretained) else { return }
+        metrics._withUnsafeGuaranteedRef {
+            $0.count(open: open - told.open, idle: idle - told.idle, waiting: waiting - told.waiting)
+        }
+        told = now
+    }
+
+    /// Takes back what was told; the next cells have to be told anew.
+    mutating func move(to next: UpstreamMetrics?) {
+        tell(open: 0, idle: 0, waiting: 0)
+        told = (0, 0, 0)
+        metrics = next
+    }
+}

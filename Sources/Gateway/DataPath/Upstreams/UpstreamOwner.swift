@@ -1,5 +1,3 @@
-internal import Reactor
-
 /// Who alone may send requests on a connection to an upstream, since the connection itself has been authenticated, or begun to be: NTLM and
 /// Negotiate vouch for a connection and not for a request (RFC 4559 §6).
 ///
@@ -9,25 +7,25 @@ enum UpstreamOwner: Hashable, Sendable {
     case caller(UInt64)
 }
 
-/// The owned connections of a group that wait for their owners' next requests: one an owner at most.
-struct OwnedConnections {
-    private var members: [UpstreamOwner: UpstreamConnection] = [:]
+/// The owned connections of a pool that wait for their owners' next requests: one an owner at most.
+struct OwnedConnections<Member: PoolMember> {
+    private var members: [UpstreamOwner: Member] = [:]
 
     /// At most, a loop and upstream; the route's `limits.connections` is often less.
-    static let limit = 1024
+    static var limit: Int { 1024 }
 
     var count: Int { members.count }
     var isEmpty: Bool { members.isEmpty }
-    var all: some Sequence<UpstreamConnection> { members.values }
+    var all: some Sequence<Member> { members.values }
 
-    mutating func take(_ owner: UpstreamOwner) -> UpstreamConnection? { members.removeValue(forKey: owner) }
+    mutating func take(_ owner: UpstreamOwner) -> Member? { members.removeValue(forKey: owner) }
 
     /// - Returns: the connection that the owner had there before.
-    mutating func put(_ connection: UpstreamConnection, of owner: UpstreamOwner) -> UpstreamConnection? {
+    mutating func put(_ connection: Member, of owner: UpstreamOwner) -> Member? {
         members.updateValue(connection, forKey: owner)
     }
 
-    mutating func remove(_ connection: UpstreamConnection) {
+    mutating func remove(_ connection: Member) {
         guard let owner = connection.owner, members[owner] === connection else { return }
         members[owner] = nil
     }
@@ -35,8 +33,8 @@ struct OwnedConnections {
     /// The one that has been without an exchange the longest, a handshake between two of its messages being the last one chosen. Looks at all
     /// of them, which only a bound that is reached asks for.
     /// - Parameter sparing: no such handshake is chosen.
-    func idlest(sparing: Bool) -> UpstreamConnection? {
-        var found: UpstreamConnection?
+    func idlest(sparing: Bool) -> Member? {
+        var found: Member?
         for member in members.values where !sparing || !member.isInHandshake {
             guard let best = found else {
                 found = member
@@ -48,37 +46,5 @@ struct OwnedConnections {
             if isBetter { found = member }
         }
         return found
-    }
-}
-
-extension UpstreamGroup {
-    /// Keeps a connection for its owner's next request.
-    func keepOwned(_ connection: UpstreamConnection, for owner: UpstreamOwner) {
-        if owned.count >= OwnedConnections.limit { closeIdlestOwned() }
-        connection.becomeIdle(until: loop.now + plan.idleTimeout)
-        if connection.isInHandshake {
-            // Whoever waits for it meanwhile has the connect timeout.
-            connection.expectNextMessage(by: loop.now + min(Self.handshakePause, plan.connectTimeout / 2))
-        }
-        owned.put(connection, of: owner)?.close()
-        serveWaitingSoon()
-        recount()
-    }
-
-    /// How long an owner may take at most between two messages of its handshake, before whom nobody else gets the connection: callers that displaced
-    /// one another there would all begin again for ever.
-    private static let handshakePause: UInt64 = 1_000_000_000
-
-    /// Makes room at a bound.
-    /// - Parameter sparing: not by ending a handshake between two messages.
-    func closeIdlestOwned(sparing: Bool = false) {
-        if let idlest = owned.idlest(sparing: sparing) { discard(idlest) }
-    }
-
-    /// The owner is gone.
-    func closeOwned(by owner: UpstreamOwner) {
-        guard let connection = owned.take(owner) else { return }
-        connection.close()
-        recount()
     }
 }

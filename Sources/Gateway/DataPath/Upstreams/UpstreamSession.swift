@@ -2,11 +2,11 @@ internal import HTTP2
 internal import Reactor
 
 /// An HTTP/2 connection to an upstream. The requests of many callers of this loop share it, each on a stream of its own.
-final class UpstreamSession: HTTP2Socket {
+final class UpstreamSession: HTTP2Socket, PoolSession {
     // Held, other than by `UpstreamConnection`: what a reload takes out of use, a session may outlive by the time of its last streams.
     // `sessionEnded` ends the cycle.
     private let group: UpstreamGroup
-    let place: UpstreamAddress?
+    let address: UpstreamAddress?
     private(set) var requests = 0
     private var bytesAtCheck: UInt64 = 0
     /// What the peer had taken when output began to wait, and since when it has taken nothing of that.
@@ -26,9 +26,9 @@ final class UpstreamSession: HTTP2Socket {
     private static let stallTime: UInt64 = 1_000_000_000
 
     /// - Returns: nil without memory.
-    init?(group: UpstreamGroup, place: UpstreamAddress?) {
+    init?(group: UpstreamGroup, address: UpstreamAddress?) {
         self.group = group
-        self.place = place
+        self.address = address
         guard
             let session =
                 HTTP2Connection(
@@ -44,8 +44,14 @@ final class UpstreamSession: HTTP2Socket {
 
     /// Whether one more request may go out on it.
     var isUsable: Bool {
-        !isOver && session.hasRoom && requests < group.plan.requestsPerConnection && place?.isListed != false
+        !isOver && session.hasRoom && requests < group.plan.requestsPerConnection && address?.isListed != false
             && !isStalled
+    }
+
+    var load: Int { session.openStreams }
+
+    var upgrades: UpgradeOffer {
+        session.servesExtendedConnect ? .served : session.knowsPeer ? .missing : .unknown
     }
 
     /// The peer takes nothing any more, of bodies or of anything: whoever is on this connection waits for it, and nobody else should.
@@ -120,10 +126,9 @@ final class UpstreamSession: HTTP2Socket {
     }
 
     override func sessionChanged() {
-        if !group.waiting.isEmpty { group.serveWaitingSoon() }
-        if session.knowsPeer { group.judgeOffers() }
+        group.tell { $0.changed(self) }
         guard session.openStreams == 0, !isOver else { return }
-        if session.isGoingAway || place?.isListed == false { return end(.none) }
+        if session.isGoingAway || address?.isListed == false { return end(.none) }
         watchTime()
     }
 

@@ -1,0 +1,72 @@
+/// An action that a pool wants done.
+enum PoolAction<Member: PoolMember, Session: PoolSession> {
+    /// Connect to the first of these addresses that takes it. They may be none.
+    case dial(Member, [UpstreamAddress])
+    /// The request goes out on this session.
+    case share(Session, Member)
+    /// The request goes out on the socket of the first, which is over.
+    case handOver(Member, to: Member)
+    case refuse(Member, PoolRefusal)
+    case close(Member)
+    /// No more requests; the session ends with those that it carries.
+    case retire(Session)
+    /// The same, and its server seems to have stopped reading.
+    case doubt(Session)
+}
+
+/// The actions that a pool has still to tell its interpreter.
+struct PoolAgenda<Member: PoolMember, Session: PoolSession> {
+    /// Idle connections that are to be closed.
+    private var ending: [Member] = []
+    private var retiring: [(session: Session, isStalled: Bool)] = []
+    // The number of connections in each line that are to be looked at anew, from the first on.
+    var undecided = 0
+    var offersAwaited = 0
+    var unresolved = 0
+    // At the end of the turn, since whoever asked is in the middle of something: members that are admitted or refused, and whether those
+    // that wait for a socket may go on.
+    private var late: [Member] = []
+    private var servesLater = false
+    /// The end of this turn has come for these, the last one first.
+    private var turning: [Member] = []
+    var serves = false
+
+    /// There is something new, now or at the end of the turn.
+    var isDue = false
+    /// Everything that is left waits for the end of the turn.
+    var waitsForEndOfTurn: Bool { !late.isEmpty || servesLater }
+
+    mutating func end(_ member: Member) {
+        ending.append(member)
+        isDue = true
+    }
+
+    mutating func retire(_ session: Session, isStalled: Bool) {
+        retiring.append((session, isStalled))
+        isDue = true
+    }
+
+    mutating func putOff(_ member: Member) {
+        late.append(member)
+        isDue = true
+    }
+
+    mutating func serveLater() {
+        servesLater = true
+        isDue = true
+    }
+
+    mutating func turnEnds() {
+        turning = late.reversed()
+        late = []
+        serves = servesLater
+        servesLater = false
+        isDue = true
+    }
+
+    mutating func nextEnding() -> Member? { ending.popLast() }
+
+    mutating func nextRetiring() -> (session: Session, isStalled: Bool)? { retiring.popLast() }
+
+    mutating func nextTurning() -> Member? { turning.popLast() }
+}

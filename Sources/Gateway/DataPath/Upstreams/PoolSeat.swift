@@ -1,0 +1,115 @@
+/// Where a connection stands in its upstream's pool. The pool alone changes it; every number that the pool keeps follows from it.
+enum PoolSeat: Equatable {
+    /// The pool has not seen it yet.
+    case outside
+    /// Waits until another connection has found out what the upstream speaks.
+    case undecided
+    /// Waits for a socket, of which the limit leaves none.
+    case inLine
+    /// May have a socket, and waits for the first address of its upstream.
+    case unresolved
+    /// Is dialled at the end of this turn.
+    case admitted
+    case dialing
+    /// Waits for what a session's peer offers (RFC 8441 §3).
+    case awaitingOffer
+    /// Is told so at the end of this turn.
+    case refused(PoolRefusal)
+    /// Carries a request, or is about to, on a socket of its own.
+    case carrying
+    /// Carries a request as a stream of a session.
+    case streaming
+    case idle
+    /// Idle, for the next request of its owner alone.
+    case kept
+    /// Idle until now, and about to be closed.
+    case ending
+    case closed
+
+    /// The connection has a socket, or will get one without asking again.
+    var holdsSocket: Bool {
+        switch self {
+        case .unresolved, .admitted, .dialing, .carrying, .idle, .kept: true
+        default: false
+        }
+    }
+
+    /// Its address is busy with it. Attempts to connect are counted by their `Dialer`.
+    var isInFlight: Bool {
+        switch self {
+        case .dialing, .awaitingOffer, .carrying, .streaming: true
+        default: false
+        }
+    }
+}
+
+/// Why the pool has no connection for a request.
+enum PoolRefusal: Equatable {
+    /// All connections that the limit allows are in use, and all places to wait for one are taken.
+    case busy
+    /// The upstream's name leads to no address.
+    case unresolvable
+    /// The request wants to leave HTTP, and the upstream's HTTP/2, which the route insists on, does not offer that.
+    case noUpgrade
+    /// The session whose offer was awaited is gone.
+    case sessionGone
+}
+
+/// The demands of a request on its connection.
+struct UpstreamWish: Equatable {
+    /// The connection must not have carried another request.
+    var isNew = false
+    /// The request cannot be sent again, so it must not go out on a connection that may be stale.
+    var isOnce = false
+    /// The request wants to leave HTTP: over HTTP/2 by extended CONNECT (RFC 8441), otherwise over HTTP/1.1.
+    var leavesHTTP = false
+    /// The request needs HTTP/1.1 on a socket of its own where the route leaves the version open.
+    var onlyHTTP1 = false
+    /// Where the request was lost before: another address is preferred.
+    var avoided: UpstreamAddress?
+
+    static func == (one: UpstreamWish, other: UpstreamWish) -> Bool {
+        one.isNew == other.isNew && one.isOnce == other.isOnce && one.leavesHTTP == other.leavesHTTP
+            && one.onlyHTTP1 == other.onlyHTTP1 && one.avoided === other.avoided
+    }
+}
+
+/// A connection, as its pool sees it.
+protocol PoolMember: Waiter {
+    /// The pool's to write, as is `address`: where the connection leads, once that is known, also after its end.
+    var seat: PoolSeat { get set }
+    var address: UpstreamAddress? { get set }
+    /// The pool writes to it that HTTP/1.1 is needed after all.
+    var wish: UpstreamWish { get set }
+    /// The owner whose requests alone the connection carries; nil: it carries anybody's.
+    var owner: UpstreamOwner? { get }
+    /// Its owner's authentication goes on with the next request.
+    var isInHandshake: Bool { get }
+    /// When it became idle last.
+    var idleSince: UInt64 { get }
+    /// Whether it may still be open.
+    /// - Precondition: it is idle.
+    func isFresh(forRequestOnce: Bool) -> Bool
+}
+
+/// The configured bounds of an upstream's pool on one loop.
+struct PoolBounds {
+    /// Sockets that are open or being opened, idle ones too.
+    var sockets = Int.max
+    /// Requests that may wait for a socket.
+    var waiters = 0
+    /// Idle connections without an owner, at least one.
+    var idle = 256
+    var protocols = UpstreamPlan.Protocols.http1
+    var usesTLS = false
+
+    init() {}
+
+    init(_ plan: UpstreamPlan) {
+        sockets = plan.connectionLimit
+        waiters = plan.waiterLimit
+        idle = plan.idleConnections
+        protocols = plan.protocols
+        usesTLS = plan.usesTLS
+    }
+}
