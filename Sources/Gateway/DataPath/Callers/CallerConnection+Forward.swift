@@ -24,10 +24,10 @@ extension CallerConnection {
     }
 
     /// CONNECT (RFC 9110 section 9.3.6).
-    func serveConnect() {
+    func serveConnect() -> Exchange.Action {
         guard let range = data.requestHead.authority ?? data.requestHead.host,
             let destination = Destination(authority: input[range], defaultPort: nil)
-        else { return answer(Fault(.malformedRequest)) }
+        else { return .fault(Fault(.malformedRequest)) }
         if lane == nil {
             // Some callers send the tunnel's bytes without waiting for our word. Where it is a refusal they must not pass for requests: what
             // is inside of a tunnel may be somebody else's choice than the caller's.
@@ -36,47 +36,48 @@ extension CallerConnection {
             exchange.asksToClose = false
             // Whether such bytes are a body or the tunnel's is answered differently by others on the way (RFC 9110 section 9.3.6). An empty
             // body, which npm's client announces, has none.
-            guard exchange.requestComplete else { return answer(Fault(.malformedRequest)) }
+            guard exchange.requestComplete else { return .fault(Fault(.malformedRequest)) }
         }
         if let interception = listener.forward.interception, interception.covers(destination.host),
             let route = data.route(for: destination, of: listener)
         {
-            if let fault = admit(to: route) { return answer(fault) }
-            return intercept(destination, for: route)
+            if let fault = admit(to: route) { return .fault(fault) }
+            intercept(destination, for: route)
+            return .none
         }
         exchange.opensTunnel = true
-        serveUnmatched(destination)
+        return serveUnmatched(destination)
     }
 
     /// No route takes the request.
-    func serveUnmatched() {
+    func serveUnmatched() -> Exchange.Action {
         guard listener.forward.mode != .gateway, listener.forward.tunnelsUnmatched else {
-            return answer(Fault(.noRoute))
+            return .fault(Fault(.noRoute))
         }
         // Of a TLS connection that we have ended, the far side would have to be TLS too, with a check that nobody configured.
-        guard peer.authority == nil else { return answer(Fault(.noRoute)) }
+        guard peer.authority == nil else { return .fault(Fault(.noRoute)) }
         if let original = peer.destination { return serveUnmatched(Destination(original)) }
         guard data.requestHead.targetForm == .absolute, isPlainScheme,
             let range = data.requestHead.authority,
             let destination = Destination(authority: input[range], defaultPort: 80)
-        else { return answer(Fault(.noRoute)) }
-        serveUnmatched(destination)
+        else { return .fault(Fault(.noRoute)) }
+        return serveUnmatched(destination)
     }
 
-    private func serveUnmatched(_ destination: Destination) {
-        guard listener.forward.tunnelsUnmatched else { return answer(Fault(.noRoute)) }
+    private func serveUnmatched(_ destination: Destination) -> Exchange.Action {
+        guard listener.forward.tunnelsUnmatched else { return .fault(Fault(.noRoute)) }
         // Whom one route refuses has no right to the proxy as such.
-        for route in listener.routes { if let fault = admit(to: route) { return answer(fault) } }
+        for route in listener.routes { if let fault = admit(to: route) { return .fault(fault) } }
         guard let wanderer = data.wanderer(to: destination, resembling: listener.routes.first) else {
-            return answer(Fault(.tooManyConnections, retryAfter: 1))
+            return .fault(Fault(.tooManyConnections, retryAfter: 1))
         }
         let route = wanderer.route
         exchange.route = route
         exchange.wanders = wanderer.group
-        if let fault = guardCredential(of: route) { return answer(fault) }
+        if let fault = guardCredential(of: route) { return .fault(fault) }
         if !exchange.opensTunnel, let fault = guardConnection(of: route) { return refuse(unbound: fault) }
         prepareReplay(on: route)
-        perform(exchange.machine.on(.routed(.unneeded)))
+        return exchange.machine.on(.routed(.unneeded))
     }
 
     private var isPlainScheme: Bool {

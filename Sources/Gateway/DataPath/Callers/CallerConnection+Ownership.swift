@@ -25,11 +25,12 @@ extension CallerConnection {
 
     /// Ends a request that brings such a credential and cannot have a connection of its own. Over HTTP/2 the caller is told to come back
     /// over HTTP/1.1 (RFC 9113 §7).
-    func refuse(unbound fault: Fault) {
-        guard let stream = lane else { return answer(fault) }
+    func refuse(unbound fault: Fault) -> Exchange.Action {
+        guard let stream = lane else { return .fault(fault) }
         exchange.record.fault = fault.kind
         stream.cancel(.http11Required)
         close()
+        return .none
     }
 
     /// From here on the connection is this caller's alone.

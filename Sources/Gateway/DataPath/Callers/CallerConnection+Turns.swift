@@ -16,7 +16,7 @@ extension CallerConnection {
         if stage == .exchanging, exchange.machine.phase == .idle, exchange.gathered != nil { return gatherBody() }
         if stage == .exchanging { pumpRequestBody(to: upstream) }
         // Bound to a name, it would be counted.
-        if stage == .exchanging, upstream != nil { pumpAnswer(of: upstream!) }
+        if stage == .exchanging, upstream != nil { perform(pumpAnswer(of: upstream!), on: upstream) }
         if stage == .tunnel { pumpTunnel() }
     }
 

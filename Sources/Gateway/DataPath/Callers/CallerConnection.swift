@@ -1,11 +1,8 @@
 internal import Glibc
 internal import HTTP1
 internal import HTTP2
-internal import Handshakes
-internal import HotCache
 internal import Reactor
 internal import TLS
-internal import Telemetry
 
 /// A caller's connection and the interpreter of its exchange: it moves bytes and asks the machine what to do next.
 ///
@@ -215,7 +212,7 @@ final class CallerConnection: Stream, HTTP2StreamUser {
             exchange.headLength = length
             if exchange.record.startedAt == 0 { exchange.record.startedAt = loop.now }
             stage = .exchanging
-            runPhases()
+            perform(runPhases())
             if inputEndSeen, stage == .exchanging { noteHalfClosed() }
             return stage == .reading
         } catch {
@@ -246,79 +243,16 @@ final class CallerConnection: Stream, HTTP2StreamUser {
         return false
     }
 
-    // MARK: - Interpreting
-
-    /// - Parameter upstream: the exchange's, where the caller has it at hand.
-    func perform(_ action: Exchange.Action, on upstream: UpstreamConnection? = nil) {
-        switch action {
-        case .none: break
-        case .askToken(let slot):
-            exchange.record.cache = .wait
-            expectToken()
-            data.desk.wait(self, slot: slot)
-        case .parkCold:
-            exchange.record.cache = .grant
-            expectToken()
-            data.desk.parkCold(self)
-        case .connect(let fresh): connect(fresh: fresh)
-        // Bound to a name, it would be counted.
-        case .send where upstream != nil: sendRequest(to: upstream!)
-        case .send: sendRequest()
-        case .relay where upstream != nil: relayAnswer(from: upstream!)
-        case .relay: relayAnswer()
-        case .reportAndPark:
-            expectToken()
-            data.desk.report(self)
-        case .pause(let conflict):
-            expect(by: loop.now + ConflictPause.nanoseconds(after: conflict), kind: Deadline.pause)
-        case .reportOpenAndRelay:
-            data.desk.reportOpen(self)
-            relayAnswer()
-        case .refuseFinally: refuseFinally()
-        case .fault(let fault): answer(fault)
-        case .finish: nextRequest()
-        }
-    }
-
-    private func connect(fresh: Bool) {
-        guard let route = exchange.route else { return }
-        connect(on: route, fresh: fresh)
-    }
-
-    private func connect(on route: RoutePlan, fresh: Bool) {
-        // A secret on trial goes out once: a stale pooled connection would leave open whether it was judged.
-        var fresh = fresh
-        if exchange.upstream != nil, exchange.bodyBytes > 0, leavesCutBody() { fresh = true }
-        releaseUpstream(reusable: canReuseHeldAnswer())
-        exchange.record.tokenAt = loop.now
-        exchange.record.replayed = exchange.machine.replayed
-        if case .carried = exchange.machine.credential { fresh = true }
-        let group: UpstreamGroup = if let wanders = exchange.wanders { wanders } else { data.group(route.upstream) }
-        let connection = group.take(
-            for: self, fresh: fresh || exchange.opensTunnel, upgrades: exchange.upgrades, avoiding: exchange.lostAt,
-            once: !exchange.canBeRepeated, owner: route.bindsConnections ? upstreamOwner : nil,
-            binds: exchange.bindsConnection)
-        exchange.upstream = connection
-        exchange.upstreamAddress = connection.address?.logAddress
-        expectNothing()
-        if connection.state == .busy { perform(exchange.machine.on(.connected), on: connection) }
-    }
+    // MARK: - Ending an exchange
 
     /// Whether the body was cut short on the connection of now: its server may have stopped reading there, and others must not wait for that.
-    private func leavesCutBody() -> Bool {
+    func leavesCutBody() -> Bool {
         guard let upstream = exchange.upstream, !exchange.caution.isProbe,
             upstream.hasCut(requestComplete: exchange.requestComplete)
         else { return false }
         upstream.session?.doubt()
         return true
     }
-
-    private func expectToken() {
-        expect(
-            by: loop.now + (exchange.route?.identity?.acquireTimeout ?? 0) + DataLoop.tokenGrace, kind: Deadline.token)
-    }
-
-    // MARK: - Ending an exchange
 
     /// A fault of the upstream's side, at whatever point: an answer when none has begun, an abort after that, because ending the framing
     /// cleanly would turn a truncated answer into a complete one.

@@ -56,7 +56,4 @@ extension CallerConnection {
         expectAnswer()
         pumpRequestBody(to: exchange.upstream)
     }
-
-    /// The probe met no challenge, or one that leads to nothing better: the request itself is sent, and its answer counts.
-    func followProbe() { perform(exchange.machine.on(.probed)) }
 }

@@ -6,109 +6,53 @@ internal import Reactor
 /// The answer's way to the caller.
 extension CallerConnection {
     /// - Parameter upstream: the exchange's, which the caller holds.
-    func pumpAnswer(of upstream: UpstreamConnection) {
+    /// - Returns: what is to be done about what came.
+    func pumpAnswer(of upstream: UpstreamConnection) -> Exchange.Action {
         for _ in 0..<Self.rounds {
-            guard stage == .exchanging else { return }
-            // It may have moved to another connection on the way.
-            guard upstream === exchange.upstream else { return pumpAnswer() }
-            guard upstream.state == .busy else { return }
+            guard stage == .exchanging, upstream === exchange.upstream, upstream.state == .busy else { return .none }
+            let action: Exchange.Action?
             switch exchange.machine.phase {
-            case .asking where exchange.look != nil:
-                guard goOnLooking(at: upstream) else { return }
-            case .asking:
-                guard readAnswerHead(from: upstream) else { return }
-            case .relaying where exchange.answerBegun:
-                guard relayBody(from: upstream) else { return }
-            default:
-                // Parked: the held answer stays in its block, unread bytes in the kernel.
-                return
+            case .asking where exchange.look != nil: action = goOnLooking(at: upstream)
+            case .asking: action = readAnswerHead(from: upstream)
+            case .relaying where exchange.answerBegun: action = relayBody(from: upstream)
+            // Parked: the held answer stays in its block, unread bytes in the kernel.
+            default: return .none
             }
+            if let action { return action }
         }
         pumpLater()
-    }
-
-    @inline(never)
-    private func pumpAnswer() {
-        if let upstream = exchange.upstream { pumpAnswer(of: upstream) }
+        return .none
     }
 
     // MARK: - The head
 
-    /// - Returns: false when more bytes are needed or the exchange moved elsewhere.
-    private func readAnswerHead(from upstream: UpstreamConnection) -> Bool {
+    /// - Returns: nil to read on; `.none` where more bytes are needed or the exchange moved elsewhere.
+    private func readAnswerHead(from upstream: UpstreamConnection) -> Exchange.Action? {
         if upstream.end > upstream.start {
             do throws(HeadFault) {
-                if let length = try data.parseAnswer(of: upstream) { return take(head: length, from: upstream) }
+                if let length = try data.parseAnswer(of: upstream) { return takeAnswer(head: length, from: upstream) }
             } catch {
-                fail(Fault(error == .headTooLarge || error == .tooManyFields ? .upstreamBigHead : .upstreamGarbage))
-                return false
+                let isLarge = error == .headTooLarge || error == .tooManyFields
+                return .fault(Fault(isLarge ? .upstreamBigHead : .upstreamGarbage))
             }
         }
         switch upstream.fill() {
-        case .bytes: return true
-        case .notNow: return false
+        case .bytes: return nil
+        case .notNow: return Exchange.Action.none
         case .blockFull:
-            guard upstream.growBlock(to: min(upstream.end * 4, data.limits.headerSize)) else {
-                fail(Fault(.upstreamBigHead))
-                return false
-            }
-            return true
-        case .noBuffer:
-            fail(Fault(.outOfMemory, retryAfter: 1))
-            return false
+            let hasGrown = upstream.growBlock(to: min(upstream.end * 4, data.limits.headerSize))
+            return hasGrown ? nil : .fault(Fault(.upstreamBigHead))
+        case .noBuffer: return .fault(Fault(.outOfMemory, retryAfter: 1))
         case .ended, .truncated, .failed:
             let nothing = upstream.end == upstream.start
             upstream.lose(upstream.fault(afterFailure: nothing))
-            return false
+            return Exchange.Action.none
         }
-    }
-
-    private func take(head length: Int, from upstream: UpstreamConnection) -> Bool {
-        let status = data.responseHead.status
-        let opensTunnel = exchange.upgrades && (upstream.lane == nil ? status == 101 : status == 200)
-        if opensTunnel, upstream.lane == nil, !isSwitchedAsAsked(by: upstream) {
-            fail(Fault(.upstreamGarbage, detail: "it switches to another protocol than was asked for"))
-            return false
-        }
-        if status < 200, !opensTunnel { return take(interim: status, length: length, from: upstream) }
-        if status == 407, upstream.group.plan.proxy != nil, !upstream.group.plan.usesTLS {
-            // The proxy's word to us; the caller has no part in it.
-            fail(Fault(.proxyRefused, receivedStatus: status))
-            return false
-        }
-        exchange.answerStatus = opensTunnel ? 101 : status
-        exchange.usedHTTP2 = upstream.lane != nil
-        upstream.noteAnswer(data.responseHead, in: upstream.input.octets)
-        exchange.record.firstByteAt = loop.now
-        let framing = data.responseHead.framing(
-            forMethodHEAD: exchange.method == .head || exchange.caution.isProbe, connect: false)
-        // Over HTTP/2 the end is told beside the body, whatever length was announced.
-        exchange.answerBody = upstream.lane == nil || framing == .none ? BodyReader(framing) : .untilClose
-        exchange.answerPersistent = data.responseHead.keepAlive && framing != .untilClose
-        exchange.answerHeadLength = length
-        exchange.answerHeadFraming = framing
-        if data.responseHead.hasChallenges { ownIfBound(upstream) }
-        let bringsNonce = takeNonce(of: upstream, head: length)
-        if beginLook(at: status, in: upstream) { return true }
-        return follow(judge(status, head: length, body: nil, in: upstream, bringsNonce: bringsNonce), of: upstream)
-    }
-
-    /// - Returns: false when the exchange moved elsewhere.
-    func follow(_ judgement: Exchange.Judgement, of upstream: UpstreamConnection) -> Bool {
-        if exchange.caution.isProbe, judgement == .answer {
-            followProbe()
-        } else {
-            perform(exchange.machine.on(.answered(judgement)), on: upstream)
-        }
-        return stage == .exchanging
     }
 
     /// 1xx: relayed to callers that can know them (RFC 9110 §15.2), except a 101 that nobody asked for.
-    private func take(interim status: Int, length: Int, from upstream: UpstreamConnection) -> Bool {
-        guard status != 101 else {
-            fail(Fault(.upstreamGarbage))
-            return false
-        }
+    func take(interim status: Int, length: Int, from upstream: UpstreamConnection) -> Exchange.Action? {
+        guard status != 101 else { return .fault(Fault(.upstreamGarbage)) }
         if let route = exchange.route, exchange.minorVersion >= 1, status != 100 || exchange.expectsContinue {
             let head = UnsafeRawBufferPointer(rebasing: upstream.input[..<length])
             var cursor = OutputCursor(buffers.scratch)
@@ -116,24 +60,15 @@ extension CallerConnection {
             writeResponse(
                 data.responseHead, bytes: head.octets, edits: route.answerEdits, framing: .none,
                 callerMinorVersion: exchange.minorVersion, close: false, into: &cursor)
-            guard !cursor.overflowed else {
-                fail(Fault(.upstreamBigHead))
-                return false
-            }
-            guard sendInterim(cursor, in: buffers.scratch) else {
-                close()
-                return false
-            }
+            guard !cursor.overflowed else { return .fault(Fault(.upstreamBigHead)) }
+            guard sendInterim(cursor, in: buffers.scratch) else { return closing() }
         }
         upstream.start += length
         exchange.interimAnswers += 1
         // A server that sends interim answers without end would hold the exchange open for ever.
-        guard exchange.interimAnswers <= 64 else {
-            fail(Fault(.upstreamGarbage))
-            return false
-        }
+        guard exchange.interimAnswers <= 64 else { return .fault(Fault(.upstreamGarbage)) }
         if status == 100 { releaseBody() }
-        return stage == .exchanging
+        return nil
     }
 
     /// What the answer means to the route's identity.
@@ -172,21 +107,21 @@ extension CallerConnection {
     }
 
     @inline(never)
-    func relayAnswer() {
-        guard let upstream = exchange.upstream else { return answer(Fault(.upstreamClosed)) }
-        relayAnswer(from: upstream)
+    func relayAnswer() -> Exchange.Action {
+        guard let upstream = exchange.upstream else { return .fault(Fault(.upstreamClosed)) }
+        return relayAnswer(from: upstream)
     }
 
     /// Writes the answer's head and what is there of its body.
     /// - Parameter upstream: the exchange's, which the caller holds.
-    func relayAnswer(from upstream: UpstreamConnection) {
-        guard let route = exchange.route, upstream.state == .busy else { return answer(Fault(.upstreamClosed)) }
+    func relayAnswer(from upstream: UpstreamConnection) -> Exchange.Action {
+        guard let route = exchange.route, upstream.state == .busy else { return .fault(Fault(.upstreamClosed)) }
         // Nothing of it was sent: this caller need not see half an answer.
         if let source = upstream.uncountedLane, source._withUnsafeGuaranteedRef({ $0.isRefused }) {
-            return answer(upstream.breakOff.fault)
+            return .fault(upstream.breakOff.fault)
         }
         // The answer to a HEAD is none to the request.
-        if exchange.caution.isProbe { return followProbe() }
+        if exchange.caution.isProbe { return exchange.machine.on(.probed) }
         // The loop's scratch may have served other connections while this answer was held.
         data.restoreAnswer(of: upstream)
         // An answer before the request was complete: what the caller still sends would be read as its next request.
@@ -217,7 +152,7 @@ extension CallerConnection {
                 into: &buffers.outgoing)
         }
         guard !(lane == nil ? cursor.overflowed : buffers.outgoing.overflowed) else {
-            return fail(Fault(.upstreamBigHead))
+            return .fault(Fault(.upstreamBigHead))
         }
         upstream.start += exchange.answerHeadLength
 
@@ -229,7 +164,7 @@ extension CallerConnection {
             if hasBody, raw.count > 0 { piece = try exchange.answerBody.next(raw) }
         } catch {
             // Nothing of it was sent: this caller need not see half an answer.
-            return answer(Fault(.upstreamGarbage))
+            return .fault(Fault(.upstreamGarbage))
         }
         exchange.answerBegun = true
         exchange.record.answeredAt = loop.now
@@ -250,13 +185,12 @@ extension CallerConnection {
                 &cursor, in: buffers.scratch, raw, piece, framing: exchange.answerFraming,
                 dropping: route.answerEdits.drop)
             : sendLaneAnswer(received: head, raw, piece, hasBody: hasBody, dropping: route.answerEdits.drop)
-        guard sent else { return close() }
-        if piece.ended || isComplete { return completeAnswer() }
-        pumpAnswer(of: upstream)
+        guard sent else { return closing() }
+        return piece.ended || isComplete ? completeAnswer() : pumpAnswer(of: upstream)
     }
 
     /// The upstream leaves HTTP, as the caller asked.
-    private func relayUpgrade(of route: RoutePlan, from upstream: UpstreamConnection) {
+    private func relayUpgrade(of route: RoutePlan, from upstream: UpstreamConnection) -> Exchange.Action {
         var cursor = OutputCursor(buffers.scratch)
         let head = UnsafeRawBufferPointer(rebasing: upstream.input[..<exchange.answerHeadLength])
         let parts = answerParts(of: route, head: head)
@@ -265,7 +199,7 @@ extension CallerConnection {
             isPrivate: parts.isPrivate, lines: parts.lines.octets, framing: .none,
             callerMinorVersion: exchange.minorVersion, close: false,
             upgrade: upstream.lane == nil, into: &cursor)
-        guard !cursor.overflowed else { return fail(Fault(.upstreamBigHead)) }
+        guard !cursor.overflowed else { return .fault(Fault(.upstreamBigHead)) }
         upstream.start += exchange.answerHeadLength
         exchange.answerBegun = true
         exchange.keepsAlive = false
@@ -275,12 +209,13 @@ extension CallerConnection {
             sent = send(cursor.written(in: buffers.scratch))
         } else {
             guard let answer = acceptWebSocket(cursor.written(in: buffers.scratch)) else {
-                return fail(Fault(.malformedRequest))
+                return cutting(Fault(.malformedRequest))
             }
             sent = answer.withUnsafeBytes { send($0) }
         }
-        guard sent else { return close() }
+        guard sent else { return closing() }
         beginTunnel()
+        return .none
     }
 
     // MARK: - The body
@@ -288,9 +223,9 @@ extension CallerConnection {
     /// Trailers that go as their fields do.
     private var answerDrops: NameSet { exchange.route?.answerEdits.drop ?? NameSet() }
 
-    /// - Returns: false when the body cannot go on now or is complete.
-    private func relayBody(from upstream: UpstreamConnection) -> Bool {
-        guard !isCongested else { return false }
+    /// - Returns: nil when the body goes on now.
+    private func relayBody(from upstream: UpstreamConnection) -> Exchange.Action? {
+        guard !isCongested else { return Exchange.Action.none }
         if upstream.end > upstream.start {
             let raw = upstream.input
             do throws(ChunkFault) {
@@ -298,25 +233,18 @@ extension CallerConnection {
                 upstream.start += piece.consumed
                 isLastWrite = !exchange.keepsAlive && piece.ended
                 guard sendBody(raw, piece, framing: exchange.answerFraming, dropping: answerDrops)
-                else {
-                    close()
-                    return false
-                }
-                if piece.ended {
-                    completeAnswer()
-                    return false
-                }
+                else { return closing() }
+                if piece.ended { return completeAnswer() }
                 if piece.consumed > 0 {
                     if upstream.start == upstream.end {
                         upstream.start = 0
                         upstream.end = 0
                     }
-                    return true
+                    return nil
                 }
             } catch {
                 // The answer's framing broke after its head was passed on: cutting the connection is the only honest end.
-                cut(Fault(.upstreamGarbage))
-                return false
+                return cutting(Fault(.upstreamGarbage))
             }
             upstream.compact()
         } else {
@@ -325,10 +253,21 @@ extension CallerConnection {
             if exchange.answerFraming != .chunked,
                 mayPass(
                     from: upstream, left: exchange.answerBody.opaque, isAnnounced: exchange.answerFraming != .untilClose
-                ),
-                let goesOn = passAnswer(from: upstream)
+                )
             {
-                return goesOn
+                switch pass(from: upstream, atMost: exchange.answerBody.opaque) {
+                case .moved(let count):
+                    exchange.answerBody.passed(count)
+                    if exchange.answerBody.isComplete { return completeAnswer() }
+                    expectProgress()
+                    return nil
+                case .notNow: return Exchange.Action.none
+                case .ended: return answerEnded(by: upstream)
+                case .sourceFailed: return cutByUpstream(upstream)
+                case .targetFailed: return closing()
+                // This piece has to be copied.
+                case .unavailable: break
+                }
             }
         }
         switch upstream.fill() {
@@ -336,58 +275,34 @@ extension CallerConnection {
             // As much as fits: where no length was announced, that is the sign that more follows.
             if exchange.answerFraming == .untilClose { upstream.isFlowing = upstream.end == upstream.block?.count }
             expectProgress()
-            return true
-        case .notNow: return false
-        case .ended:
-            answerEnded(by: upstream)
-            return false
-        case .truncated, .failed:
-            cutByUpstream(upstream)
-            return false
-        case .blockFull:
-            cut(Fault(.upstreamGarbage))
-            return false
-        case .noBuffer:
-            cut(Fault(.outOfMemory))
-            return false
+            return nil
+        case .notNow: return Exchange.Action.none
+        case .ended: return answerEnded(by: upstream)
+        case .truncated, .failed: return cutByUpstream(upstream)
+        case .blockFull: return cutting(Fault(.upstreamGarbage))
+        case .noBuffer: return cutting(Fault(.outOfMemory))
         }
     }
 
-    /// Lets the kernel move the next piece.
-    /// - Returns: whether the body goes on now; nil when this piece has to be copied.
-    private func passAnswer(from upstream: UpstreamConnection) -> Bool? {
-        switch pass(from: upstream, atMost: exchange.answerBody.opaque) {
-        case .moved(let count):
-            exchange.answerBody.passed(count)
-            if exchange.answerBody.isComplete {
-                completeAnswer()
-                return false
-            }
-            expectProgress()
-            return true
-        case .notNow: return false
-        case .ended:
-            answerEnded(by: upstream)
-            return false
-        case .sourceFailed:
-            cutByUpstream(upstream)
-            return false
-        case .targetFailed:
-            close()
-            return false
-        case .unavailable: return nil
-        }
-    }
-
-    private func answerEnded(by upstream: UpstreamConnection) {
-        guard case .untilClose = exchange.answerBody else { return cut(Fault(.upstreamClosed)) }
-        if endAnswerBody(from: upstream) { completeAnswer() } else { close() }
+    private func answerEnded(by upstream: UpstreamConnection) -> Exchange.Action {
+        guard case .untilClose = exchange.answerBody else { return cutting(Fault(.upstreamClosed)) }
+        return endAnswerBody(from: upstream) ? completeAnswer() : closing()
     }
 
     @inline(never)
-    private func cutByUpstream(_ upstream: UpstreamConnection) {
+    private func cutByUpstream(_ upstream: UpstreamConnection) -> Exchange.Action {
         let (fault, code) = upstream.breakOff
+        return cutting(fault, code)
+    }
+
+    private func cutting(_ fault: Fault, _ code: HTTP2ErrorCode? = nil) -> Exchange.Action {
         cut(fault, code)
+        return .none
+    }
+
+    private func closing() -> Exchange.Action {
+        close()
+        return .none
     }
 
     /// The end of a body that its own bytes did not tell.
@@ -400,9 +315,9 @@ extension CallerConnection {
         }
     }
 
-    private func completeAnswer() {
+    private func completeAnswer() -> Exchange.Action {
         releaseUpstream(reusable: true)
-        perform(exchange.machine.on(.completed))
+        return exchange.machine.on(.completed)
     }
 
     /// Whether the held answer can be read to its end at once, so that its connection carries the replay too.

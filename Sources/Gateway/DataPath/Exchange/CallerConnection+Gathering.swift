@@ -90,7 +90,7 @@ extension CallerConnection {
         guard gathered.length <= UInt64(route.replayBody) else { return refuseUnsignable(route) }
         expectNothing()
         data.restoreHead(of: self)
-        seekToken(on: route)
+        perform(seekToken(on: route))
     }
 
     private func refuseUnsignable(_ route: RoutePlan) {

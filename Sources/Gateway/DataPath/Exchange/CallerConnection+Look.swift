@@ -32,35 +32,28 @@ extension CallerConnection {
         return equalsIgnoringCase(UnsafeRawBufferPointer(rebasing: name[(name.count - 5)...]), Array("+json".utf8))
     }
 
-    /// - Returns: false when more bytes are needed or the exchange moved elsewhere.
-    func goOnLooking(at upstream: UpstreamConnection) -> Bool {
-        guard let look = exchange.look else { return false }
+    func goOnLooking(at upstream: UpstreamConnection) -> Exchange.Action {
+        guard let look = exchange.look else { return .none }
         while true {
             let held = UnsafeRawBufferPointer(rebasing: upstream.input[exchange.answerHeadLength...])
             do throws(ChunkFault) { try look.read(held) } catch {
-                fail(Fault(.upstreamGarbage))
-                return false
+                return .fault(Fault(.upstreamGarbage))
             }
             if look.isComplete || upstream.lane?.isDrained == true { return endLook(at: upstream, seen: look.body) }
             guard held.count < AnswerLook.limit else { return endLook(at: upstream, unseen: .long) }
             switch upstream.fill() {
             case .bytes: continue
-            case .notNow: return false
+            case .notNow: return .none
             case .blockFull:
                 guard upstream.growBlock(to: exchange.answerHeadLength + AnswerLook.limit) else {
                     return endLook(at: upstream, unseen: .noMemory)
                 }
-            case .noBuffer:
-                fail(Fault(.outOfMemory, retryAfter: 1))
-                return false
+            case .noBuffer: return .fault(Fault(.outOfMemory, retryAfter: 1))
             case .ended:
                 if case .untilClose = exchange.answerBody { return endLook(at: upstream, seen: look.body) }
-                fail(Fault(.upstreamClosed))
-                return false
-            case .truncated, .failed:
-                // Nothing of it has reached the caller, so it need not see half an answer.
-                fail(Fault(.upstreamClosed))
-                return false
+                return .fault(Fault(.upstreamClosed))
+            // Nothing of it has reached the caller, so it need not see half an answer.
+            case .truncated, .failed: return .fault(Fault(.upstreamClosed))
             }
         }
     }
@@ -68,12 +61,12 @@ extension CallerConnection {
     /// The answer's time is over: it goes to the caller as it comes.
     func stopLooking() {
         guard exchange.look != nil, let upstream = exchange.upstream, upstream.state == .busy else { return }
-        if endLook(at: upstream, unseen: .slow) { pump() }
+        perform(endLook(at: upstream, unseen: .slow))
     }
 
     private func endLook(
         at upstream: UpstreamConnection, seen body: [UInt8]? = nil, unseen: Unseen? = nil
-    ) -> Bool {
+    ) -> Exchange.Action {
         exchange.look = nil
         // The loop's scratch may have served other connections while this answer was held.
         data.restoreAnswer(of: upstream)
@@ -85,8 +78,7 @@ extension CallerConnection {
         if let unseen { noteUnseen(unseen) }
         return follow(
             judge(
-                exchange.answerStatus, head: exchange.answerHeadLength, body: plain, in: upstream, bringsNonce: false),
-            of: upstream)
+                exchange.answerStatus, head: exchange.answerHeadLength, body: plain, in: upstream, bringsNonce: false))
     }
 
     private func noteUnseen(_ reason: Unseen) {

@@ -14,16 +14,13 @@ extension CallerConnection {
     }
 
     /// The upstream refuses for good: its answer, or ours in its place.
-    func refuseFinally() {
-        guard let route = exchange.route else { return }
+    func refuseFinally() -> Exchange.Action {
+        guard let route = exchange.route else { return .none }
         // A 403 is an answer about the user's rights, which the caller can understand; only a 401 asks for what it cannot give. Where the
         // route itself counts it as a refusal, it is one.
         let isAnswer = exchange.answerStatus == 403 && route.identity?.isRefusedBy403 != true
-        if route.passesFinalRefusal || isAnswer, exchange.upstream != nil {
-            relayAnswer()
-        } else {
-            answer(Fault(.upstreamRefusedCredential, receivedStatus: exchange.answerStatus))
-        }
+        if route.passesFinalRefusal || isAnswer, exchange.upstream != nil { return relayAnswer() }
+        return .fault(Fault(.upstreamRefusedCredential, receivedStatus: exchange.answerStatus))
     }
 
     /// A request that may be forwarded no further is ours to answer (RFC 9110 section 7.6.2). What an OPTIONS asks for can be told; a

@@ -7,16 +7,19 @@ internal import Reactor
 /// The request's way to the upstream.
 extension CallerConnection {
     @inline(never)
-    func sendRequest() {
-        guard let upstream = exchange.upstream else { return }
-        sendRequest(to: upstream)
+    func sendRequest() -> Exchange.Action {
+        guard let upstream = exchange.upstream else { return .none }
+        return sendRequest(to: upstream)
     }
 
     /// Writes the edited head, then as much of the body as is there.
     /// - Parameter upstream: the exchange's, which the caller holds.
-    func sendRequest(to upstream: UpstreamConnection) {
-        guard let route = exchange.route else { return }
-        guard !exchange.opensTunnel else { return openTunnel() }
+    func sendRequest(to upstream: UpstreamConnection) -> Exchange.Action {
+        guard let route = exchange.route else { return .none }
+        guard !exchange.opensTunnel else {
+            openTunnel()
+            return .none
+        }
         rewindBody()
         exchange.caution.begin(isReplay: exchange.machine.replayed)
         let asFields = upstream.session != nil
@@ -29,7 +32,7 @@ extension CallerConnection {
             case .miss: withdrawn = slot
             case .hit(let token), .refreshDue(let token):
                 exchange.machine.spliced(generation: token.generation)
-                guard let line = self.credential(around: token.bytes, of: route) else { return refuseOversized() }
+                guard let line = self.credential(around: token.bytes, of: route) else { return Self.oversized }
                 composeHead(route: route, credential: line, asFields: asFields, into: &cursor)
             }
         } else {
@@ -40,7 +43,7 @@ extension CallerConnection {
                     composeHead(route: route, credential: line, asFields: asFields, into: &cursor)
                     return true
                 }
-                guard fits else { return refuseOversized() }
+                guard fits else { return Self.oversized }
             } else {
                 composeHead(route: route, credential: nil, asFields: asFields, into: &cursor)
             }
@@ -51,16 +54,16 @@ extension CallerConnection {
                 exchange.upstream = nil
                 upstream.group.give(upstream)
             }
-            return perform(exchange.machine.on(.withdrawn(slot: withdrawn)))
+            return exchange.machine.on(.withdrawn(slot: withdrawn))
         }
         // A tunnel has told the proxy already, and what goes through it is the upstream's.
         if upstream.group.plan.proxy != nil, !upstream.group.plan.usesTLS {
             let line = upstream.group.tls.proxyLine
             if asFields { buffers.outgoing.addFields(line.span) } else { cursor.addFields(line.span) }
         }
-        guard !(asFields ? buffers.outgoing.overflowed : cursor.overflowed) else { return answer(Fault(.bigHead)) }
+        guard !(asFields ? buffers.outgoing.overflowed : cursor.overflowed) else { return .fault(Fault(.bigHead)) }
         if exchange.bindsConnection {
-            guard upstream.session == nil else { return answer(Fault(.connectionShared)) }
+            guard upstream.session == nil else { return .fault(Fault(.connectionShared)) }
             own(upstream)
         }
         upstream.requests += 1
@@ -75,11 +78,12 @@ extension CallerConnection {
                 ended: exchange.caution.isProbe || exchange.requestComplete && !exchange.upgrades)
             : upstream.send(cursor.written(in: buffers.scratch))
         guard isSent else {
-            return upstream.lose(Fault(.upstreamClosed, retry: asFields ? .unsent : .ifRepeatable))
+            upstream.lose(Fault(.upstreamClosed, retry: asFields ? .unsent : .ifRepeatable))
+            return .none
         }
         pumpRequestBody(to: upstream)
         // An answer may be there already: a pooled connection tells of it by an edge that came before this request had a reader.
-        if stage == .exchanging, exchange.upstream === upstream, upstream.canRead { pumpAnswer(of: upstream) }
+        return upstream.canRead ? pumpAnswer(of: upstream) : .none
     }
 
     /// `TE: trailers`, which a connection-specific field would not survive (RFC 9110 §10.1.4).
@@ -89,8 +93,8 @@ extension CallerConnection {
         return input[field].elementsEqual("trailers".utf8)
     }
 
-    private func refuseOversized() {
-        answer(
+    private static var oversized: Exchange.Action {
+        .fault(
             Fault(
                 .identityMisconfigured,
                 detail: "the credential cannot be computed, or does not fit the place that the route has for it"))

@@ -1,7 +1,7 @@
 internal import HotCache
 
 /// One request of a caller on its way to an answer: a pure machine. Events go in, one action comes out; it holds no socket, no
-/// clock and no bytes. `CallerConnection` is its interpreter, `Exchange+Phases.swift` says in which order things happen and why.
+/// clock and no bytes. `CallerConnection` is its interpreter, `RequestPhases.swift` says in which order things happen and why.
 ///
 /// ```
 /// idle ──routed──▶ waiting ──granted──▶ connecting ──connected──▶ asking ──answered──▶ relaying ──completed──▶ idle

@@ -65,23 +65,23 @@ final class TokenDesk {
 
     // MARK: - Waiting
 
-    func wait(_ caller: CallerConnection, slot: Slot) {
-        guard admitWaiter(caller) else { return }
+    /// - Returns: what there is to do at once.
+    func wait(_ caller: CallerConnection, slot: Slot) -> Exchange.Action {
+        guard hasRoom else { return refuse(caller) }
         caller.exchange.waitsFor = slot
         count(caller)
         let isFirst = waiting[slot] == nil
         waiting[slot, default: WaitingLine()].append(caller)
         waiters += 1
-        guard isFirst else { return }
-        if !keeper.send(.needed(slot: slot), from: loopIndex) {
-            // Not through `settle`: it would read the next request from within this one, and so on down the stack.
-            leave(caller)
-            caller.perform(caller.exchange.machine.on(.refused(Fault(.tooManyWaiters, retryAfter: 1))))
-        }
+        guard isFirst, !keeper.send(.needed(slot: slot), from: loopIndex) else { return .none }
+        // Not through `settle`: it would read the next request from within this one, and so on down the stack.
+        leave(caller)
+        return refuse(caller)
     }
 
-    func parkCold(_ caller: CallerConnection) {
-        guard admitWaiter(caller), let route = caller.exchange.route else { return }
+    func parkCold(_ caller: CallerConnection) -> Exchange.Action {
+        guard hasRoom else { return refuse(caller) }
+        guard let route = caller.exchange.route else { return .none }
         let ticket = park(caller)
         let request = ParkedRequest(
             ticket: ticket, route: route.number, slot: route.slot, path: Array(caller.heldPath),
@@ -90,16 +90,16 @@ final class TokenDesk {
                 && (caller.exchange.machine.body == .none || caller.exchange.retainsBody
                     || caller.exchange.caution.way != .send),
             isSafe: caller.exchange.method != .other, subject: caller.subject(on: route))
-        if !keeper.send(.cold(request), from: loopIndex) {
-            unpark(caller)
-            caller.perform(caller.exchange.machine.on(.refused(Fault(.tooManyWaiters, retryAfter: 1))))
-        }
+        if keeper.send(.cold(request), from: loopIndex) { return .none }
+        unpark(caller)
+        return refuse(caller)
     }
 
-    private func admitWaiter(_ caller: CallerConnection) -> Bool {
-        if waiters + parked.count < data.limits.waiters { return true }
-        caller.perform(caller.exchange.machine.on(.refused(Fault(.tooManyWaiters, retryAfter: 1))))
-        return false
+    /// Another request may wait.
+    private var hasRoom: Bool { waiters + parked.count < data.limits.waiters }
+
+    private func refuse(_ caller: CallerConnection) -> Exchange.Action {
+        caller.exchange.machine.on(.refused(Fault(.tooManyWaiters, retryAfter: 1)))
     }
 
     private func park(_ caller: CallerConnection) -> Ticket {
@@ -154,13 +154,13 @@ final class TokenDesk {
     // MARK: - Reporting
 
     /// A challenge. The request waits for the keeper's word on it.
-    func report(_ caller: CallerConnection) {
+    func report(_ caller: CallerConnection) -> Exchange.Action {
         guard let route = caller.exchange.route, let challenge = caller.exchange.record.challenge?.challenge else {
-            return
+            return .none
         }
         // At the bound the keeper hears even so of what goes out no more, or the refused token would be served on.
-        let waits = !caller.exchange.machine.isFinal || waiters + parked.count < data.limits.waiters
-        if waits, !admitWaiter(caller) { return }
+        let waits = !caller.exchange.machine.isFinal || hasRoom
+        if waits, !hasRoom { return refuse(caller) }
         if let sent = caller.exchange.machine.credential.sent { reported[sent.slot] = nil }
         let ticket = waits ? park(caller) : nil
         var scout: Ticket?
@@ -174,10 +174,9 @@ final class TokenDesk {
             isReplay: caller.exchange.machine.replayed, isFinal: caller.exchange.machine.isFinal,
             justGranted: caller.exchange.sendsJustGranted, hadTaken: hadTaken(caller),
             subject: caller.subject(on: route))
-        if !keeper.send(.challenged(report), from: loopIndex) || !waits {
-            unpark(caller)
-            caller.perform(caller.exchange.machine.on(.refused(Fault(.tooManyWaiters, retryAfter: 1))))
-        }
+        if keeper.send(.challenged(report), from: loopIndex), waits { return .none }
+        unpark(caller)
+        return refuse(caller)
     }
 
     func reportOpen(_ caller: CallerConnection) {
@@ -252,47 +251,44 @@ final class TokenDesk {
     }
 
     private func deliver(_ answer: TokenAnswer, to caller: CallerConnection, ticket: UInt64) {
-        let isParkedForVerdict = caller.exchange.machine.phase == .parked
+        caller.perform(action(for: answer, to: caller, ticket: ticket))
+        caller.continueIfReading()
+    }
+
+    private func action(
+        for answer: TokenAnswer, to caller: CallerConnection, ticket: UInt64
+    ) -> Exchange.Action {
+        let isParked = caller.exchange.machine.phase == .parked
+        let event: Exchange.Event
         switch answer {
         case .use(let slot, let granted):
             caller.exchange.justGranted = granted
             let credential = Exchange.Credential.token(slot: slot, generation: 0)
-            caller.perform(
-                caller.exchange.machine.on(isParkedForVerdict ? .verdict(.replay(credential)) : .granted(credential)))
+            event = isParked ? .verdict(.replay(credential)) : .granted(credential)
         case .bare(let scout):
             if scout { caller.exchange.scoutTicket = ticket }
             let credential = Exchange.Credential.bare(scout: scout)
-            caller.perform(
-                caller.exchange.machine.on(isParkedForVerdict ? .verdict(.replay(credential)) : .granted(credential)))
+            event = isParked ? .verdict(.replay(credential)) : .granted(credential)
         case .carry(let line, let slot, let generation):
             caller.exchange.carried = line
             // The ticket stays known: if the exchange ends without an answer, the next request tries the secret.
             caller.exchange.scoutTicket = ticket
-            caller.perform(caller.exchange.machine.on(.granted(.carried(slot: slot, generation: generation))))
+            event = .granted(.carried(slot: slot, generation: generation))
         case .once(let line):
             caller.exchange.carried = line
             let credential = Exchange.Credential.carried(slot: .nowhere, generation: 0)
-            caller.perform(
-                caller.exchange.machine.on(isParkedForVerdict ? .verdict(.replay(credential)) : .granted(credential)))
-        case .scout:
-            parkCold(caller)
+            event = isParked ? .verdict(.replay(credential)) : .granted(credential)
+        case .scout: return parkCold(caller)
         case .gone:
             // Somebody else's token took its place in memory.
-            if caller.exchange.route?.subject != nil || caller.exchange.route?.learned != nil {
-                return parkCold(caller)
-            }
-            caller.perform(caller.exchange.machine.on(.refused(Fault(.issuerUnavailable, retryAfter: 1))))
-        case .pass:
-            caller.perform(
-                caller.exchange.machine.on(isParkedForVerdict ? .verdict(.pass) : .refused(Fault(.internalFault))))
-        case .final:
-            caller.perform(
-                caller.exchange.machine.on(
-                    isParkedForVerdict ? .verdict(.final) : .refused(Fault(.upstreamRefusedCredential))))
-        case .fault(let fault):
-            caller.perform(caller.exchange.machine.on(isParkedForVerdict ? .verdict(.fault(fault)) : .refused(fault)))
+            let route = caller.exchange.route
+            if route?.subject != nil || route?.learned != nil { return parkCold(caller) }
+            event = .refused(Fault(.issuerUnavailable, retryAfter: 1))
+        case .pass: event = isParked ? .verdict(.pass) : .refused(Fault(.internalFault))
+        case .final: event = isParked ? .verdict(.final) : .refused(Fault(.upstreamRefusedCredential))
+        case .fault(let fault): event = isParked ? .verdict(.fault(fault)) : .refused(fault)
         }
-        caller.continueIfReading()
+        return caller.exchange.machine.on(event)
     }
 }
 

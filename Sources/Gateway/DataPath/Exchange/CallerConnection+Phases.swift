@@ -5,51 +5,11 @@ internal import Octets
 internal import Reactor
 internal import Telemetry
 
-/// The life of a request, in the order of its phases. A phase answers with a fault, which ends the exchange, or lets it pass.
-///
-/// ```
-/// accept → read head → frame → route → admit → guard → [token] → edit head → upstream connection → send
-///        → read answer's head → [challenge?] → edit answer's head → relay body → finish → log
-/// ```
-///
-/// Up to the token this file is the list; from there on the machine (`Exchange`) leads, because events decide the order.
+/// The phases of a request before its token, one by one (`RequestPhases.swift` has their order).
 extension CallerConnection {
-    func runPhases() {
-        // First of all the framing: until we know where this request ends, nothing that follows may be believed.
-        if let fault = frame() { return answer(fault) }
-        if listener.edition !== data.plan.edition { renewListener() }
-        // The route before admission: who is admitted is the route's word.
-        if data.requestHead.targetForm == .authority { return serveConnect() }
-        guard let route = findRoute() else { return serveUnmatched() }
-        exchange.route = route
-        // Admission before anything that costs us or the issuer something.
-        if let fault = admit(to: route) { return answer(fault) }
-        // A body that is announced too large costs nobody a token or a connection.
-        if case .length(let length) = exchange.requestFraming, length > data.limits.bodySize {
-            return answer(Fault(.bigBody))
-        }
-        // What must not meet a credential is refused before one is looked up.
-        if let fault = guardCredential(of: route) { return answer(fault) }
-        // What authenticates a connection goes out on none that others share.
-        if route.bindsConnections, let fault = guardConnection(of: route) { return refuse(unbound: fault) }
-        // For whom, before anything is asked in anybody's name.
-        if let fault = findSubject(on: route) { return answer(fault) }
-        // Behind admission and the search for a loop: that is what somebody who counts hops is looking for.
-        if answeredAsLastHop() { return }
-        // Nothing from here on has a meaning for it: it needs no token and goes nowhere.
-        if let stub = route.tokenStub { return serveTokenStub(stub) }
-        prepareReplay(on: route)
-        // The body before the token where it is signed with it: a caller that sends slowly must not hold anybody's place at the keeper.
-        if let identity = route.identity, identity.signsBody, gathers(for: identity, on: route) { return }
-        seekToken(on: route)
-    }
-
-    /// The token before the connection: a wait for it must not hold an upstream's connection.
-    func seekToken(on route: RoutePlan) { perform(exchange.machine.on(.routed(lookUpToken(for: route)))) }
-
     // MARK: - Frame
 
-    private func frame() -> Fault? {
+    func frame() -> Fault? {
         exchange.minorVersion = data.requestHead.minorVersion
         exchange.keepsAlive = data.requestHead.keepAlive
         exchange.asksToClose = !exchange.keepsAlive
@@ -80,7 +40,7 @@ extension CallerConnection {
     // MARK: - Route
 
     /// The first route that matches wins.
-    private func findRoute() -> RoutePlan? {
+    func findRoute() -> RoutePlan? {
         // The listener holds it, and is another one only from the next request on.
         Unmanaged.passUnretained(listener.table)._withUnsafeGuaranteedRef {
             $0.first(for: data.requestHead, in: input, port: namedPort)
@@ -231,7 +191,7 @@ extension CallerConnection {
 
     // MARK: - Token
 
-    private func lookUpToken(for route: RoutePlan) -> Exchange.Lookup {
+    func lookUpToken(for route: RoutePlan) -> Exchange.Lookup {
         guard route.identity?.isTokenless == false else { return .unneeded }
         // Each request has its own, and the keeper alone can fetch it.
         if route.identity?.isOneTime == true { return .cold }
