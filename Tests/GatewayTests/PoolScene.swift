@@ -1,9 +1,9 @@
 import Reactor
-import Testing
 
 @testable import Gateway
 
-/// A pool and an interpreter that opens nothing: connections and sessions have numbers, and what is done to them is written down.
+/// A pool and an interpreter that opens nothing: connections and sessions have numbers, everything that is done to them is written down, and
+/// so is every action that could not be done to them (`broken`).
 final class PoolScene {
     final class Peer: PoolMember, CustomStringConvertible {
         let number: Int
@@ -17,7 +17,11 @@ final class PoolScene {
         var isStale = false
 
         // The interpreter's view of the connection.
-        var ownerToBe: UpstreamOwner?
+        /// The caller whose request the connection carries or waits for, and whether that request authenticates the connection.
+        var requester: UpstreamOwner?
+        var binds = false
+        /// How often the request was wanted again after a loss.
+        var repetition = 0
         var socket: Int?
         var attempt: UpstreamAddress?
         var session: Trunk?
@@ -33,7 +37,9 @@ final class PoolScene {
         let number: Int
         let address: UpstreamAddress?
         let socket: Int
+        var isLeaving = false
         var hasRoom = true
+        /// A GOAWAY was sent or has come.
         var isGoing = false
         var isOver = false
         var isStalled = false
@@ -67,14 +73,23 @@ final class PoolScene {
         /// The same, and its owner's authentication goes on with the next request.
         case asked(Int)
         case rests(Int)
+        /// The caller is gone, with every request of it.
+        case gone(UInt64)
         case lost(Int)
         case offers(Int)
         case offersNot(Int)
         case full(Int)
         case room(Int)
         case stalls(Int)
+        /// The peer of a session sends GOAWAY.
+        case leaves(Int)
         case ends(Int)
+        /// A request was answered with HTTP_1_1_REQUIRED.
+        case insists
+        /// The name server's answer.
         case found([UInt8])
+        /// Enough time for an answer of the name server to be out of date, and for an ejection to end.
+        case ages
         case unhealthy([UInt8])
         case retire
         case closeIdle
@@ -85,13 +100,19 @@ final class PoolScene {
     private(set) var trunks: [Trunk] = []
     /// Everything that was done, in order.
     private(set) var log: [String] = []
+    /// Actions that no interpreter could do.
+    private(set) var broken: [String] = []
     private(set) var isRetired = false
     private var sockets = 0
-    private var now: UInt64 = 1_000_000_000_000
+    private(set) var now: UInt64 = 1_000_000_000_000
     private let isNamed: Bool
+    private let repetitions: Int
 
-    /// - Parameter addresses: last octets; empty: the upstream has a name, which nobody has resolved yet.
-    init(_ bounds: PoolBounds, addresses: [UInt8] = [1]) {
+    /// - Parameters:
+    ///   - addresses: last octets; empty: the upstream has a name, which nobody has resolved yet.
+    ///   - repetitions: how often a request that is lost or refused is wanted again, which happens in the middle of the pool's actions.
+    init(_ bounds: PoolBounds, addresses: [UInt8] = [1], repetitions: Int = 0) {
+        self.repetitions = repetitions
         isNamed = addresses.isEmpty
         pool = UpstreamPool(bounds, names: isNamed ? [0] : [])
         if !isNamed { pool.list(addresses.map(Self.address), endpoint: 0) }
@@ -113,6 +134,9 @@ final class PoolScene {
         case .wantUpgrade: want(UpstreamWish(leavesHTTP: true))
         case .bind(let owner): want(UpstreamWish(), of: .caller(owner), binds: true)
         case .wantOf(let owner): want(UpstreamWish(), of: .caller(owner))
+        case .gone(let owner):
+            for peer in live where peer.requester == .caller(owner) && peer.seat != .kept { close(peer) }
+            pool.closeOwned(by: .caller(owner))
         case .turn: pool.turnEnds()
         case .connects(let number): connect(peers[number])
         case .fails(let number): fail(peers[number])
@@ -130,13 +154,19 @@ final class PoolScene {
         case .rests(let number):
             peers[number].isInHandshake = false
             pool.serveLine()
-        case .lost(let number): close(peers[number])
+        case .lost(let number): lose(peers[number])
         case .offers(let number): change(trunks[number]) { $0.upgrades = .served }
         case .offersNot(let number): change(trunks[number]) { $0.upgrades = .missing }
         case .full(let number): change(trunks[number]) { $0.hasRoom = false }
         case .room(let number): change(trunks[number]) { $0.hasRoom = true }
         case .stalls(let number): trunks[number].isStalled = true
+        case .leaves(let number):
+            trunks[number].isGoing = true
+            endIfUnused(trunks[number])
         case .ends(let number): end(trunks[number])
+        case .insists:
+            if pool.insistOnHTTP1() { for session in liveTrunks { session.isGoing = true } }
+        case .ages: now += 31_000_000_000
         case .found(let last):
             now += 1_000_000_000
             pool.resolved(last.map(Self.address), endpoint: 0, at: now)
@@ -153,33 +183,46 @@ final class PoolScene {
         while let action = pool.next(at: now) { perform(action) }
     }
 
+    /// Writes down that these requests are not served.
+    func reproach(_ peers: [Peer], _ what: String) { broken.append("\(peers.map { "\($0) (\($0.seat))" }) \(what)") }
+
+    private func check(_ holds: Bool, _ what: @autoclosure () -> String) { if !holds { broken.append(what()) } }
+
     // MARK: - A request
 
-    private func want(_ wish: UpstreamWish, of owner: UpstreamOwner? = nil, binds: Bool = false) {
+    private func want(_ wish: UpstreamWish, of owner: UpstreamOwner? = nil, binds: Bool = false, repetition: Int = 0) {
         if isNamed { _ = pool.names.due(at: now) }
         if !wish.isNew, let idle = pool.takeIdle(once: wish.isOnce, of: owner, at: now) {
-            #expect(idle.owner == nil || idle.owner == owner, "another's connection")
+            check(
+                idle.seat == .carrying && idle.isFresh(forRequestOnce: wish.isOnce) || idle.owner != nil,
+                "\(idle) is stale")
+            (idle.requester, idle.binds, idle.repetition) = (owner, binds, repetition)
             log.append("use \(idle)")
-            idle.ownerToBe = binds ? owner : nil
             return serve(idle)
         }
         let peer = Peer(peers.count)
         peers.append(peer)
+        (peer.requester, peer.binds, peer.repetition) = (owner, binds, repetition)
         peer.wish = wish
-        peer.ownerToBe = binds ? owner : nil
         peer.wish.onlyHTTP1 = binds && pool.bounds.protocols == .either
         if let session = pool.enter(peer, at: now) { stream(peer, on: session) }
     }
 
     private func serve(_ peer: Peer) {
-        #expect(!peer.isBusy && (peer.socket == nil) != (peer.session == nil), "\(peer) is used twice, or nothing")
+        check(peer.owner == nil || peer.owner == peer.requester, "\(peer) belongs to another caller")
+        check(!peer.isBusy && (peer.socket == nil) != (peer.session == nil), "\(peer) is used twice, or leads nowhere")
+        check(
+            !peer.binds || peer.session == nil || pool.bounds.protocols == .http2,
+            "\(peer) is authenticated on a session")
         peer.isBusy = true
-        peer.owner = peer.owner ?? peer.ownerToBe
+        if peer.owner == nil, peer.binds { peer.owner = peer.requester }
     }
 
     private func stream(_ peer: Peer, on session: Trunk) {
         log.append("\(peer) on \(session)")
-        #expect(!session.isOver && peer.session == nil)
+        check(!session.isOver && peer.session == nil, "\(session) is over, or \(peer) has another one")
+        check(!session.isGoing && !session.isLeaving, "\(session) has been left")
+        check(!peer.wish.leavesHTTP || session.upgrades == .served, "\(session) does not serve the upgrade")
         session.load += 1
         peer.session = session
         serve(peer)
@@ -187,13 +230,25 @@ final class PoolScene {
 
     private func finish(_ peer: Peer, isInHandshake: Bool) {
         peer.isBusy = false
-        guard peer.session == nil else { return close(peer) }
+        // `mayBeReused` says the same.
+        guard peer.session == nil, peer.address?.isListed == true else { return close(peer) }
         peer.isInHandshake = isInHandshake && peer.owner != nil
         peer.idleSince = UInt64(log.count)
         if !pool.put(peer) { close(peer) }
     }
 
+    /// The user of the connection hears of its loss, and may want another one at once.
+    private func lose(_ peer: Peer) {
+        let isWanted = peer.isBusy || !peer.seat.isUnused
+        close(peer)
+        guard isWanted, peer.repetition < repetitions else { return }
+        want(
+            UpstreamWish(isNew: true, leavesHTTP: peer.wish.leavesHTTP, avoided: peer.address), of: peer.requester,
+            binds: peer.binds, repetition: peer.repetition + 1)
+    }
+
     private func close(_ peer: Peer) {
+        guard peer.seat != .closed else { return }
         attempt(peer, nil)
         peer.socket = nil
         peer.isBusy = false
@@ -202,7 +257,8 @@ final class PoolScene {
         log.append("\(peer) closed")
         guard let session else { return }
         session.load -= 1
-        if session.isGoing, session.load == 0 { end(session) } else { pool.changed(session) }
+        pool.changed(session)
+        endIfUnused(session)
     }
 
     // MARK: - Connecting
@@ -225,7 +281,7 @@ final class PoolScene {
         guard let address = peer.attempt else { return }
         _ = pool.failed(address, .connect, at: now)
         attempt(peer, nil)
-        if !pool.rescue(peer, at: now) { close(peer) }
+        if !pool.rescue(peer, at: now) { lose(peer) }
     }
 
     private func share(_ peer: Peer) {
@@ -247,12 +303,12 @@ final class PoolScene {
         guard !session.isOver else { return }
         session.isOver = true
         log.append("\(session) ends")
-        for peer in live where peer.session === session {
-            peer.session = nil
-            session.load -= 1
-            if peer.isBusy { close(peer) }
-        }
+        for peer in live where peer.session === session { lose(peer) }
         pool.ended(session)
+    }
+
+    private func endIfUnused(_ session: Trunk) {
+        if session.load == 0, session.isGoing || session.address?.isListed == false { end(session) }
     }
 
     // MARK: - Actions
@@ -261,24 +317,39 @@ final class PoolScene {
         switch action {
         case .dial(let peer, let addresses):
             log.append("dial \(peer) \(addresses.map { "\($0.address.host.suffix(1))" }.joined())")
-            #expect(peer.socket == nil && peer.attempt == nil && peer.session == nil && !peer.isBusy)
-            if addresses.isEmpty { close(peer) } else { attempt(peer, addresses[0]) }
+            check(
+                peer.seat == .dialing && peer.socket == nil && peer.attempt == nil && peer.session == nil
+                    && !peer.isBusy,
+                "\(peer) is dialled as \(peer.seat)")
+            if addresses.isEmpty { lose(peer) } else { attempt(peer, addresses[0]) }
         case .share(let session, let peer): stream(peer, on: session)
         case .handOver(let free, let peer):
             log.append("\(peer) with \(free)")
-            #expect(free.owner == nil && !free.isBusy && free.socket != nil && peer.socket == nil)
+            check(free.owner == nil && !free.isBusy && free.socket != nil && peer.socket == nil, "\(free) is not free")
+            check(!peer.wish.isNew && free.isFresh(forRequestOnce: peer.wish.isOnce), "\(free) is not fit for \(peer)")
             peer.socket = free.socket.take()
             close(free)
             serve(peer)
         case .refuse(let peer, let refusal):
             log.append("refuse \(peer) \(refusal)")
-            close(peer)
+            lose(peer)
         case .close(let peer):
-            #expect(!peer.isBusy, "\(peer) is closed under a request")
+            check(!peer.isBusy, "\(peer) is closed under a request")
             close(peer)
         case .retire(let session), .doubt(let session):
+            check(session.isLeaving, "\(session) may still be offered")
             session.isGoing = true
-            if session.load == 0 { end(session) }
+            endIfUnused(session)
+        }
+    }
+}
+
+extension PoolSeat {
+    /// No request has the connection.
+    var isUnused: Bool {
+        switch self {
+        case .idle, .kept, .ending, .closed: true
+        default: false
         }
     }
 }

@@ -106,6 +106,14 @@ import Testing
             made(0, http2: true) + [.full(0), .want, .want, .room(0), .turn],
             ["dial 0 1", "0 on s0", "1 on s0", "2 on s0"]),
         Case(
+            "a session without requests gives way to a request that needs HTTP/1.1", .either(1, waiters: 1),
+            made(0, http2: true) + [.done(0), .bind(7), .turn, .turn],
+            ["dial 0 1", "0 on s0", "0 closed", "s0 ends", "dial 1 1"]),
+        Case(
+            "and one that was busy, as soon as it is not", .either(1, waiters: 1),
+            made(0, http2: true) + [.bind(7), .turn, .done(0), .turn, .turn, .turn],
+            ["dial 0 1", "0 on s0", "0 closed", "s0 ends", "dial 1 1"]),
+        Case(
             "an upgrade waits for SETTINGS", .either(),
             made(0, http2: true) + [.wantUpgrade, .offers(0), .wantUpgrade],
             ["dial 0 1", "0 on s0", "1 on s0", "2 on s0"]),
@@ -151,13 +159,15 @@ import Testing
         let scene = PoolScene(known.bounds, addresses: known.addresses)
         for event in known.events { scene.take(event) }
         #expect(scene.log == known.done)
-        #expect(scene.faults == [])
+        #expect(scene.broken + scene.faults == [])
     }
 }
 
 extension PoolBounds {
-    static func http1(_ sockets: Int = 9, waiters: Int = 0, idle: Int = 9) -> PoolBounds {
-        made(.http1, sockets, waiters, idle)
+    static func http1(_ sockets: Int = 9, waiters: Int = 0, idle: Int = 9, owned: Int = 9) -> PoolBounds {
+        var bounds = made(.http1, sockets, waiters, idle)
+        bounds.owned = owned
+        return bounds
     }
 
     static func either(_ sockets: Int = 9, waiters: Int = 0) -> PoolBounds { made(.either, sockets, waiters, 9) }

@@ -115,9 +115,11 @@ extension CallerConnection {
         exchange.upstream = connection
         exchange.upstreamAddress = connection.address?.logAddress
         expectNothing()
-        guard connection.state == .busy, exchange.machine.on(.connected) == .send else { return .none }
-        // Here, where it is at hand.
-        return sendRequest(to: connection)
+        guard connection.state == .busy else { return .none }
+        let action = exchange.machine.on(.connected)
+        // Done here, where the connection is at hand.
+        if case .send = action { return sendRequest(to: connection) }
+        return action
     }
 
     private func expectToken() {

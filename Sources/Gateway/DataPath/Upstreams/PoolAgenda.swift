@@ -19,15 +19,15 @@ struct PoolAgenda<Member: PoolMember, Session: PoolSession> {
     /// Idle connections that are to be closed.
     private var ending: [Member] = []
     private var retiring: [(session: Session, isStalled: Bool)] = []
-    // The number of connections in each line that are to be looked at anew, from the first on.
+    // The numbers of connections in each line that are to be looked at anew, from the first on. Who joins the line meanwhile is not among them.
     var undecided = 0
     var offersAwaited = 0
     var unresolved = 0
     // At the end of the turn, since whoever asked is in the middle of something: members that are admitted or refused, and whether those
     // that wait for a socket may go on.
     private var late: [Member] = []
-    private var servesLater = false
-    /// The end of this turn has come for these, the last one first.
+    private(set) var servesLater = false
+    /// The end of their turn has come for these, the last one first.
     private var turning: [Member] = []
     var serves = false
 
@@ -42,6 +42,7 @@ struct PoolAgenda<Member: PoolMember, Session: PoolSession> {
     }
 
     mutating func retire(_ session: Session, isStalled: Bool) {
+        session.isLeaving = true
         retiring.append((session, isStalled))
         isDue = true
     }
@@ -56,10 +57,27 @@ struct PoolAgenda<Member: PoolMember, Session: PoolSession> {
         isDue = true
     }
 
+    mutating func decide(_ count: Int) {
+        undecided = count
+        if count > 0 { isDue = true }
+    }
+
+    mutating func judgeOffers(_ count: Int) {
+        offersAwaited = count
+        if count > 0 { isDue = true }
+    }
+
+    mutating func goOnResolved(_ count: Int) {
+        unresolved = count
+        if count > 0 { isDue = true }
+    }
+
     mutating func turnEnds() {
-        turning = late.reversed()
-        late = []
-        serves = servesLater
+        late.reverse()
+        // Exchanged, so that neither array gives its memory up.
+        if turning.isEmpty { swap(&turning, &late) } else { turning.insert(contentsOf: late, at: 0) }
+        late.removeAll(keepingCapacity: true)
+        serves = serves || servesLater
         servesLater = false
         isDue = true
     }

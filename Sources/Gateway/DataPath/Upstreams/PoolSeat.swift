@@ -2,27 +2,27 @@
 enum PoolSeat: Equatable {
     /// The pool has not seen it yet.
     case outside
-    /// Waits until another connection has found out what the upstream speaks.
+    /// The connection waits until another connection has found out what the upstream speaks.
     case undecided
-    /// Waits for a socket, of which the limit leaves none.
+    /// The connection waits for a socket, of which the limit leaves none.
     case inLine
-    /// May have a socket, and waits for the first address of its upstream.
+    /// The connection may have a socket, and waits for the first address of its upstream.
     case unresolved
-    /// Is dialled at the end of this turn.
+    /// The connection is dialled at the end of this turn.
     case admitted
     case dialing
-    /// Waits for what a session's peer offers (RFC 8441 §3).
+    /// The connection waits for what a session's peer offers (RFC 8441 §3).
     case awaitingOffer
-    /// Is told so at the end of this turn.
+    /// The request is told so at the end of this turn.
     case refused(PoolRefusal)
-    /// Carries a request, or is about to, on a socket of its own.
+    /// The connection carries a request, or is about to, on a socket of its own.
     case carrying
-    /// Carries a request as a stream of a session.
+    /// The connection carries a request as a stream of a session.
     case streaming
     case idle
-    /// Idle, for the next request of its owner alone.
+    /// The connection is idle, for the next request of its owner alone.
     case kept
-    /// Idle until now, and about to be closed.
+    /// The connection was idle until now and is about to be closed.
     case ending
     case closed
 
@@ -34,7 +34,7 @@ enum PoolSeat: Equatable {
         }
     }
 
-    /// Its address is busy with it. Attempts to connect are counted by their `Dialer`.
+    /// The address of the connection is busy with it. Attempts to connect are counted by their `Dialer`.
     var isInFlight: Bool {
         switch self {
         case .dialing, .awaitingOffer, .carrying, .streaming: true
@@ -83,12 +83,12 @@ protocol PoolMember: Waiter {
     var wish: UpstreamWish { get set }
     /// The owner whose requests alone the connection carries; nil: it carries anybody's.
     var owner: UpstreamOwner? { get }
-    /// Its owner's authentication goes on with the next request.
+    /// The authentication by the owner goes on with the next request.
     var isInHandshake: Bool { get }
-    /// When it became idle last.
+    /// When the connection became idle last.
     var idleSince: UInt64 { get }
-    /// Whether it may still be open.
-    /// - Precondition: it is idle.
+    /// Whether the connection may still be open.
+    /// - Precondition: the connection is idle.
     func isFresh(forRequestOnce: Bool) -> Bool
 }
 
@@ -100,6 +100,8 @@ struct PoolBounds {
     var waiters = 0
     /// Idle connections without an owner, at least one.
     var idle = 256
+    /// Idle connections that have an owner, at least one; the route's `limits.connections` is often less.
+    var owned = 1024
     var protocols = UpstreamPlan.Protocols.http1
     var usesTLS = false
 

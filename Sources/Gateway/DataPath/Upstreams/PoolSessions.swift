@@ -1,9 +1,11 @@
 /// A connection that many requests share, as its pool sees it.
 protocol PoolSession: AnyObject {
     var address: UpstreamAddress? { get }
+    /// The pool's to write: the session is to be told that no more requests come.
+    var isLeaving: Bool { get set }
     /// Whether one more request may go out on it.
     var isUsable: Bool { get }
-    /// Its peer takes nothing any more.
+    /// The peer takes nothing any more.
     var isStalled: Bool { get }
     /// Requests on it now.
     var load: Int { get }
@@ -19,6 +21,9 @@ struct PoolSessions<Session: PoolSession> {
 
     var count: Int { all.count }
     var isEmpty: Bool { all.isEmpty }
+
+    /// The first session that carries nothing and was not told to end yet.
+    var unused: Session? { all.first { $0.load == 0 && !$0.isLeaving } }
 
     mutating func append(_ session: Session) { all.append(session) }
 
@@ -38,7 +43,9 @@ struct PoolSessions<Session: PoolSession> {
         all.withUnsafeBufferPointer { sessions in
             for index in sessions.indices {
                 Unmanaged.passUnretained(sessions[index])._withUnsafeGuaranteedRef { session in
-                    guard session.isUsable, address == nil || session.address === address else { return }
+                    guard !session.isLeaving, session.isUsable, address == nil || session.address === address else {
+                        return
+                    }
                     let isAvoided = session.address?.isAvoided(at: now) == true
                     let load = session.load
                     if best != nil, bestIsAvoided == isAvoided ? fewest <= load : isAvoided { return }

@@ -101,13 +101,16 @@ final class UpstreamConnection: Stream, HTTP2StreamUser, PoolMember {
 
     // MARK: - Connecting
 
-    /// Makes a socket's connection to the first of these addresses that takes it.
-    func dial(_ addresses: [UpstreamAddress]) {
-        // This connection may have begun a session and left it to others.
+    /// The socket of before is closed, or a session's: the connection waits for another one.
+    private func beginAnew() {
         canRead = false
         canWrite = false
         inputEndSeen = false
         state = .connecting
+    }
+
+    /// Makes a socket's connection to the first of these addresses that takes it.
+    func dial(_ addresses: [UpstreamAddress]) {
         let dialer = Dialer(addresses, for: self)
         self.dialer = dialer
         dialer.begin()
@@ -204,6 +207,7 @@ final class UpstreamConnection: Stream, HTTP2StreamUser, PoolMember {
         end = 0
         inputEnded = false
         loop.closeDescriptor(of: self)
+        beginAnew()
         dial(others)
     }
 
@@ -238,7 +242,7 @@ final class UpstreamConnection: Stream, HTTP2StreamUser, PoolMember {
         session.begin()
         guard wish.leavesHTTP else { return use(session) }
         guard !session.isOver else { return lose(Fault(.upstreamClosed, retry: .unsent)) }
-        state = .connecting
+        beginAnew()
         expect(by: begunAt + group.plan.connectTimeout, kind: Deadline.connect)
         group.tell { $0.awaitOffer(self) }
     }

@@ -43,7 +43,7 @@ final class UpstreamGroup {
         }
     }
 
-    /// Nothing of it is left.
+    /// No connection and no session is left.
     var isUnused: Bool { pool.isUnused }
 
     // MARK: - Taking and giving back
@@ -179,10 +179,14 @@ final class UpstreamGroup {
         guard let session = UpstreamSession(group: self, address: connection.address) else {
             return connection.lose(Fault(.outOfMemory, retry: .unsent))
         }
+        // The request that the session was made for goes out first: the others may find no room.
+        let wasActing = isActing
+        isActing = true
         pool.opened(session, by: connection)
         connection.share(session)
-        // It carries the request that it was made for, and no other.
+        // A session that was made with another certificate carries that request and no other.
         if !isCurrent(connection) { session.retire() }
+        isActing = wasActing
         act()
     }
 

@@ -11,9 +11,6 @@ enum UpstreamOwner: Hashable, Sendable {
 struct OwnedConnections<Member: PoolMember> {
     private var members: [UpstreamOwner: Member] = [:]
 
-    /// At most, a loop and upstream; the route's `limits.connections` is often less.
-    static var limit: Int { 1024 }
-
     var count: Int { members.count }
     var isEmpty: Bool { members.isEmpty }
     var all: some Sequence<Member> { members.values }

@@ -11,7 +11,7 @@ internal import Reactor
 ///
 /// - **Choice.** Where the next connection goes is the `AddressBook`'s word; of those that are idle there the last one used is the first
 ///   one taken, so that few stay warm and the rest expire.
-/// - **One asks.** On an upstream that may speak HTTP/2 one connection finds out (the scout), and the others wait for its word: a burst on a
+/// - **Scout.** On an upstream that may speak HTTP/2 one connection finds out (the scout), and the others wait for its word: a burst on a
 ///   cold upstream is one connection.
 /// - **Bounds.** Beyond the limit of sockets an idle connection gives way, or the request waits in line, or it is refused.
 struct UpstreamPool<Member: PoolMember, Session: PoolSession> {
@@ -54,7 +54,7 @@ struct UpstreamPool<Member: PoolMember, Session: PoolSession> {
 
     /// Open or being opened.
     var sockets: Int { heldSockets + sessions.count }
-    /// Nothing of it is left.
+    /// No connection and no session is left.
     var isUnused: Bool { count == 0 && sessions.isEmpty }
     private var isFull: Bool { sockets >= bounds.sockets }
 
@@ -89,20 +89,14 @@ struct UpstreamPool<Member: PoolMember, Session: PoolSession> {
         agenda.putOff(member)
     }
 
-    /// Something became free.
+    /// A socket, a connection or room on a session became free.
     mutating func serveLine() {
         if !inLine.isEmpty { agenda.serveLater() }
     }
 
-    private mutating func judgeOffers() {
-        agenda.offersAwaited = offersAwaited.count
-        if !offersAwaited.isEmpty { agenda.isDue = true }
-    }
+    private mutating func judgeOffers() { agenda.judgeOffers(offersAwaited.count) }
 
-    private mutating func decide() {
-        agenda.undecided = undecided.count
-        if !undecided.isEmpty { agenda.isDue = true }
-    }
+    private mutating func decide() { agenda.decide(undecided.count) }
 
     /// The scout's word is known, or the scout is gone: those that waited go on.
     private mutating func dismiss(_ member: Member) {
@@ -172,12 +166,13 @@ struct UpstreamPool<Member: PoolMember, Session: PoolSession> {
 
     /// The connection may be made now, or waits, or is refused.
     private mutating func start(_ member: Member) {
-        // An idle one leads elsewhere, or its use was refused: this one is wanted now. Between two messages of a handshake a
+        // An idle connection leads elsewhere, or its use was refused: this one is wanted now. Between two messages of a handshake a
         // connection is closed only for one that cannot wait.
         if isFull {
             if idle.isEmpty { endIdlestOwned(sparing: inLine.count < bounds.waiters) } else { end(idle.removeFirst()) }
         }
         if isFull {
+            endUnusedSession()
             guard inLine.count < bounds.waiters else { return putOff(member, .refused(.busy)) }
             move(member, to: .inLine)
             inLine.append(member)
@@ -199,9 +194,14 @@ struct UpstreamPool<Member: PoolMember, Session: PoolSession> {
         end(idlest)
     }
 
+    /// A session without requests gives way to a request that it cannot carry, unless others wait for its peer's offer.
+    private mutating func endUnusedSession() {
+        if offersAwaited.isEmpty, let session = sessions.unused { agenda.retire(session, isStalled: false) }
+    }
+
     // MARK: - A connection is made
 
-    /// Its socket is connected.
+    /// The socket of the connection is connected.
     mutating func dialled(_ member: Member, to address: UpstreamAddress) { lead(member, to: address) }
 
     /// The address took the connection and then did not do; others are tried.
@@ -246,12 +246,12 @@ struct UpstreamPool<Member: PoolMember, Session: PoolSession> {
 
     // MARK: - A connection is over, or a request
 
-    /// Its request is over, and it may carry another one.
+    /// The request is over, and the connection may carry another one.
     /// - Returns: false when it is to be closed.
     mutating func put(_ member: Member) -> Bool {
         guard !isRetired else { return false }
         if let owner = member.owner {
-            if owned.count >= OwnedConnections<Member>.limit { endIdlestOwned(sparing: false) }
+            if owned.count >= bounds.owned { endIdlestOwned(sparing: false) }
             if let before = owned.put(member, of: owner) { end(before) }
             move(member, to: .kept)
         } else {
@@ -279,6 +279,7 @@ struct UpstreamPool<Member: PoolMember, Session: PoolSession> {
         move(member, to: .closed)
         count -= 1
         dismiss(member)
+        serveLine()
     }
 
     /// The owner is gone.
@@ -392,9 +393,7 @@ struct UpstreamPool<Member: PoolMember, Session: PoolSession> {
         names.answered(
             endpoint: endpoint, found: !addresses.isEmpty, isKnown: book.addresses.contains { $0.endpoint == endpoint },
             at: now)
-        guard !unresolved.isEmpty, !book.addresses.isEmpty || !names.isAsking else { return }
-        agenda.unresolved = unresolved.count
-        agenda.isDue = true
+        if !book.addresses.isEmpty || !names.isAsking { agenda.goOnResolved(unresolved.count) }
     }
 
     /// An attempt at this address failed, or a fresh connection there was lost before its answer.
@@ -491,6 +490,7 @@ struct UpstreamPool<Member: PoolMember, Session: PoolSession> {
                 inLine.remove(first)
                 start(first)
             } else {
+                endUnusedSession()
                 break
             }
         }

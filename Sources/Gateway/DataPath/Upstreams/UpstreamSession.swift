@@ -7,6 +7,7 @@ final class UpstreamSession: HTTP2Socket, PoolSession {
     // `sessionEnded` ends the cycle.
     private let group: UpstreamGroup
     let address: UpstreamAddress?
+    var isLeaving = false
     private(set) var requests = 0
     private var bytesAtCheck: UInt64 = 0
     /// What the peer had taken when output began to wait, and since when it has taken nothing of that.
