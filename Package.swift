@@ -50,25 +50,25 @@ let package = Package(
         // Pure. Octets and Numbers depend on nothing, because every module that reads or writes text needs them.
         module("Octets"),
         module("Numbers"),
+        module("World"),
         module("HTTP1", ["Octets"]),
         module("HotCache"),
         module("Tokens", ["HotCache", "Octets"]),
-        module("Configuration", ["CYAML", "Numbers", "Octets"]),
-        module("Telemetry", ["Octets"]),
+        module("Configuration", ["CYAML", "Numbers", "Octets", "World"]),
+        module("Telemetry", ["Octets", "World"]),
 
         // I/O and what stands on it.
-        module("Reactor", ["CLinux", "Numbers", "Octets", "Telemetry"]),
-        module("TLS", ["COpenSSL", "Octets"]),
+        module("Reactor", ["CLinux", "Numbers", "Octets", "Telemetry", "World"]),
+        module("TLS", ["COpenSSL", "Octets", "World"]),
         module("HTTP2", ["CNghttp2", "HTTP1"]),
-        module("TokenStore", ["CSQLite", "Octets", "TLS", "Tokens"]),
-        module("Fleet", ["Numbers", "Octets", "TLS", "Telemetry"]),
-        module("Handshakes", ["CZlib", "Numbers", "Octets", "Tokens", "HTTP1", "Configuration", "TLS"]),
+        module("TokenStore", ["CSQLite", "Octets", "TLS", "Tokens", "World"]),
+        module("Fleet", ["Numbers", "Octets", "TLS", "Telemetry", "World"]),
+        module("Handshakes", ["CZlib", "Numbers", "Octets", "Tokens", "HTTP1", "Configuration", "TLS", "World"]),
         module(
             "Gateway",
             [
                 "HTTP1", "HTTP2", "HotCache", "Numbers", "Octets", "Tokens", "Configuration", "Telemetry", "Reactor",
-                "TLS",
-                "TokenStore", "Handshakes", "Fleet",
+                "TLS", "TokenStore", "Handshakes", "Fleet", "World",
             ]),
         module("Admin", ["Gateway", "Numbers", "Octets", "Tokens", "Telemetry", "Configuration"]),
 
@@ -76,9 +76,8 @@ let package = Package(
             name: "cardea",
             dependencies: [
                 "HTTP1", "HotCache", "Numbers", "Octets", "Tokens", "Configuration", "Telemetry", "Reactor", "TLS",
-                "TokenStore",
-                "Handshakes",
-                "Gateway", "Admin", .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                "TokenStore", "Handshakes", "Gateway", "Admin", "World",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ], swiftSettings: settings,
             // Everything is bound at the start, after which the linker's tables are read-only.
             linkerSettings: [.unsafeFlags(["-Xlinker", "-z", "-Xlinker", "now"])]),
@@ -88,23 +87,24 @@ let package = Package(
         .testTarget(name: "HouseTests", dependencies: ["GoldenFiles"], swiftSettings: settings),
         tests("Octets"),
         tests("Numbers"),
+        tests("World", ["ScriptedWorld"]),
         tests("HTTP1"),
         tests("HotCache", ["CThreadSanitizer"]),
         tests("Tokens", ["GoldenFiles", "HotCache"]),
         tests("Configuration", ["TemporaryFolder"]),
-        tests("Telemetry", ["GoldenFiles"]),
-        tests("Reactor", ["CLinux", "ScriptedKernel", "Telemetry"]),
-        tests("TLS", ["Octets", "TemporaryFolder"]),
+        tests("Telemetry", ["GoldenFiles", "ScriptedWorld", "World"]),
+        tests("Reactor", ["CLinux", "ScriptedKernel", "Telemetry", "World"]),
+        tests("TLS", ["Octets", "TemporaryFolder", "World"]),
         tests("HTTP2", ["CNghttp2", "HTTP1"]),
-        tests("TokenStore", ["GoldenFiles", "Octets", "TLS", "TemporaryFolder"]),
-        tests("Fleet", ["GoldenFiles", "Numbers", "Octets", "TLS", "TLSTests", "TemporaryFolder"]),
+        tests("TokenStore", ["GoldenFiles", "Octets", "ScriptedWorld", "TLS", "TemporaryFolder"]),
+        tests("Fleet", ["GoldenFiles", "Numbers", "Octets", "ScriptedWorld", "TLS", "TLSTests", "TemporaryFolder"]),
         tests("Handshakes", ["Configuration", "GoldenFiles", "HTTP1", "Octets", "TemporaryFolder"]),
         tests(
             "Gateway",
             [
                 "CLinux", "Configuration", "Fleet", "GoldenFiles", "HTTP1", "Handshakes", "HotCache", "Numbers",
-                "Octets",
-                "Reactor", "ScriptedKernel", "TLS", "TLSTests", "Telemetry", "TokenStore", "Tokens",
+                "Octets", "Reactor", "ScriptedKernel", "ScriptedWorld", "TLS", "TLSTests", "Telemetry", "TokenStore",
+                "Tokens",
             ]),
         tests("Admin", ["Gateway", "GoldenFiles", "Octets", "Telemetry", "TLS"]),
 
@@ -115,6 +115,9 @@ let package = Package(
         .target(
             name: "ScriptedKernel", dependencies: ["CLinux", "Reactor"], path: "Tests/ScriptedKernel",
             swiftSettings: settings),
+        // Clocks that a test moves, and numbers that follow from a seed.
+        .target(
+            name: "ScriptedWorld", dependencies: ["World"], path: "Tests/ScriptedWorld", swiftSettings: settings),
         // Tells the thread sanitizer what the kernel does for a contended lock; compiles to nothing elsewhere. All test targets
         // are one executable, so one of them depends on it.
         .target(name: "CThreadSanitizer", path: "Tests/ThreadSanitizer"),

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sqlite3.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -21,9 +20,6 @@ static inline int cardea_bind_blob(sqlite3_stmt *statement, int index, const voi
 static inline int cardea_set_checkpoint_on_close(sqlite3 *database, int enabled) {
     return sqlite3_db_config(database, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, enabled ? 0 : 1, (int *)0);
 }
-
-// For the thread that calls; at most 15 bytes. Here because the store has no other C of its own.
-static inline void cardea_name_thread(const char *name) { prctl(PR_SET_NAME, name, 0, 0, 0); }
 
 // A file in this folder that never has a name there, for reading and writing; -1 where its file system has none.
 static inline int cardea_nameless_file(const char *folder) { return open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600); }

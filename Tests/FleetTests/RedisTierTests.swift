@@ -1,5 +1,6 @@
 internal import Glibc
 internal import Numbers
+import ScriptedWorld
 import Synchronization
 internal import TLS
 import Testing
@@ -360,7 +361,7 @@ import Testing
         let isUp = Atomic<Bool>(false)
         let tier = try RedisTier(
             RedisSettings(place: .unix(path: server.socket)), keys: FleetKeys(SealingKeyRing([key])), format: format,
-            wall: wall, news: news
+            wall: wall, random: SeededRandom(), news: news
         ) { if $0 == nil { isUp.store(true, ordering: .releasing) } }
         try tier.start()
         for _ in 0..<2000 where !isUp.load(ordering: .acquiring) { usleep(5000) }

@@ -1,3 +1,4 @@
+import ScriptedWorld
 import Testing
 import TokenStore
 
@@ -21,7 +22,7 @@ import TokenStore
     }
 
     @Test func aSecretThatIsOnItsWayIsNotSentBesideIt() throws {
-        var attempts = Attempts(try MarkKey())
+        var attempts = Attempts(try MarkKey(random: SeededRandom()))
         let mark = mark(attempts, "p")
         #expect(refusal(&attempts, mark) == nil)
         _ = attempts.ledger.spend(mark, Self.once)
@@ -37,7 +38,7 @@ import TokenStore
     }
 
     @Test func whatWasNotSentIsGivenBack() throws {
-        var attempts = Attempts(try MarkKey())
+        var attempts = Attempts(try MarkKey(random: SeededRandom()))
         let mark = mark(attempts, "p")
         #expect(refusal(&attempts, mark) == nil)
         attempts.cancel(mark)
@@ -48,7 +49,7 @@ import TokenStore
     }
 
     @Test func aPasswordThatWasAcceptedNeedsNoMarkAheadOfIt() throws {
-        var attempts = Attempts(try MarkKey())
+        var attempts = Attempts(try MarkKey(random: SeededRandom()))
         let mark = mark(attempts, "p")
         #expect(attempts.needsMark(mark, Self.once))
         _ = attempts.ledger.spend(mark, Self.once)
@@ -59,7 +60,7 @@ import TokenStore
     }
 
     @Test func marksGoToDiskWithTheKeyOfTheirHashes() throws {
-        var attempts = Attempts(try MarkKey())
+        var attempts = Attempts(try MarkKey(random: SeededRandom()))
         #expect(attempts.changes([]).count == 0)
         let changes = attempts.changes(attempts.bookRejected(mark(attempts, "p")))
         guard case .put(attempts.keyRow)? = changes.last else {
@@ -68,17 +69,17 @@ import TokenStore
         }
         // Two rows of the count, one of the history, the key.
         #expect(changes.count == 4)
-        var restored = Attempts(try MarkKey(in: [attempts.keyRow]))
+        var restored = Attempts(try MarkKey(in: [attempts.keyRow], random: SeededRandom(seed: 2)))
         for case .put(let row) in changes { restored.restore(row) }
         #expect(refusal(&restored, mark(restored, "p")) == .quarantined)
     }
 
     @Test func anotherKeyHashesAnew() throws {
-        var attempts = Attempts(try MarkKey())
+        var attempts = Attempts(try MarkKey(random: SeededRandom()))
         let before = attempts.hash(Secret("p"))
         #expect(attempts.adopt(keyBytes: attempts.key.bytes) == false)
         #expect(attempts.adopt(keyBytes: [1, 2, 3]) == false, "no key")
-        #expect(attempts.adopt(keyBytes: try MarkKey().bytes) == true)
+        #expect(attempts.adopt(keyBytes: try MarkKey(random: SeededRandom(seed: 2)).bytes) == true)
         #expect(attempts.hash(Secret("p")) != before)
     }
 

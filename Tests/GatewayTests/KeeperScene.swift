@@ -2,6 +2,7 @@ import Configuration
 import HTTP1
 import HotCache
 import ScriptedKernel
+import ScriptedWorld
 import Synchronization
 import TLS
 import Telemetry
@@ -67,7 +68,8 @@ final class KeeperScene {
                 executor: LoopExecutor(loop: keeperLoop), cache: cache, events: try Self.events.get(),
                 resolver: try Self.resolver.get(), blocking: ImmediateWork(), identities: identities,
                 routes: gateway.keptRoutes, store: store, storeState: state ?? (store == nil ? .none : .serving),
-                markKey: try MarkKey(), seed: 1, subjects: SubjectBook.Limits(configuration)))
+                markKey: try MarkKey(random: SeededRandom()), random: SeededRandom(),
+                subjects: SubjectBook.Limits(configuration)))
         let board = MetricBoard()
         let blocks = board.adopt(plan.metrics.schema, writers: count)
         var loops: [(kernel: FakeKernel, data: DataLoop)] = []
@@ -81,7 +83,8 @@ final class KeeperScene {
                     DataLoop(
                         index: index, loop: loop, plan: plan, reader: cache.makeReader(index), keeper: keeper,
                         metrics: LoopMetrics(plan: plan.metrics, block: blocks[index]), access: nil,
-                        events: try Self.events.get(), resolver: try Self.resolver.get(), local: LocalAddresses([]),
+                        events: try Self.events.get(), resolver: try Self.resolver.get(), random: SeededRandom(),
+                        local: LocalAddresses([]),
                         census: nil)
                 ))
         }

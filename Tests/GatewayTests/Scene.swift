@@ -3,6 +3,7 @@ import Glibc
 import HTTP1
 import HotCache
 import ScriptedKernel
+import ScriptedWorld
 import Telemetry
 import Testing
 
@@ -56,7 +57,7 @@ final class Scene {
             index: 0, loop: loop, plan: plan, reader: cache.makeReader(0), keeper: keeper,
             metrics: plan.edition.count(plan.metrics, on: board, loops: 1)[0],
             access: logsAccess ? log.makeRing(capacity: 1 << 14) : nil, events: try Self.events.get(),
-            resolver: try Self.resolver.get(), local: LocalAddresses([]), census: nil)
+            resolver: try Self.resolver.get(), random: SeededRandom(), local: LocalAddresses([]), census: nil)
     }
 
     // Connections hold their loop as long as they are open.

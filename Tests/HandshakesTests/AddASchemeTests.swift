@@ -33,7 +33,7 @@ struct DeskScheme: Scheme {
 
     var sendsPassword: Bool { true }
 
-    func handshake(of identity: Identity, statuses: [Int]?) throws(GrantFailure) -> any Handshake {
+    func handshake(of identity: Identity, statuses: [Int]?, _ world: GrantWorld) throws(GrantFailure) -> any Handshake {
         try url.requireReadable("url")
         return DeskHandshake(url: url, user: user, counter: counter)
     }
@@ -96,7 +96,7 @@ struct DeskHandshake: Handshake {
         let scheme = try #require(identity.scheme as? DeskScheme)
         #expect(scheme.traits(of: identity).kind == .proactive)
         let issuer = ScriptedIssuer([.ok("row-1")])
-        let handshake = try scheme.handshake(of: identity, statuses: nil)
+        let handshake = try scheme.handshake(of: identity, statuses: nil, GrantWorld())
         let ledger = MemoryLedger(password: "opensesame")
         let grant = try await handshake.acquire(Wanted(upstreamOrigin: "https://u"), ledger: ledger, issuer: issuer)
         #expect(handshake.injection(for: bytes(grant.token.text)).value == bytes("row-1"))

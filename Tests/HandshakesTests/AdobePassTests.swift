@@ -13,7 +13,7 @@ import Testing
         settings.domainName = "north.example"
         change(&settings)
         return AdobePassHandshake(
-            settings, wallMilliseconds: { Self.now }, random: { Array(repeating: 0x11, count: $0) })
+            settings, GrantWorld(wallMilliseconds: { Self.now }, random: { Array(repeating: 0x11, count: $0) }))
     }
 
     private func ledger(loggedIn: Bool = true) -> MemoryLedger {

@@ -16,7 +16,7 @@ import Testing
         settings.device.id = "a b&c"
         settings.preauthorized = ["A", "B"]
         return AdobePassHandshake(
-            settings, wallMilliseconds: { Self.now }, random: { Array(repeating: 0x11, count: $0) })
+            settings, GrantWorld(wallMilliseconds: { Self.now }, random: { Array(repeating: 0x11, count: $0) }))
     }
 
     private func ledger(loggedIn: Bool) -> MemoryLedger {

@@ -13,7 +13,8 @@ private func handshake(_ grant: OAuth2Settings.Grant = .clientCredentials) throw
         .tokenURL(try #require(IssuerURL("https://idp.example.com/token?x=1"))), clientID: "c")
     settings.grant = grant
     settings.dpop = true
-    return try OAuth2Handshake(settings, wallSeconds: { 1_000_000 }, random: { [UInt8](repeating: 7, count: $0) })
+    return try OAuth2Handshake(
+        settings, GrantWorld(wallMilliseconds: { 1_000_000_000 }, random: { [UInt8](repeating: 7, count: $0) }))
 }
 
 private func lacksNonce(_ nonce: String) -> ScriptedIssuer.Line {

@@ -28,8 +28,8 @@ private func device(_ change: (inout MobileFirstSettings.Device) -> Void = { _ i
     change(&device)
     let base = try #require(IssuerURL("https://mfp.example.com/mfp/api"))
     return try MobileFirstHandshake(
-        MobileFirstSettings(base: base, client: .registered(device)), wallMilliseconds: { 1_000_000 },
-        random: { Array(repeating: 7, count: $0) })
+        MobileFirstSettings(base: base, client: .registered(device)),
+        GrantWorld(wallMilliseconds: { 1_000_000 }, random: { Array(repeating: 7, count: $0) }))
 }
 
 private func ledger(_ journal: Journal = Journal()) -> MemoryLedger {

@@ -17,7 +17,8 @@ private func handshake(_ method: MobileHubSettings.Method) throws -> MobileHubHa
     let base = try #require(IssuerURL("https://acme.mobile.example:8443"))
     var settings = MobileHubSettings(base: base, backendID: "backend-1", method: method)
     if case .exchange = method { settings.extraHeaders = [("encode", "xml")] }
-    return try MobileHubHandshake(settings, wallSeconds: { now }, random: { Array(repeating: 7, count: $0) })
+    return try MobileHubHandshake(
+        settings, GrantWorld(wallMilliseconds: { now * 1000 }, random: { Array(repeating: 7, count: $0) }))
 }
 
 private func exchange(

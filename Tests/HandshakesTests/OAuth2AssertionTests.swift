@@ -17,7 +17,8 @@ private func handshake(_ change: (inout OAuth2Settings) -> Void) throws -> OAuth
     settings.clientAuth = .privateKeyJWT
     settings.keys = ["key"]
     change(&settings)
-    return try OAuth2Handshake(settings, wallSeconds: { 1_000_000 }, random: { [UInt8](repeating: 0xFF, count: $0) })
+    return try OAuth2Handshake(
+        settings, GrantWorld(wallMilliseconds: { 1_000_000_000 }, random: { [UInt8](repeating: 0xFF, count: $0) }))
 }
 
 private func ledger(_ secrets: [String: String]) -> MemoryLedger {

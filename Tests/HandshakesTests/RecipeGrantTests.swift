@@ -50,7 +50,8 @@ import Testing
         #expect(result.errors.map(\.description) == [])
         let recipe = try #require(result.configuration?.identities.first?.scheme as? RecipeScheme).recipe
         return RecipeHandshake(
-            recipe, identity: "a", wallSeconds: { 1_763_712_000 }, random: { Array(repeating: 0xAB, count: $0) })
+            recipe, identity: "a",
+            GrantWorld(wallMilliseconds: { 1_763_712_000_000 }, random: { Array(repeating: 0xAB, count: $0) }))
     }
 
     static func challenge(gate: String = "HR", nonce: String = "n 1&") throws -> Challenge {

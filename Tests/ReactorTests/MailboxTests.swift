@@ -3,6 +3,7 @@ import Reactor
 import Synchronization
 import Telemetry
 import Testing
+import World
 
 @Suite struct MailboxTests {
     private func isReadable(_ descriptor: Int32) -> Bool {

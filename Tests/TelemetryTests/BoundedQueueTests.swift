@@ -1,6 +1,7 @@
 import Synchronization
 import Telemetry
 import Testing
+import World
 
 @Suite struct BoundedQueueTests {
     @Test func keepsOrderAndRefusesWhenFull() {

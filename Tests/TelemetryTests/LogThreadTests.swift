@@ -1,6 +1,8 @@
 import Glibc
+import ScriptedWorld
 import Synchronization
 import Testing
+import World
 
 @testable import Telemetry
 
@@ -41,7 +43,7 @@ import Testing
     }
 
     private func makeEvents(capacity: Int = 64) throws -> EventLog {
-        try EventLog(capacity: capacity, level: .info, clock: { 0 })
+        try EventLog(capacity: capacity, level: .info, time: ScriptedTime(wall: 0))
     }
 
     @Test func writesWhatWasSentBeforeStop() throws {

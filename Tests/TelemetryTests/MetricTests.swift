@@ -1,4 +1,5 @@
 import Testing
+import World
 
 @testable import Telemetry
 

@@ -1,3 +1,4 @@
+import ScriptedWorld
 import Synchronization
 import TLS
 import Testing
@@ -12,7 +13,7 @@ import TokenStore
         var options = TokenStore.Options()
         options.spilledKinds = [3]
         options.maximumBytes = maximumBytes
-        options.wallClock = { now }
+        options.time = ScriptedTime(wall: now * 1_000_000)
         return options
     }
 

@@ -2,6 +2,7 @@ import CYAML
 import Glibc
 import Octets
 import Synchronization
+internal import World
 
 /// Runs a program for its standard output: no shell, no standard input, errors thrown away, bounded in bytes and time.
 enum BoundedCommand {
@@ -111,11 +112,7 @@ enum BoundedCommand {
         }
     }
 
-    private static func now() -> Int64 {
-        var time = timespec()
-        clock_gettime(CLOCK_BOOTTIME, &time)
-        return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
-    }
+    private static func now() -> Int64 { Int64(SystemTime().sinceBoot()) }
 }
 
 /// Whether the process is the program of a secret, whose end another thread waits for: for whoever reaps as the first process of a

@@ -2,6 +2,7 @@ internal import Glibc
 internal import Synchronization
 internal import TLS
 internal import Telemetry
+internal import World
 
 /// One connection to the shared server on a thread of its own, kept up for as long as the process lives.
 ///

@@ -18,7 +18,7 @@ extension RedisTier {
     public func turn(
         _ lane: SharedName, session: SharedName, spends: Bool, completion: @escaping Answer<SharedTurn>
     ) {
-        let owner = Self.newOwner()
+        let owner = newOwner()
         run(
             FleetScripts.turn,
             [

@@ -6,7 +6,7 @@ extension RedisTier {
     public func claim(
         _ name: SharedName, unless refused: String?, isDead: Bool, completion: @escaping Answer<SharedClaim>
     ) {
-        let owner = Self.newOwner()
+        let owner = newOwner()
         let dead = FleetNews.withdrawn(name, identity: refused ?? "")
         run(
             FleetScripts.claim, [key(.value, name), key(.lease, name), key(.generation, name)],

@@ -2,6 +2,7 @@ public import Numbers
 internal import Octets
 internal import Synchronization
 internal import TLS
+public import World
 
 /// The shared tier on Redis or Valkey: one script a step, everything sealed and named by `FleetKeys`.
 public final class RedisTier: SharedTier {
@@ -15,6 +16,7 @@ public final class RedisTier: SharedTier {
     private let client: RedisClient
     let channel: String
     private let wall: @Sendable () -> WallTime
+    private let random: any RandomSource
     /// As the server called its run when the connection was made.
     private let run = Run()
 
@@ -28,12 +30,14 @@ public final class RedisTier: SharedTier {
     ///   - changed: nil when the server is there, else why not; on the client's thread, not only when something has changed.
     public init(
         _ settings: RedisSettings, keys: FleetKeys, format: FleetFormat, wall: @escaping @Sendable () -> WallTime,
+        random: any RandomSource,
         news: @escaping @Sendable (FleetNews) -> Void,
         changed: @escaping @Sendable (RedisFault?) -> Void
     ) throws(RedisFault) {
         self.keys = keys
         self.format = format
         self.wall = wall
+        self.random = random
         let prefix = keys.prefix
         channel = prefix + "news"
         let command = Self.command(FleetScripts.greet, [prefix + "epoch", prefix + "settling"])
@@ -125,7 +129,7 @@ public final class RedisTier: SharedTier {
     }
 
     static func words(_ words: String...) -> [[UInt8]] { words.map { Array($0.utf8) } }
-    static func newOwner() -> String { Base64.encodeURL(randomBytes(18)) }
+    func newOwner() -> String { Base64.encodeURL(random.bytes(18)) }
 
     static func flag(_ value: RESPValue) throws(RedisFault) -> Bool {
         guard let number = value.integer else { throw invalid }

@@ -16,10 +16,12 @@ struct CompiledConfiguration {
     ///   - loops: that will serve.
     init(
         _ configuration: Configuration, environment: @escaping @Sendable (String) -> String?, persists: Bool,
-        cache: HotCache, loops: Int, routeNames: NameTable = NameTable(), faultNames: NameTable = NameTable()
+        cache: HotCache, loops: Int, routeNames: NameTable = NameTable(), faultNames: NameTable = NameTable(),
+        platform: Platform = .machine
     ) throws(GatewayFault) {
         identityCompiler = IdentityCompiler(
-            environment: environment, secretFiles: configuration.secretFiles, persists: persists)
+            environment: environment, secretFiles: configuration.secretFiles, persists: persists,
+            platform: platform)
         identities = try identityCompiler.compile(configuration.identities)
         var compiler = GatewayCompiler(
             configuration: configuration, identities: identities, identityCompiler: identityCompiler, cache: cache,

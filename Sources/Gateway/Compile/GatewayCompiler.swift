@@ -8,6 +8,7 @@ internal import Reactor
 internal import TLS
 internal import Telemetry
 internal import Tokens
+internal import World
 
 /// Turns a checked configuration into the plans of the loops and the keeper's first state. Runs before any thread does, or, for a reload,
 /// on the main thread beside them: then what it may touch of theirs is what `Predecessor` says.
@@ -98,7 +99,7 @@ struct GatewayCompiler {
             edition: edition, routes: routes,
             listeners: try ListenerCompiler(
                 configuration: configuration, listeners: listenersByName, environment: identityCompiler.environment,
-                edition: edition, earlier: predecessor.listeners
+                edition: edition, earlier: predecessor.listeners, time: identityCompiler.platform.time
             ).compile(routes), upstreams: upstreams, limits: limits(),
             translators: configuration.nat64.compactMap { AddressRange($0) }, pseudonym: pseudonym,
             accessPolicy: accessPolicy(), faultNames: faults, metrics: metrics)

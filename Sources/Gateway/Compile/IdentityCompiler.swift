@@ -3,12 +3,15 @@ internal import Handshakes
 internal import Reactor
 internal import TLS
 internal import Tokens
+internal import World
 
 /// Turns configured identities into what the keeper and the loops work with.
 struct IdentityCompiler {
     let environment: @Sendable (String) -> String?
     let secretFiles: SecretFilePolicy
     let persists: Bool
+    /// Whose clock and randomness handshakes get.
+    var platform = Platform.machine
     var keyCatalog = ClientKeyCatalog()
     var trustCatalog = TrustCatalog()
     var proxyCatalog = ProxyCatalog()
@@ -55,7 +58,11 @@ struct IdentityCompiler {
     /// - Parameter statuses: of a route that names its own rejected statuses.
     func handshake(of identity: ConfiguredIdentity, statuses: [Int]?) throws(GatewayFault) -> any Handshakes.Handshake {
         let scheme = try scheme(of: identity)
-        do throws(Handshakes.GrantFailure) { return try scheme.handshake(of: identity, statuses: statuses) } catch {
+        do throws(Handshakes.GrantFailure) {
+            return try scheme.handshake(
+                of: identity, statuses: statuses,
+                GrantWorld(time: platform.time, random: platform.random))
+        } catch {
             throw GatewayFault("identity \(identity.name): \(error)")
         }
     }

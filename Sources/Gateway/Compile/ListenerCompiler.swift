@@ -3,6 +3,7 @@ internal import Glibc
 internal import Numbers
 internal import Reactor
 internal import TLS
+internal import World
 
 /// Turns the configuration's listeners into plans, with their certificates read.
 struct ListenerCompiler {
@@ -13,6 +14,8 @@ struct ListenerCompiler {
     let edition: Edition
     /// Listeners of the running plan.
     let earlier: [ListenerPlan]
+    /// By which certificates are judged.
+    let time: any TimeSource
 
     /// Listeners that a route names, in the order in which routes name them.
     func compile(_ routes: [RoutePlan]) throws(GatewayFault) -> [ListenerPlan] {
@@ -124,7 +127,7 @@ struct ListenerCompiler {
 
     private func tls(of listener: Listener, tickets: TicketKeys) throws(GatewayFault) -> ListenerTLS? {
         guard !listener.tls.isEmpty else { return nil }
-        return try ListenerTLS(sources(of: listener), tickets: tickets, now: Int64(time(nil)))
+        return try ListenerTLS(sources(of: listener), tickets: tickets, now: time.wallSeconds())
     }
 
     func sources(of listener: Listener) -> [CertificateSource] {

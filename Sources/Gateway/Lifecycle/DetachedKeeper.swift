@@ -21,29 +21,31 @@ struct DetachedKeeper {
     ///   - persists: whether identities may keep what they get.
     init(
         _ configuration: Configuration, environment: @escaping @Sendable (String) -> String?, name: String,
-        persists: Bool
+        persists: Bool, platform: Platform = .machine
     ) throws(GatewayFault) {
-        let resolver: Resolver
-        let blocking: BlockingThread
+        let resolver: any NameResolver
+        let blocking: any BlockingWork
         let events: EventLog
         do {
-            loop = try Loop(name: name)
-            resolver = try Resolver()
-            blocking = try BlockingThread()
-            events = try EventLog(level: .error)
+            loop = try Loop(name: name, kernel: platform.kernel())
+            resolver = try platform.names()
+            blocking = try platform.blocking()
+            events = try EventLog(level: .error, time: platform.time)
         } catch { throw GatewayFault("\(error)") }
         let cache = HotCache(readers: 1, slots: 4096, byteLimit: 1 << 20)
         let compiled = try CompiledConfiguration(
-            configuration, environment: environment, persists: persists, cache: cache, loops: 1)
+            configuration, environment: environment, persists: persists, cache: cache, loops: 1, platform: platform)
         plan = compiled.plan
-        opened = try Gateway.openStore(configuration, environment: environment, events: events)
+        opened = Gateway.openStore(configuration, environment: environment, events: events, time: platform.time)
         keeper = Keeper(
             KeeperParts(
                 executor: LoopExecutor(loop: loop), cache: cache, events: events, resolver: resolver,
                 blocking: blocking, identities: compiled.identities, routes: compiled.compiler.keptRoutes,
                 store: opened.store,
-                storeState: opened.state, markKey: opened.markKey, seed: UInt64.random(in: 0 ... .max),
+                storeState: opened.state, markKey: try MarkKey(in: opened.rows, random: platform.random),
+                random: platform.random,
                 subjects: SubjectBook.Limits(configuration)))
-        shared = try Gateway.openFleet(configuration, environment: environment, events: events, keeper: keeper)
+        shared = try Gateway.openFleet(
+            configuration, environment: environment, events: events, keeper: keeper, platform: platform)
     }
 }

@@ -4,13 +4,14 @@ internal import Numbers
 internal import Reactor
 internal import TLS
 internal import Telemetry
+internal import World
 
 /// Opens the shared tier of `store.shared`. Whatever is wrong with the server, the gateway serves; a key that cannot be read is another
 /// matter only in that nothing is shared then.
 extension Gateway {
     static func openFleet(
         _ configuration: Configuration, environment: @escaping @Sendable (String) -> String?, events: EventLog,
-        keeper: Keeper
+        keeper: Keeper, platform: Platform
     ) throws(GatewayFault) -> (fleet: KeptFleet, tier: RedisTier)? {
         guard let shared = configuration.store.shared else { return nil }
         let keys: FleetKeys
@@ -25,7 +26,8 @@ extension Gateway {
             // A lost letter of news is made up for by looking; one of the server's state comes again with the next.
             let tier = try RedisTier(
                 RedisSettings(shared, policy: configuration.secretFiles, environment: environment), keys: keys,
-                format: FleetFormat(shared.format), wall: { WallTime(milliseconds: Kernel().wallMilliseconds()) },
+                format: FleetFormat(shared.format), wall: { WallTime(milliseconds: platform.time.wallMilliseconds()) },
+                random: platform.random,
                 news: { news in _ = loop.post { keeper.assumeIsolated { $0.heard(news) } } },
                 changed: { fault in _ = loop.post { keeper.assumeIsolated { $0.fleetChanged(fault) } } })
             return (KeptFleet(tier: tier, place: "\(shared)", format: FleetFormat(shared.format)), tier)

@@ -3,6 +3,7 @@ internal import Reactor
 internal import Synchronization
 internal import Telemetry
 internal import TokenStore
+internal import World
 
 /// A listening socket on its way to another process.
 public struct HandedSocket: Sendable {
@@ -82,9 +83,9 @@ extension Gateway {
     /// A process that was killed gives its lock up a moment after its sockets.
     private func reopen(_ store: TokenStore) -> StoreOpening {
         for _ in 0..<100 {
-            let opening = store.open(now: Kernel().wallMilliseconds())
+            let opening = store.open(now: platform.time.wallMilliseconds())
             guard opening == .lockedByAnother else { return opening }
-            usleep(10_000)
+            platform.time.pause(milliseconds: 10)
         }
         return .lockedByAnother
     }

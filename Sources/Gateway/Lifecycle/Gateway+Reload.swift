@@ -80,6 +80,7 @@ extension Gateway {
     ) throws(GatewayFault) -> Compiled {
         let identityCompiler = IdentityCompiler(
             environment: environment, secretFiles: configuration.secretFiles, persists: store != nil,
+            platform: platform,
             keyCatalog: ClientKeyCatalog(after: running.withLock { $0.identityCompiler.keyCatalog }),
             trustCatalog: TrustCatalog(after: running.withLock { $0.identityCompiler.trustCatalog }),
             proxyCatalog: ProxyCatalog(after: running.withLock { $0.identityCompiler.proxyCatalog }))

@@ -5,6 +5,7 @@ internal import Reactor
 internal import TLS
 internal import Telemetry
 internal import TokenStore
+internal import World
 
 /// Opens the store at boot and says what became of it. Whatever is wrong with it, the gateway serves: from memory, and saying so.
 extension Gateway {
@@ -12,39 +13,37 @@ extension Gateway {
         var store: TokenStore?
         var state: StoreHealth.State
         /// Set where another process has the store: asks for it once more.
-        var heir: (@Sendable () -> StoreOpening)? {
+        func heir(_ time: any TimeSource) -> (@Sendable () -> StoreOpening)? {
             guard case .locked = state, let store else { return nil }
-            return { store.open(now: Kernel().wallMilliseconds()) }
+            return { store.open(now: time.wallMilliseconds()) }
         }
         var rows: [StoredRow] = []
-        var markKey: MarkKey
         var marksUnreadable = false
         /// Where an operator's tasks are done.
         var workshop: StoreWorkshop?
     }
 
     static func openStore(
-        _ configuration: Configuration, environment: @escaping @Sendable (String) -> String?, events: EventLog
-    ) throws(GatewayFault) -> OpenedStore {
-        guard let path = configuration.store.path else {
-            return OpenedStore(store: nil, state: .none, markKey: try MarkKey())
-        }
+        _ configuration: Configuration, environment: @escaping @Sendable (String) -> String?, events: EventLog,
+        time: any TimeSource
+    ) -> OpenedStore {
+        guard let path = configuration.store.path else { return OpenedStore(store: nil, state: .none) }
         let keys = StoreKeys(configuration, path: path, environment: environment)
         let ring: SealingKeyRing
         do throws(StoreKeys.Problem) {
             ring = try keys.read(events: events)
         } catch {
             events.error("store not used", [LogField("path", .name(path)), LogField("reason", .name(error.text))])
-            return OpenedStore(
-                store: nil, state: .refused(error.text), markKey: try MarkKey(), marksUnreadable: true)
+            return OpenedStore(store: nil, state: .refused(error.text), marksUnreadable: true)
         }
         var options = TokenStore.Options()
         options.spilledKinds = RowKind.spilled
         options.lastingKinds = RowKind.lasting
+        options.time = time
         let store = TokenStore(path: path, keys: ring, options: options)
         let workshop = StoreWorkshop(store, keys)
         let place = LogField("path", .name(path))
-        switch store.open(now: Kernel().wallMilliseconds()) {
+        switch store.open(now: time.wallMilliseconds()) {
         case .owner(let census):
             events.info(
                 "store opened",
@@ -53,12 +52,10 @@ extension Gateway {
                     LogField("expired", .count(Int64(census.expired))),
                     LogField("damaged", .count(Int64(census.damagedCount))),
                 ])
-            let rows = store.restore()
-            return OpenedStore(
-                store: store, state: .serving, rows: rows, markKey: try MarkKey(in: rows), workshop: workshop)
+            return OpenedStore(store: store, state: .serving, rows: store.restore(), workshop: workshop)
         case .setAside(let aside):
             events.warn("store was damaged and set aside", [place, LogField("aside", .name(aside))])
-            return OpenedStore(store: store, state: .serving, markKey: try MarkKey(), workshop: workshop)
+            return OpenedStore(store: store, state: .serving, workshop: workshop)
         case .degraded(let reason):
             events.error(
                 "store degraded",
@@ -70,28 +67,26 @@ extension Gateway {
                             "tokens live in memory until it can be written: see that its folder exists, is its user's and has room"
                         )),
                 ])
-            let rows = store.restore()
-            return OpenedStore(
-                store: store, state: .degraded(reason), rows: rows, markKey: try MarkKey(in: rows), workshop: workshop)
+            return OpenedStore(store: store, state: .degraded(reason), rows: store.restore(), workshop: workshop)
         case .lockedByAnother:
             // Kept, not yet ours: the owner may end while we serve.
-            var opened = try refused("another process owns \(path)", place, events)
+            var opened = refused("another process owns \(path)", place, events)
             opened.state = .locked("another process owns \(path)")
             opened.store = store
             opened.workshop = workshop
             return opened
         case .unknownKey(let ids):
             let names = ids.map { SealingKey.name(of: $0) }.joined(separator: ", ")
-            var opened = try refused(
+            var opened = refused(
                 "it is sealed with a key that store.key does not name: \(names)", place, events,
                 advice:
                     "name that key in store.key too, behind the new one; without it the logins in the store are lost")
             opened.marksUnreadable = true
             return opened
         case .notOurs(let reason):
-            return try refused("the file is not a token store: \(reason)", place, events)
+            return refused("the file is not a token store: \(reason)", place, events)
         case .newer(let version):
-            var opened = try refused("a newer version wrote it (format \(version))", place, events)
+            var opened = refused("a newer version wrote it (format \(version))", place, events)
             opened.marksUnreadable = true
             return opened
         }
@@ -99,9 +94,9 @@ extension Gateway {
 
     private static func refused(
         _ reason: String, _ place: LogField, _ events: EventLog, advice: String? = nil
-    ) throws(GatewayFault) -> OpenedStore {
+    ) -> OpenedStore {
         let told = advice.map { [LogField("advice", .name($0))] } ?? []
         events.error("store not used", [place, LogField("reason", .name(reason))] + told)
-        return OpenedStore(store: nil, state: .refused(reason), markKey: try MarkKey())
+        return OpenedStore(store: nil, state: .refused(reason))
     }
 }

@@ -18,16 +18,17 @@ public final class Gateway: Sendable {
     /// Of the process, not of the running edition.
     let startedWith: Configuration
     let environment: @Sendable (String) -> String?
+    let platform: Platform
     let log: LogThread
     let inherited: InheritedSockets
     let cache: HotCache
     let keeper: Keeper
     let keeperLoop: Loop
     let loops: [LoopBound<DataLoop>]
-    private let resolver: Resolver
+    private let resolver: any NameResolver
     /// Where an operator's tasks on the store are done; nil without a store.
     let workshop: StoreWorkshop?
-    let blocking: BlockingThread
+    let blocking: any BlockingWork
     let store: TokenStore?
     /// Nil without `store.shared`.
     let fleet: RedisTier?
@@ -62,12 +63,13 @@ public final class Gateway: Sendable {
     ///   - beforeStore: called when everything stands but what needs the store: another process may have it until this returns.
     public init(
         _ configuration: Configuration, environment: @escaping @Sendable (String) -> String?, log: LogThread,
-        inherited: InheritedSockets, beforeStore: () -> Void = {}
+        inherited: InheritedSockets, platform: Platform = .machine, beforeStore: () -> Void = {}
     ) throws(GatewayFault) {
         self.inherited = inherited
         events = log.events
         self.log = log
         self.environment = environment
+        self.platform = platform
         startedWith = configuration
         let loopCount = configuration.threads ?? CPULimit.loops()
         // Untouched slots cost no memory, so there are more than a fleet of users needs.
@@ -79,30 +81,31 @@ public final class Gateway: Sendable {
         self.cache = cache
         let compiled = try CompiledConfiguration(
             configuration, environment: environment, persists: configuration.store.path != nil, cache: cache,
-            loops: loopCount, routeNames: log.routes, faultNames: log.faults)
+            loops: loopCount, routeNames: log.routes, faultNames: log.faults, platform: platform)
         let (identityCompiler, identities) = (compiled.identityCompiler, compiled.identities)
         let (compiler, plan) = (compiled.compiler, compiled.plan)
 
         let sockets = try Self.openSockets(of: plan, loops: loopCount, inherited: inherited)
         beforeStore()
-        let opened = try Self.openStore(configuration, environment: environment, events: log.events)
+        let opened = Self.openStore(
+            configuration, environment: environment, events: log.events, time: platform.time)
         store = opened.store
         workshop = opened.workshop
         do {
-            resolver = try Resolver()
-            blocking = try BlockingThread()
-            keeperLoop = try Loop(name: "keeper", mailCapacity: 65_536)
+            resolver = try platform.names()
+            blocking = try platform.blocking()
+            keeperLoop = try Loop(name: "keeper", kernel: platform.kernel(), mailCapacity: 65_536)
         } catch { throw GatewayFault("\(error)") }
         keeper = Keeper(
             KeeperParts(
                 executor: LoopExecutor(loop: keeperLoop), cache: cache, events: log.events, resolver: resolver,
                 blocking: blocking,
                 identities: identities, routes: compiler.keptRoutes, store: opened.store, storeState: opened.state,
-                markKey: opened.markKey, seed: UInt64.random(in: 0 ... .max),
+                markKey: try MarkKey(in: opened.rows, random: platform.random), random: platform.random,
                 subjects: SubjectBook.Limits(configuration)))
         let keeper = self.keeper
         let opening = try Self.openFleet(
-            configuration, environment: environment, events: log.events, keeper: keeper)
+            configuration, environment: environment, events: log.events, keeper: keeper, platform: platform)
         fleet = opening?.tier
         keyWatch = Mutex(
             ClientKeyWatch(
@@ -119,19 +122,19 @@ public final class Gateway: Sendable {
         var loops: [LoopBound<DataLoop>] = []
         for index in 0..<loopCount {
             do {
-                let loop = try Loop(name: "loop-\(index)")
+                let loop = try Loop(name: "loop-\(index)", kernel: platform.kernel())
                 loops.append(
                     LoopBound(
                         DataLoop(
                             index: index, loop: loop, plan: plan, reader: cache.makeReader(index), keeper: keeper,
                             metrics: counters[index], access: rings.isEmpty ? nil : rings[index], events: log.events,
-                            resolver: resolver, local: local, census: census)))
+                            resolver: resolver, random: platform.random, local: local, census: census)))
             } catch { throw GatewayFault("\(error)") }
         }
         self.loops = loops
         healthWatch = LoopBound(
             HealthWatch(
-                loop: keeperLoop, resolver: resolver, events: log.events
+                loop: keeperLoop, resolver: resolver, random: platform.random, events: log.events
             ) { upstream, unhealthy in
                 loops.reduce(true) { all, loop in
                     loop.value.loop.post { loop.value.noteUnhealthy(unhealthy, of: upstream) } && all
@@ -163,7 +166,7 @@ public final class Gateway: Sendable {
             KeeperSeeds(
                 rows: opened.rows,
                 keys: compiler.fixedKeys.map { ($0.key, $0.value.slot, $0.value.identity, $0.value.wanted) },
-                marksUnreadable: opened.marksUnreadable, reopen: opened.heir, fleet: opening?.fleet))
+                marksUnreadable: opened.marksUnreadable, reopen: opened.heir(platform.time), fleet: opening?.fleet))
     }
 
     // MARK: - Running
@@ -194,7 +197,7 @@ public final class Gateway: Sendable {
         watchHealth(of: plan)
         do {
             let keeperLoop = self.keeperLoop
-            _ = try WorkerThread(name: "keeper") { keeperLoop.run() }
+            try platform.start("keeper") { keeperLoop.run() }
             // After the keeper, whose first turn it must not overtake.
             try fleet?.start()
         } catch { throw GatewayFault("\(error)") }
@@ -205,7 +208,7 @@ public final class Gateway: Sendable {
         do {
             for loop in loops {
                 let running = loop.value.loop
-                _ = try WorkerThread(name: running.name) { running.run() }
+                try platform.start(running.name) { running.run() }
             }
         } catch { throw GatewayFault("\(error)") }
         phase.store(Phase.serving, ordering: .releasing)

@@ -5,6 +5,7 @@ internal import Synchronization
 internal import Telemetry
 internal import TokenStore
 internal import Tokens
+internal import World
 
 /// The same logins where no gateway runs: a keeper of its own on the store, without listeners.
 public final class OfflineLogin: Sendable {
@@ -51,7 +52,7 @@ public final class OfflineLogin: Sendable {
         do throws(RedisFault) { try tier?.start() } catch { throw StoreRefusal("store.shared: \(error)") }
         do {
             let running = loop
-            _ = try WorkerThread(name: "login") { running.run() }
+            try Platform.machine.start("login") { running.run() }
         } catch { throw StoreRefusal("\(error)") }
     }
 

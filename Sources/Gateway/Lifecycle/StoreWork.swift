@@ -5,6 +5,7 @@ internal import Synchronization
 internal import TLS
 internal import Telemetry
 internal import TokenStore
+public import World
 
 /// What `cardea store` asks for.
 public enum StoreTask: String, Sendable, CaseIterable {
@@ -178,7 +179,7 @@ extension Gateway {
     /// - Throws: when the store cannot be had; `isInUse` says that another process has it.
     public static func work(
         _ task: StoreTask, on configuration: Configuration, environment: @escaping @Sendable (String) -> String?,
-        progress: (StoreWork) -> Void
+        time: any TimeSource = SystemTime(), progress: (StoreWork) -> Void
     ) throws(StoreRefusal) -> StoreWork {
         guard let path = configuration.store.path else { throw StoreRefusal("the configuration has no store.path") }
         guard access(path, F_OK) == 0 else { throw StoreRefusal("there is no store at \(path)") }
@@ -209,7 +210,7 @@ extension Gateway {
         while let work = workshop.work {
             if work.isOver { return work }
             progress(work)
-            usleep(100_000)
+            time.pause(milliseconds: 100)
         }
         throw StoreRefusal("the store was closed")
     }

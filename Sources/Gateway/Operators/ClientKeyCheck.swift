@@ -1,11 +1,12 @@
 public import Configuration
 internal import Reactor
 internal import TLS
+internal import World
 
 extension Configuration {
     /// Reads every client certificate once and gives a warning for each that cannot be used, or that ends soon. Blocks.
     public func checkClientKeys(environment: (String) -> String?) -> [Diagnostic] {
-        let now = Kernel().wallMilliseconds() / 1000
+        let now = Platform.machine.time.wallSeconds()
         var diagnostics: [Diagnostic] = []
         for (owner, mark, files) in clientKeys {
             let mark = places.mark(of: files.certificate, in: mark)

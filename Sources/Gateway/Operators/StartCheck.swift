@@ -2,6 +2,7 @@ public import Configuration
 internal import Glibc
 internal import HotCache
 internal import TLS
+internal import World
 
 /// What `run` would refuse, or serve only in part, as `check` tells it.
 extension Configuration {
@@ -29,7 +30,8 @@ extension Configuration {
 
     private func compiler(_ environment: @escaping @Sendable (String) -> String?) -> ListenerCompiler {
         ListenerCompiler(
-            configuration: self, listeners: [:], environment: environment, edition: Edition(number: 0), earlier: [])
+            configuration: self, listeners: [:], environment: environment, edition: Edition(number: 0), earlier: [],
+            time: Platform.machine.time)
     }
 
     private func hasUnreadableCertificates(_ environment: @escaping @Sendable (String) -> String?) -> Bool {
@@ -42,7 +44,7 @@ extension Configuration {
 
     private func checkCertificates(environment: @escaping @Sendable (String) -> String?) -> [Diagnostic] {
         let compiler = compiler(environment)
-        let now = Int64(time(nil))
+        let now = Platform.machine.time.wallSeconds()
         var diagnostics: [Diagnostic] = []
         for listener in listeners {
             func tell(_ fault: any Error, of path: String) {

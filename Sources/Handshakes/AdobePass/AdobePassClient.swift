@@ -8,7 +8,7 @@ extension AdobePassRun {
     nonisolated(nonsending) func deviceID() async throws(GrantFailure) -> String {
         if let id = settings.device.id { return id }
         let now = await ledger.now()
-        let random = random
+        let random = world.random
         let kept = try await ledger.durable(.device, unless: nil) { () throws(GrantFailure) in
             LayerMaterial(bytes: Secret(UUIDText.version4(random(16))), obtainedAt: now, lifetime: nil)
         }

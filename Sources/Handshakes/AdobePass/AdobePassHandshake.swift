@@ -1,5 +1,4 @@
 internal import Configuration
-internal import TLS
 
 /// `adobe_pass`: Adobe Pass Authentication, REST API V2 or V1. A person logs in at a pay-TV provider once; from then on each request gets a media
 /// token of its own.
@@ -7,22 +6,16 @@ internal import TLS
 /// What Adobe says in words (`message`, `details`) is nobody's business but the operator's at Adobe: only codes are repeated.
 struct AdobePassHandshake: OneTimeHandshake {
     let settings: AdobePassSettings
-    /// Milliseconds since 1970, and random bytes: parameters, so that a test can know what goes out.
-    let wallMilliseconds: @Sendable () -> Int64
-    let random: @Sendable (Int) -> [UInt8]
+    let world: GrantWorld
 
-    init(
-        _ settings: AdobePassSettings, wallMilliseconds: @escaping @Sendable () -> Int64 = WallClock.milliseconds,
-        random: @escaping @Sendable (Int) -> [UInt8] = { randomBytes($0) }
-    ) {
+    init(_ settings: AdobePassSettings, _ world: GrantWorld = GrantWorld()) {
         self.settings = settings
-        self.wallMilliseconds = wallMilliseconds
-        self.random = random
+        self.world = world
     }
 
     private func run(_ ledger: any GrantLedger, _ issuer: any IssuerClient) -> AdobePassRun {
         AdobePassRun(
-            settings: settings, wallMilliseconds: wallMilliseconds, random: random, ledger: ledger, issuer: issuer)
+            settings: settings, world: world, ledger: ledger, issuer: issuer)
     }
 
     private func api(_ ledger: any GrantLedger, _ issuer: any IssuerClient) -> any AdobePassAPI {

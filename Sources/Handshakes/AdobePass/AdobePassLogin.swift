@@ -141,7 +141,7 @@ extension AdobePassRun {
     /// One that never ends is asked for again in ten years.
     private static let longestProfile = TimeSpan(10 * 365 * 86_400, .seconds)
     /// The wall clock.
-    var wall: WallTime { WallTime(milliseconds: wallMilliseconds()) }
+    var wall: WallTime { WallTime(milliseconds: world.wallMilliseconds()) }
 
     /// Nil while the map is empty. Of several the configured provider's counts, else the one that lasts.
     private func grant(in reply: AdobePassReply) throws(GrantFailure) -> LoginGrant? {

@@ -19,8 +19,7 @@ protocol AdobePassAPI {
 /// (docs/design/wire/adobe-pass.md#headers).
 struct AdobePassRun {
     let settings: AdobePassSettings
-    let wallMilliseconds: @Sendable () -> Int64
-    let random: @Sendable (Int) -> [UInt8]
+    let world: GrantWorld
     let ledger: any GrantLedger
     let issuer: any IssuerClient
 

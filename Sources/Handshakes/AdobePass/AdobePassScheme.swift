@@ -136,12 +136,12 @@ struct AdobePassScheme: Scheme {
             identity.mark)
     }
 
-    func handshake(of identity: Identity, statuses: [Int]?) throws(GrantFailure) -> any Handshake {
+    func handshake(of identity: Identity, statuses: [Int]?, _ world: GrantWorld) throws(GrantFailure) -> any Handshake {
         try settings.base.requireReadable("base_url")
         var settings = settings
         settings.quota.patience = UInt64(clamping: identity.token.acquireTimeout.wholeNanoseconds)
         settings.refusals = statuses ?? []
-        return AdobePassHandshake(settings)
+        return AdobePassHandshake(settings, world)
     }
 
     func traits(of identity: Identity) -> SchemeTraits {

@@ -22,7 +22,7 @@ struct BasicScheme: Scheme {
         if username.contains(":") { keys.refuse("username", "must not have a colon (RFC 7617)") }
     }
 
-    func handshake(of identity: Identity, statuses: [Int]?) throws(GrantFailure) -> any Handshake {
+    func handshake(of identity: Identity, statuses: [Int]?, _ world: GrantWorld) throws(GrantFailure) -> any Handshake {
         try BasicHandshake(username: username)
     }
 

@@ -41,7 +41,7 @@ struct ClientCertificateScheme: Scheme {
         }
     }
 
-    func handshake(of identity: Identity, statuses: [Int]?) throws(GrantFailure) -> any Handshake {
+    func handshake(of identity: Identity, statuses: [Int]?, _ world: GrantWorld) throws(GrantFailure) -> any Handshake {
         ClientCertificateHandshake()
     }
 

@@ -76,7 +76,7 @@ extension MobileFirstClient {
     /// A client assertion (docs/design/wire/mobilefirst.md#assertion).
     /// - Parameter code: that it goes with; nil for calls that have none.
     func assertion(_ run: MobileFirstRun, code: String?) throws(GrantFailure) -> String {
-        let now = run.handshake.wallMilliseconds() + run.clockOffset
+        let now = run.handshake.world.wallMilliseconds() + run.clockOffset
         var claims = JSONBody(capacity: 1024)
         claims.member("iss", run.device.issuer)
         claims.member("sub", id)
@@ -174,7 +174,7 @@ extension MobileFirstRun {
     private nonisolated(nonsending) func deviceID() async throws(GrantFailure) -> String {
         if let id = device.id { return id }
         let now = await ledger.now()
-        let random = handshake.random
+        let random = handshake.world.random
         let kept = try await ledger.durable(.device, unless: nil) { () throws(GrantFailure) in
             LayerMaterial(bytes: Secret(UUIDText.version4(random(16))), obtainedAt: now, lifetime: nil)
         }

@@ -1,6 +1,5 @@
 internal import HTTP1
 internal import Octets
-internal import TLS
 
 /// `mobilefirst`: IBM MobileFirst Foundation 8, as a confidential client or as a registered one that answers challenges.
 ///
@@ -9,18 +8,12 @@ internal import TLS
 struct MobileFirstHandshake: Handshake {
     let settings: MobileFirstSettings
     let endpoints: MobileFirstSettings.Endpoints
-    /// Milliseconds since 1970, and random bytes: parameters, so that a test can know what goes out.
-    let wallMilliseconds: @Sendable () -> Int64
-    let random: @Sendable (Int) -> [UInt8]
+    let world: GrantWorld
 
     /// Throws `.configuration` if a setting cannot be put on the wire.
-    init(
-        _ settings: MobileFirstSettings, wallMilliseconds: @escaping @Sendable () -> Int64 = WallClock.milliseconds,
-        random: @escaping @Sendable (Int) -> [UInt8] = { randomBytes($0) }
-    ) throws(GrantFailure) {
+    init(_ settings: MobileFirstSettings, _ world: GrantWorld = GrantWorld()) throws(GrantFailure) {
         self.settings = settings
-        self.wallMilliseconds = wallMilliseconds
-        self.random = random
+        self.world = world
         endpoints = try settings.endpoints()
         for scope in settings.allowedScopes where !OAuth2Scope.isToken(scope) {
             throw .configuration(reason: "allowed_scopes: not a scope")

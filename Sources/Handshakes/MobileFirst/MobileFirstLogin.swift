@@ -73,7 +73,7 @@ extension MobileFirstRun {
     /// Used for times of our own assertions to this very server: who can change it on the way can change those, too.
     private func learnClock(_ answer: MobileFirstAnswer) {
         guard let time = answer.serverTime else { return }
-        let offset = time - handshake.wallMilliseconds()
+        let offset = time - handshake.world.wallMilliseconds()
         if abs(offset) <= 86_400_000 { clockOffset = offset }
     }
 }

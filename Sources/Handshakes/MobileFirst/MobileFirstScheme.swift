@@ -186,7 +186,7 @@ struct MobileFirstScheme: Scheme {
 
     // MARK: - For the gateway
 
-    func handshake(of identity: Identity, statuses: [Int]?) throws(GrantFailure) -> any Handshake {
+    func handshake(of identity: Identity, statuses: [Int]?, _ world: GrantWorld) throws(GrantFailure) -> any Handshake {
         try settings.base.requireReadable("base")
         var settings = settings
         // Where a check allows one attempt, one is always the last.
@@ -194,7 +194,7 @@ struct MobileFirstScheme: Scheme {
             device.leastAttempts = 1
             settings.client = .registered(device)
         }
-        return try MobileFirstHandshake(settings)
+        return try MobileFirstHandshake(settings, world)
     }
 
     func traits(of identity: Identity) -> SchemeTraits {

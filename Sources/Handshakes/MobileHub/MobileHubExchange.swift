@@ -79,7 +79,7 @@ extension MobileHubExchange {
     /// A configured token; one that is over is not sent.
     private func current(_ token: Secret) throws(GrantFailure) -> Subject {
         let subject = try subject(token)
-        if let expiry = subject.expiry, expiry <= handshake.wallSeconds() {
+        if let expiry = subject.expiry, expiry <= handshake.world.wallSeconds {
             throw .secretUnusable(name: secret, reason: "by its own words it is over")
         }
         return subject
@@ -163,7 +163,7 @@ extension MobileHubExchange {
             fields.append(("client_assertion", own.token))
         }
         // Random, so that no field can hold it.
-        let boundary = Base64.encodeURL(handshake.random(24))
+        let boundary = Base64.encodeURL(handshake.world.random(24))
         headers.append(("Content-Type", "multipart/form-data; boundary=\(boundary)"))
         return IssuerCall(
             step: "exchange", method: "POST", url: url, headers: headers,

@@ -1,5 +1,3 @@
-internal import TLS
-
 /// `mobile_hub`: a backend of Oracle Mobile Hub, formerly Mobile Cloud Service.
 ///
 /// With Basic every forwarded request is a login, so those methods have no token to renew: a refusal closes the identity. The field
@@ -10,18 +8,12 @@ struct MobileHubHandshake: Handshake {
     let consumer: OAuth2Handshake?
     /// Where tokens are exchanged; nil for other methods.
     let exchangeURL: IssuerURL?
-    /// Seconds since 1970, and random bytes: parameters, so that a test can know what goes out.
-    let wallSeconds: @Sendable () -> Int64
-    let random: @Sendable (Int) -> [UInt8]
+    let world: GrantWorld
 
     /// Throws `.configuration` if a setting cannot be put on the wire.
-    init(
-        _ settings: MobileHubSettings, wallSeconds: @escaping @Sendable () -> Int64 = WallClock.seconds,
-        random: @escaping @Sendable (Int) -> [UInt8] = { randomBytes($0) }
-    ) throws(GrantFailure) {
+    init(_ settings: MobileHubSettings, _ world: GrantWorld = GrantWorld()) throws(GrantFailure) {
         self.settings = settings
-        self.wallSeconds = wallSeconds
-        self.random = random
+        self.world = world
         guard !settings.backendID.isEmpty, settings.backendID.isFieldContent else {
             throw .configuration(reason: "backend_id: empty, or not fit for a header")
         }
@@ -51,7 +43,7 @@ struct MobileHubHandshake: Handshake {
         }
         self.basic = basic
         if let consumer {
-            self.consumer = try OAuth2Handshake(consumer, wallSeconds: wallSeconds, random: random)
+            self.consumer = try OAuth2Handshake(consumer, world)
         } else {
             self.consumer = nil
         }

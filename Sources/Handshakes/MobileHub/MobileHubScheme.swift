@@ -244,7 +244,7 @@ struct MobileHubScheme: Scheme {
 
     // MARK: - For the gateway
 
-    func handshake(of identity: Identity, statuses: [Int]?) throws(GrantFailure) -> any Handshake {
+    func handshake(of identity: Identity, statuses: [Int]?, _ world: GrantWorld) throws(GrantFailure) -> any Handshake {
         try settings.base.requireReadable("base_url")
         switch settings.method {
         case .consumer(let own, _): try own.requireReadableURL()
@@ -252,7 +252,7 @@ struct MobileHubScheme: Scheme {
             if case .token(.assertion(let own, _)) = exchange.endpoint { try own.requireReadableURL() }
         case .anonymousKey, .user: break
         }
-        return try MobileHubHandshake(settings)
+        return try MobileHubHandshake(settings, world)
     }
 
     func traits(of identity: Identity) -> SchemeTraits {

@@ -93,14 +93,14 @@ struct OAMOAuthScheme: Scheme {
             identity.mark)
     }
 
-    func handshake(of identity: Identity, statuses: [Int]?) throws(GrantFailure) -> any Handshake {
+    func handshake(of identity: Identity, statuses: [Int]?, _ world: GrantWorld) throws(GrantFailure) -> any Handshake {
         if case .tokenURL(let url) = settings.location, url == .unreadable {
             throw .configuration(reason: "neither token_url nor issuer")
         }
         if case .mobile(let mobile)? = settings.oracle?.issued {
             try mobile.service.requireReadable("service_endpoint")
         }
-        return try settings.handshake(of: identity, statuses: statuses)
+        return try settings.handshake(of: identity, statuses: statuses, world)
     }
 
     func traits(of identity: Identity) -> SchemeTraits { settings.traits(user: user) }

@@ -118,7 +118,7 @@ struct OAMWebGateScheme: Scheme {
     // The WebGate answers with a challenge only to the User-Agent that starts with its prefix.
     var writtenFields: [String] { ["user-agent"] }
 
-    func handshake(of identity: Identity, statuses: [Int]?) throws(GrantFailure) -> any Handshake {
+    func handshake(of identity: Identity, statuses: [Int]?, _ world: GrantWorld) throws(GrantFailure) -> any Handshake {
         try settings.service.requireReadable("service")
         return try OAMWebGateHandshake(settings)
     }

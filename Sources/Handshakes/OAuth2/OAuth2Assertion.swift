@@ -88,7 +88,7 @@ extension OAuth2Handshake {
     }
 
     private func payload(_ claims: JWTClaims) -> [UInt8] {
-        let now = wallSeconds()
+        let now = world.wallSeconds
         var body = JSONBody(capacity: 1024)
         let own = Set(claims.others.map(\.name))
         if !own.contains("iss") { body.member("iss", claims.issuer) }
@@ -98,7 +98,7 @@ extension OAuth2Handshake {
         } else {
             body.member("aud", claims.audience)
         }
-        body.member("jti", Base64.encodeURL(random(16)))
+        body.member("jti", Base64.encodeURL(world.random(16)))
         body.member("iat", now)
         body.member("exp", now + Int64(settings.signing.lifetime))
         for claim in claims.others { body.member(claim.name, claim.value) }

@@ -54,8 +54,8 @@ extension OAuth2Handshake {
         of key: DPoPKey, to url: IssuerURL, _ headers: inout [(name: String, value: String)]
     ) throws(GrantFailure) {
         let claims = DPoPClaims(
-            method: "POST", url: url.description, issuedAt: proofs.clock.issuersTime(wallSeconds()),
-            identifier: random(16), nonce: proofs.nonce(of: url))
+            method: "POST", url: url.description, issuedAt: proofs.clock.issuersTime(world.wallSeconds),
+            identifier: world.random(16), nonce: proofs.nonce(of: url))
         do throws(TLSFault) { headers.append((name: "DPoP", value: try key.proof(claims))) } catch {
             throw .internal(reason: "dpop: \(error.message)")
         }

@@ -1,24 +1,19 @@
 internal import HTTP1
 internal import Octets
-internal import TLS
 
 /// `oauth2`: any OAuth 2.0 authorization server (RFC 6749), with a token that is sent as Bearer (RFC 6750).
 struct OAuth2Handshake: Handshake {
     var settings: OAuth2Settings
     /// As which it is known, where it registers itself.
     var client: RegisteredClient?
-    let wallSeconds: @Sendable () -> Int64
-    let random: @Sendable (Int) -> [UInt8]
+    let world: GrantWorld
     var discovery: OAuth2Discovery?
     /// nil: no answer changes the issuer.
     let resources: OAuth2Resources?
     let proofs = OAuth2ProofMemory()
 
     /// Throws `.configuration` if a setting cannot be put on the wire.
-    init(
-        _ settings: OAuth2Settings, wallSeconds: @escaping @Sendable () -> Int64 = WallClock.seconds,
-        random: @escaping @Sendable (Int) -> [UInt8] = { randomBytes($0) }
-    ) throws(GrantFailure) {
+    init(_ settings: OAuth2Settings, _ world: GrantWorld = GrantWorld()) throws(GrantFailure) {
         switch settings.location {
         case .tokenURL: discovery = nil
         case .issuer(let issuer, let url):
@@ -32,8 +27,7 @@ struct OAuth2Handshake: Handshake {
         }
         resources =
             settings.allowedIssuers.isEmpty ? nil : OAuth2Resources(allowed: settings.allowedIssuers, settings)
-        self.wallSeconds = wallSeconds
-        self.random = random
+        self.world = world
         guard settings.registration != nil || !settings.clientID.isEmpty, !settings.clientID.hasControls else {
             throw .configuration(reason: "client_id: empty, or with a control character")
         }

@@ -95,10 +95,10 @@ extension OAuth2Handshake {
         }
         let redirectURI = redirectURI(port: dialogue.redirectPort)
         // 32 octets make the 43 characters that RFC 7636 §4.1 recommends.
-        let verifier = Base64.encodeURL(random(32))
-        let state = Base64.encodeURL(random(24))
+        let verifier = Base64.encodeURL(world.random(32))
+        let state = Base64.encodeURL(world.random(24))
         let isOpenID = trip.target.text(of: "scope")?.split(separator: " ").contains("openid") == true
-        let nonce = isOpenID ? Base64.encodeURL(random(24)) : nil
+        let nonce = isOpenID ? Base64.encodeURL(world.random(24)) : nil
         var query = FormBody(capacity: 1024)
         query.member("response_type", "code")
         query.member("client_id", settings.clientID)

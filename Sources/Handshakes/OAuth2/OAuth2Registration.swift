@@ -209,7 +209,7 @@ extension OAuth2Handshake {
             // 0 says that it does not end (RFC 7591 §3.2.1).
             if case .integer(let end)? = object["client_secret_expires_at"], WallTime(seconds: end).milliseconds > 0 {
                 let left = WallTime(seconds: end).left(
-                    at: WallTime(seconds: ReceivedNumber(answer.date ?? wallSeconds())))
+                    at: WallTime(seconds: ReceivedNumber(answer.date ?? world.wallSeconds)))
                 guard left > .zero else {
                     throw .issuerAnswerInvalid(reason: "registration: a secret that has expired")
                 }

@@ -91,7 +91,7 @@ extension OAuth2Handshake {
         defer { call.body.wipe() }
         do throws(IssuerFault) {
             let answer = try await issuer.send(call)
-            if request.proofKey != nil { proofs.learn(answer, from: url, wall: wallSeconds()) }
+            if request.proofKey != nil { proofs.learn(answer, from: url, wall: world.wallSeconds) }
             return answer
         } catch {
             throw .fault(error)

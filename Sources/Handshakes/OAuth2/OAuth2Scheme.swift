@@ -156,11 +156,11 @@ struct OAuth2Scheme: Scheme {
 
     // MARK: - For the gateway
 
-    func handshake(of identity: Identity, statuses: [Int]?) throws(GrantFailure) -> any Handshake {
+    func handshake(of identity: Identity, statuses: [Int]?, _ world: GrantWorld) throws(GrantFailure) -> any Handshake {
         if case .issuer(_, let url) = settings.location, url == .unreadable {
             throw .configuration(reason: "neither token_url nor issuer")
         }
-        return try settings.handshake(of: identity, statuses: statuses)
+        return try settings.handshake(of: identity, statuses: statuses, world)
     }
 
     func traits(of identity: Identity) -> SchemeTraits {
@@ -197,12 +197,13 @@ extension OAuth2Settings {
         return authority.drop { $0 != "]" }.contains(":") || !authority.contains("]") && authority.contains(":")
     }
 
-    func handshake(of identity: Identity, statuses: [Int]?) throws(GrantFailure) -> OAuth2Handshake {
+    func handshake(of identity: Identity, statuses: [Int]?, _ world: GrantWorld) throws(GrantFailure) -> OAuth2Handshake
+    {
         var settings = self
         if let statuses { settings.rejectedStatuses = statuses }
         settings.allowsCleartext = identity.network.allowCleartext
         settings.usesMutualTLS = oracle == nil && identity.network.tls.identity != nil
-        return try OAuth2Handshake(settings)
+        return try OAuth2Handshake(settings, world)
     }
 
     /// - Parameter user: under whom the marks of spent passwords and the sessions stand.

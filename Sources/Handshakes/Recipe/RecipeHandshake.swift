@@ -1,25 +1,18 @@
 internal import HTTP1
 internal import Octets
-internal import TLS
 
 /// `recipe` with steps: a declared exchange. What is a challenge, which requests to make, what to keep stands in the configuration;
 /// here is what every such exchange has in common.
 struct RecipeHandshake: Handshake {
     let recipe: Recipe
     let identity: String
-    /// Seconds since 1970, and random bytes: parameters, so that a test can know what goes out.
-    let wallSeconds: @Sendable () -> Int64
-    let random: @Sendable (Int) -> [UInt8]
+    let world: GrantWorld
 
     /// - Parameter identity: its name, for `{identity.name}`.
-    init(
-        _ recipe: Recipe, identity: String, wallSeconds: @escaping @Sendable () -> Int64 = WallClock.seconds,
-        random: @escaping @Sendable (Int) -> [UInt8] = { randomBytes($0) }
-    ) {
+    init(_ recipe: Recipe, identity: String, _ world: GrantWorld = GrantWorld()) {
         self.recipe = recipe
         self.identity = identity
-        self.wallSeconds = wallSeconds
-        self.random = random
+        self.world = world
     }
 
     var scheme: String { "recipe" }

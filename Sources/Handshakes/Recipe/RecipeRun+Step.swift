@@ -13,8 +13,8 @@ extension RecipeRun {
 
     nonisolated(nonsending) func perform(_ step: RecipeStep) async throws(GrantFailure) -> Outcome<StepAnswer> {
         // One instant and one random value for everything in a request.
-        values.wallSeconds = handshake.wallSeconds()
-        values.entropy = handshake.random(16)
+        values.wallSeconds = handshake.world.wallSeconds
+        values.entropy = handshake.world.random(16)
         let secrets = step.secrets
         try await read(secrets)
         // Made before the attempt is booked: what cannot be rendered must not cost one.

@@ -20,7 +20,7 @@ final class RecipeRun {
         self.wanted = wanted
         self.ledger = ledger
         self.issuer = issuer
-        values = RecipeValues(identity: handshake.identity, wallSeconds: handshake.wallSeconds(), entropy: [])
+        values = RecipeValues(identity: handshake.identity, wallSeconds: handshake.world.wallSeconds, entropy: [])
         trace = RunTrace(startedAt: values.wallSeconds, challenge: [], steps: [], outcome: "")
         if let challenge = wanted.challenge {
             values.challenge = challenge.taken

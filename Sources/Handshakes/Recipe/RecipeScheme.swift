@@ -47,10 +47,10 @@ struct RecipeScheme: Scheme {
         }
     }
 
-    func handshake(of identity: Identity, statuses: [Int]?) throws(GrantFailure) -> any Handshake {
+    func handshake(of identity: Identity, statuses: [Int]?, _ world: GrantWorld) throws(GrantFailure) -> any Handshake {
         recipe.isSigned
             ? RecipeSigningHandshake(recipe, identity: identity.name)
-            : RecipeHandshake(recipe, identity: identity.name)
+            : RecipeHandshake(recipe, identity: identity.name, world)
     }
 
     func traits(of identity: Identity) -> SchemeTraits {

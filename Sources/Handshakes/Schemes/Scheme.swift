@@ -5,7 +5,7 @@ public import Configuration
 package protocol Scheme: ConfiguredScheme {
     /// - Parameter statuses: of a route that names its own rejected statuses.
     /// - Throws: `.configuration` where a setting cannot be put on the wire.
-    func handshake(of identity: Identity, statuses: [Int]?) throws(GrantFailure) -> any Handshake
+    func handshake(of identity: Identity, statuses: [Int]?, _ world: GrantWorld) throws(GrantFailure) -> any Handshake
 
     /// What the keeper has to know beyond the handshake.
     func traits(of identity: Identity) -> SchemeTraits

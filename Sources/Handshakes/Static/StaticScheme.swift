@@ -22,7 +22,7 @@ struct StaticScheme: Scheme {
         prefix = keys.text("prefix") ?? ""
     }
 
-    func handshake(of identity: Identity, statuses: [Int]?) throws(GrantFailure) -> any Handshake {
+    func handshake(of identity: Identity, statuses: [Int]?, _ world: GrantWorld) throws(GrantFailure) -> any Handshake {
         try StaticHandshake(header: carrier, prefix: prefix)
     }
 

@@ -1,6 +1,7 @@
 internal import CLinux
 internal import Glibc
 internal import Synchronization
+internal import World
 
 extension Loop {
     /// Does `work` on the loop's thread and waits for what it gives. For threads that are no loop and may block: a loop that asked another
@@ -13,7 +14,7 @@ extension Loop {
         var left = milliseconds
         while !post({ answer.give(work()) }) {
             guard left > 0 else { return nil }
-            usleep(1000)
+            SystemTime().pause(milliseconds: 1)
             left -= 1
         }
         return answer.wait(milliseconds: max(left, 1))

@@ -3,14 +3,25 @@ internal import Glibc
 internal import Octets
 internal import Synchronization
 internal import Telemetry
+internal import World
+
+/// Turns names into addresses. `Resolver` is the real form; tests have a scripted one.
+public protocol NameResolver: Sendable {
+    /// - Parameter outcome: at least one address, in the order in which to try them.
+    typealias Delivery = @Sendable (_ outcome: Result<[SocketAddress], ResolveFault>) -> Void
+
+    /// Asks for the addresses of a host.
+    /// - Parameters:
+    ///   - host: a name of at most 253 bytes, or a literal (with or without brackets).
+    ///   - deliver: called exactly once, before this returns or on another thread, where it must only pass the answer on.
+    func resolve(host: String, port: UInt16, deliver: @escaping Delivery)
+}
 
 /// Turns names into addresses on a thread of its own, because `getaddrinfo` blocks for as long as the network likes.
 ///
 /// The system's resolver is used and not one of ours: `/etc/hosts`, `nsswitch.conf` and `resolv.conf` mean what operators
 /// expect. Nothing is cached here; who asks knows how long an answer may serve.
-public final class Resolver: Sendable {
-    /// - Parameter outcome: at least one address, in the order in which to try them.
-    public typealias Delivery = @Sendable (_ outcome: Result<[SocketAddress], ResolveFault>) -> Void
+public final class Resolver: NameResolver {
     /// The lookup itself, a parameter for tests. Runs on the resolver's thread.
     public typealias Lookup = @Sendable (_ host: String, _ port: UInt16) -> Result<[SocketAddress], ResolveFault>
 
@@ -44,11 +55,8 @@ public final class Resolver: Sendable {
 
     // MARK: - Any thread
 
-    /// Asks for the addresses of a host.
-    /// - Parameters:
-    ///   - host: a name of at most 253 bytes, or a literal (with or without brackets).
-    ///   - deliver: called exactly once: for literals, unusable names and a full queue before this returns, on the caller's
-    ///     thread; otherwise on the resolver's thread, where it must only pass the answer on.
+    /// - Parameter deliver: for literals, unusable names and a full queue called before this returns, on the caller's thread; otherwise on
+    ///   the resolver's thread.
     public func resolve(host: String, port: UInt16, deliver: @escaping Delivery) {
         if let literal = SocketAddress(host: host, port: port) { return deliver(.success([literal])) }
         guard Self.isName(host) else { return deliver(.failure(.invalidName)) }

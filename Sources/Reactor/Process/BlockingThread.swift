@@ -1,6 +1,7 @@
 internal import CLinux
 internal import Glibc
 internal import Telemetry
+internal import World
 
 /// Where work goes that may block.
 public protocol BlockingWork: Sendable {

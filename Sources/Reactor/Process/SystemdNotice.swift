@@ -1,17 +1,22 @@
 internal import CLinux
 internal import Glibc
 internal import Numbers
+public import World
 
 /// Tells the service manager of systemd how the service fares (sd_notify(3)), without its library: a datagram of `NAME=value` lines to
 /// the socket that `NOTIFY_SOCKET` names.
 public struct SystemdNotice: Sendable {
     private let path: [UInt8]
+    private let time: any TimeSource
     /// Nanoseconds between two signs of life, half of what systemd allows; nil: none are expected.
     public let watchdogInterval: UInt64?
 
-    /// - Parameter environment: gives a variable's value. Remove the variables afterwards (`forget`): children must not speak for us.
+    /// - Parameters:
+    ///   - environment: gives a variable's value. Remove the variables afterwards (`forget`): children must not speak for us.
+    ///   - time: systemd compares its `CLOCK_MONOTONIC` with its own.
     /// - Returns: nil where nobody listens.
-    public init?(environment: (String) -> String?) {
+    public init?(environment: (String) -> String?, time: any TimeSource = SystemTime()) {
+        self.time = time
         guard let socket = environment("NOTIFY_SOCKET"), let first = socket.utf8.first else { return nil }
         // Neither a path nor an abstract address, for which `@` stands: a kind that we do not know.
         guard first == UInt8(ascii: "/") || first == UInt8(ascii: "@") else { return nil }
@@ -37,11 +42,7 @@ public struct SystemdNotice: Sendable {
     }
 
     /// Followed by `ready`. The moment lets systemd tell this reload from an earlier one.
-    public func reloading() {
-        var now = timespec()
-        clock_gettime(CLOCK_MONOTONIC, &now)
-        send("RELOADING=1\nMONOTONIC_USEC=\(Int(now.tv_sec) * 1_000_000 + Int(now.tv_nsec) / 1000)")
-    }
+    public func reloading() { send("RELOADING=1\nMONOTONIC_USEC=\(time.awake() / 1000)") }
 
     /// `STOPPING=1`: the gateway drains.
     public func stopping() { send("STOPPING=1\nSTATUS=draining") }

@@ -51,15 +51,16 @@ public final class CertificateMint: @unchecked Sendable {
 
 extension CertificateMint {
     /// A certificate for one host, with the authority's behind it.
-    /// - Parameter host: a DNS name in A-label form, or an IP address.
+    /// - Parameters:
+    ///   - host: a DNS name in A-label form, or an IP address.
+    ///   - now: seconds since 1970.
     /// - Throws: `.configuration` when the host cannot stand in a certificate.
-    public func leaf(for host: String) throws(TLSFault) -> ServerIdentity.Material {
+    public func leaf(for host: String, now: Int64) throws(TLSFault) -> ServerIdentity.Material {
         let isAddress =
             host.utf8.contains(UInt8(ascii: ":")) || host.utf8.allSatisfy { $0 == 0x2e || (0x30...0x39).contains($0) }
         guard host.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7f && $0 != 0x2c && $0 != 0x22 && $0 != 0x5c }) else {
             throw TLSFault(.configuration, "no certificate can be made for this host")
         }
-        let now = Int64(time(nil))
         let leaf = try Self.make(
             subject: host.utf8.count <= 64 ? host : "host", issuer: certificate, subjectKey: leafKey, signingKey: key,
             from: now - Self.leeway, to: min(now + Self.leafLife, notAfter),
@@ -93,10 +94,11 @@ extension CertificateMint {
     ///   - name: what people read in their trust stores.
     ///   - hosts: DNS names, of which one that begins with `*.` or `.` stands for every name below it, and single IP addresses.
     ///   - days: it lives for.
+    ///   - now: seconds since 1970.
     /// - Returns: the certificate for trust stores, and certificate and key together for us; both PEM.
     /// - Throws: `.configuration` when a host cannot be a constraint.
     public static func makeAuthority(
-        name: String, hosts: [String], days: Int
+        name: String, hosts: [String], days: Int, now: Int64
     ) throws(TLSFault) -> (certificate: [UInt8], pair: [UInt8]) {
         ErrorQueue.clear()
         guard !hosts.isEmpty, days > 0, name.utf8.count <= 64, let key = makeKey() else {
@@ -126,7 +128,6 @@ extension CertificateMint {
         }
         // OpenSSL writes no empty constraint, so that all names but those which nobody can have (RFC 6761 §6.4) are left out.
         if constraints.allSatisfy({ $0.hasPrefix("permitted;IP") }) { constraints.append("permitted;DNS:invalid") }
-        let now = Int64(time(nil))
         let certificate = try make(
             subject: name, issuer: nil, subjectKey: key, signingKey: key, from: now - leeway,
             to: now + Int64(days) * 86_400,
@@ -152,7 +153,7 @@ extension CertificateMint {
         var context = X509V3_CTX()
         X509V3_set_ctx(&context, issuer ?? made, made, nil, nil, 0)
         // 16 random octets with the sign bit clear: positive, unique, and not guessable (RFC 5280 section 4.1.2.2).
-        var serial = randomBytes(16)
+        var serial = SystemRandom().bytes(16)
         serial[0] &= 0x7f
         let number = BN_bin2bn(serial, 16, nil)
         defer { BN_free(number) }

@@ -1,4 +1,5 @@
 internal import COpenSSL
+internal import World
 
 /// A certificate's status in its authority's words (OCSP, RFC 6960), to be sent along with it (RFC 6066 section 8).
 struct StapledAnswer: Sendable {
@@ -95,7 +96,7 @@ extension StapledAnswer {
         cardea_ctx_set_status_callback(context) { connection, _ in
             guard let connection, let owner = cardea_owner(connection),
                 let staple = Unmanaged<TLSConnection>.fromOpaque(owner).takeUnretainedValue().server?.staple,
-                Int64(time(nil)) < staple.validUntil
+                SystemTime().wallSeconds() < staple.validUntil
             else { return SSL_TLSEXT_ERR_NOACK }
             let sent = staple.bytes.withUnsafeBufferPointer { cardea_staple(connection, $0.baseAddress, $0.count) }
             return sent == 1 ? SSL_TLSEXT_ERR_OK : SSL_TLSEXT_ERR_NOACK

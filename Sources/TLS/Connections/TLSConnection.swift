@@ -1,5 +1,6 @@
 internal import COpenSSL
 internal import Glibc
+internal import World
 
 /// How far a handshake got.
 public enum TLSProgress: Sendable, Equatable {
@@ -333,11 +334,7 @@ extension TLSConnection {
         return String(decoding: shown, as: UTF8.self)
     }
 
-    private static func seconds() -> UInt64 {
-        var now = timespec()
-        clock_gettime(CLOCK_BOOTTIME, &now)
-        return UInt64(now.tv_sec)
-    }
+    private static func seconds() -> UInt64 { SystemTime().sinceBoot() / 1_000_000_000 }
 }
 
 extension ServerName {

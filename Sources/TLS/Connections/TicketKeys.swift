@@ -95,9 +95,9 @@ private final class TicketKey: @unchecked Sendable {
 
     init() throws(TLSFault) {
         guard let page = KeyPage() else { throw .system(errno) }
-        fillRandom(UnsafeMutableRawBufferPointer(start: page.start, count: 2 * Self.keySize))
+        SystemRandom.fill(UnsafeMutableRawBufferPointer(start: page.start, count: 2 * Self.keySize))
         self.page = page
-        name = randomBytes(Self.nameSize)
+        name = SystemRandom().bytes(Self.nameSize)
     }
 
     private var cipherKey: UnsafePointer<UInt8> { UnsafePointer(page.start.assumingMemoryBound(to: UInt8.self)) }
@@ -108,7 +108,7 @@ private final class TicketKey: @unchecked Sendable {
         _ name: UnsafeMutablePointer<UInt8>, _ vector: UnsafeMutablePointer<UInt8>, _ cipher: OpaquePointer,
         _ code: OpaquePointer
     ) -> Int32 {
-        fillRandom(UnsafeMutableRawBufferPointer(start: vector, count: 16))
+        SystemRandom.fill(UnsafeMutableRawBufferPointer(start: vector, count: 16))
         name.update(from: self.name, count: Self.nameSize)
         guard EVP_EncryptInit_ex(cipher, EVP_aes_256_cbc(), nil, cipherKey, vector) == 1,
             cardea_ticket_code(code, codeKey) == 1

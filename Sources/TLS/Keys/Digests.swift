@@ -1,5 +1,4 @@
 internal import COpenSSL
-internal import Glibc
 
 /// SHA-256 (FIPS 180-4): 32 bytes.
 public func sha256(_ bytes: [UInt8]) -> [UInt8] {
@@ -46,27 +45,6 @@ public func keyedHash(key: UnsafeRawBufferPointer, _ bytes: [UInt8]) -> [UInt8] 
     // SHA-256 is in every provider, FIPS included; without it a code of zeros would make all keys equal.
     precondition(done != nil && count == 32, "HMAC-SHA-256 not available")
     return code
-}
-
-/// `count` bytes of OpenSSL's generator, fit for keys and nonces.
-public func randomBytes(_ count: Int) -> [UInt8] {
-    var bytes = [UInt8](repeating: 0, count: max(count, 0))
-    bytes.withUnsafeMutableBytes { fillRandom($0) }
-    return bytes
-}
-
-func fillRandom(_ buffer: UnsafeMutableRawBufferPointer) {
-    guard buffer.count > 0 else { return }
-    ErrorQueue.clear()
-    if RAND_bytes(buffer.baseAddress, Int32(clamping: buffer.count)) == 1, buffer.count <= Int(Int32.max) { return }
-    ErrorQueue.clear()
-    // OpenSSL reseeds now and then and can fail at it where memory is short; the kernel's generator cannot once it is seeded.
-    var filled = 0
-    while filled < buffer.count {
-        let got = getrandom(buffer.baseAddress?.advanced(by: filled), buffer.count - filled, 0)
-        precondition(got > 0 || errno == EINTR, "no randomness")
-        filled += max(got, 0)
-    }
 }
 
 /// SHA-256 of bytes that come piece by piece.

@@ -54,7 +54,8 @@ public final class SealingKeyRing: Sendable {
         sealed[0] = Self.version
         for index in 0..<8 { sealed[1 + index] = UInt8(truncatingIfNeeded: key.id >> UInt64(56 - 8 * index)) }
         let done = sealed.withUnsafeMutableBytes { output -> Bool in
-            fillRandom(UnsafeMutableRawBufferPointer(rebasing: output[Self.headSize..<Self.headSize + Self.nonceSize]))
+            SystemRandom.fill(
+                UnsafeMutableRawBufferPointer(rebasing: output[Self.headSize..<Self.headSize + Self.nonceSize]))
             guard let start = output.baseAddress?.assumingMemoryBound(to: UInt8.self),
                 let state = EVP_CIPHER_CTX_new()
             else { return false }

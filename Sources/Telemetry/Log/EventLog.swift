@@ -1,5 +1,6 @@
 import Glibc
 import Synchronization
+public import World
 
 /// Where every thread leaves its events. Sending takes no lock; a full queue drops and counts.
 public final class EventLog: Sendable {
@@ -8,30 +9,23 @@ public final class EventLog: Sendable {
     private let droppedEvents = Atomic<UInt64>(0)
     private let sleep = SleepFlag()
     private let wake: WakePipe
-    private let clock: @Sendable () -> UInt64
+    private let time: any TimeSource
 
     /// - Parameters:
     ///   - capacity: events that may wait.
     ///   - level: events below it are not made.
-    ///   - clock: nanoseconds of the wall clock since 1970.
+    ///   - time: whose wall clock events are dated by.
     public convenience init(
-        capacity: Int = 1024, level: LogLevel = .info, clock: @escaping @Sendable () -> UInt64 = EventLog.wallClock
+        capacity: Int = 1024, level: LogLevel = .info, time: any TimeSource = SystemTime()
     ) throws(LogFault) {
-        self.init(capacity: capacity, level: level, clock: clock, wake: try WakePipe())
+        self.init(capacity: capacity, level: level, time: time, wake: try WakePipe())
     }
 
-    init(capacity: Int, level: LogLevel, clock: @escaping @Sendable () -> UInt64, wake: WakePipe) {
+    init(capacity: Int, level: LogLevel, time: any TimeSource, wake: WakePipe) {
         queue = BoundedQueue(capacity: capacity)
         threshold = Atomic(level.rawValue)
-        self.clock = clock
+        self.time = time
         self.wake = wake
-    }
-
-    /// Nanoseconds since 1970.
-    public static let wallClock: @Sendable () -> UInt64 = {
-        var now = timespec()
-        clock_gettime(CLOCK_REALTIME, &now)
-        return UInt64(max(now.tv_sec, 0)) * 1_000_000_000 + UInt64(now.tv_nsec)
     }
 
     // MARK: - Any thread
@@ -48,7 +42,7 @@ public final class EventLog: Sendable {
     /// Leaves an event. Fields are not made when the level is off.
     public func log(_ level: LogLevel, _ message: StaticString, _ fields: @autoclosure () -> [LogField] = []) {
         guard isEnabled(level) else { return }
-        let event = LogEvent(time: clock(), level: level, message: message, fields: fields())
+        let event = LogEvent(time: now(), level: level, message: message, fields: fields())
         guard queue.send(event) else {
             droppedEvents.wrappingAdd(1, ordering: .relaxed)
             return
@@ -84,7 +78,10 @@ public final class EventLog: Sendable {
     var wakePipe: WakePipe { wake }
     var hasNext: Bool { queue.hasNext }
     func next() -> LogEvent? { queue.receive() }
-    func now() -> UInt64 { clock() }
+    func now() -> UInt64 { UInt64(max(time.wallNanoseconds(), 0)) }
+
+    /// Nanoseconds in which the machine was awake: for waits of the log thread.
+    func awake() -> UInt64 { time.awake() }
     func armWake() { sleep.arm() }
     func disarmWake() { sleep.disarm() }
 }

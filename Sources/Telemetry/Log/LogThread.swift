@@ -1,5 +1,6 @@
 import Glibc
 import Synchronization
+public import World
 
 /// The one thread that formats and writes: events to standard error, access records to standard output.
 ///
@@ -208,20 +209,14 @@ struct LogPump: ~Copyable {
 
     /// Last words: writes on while the descriptors take, for a bounded time.
     mutating func finish(milliseconds: Int) {
-        let start = Self.monotonicMilliseconds()
-        while Self.monotonicMilliseconds() - start < milliseconds {
+        let end = events.awake() + UInt64(milliseconds) * 1_000_000
+        while events.awake() < end {
             let worked = turn()
             if eventSink.isEmpty && accessSink.isEmpty {
                 if !worked { return }
             } else {
-                sleep(milliseconds: 10)
+                self.sleep(milliseconds: 10)
             }
         }
-    }
-
-    private static func monotonicMilliseconds() -> Int {
-        var now = timespec()
-        clock_gettime(CLOCK_MONOTONIC, &now)
-        return now.tv_sec * 1000 + now.tv_nsec / 1_000_000
     }
 }

@@ -1,6 +1,7 @@
 internal import Glibc
 internal import Octets
 public import TLS
+internal import World
 
 /// The sealing keys that are made when none is configured: `PATH.key`, beside the store. They protect a copy of the database that
 /// leaves the machine without it, and nothing else; hence the warning that goes with it. One key a line; the first seals.
@@ -14,7 +15,7 @@ public enum KeyFile {
     public static func makeKeyFile(beside store: String) throws(StoreFault) -> (keys: [SealingKey], made: Bool) {
         let path = path(beside: store)
         if access(path, F_OK) == 0 { return (try load(path), false) }
-        var bytes = randomBytes(SealingKey.size)
+        var bytes = SystemRandom().bytes(SealingKey.size)
         defer { bytes.wipe() }
         let made = try write(bytes, to: path, replacing: false)
         // Another process may have been quicker: its key is the one in the file.
@@ -29,7 +30,7 @@ public enum KeyFile {
         defer { for index in lines.indices { lines[index].wipe() } }
         // More than one: a rotation was cut short, and its key is in front already.
         guard lines.count == 1 else { return try load(path) }
-        var fresh = randomBytes(SealingKey.size)
+        var fresh = SystemRandom().bytes(SealingKey.size)
         defer { fresh.wipe() }
         try replace(path, with: [Array(Base64.encode(fresh).utf8)] + lines)
         return try load(path)

@@ -1,4 +1,5 @@
 internal import Synchronization
+internal import World
 
 /// Commits, and what becomes of them on a full disk.
 extension StoreWorker {
@@ -11,7 +12,7 @@ extension StoreWorker {
         var all: [StoreChange] = []
         for case .commit(let changes) in operations.map(\.work) { all += changes }
         let changes = all
-        let now = options.wallClock()
+        let now = options.time.wallMilliseconds()
         // An operation that deletes alone says nothing of whether there is room.
         let stores = operations.contains(where: \.stores)
         var together = make(changes, now, counts: stores)
@@ -43,7 +44,7 @@ extension StoreWorker {
     /// space that the next deletion needs. One by one, since their order counts.
     private func commitWithoutRoom(_ operations: [Operation]) {
         let fault = record(StoreFault(.full, "the disk is full, but for what is held back for deletions"))
-        let now = options.wallClock()
+        let now = options.time.wallMilliseconds()
         for operation in operations {
             guard case .commit(let changes) = operation.work else { continue }
             var outcome = Result<Void, StoreFault>.failure(fault)

@@ -2,6 +2,7 @@ internal import CSQLite
 internal import Glibc
 internal import Synchronization
 public import TLS
+public import World
 
 /// Where rows are kept.
 public protocol RowStore: Sendable {
@@ -84,8 +85,8 @@ public final class TokenStore: RowStore {
         public var spilledKinds: Set<UInt8> = []
         /// Kinds whose rows cannot be had anew when they are lost: on a full disk they are stored with space that is held back for them.
         public var lastingKinds: Set<UInt8> = []
-        /// Milliseconds of Unix time; tells which rows have long expired.
-        public var wallClock: @Sendable () -> Int64 = Self.systemTime
+        /// Tells which rows have long expired.
+        public var time: any TimeSource = SystemTime()
         /// A damaged file is set aside, rows of no use are deleted, a missing file is made. Without, such a file is not opened and nothing is
         /// changed.
         public var repairs = true
@@ -98,12 +99,6 @@ public final class TokenStore: RowStore {
 
         /// The defaults serve every gateway.
         public init() {}
-
-        @Sendable private static func systemTime() -> Int64 {
-            var time = timespec()
-            clock_gettime(CLOCK_REALTIME, &time)
-            return Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000
-        }
     }
 
     /// The database file as it was given.
@@ -187,27 +182,10 @@ extension TokenStore {
     private func start() -> Bool {
         started.withLock { started in
             guard !started else { return true }
-            var thread = pthread_t()
-            let retained = Unmanaged.passRetained(worker)
-            // A new thread inherits the mask: blocked here for a moment, signals never reach the store's thread.
-            var all = sigset_t()
-            var before = sigset_t()
-            sigfillset(&all)
-            pthread_sigmask(SIG_SETMASK, &all, &before)
-            let result = pthread_create(
-                &thread, nil,
-                { argument in
-                    guard let argument else { return nil }
-                    cardea_name_thread("cardea-store")
-                    Unmanaged<StoreWorker>.fromOpaque(argument).takeRetainedValue().run()
-                    return nil
-                }, retained.toOpaque())
-            pthread_sigmask(SIG_SETMASK, &before, nil)
-            guard result == 0 else {
-                retained.release()
-                return false
-            }
-            pthread_detach(thread)
+            let worker = self.worker
+            do throws(WorkerThreadFault) {
+                try WorkerThread(name: "cardea-store") { worker.run() }.detach()
+            } catch { return false }
             started = true
             return true
         }

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Glibc
 import TLS
+import World
 
 /// `cardea ca`: the authority behind interception.
 struct CertificateAuthorityCommand: ParsableCommand {
@@ -41,7 +42,8 @@ struct CertificateAuthorityCommand: ParsableCommand {
             guard (1...3650).contains(days) else { throw ValidationError("--days is between 1 and 3650") }
             let made: (certificate: [UInt8], pair: [UInt8])
             do {
-                made = try CertificateMint.makeAuthority(name: name, hosts: hosts, days: days)
+                made = try CertificateMint.makeAuthority(
+                    name: name, hosts: hosts, days: days, now: SystemTime().wallSeconds())
             } catch {
                 ConfigurationAccess.complain("cardea: \(error)")
                 throw ExitCode(ExitStatus.configuration)

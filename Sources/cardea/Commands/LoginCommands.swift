@@ -3,6 +3,7 @@ import ArgumentParser
 import Configuration
 import Gateway
 import Glibc
+import World
 
 struct Login: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -82,7 +83,7 @@ struct Login: ParsableCommand {
                     throw ExitCode(64)
                 }
             } else {
-                usleep(200_000)
+                SystemTime().pause(milliseconds: 200)
             }
             guard let next = desk.look(flow) else {
                 ConfigurationAccess.complain(
@@ -115,7 +116,7 @@ struct Logout: ParsableCommand {
         defer { desk.close() }
         var told = try desk.begin(.logout, identity: identity, port: nil)
         while !told.isOver {
-            usleep(50_000)
+            SystemTime().pause(milliseconds: 50)
             guard let next = desk.look(told.flow) else {
                 ConfigurationAccess.complain(
                     "cardea: the gateway no longer answers; its log says what came of the logout")

@@ -3,6 +3,7 @@ import ArgumentParser
 import Configuration
 import Gateway
 import Glibc
+import World
 
 /// `cardea store`: care for the file of tokens, in the running gateway where there is one.
 struct StoreCommand: ParsableCommand {
@@ -80,7 +81,7 @@ private struct StoreRun {
         let number = told.number
         while !told.isOver {
             show(told.rows, told.total)
-            usleep(100_000)
+            SystemTime().pause(milliseconds: 100)
             guard let answer = gateway.client.request("GET", "/store"), answer.status == 200,
                 let next = StoreDocument(answer.body),
                 next.number == number

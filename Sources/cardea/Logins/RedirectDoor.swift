@@ -1,6 +1,7 @@
 import Admin
 import Glibc
 import HTTP1
+import World
 
 /// Where the browser comes back to: one address of this machine's loopback, for the length of one login (RFC 8252 §7.3).
 ///
@@ -80,11 +81,7 @@ final class RedirectDoor {
         visitors.append(Visitor(descriptor: visitor, deadline: Self.seconds() + Self.patience))
     }
 
-    private static func seconds() -> Int {
-        var time = timespec()
-        clock_gettime(CLOCK_MONOTONIC, &time)
-        return time.tv_sec
-    }
+    private static func seconds() -> Int { Int(SystemTime().awake() / 1_000_000_000) }
 
     // MARK: - One visitor
 

@@ -1,6 +1,7 @@
 import Gateway
 import Glibc
 import Reactor
+import World
 
 /// The new process's side of an upgrade in place, on the main thread at its start. Wherever the old process is gone, this one goes on as
 /// after any start: the sockets are here, and the store is nobody's.
@@ -61,7 +62,7 @@ struct Takeover {
             switch channel.receive(waits: false) {
             case .end: return
             case .message(let message) where message.text == Word.end: _exit(ExitStatus.unavailable)
-            case .message, .nothing: usleep(5000)
+            case .message, .nothing: SystemTime().pause(milliseconds: 5)
             }
         }
         awaitTurn(serving: gateway.servedAddresses)

@@ -1,5 +1,6 @@
 import Fleet
 import GoldenFiles
+import ScriptedWorld
 import TLS
 import Testing
 
@@ -124,7 +125,10 @@ import Testing
             case Kind.family: #expect(FamilyRow(encoded: value)?.encoded() == value, "\(line)")
             case Kind.version: #expect(SessionVersion(octets: value)?.octets == value, "\(line)")
             case Kind.markKey:
-                #expect(try MarkKey(in: [StoredRow(kind: Kind.markKey, key: key, value: value)]).bytes == value)
+                #expect(
+                    try MarkKey(
+                        in: [StoredRow(kind: Kind.markKey, key: key, value: value)], random: SeededRandom()
+                    ).bytes == value)
             default: break
             }
         }

@@ -4,6 +4,7 @@ internal import Handshakes
 internal import Reactor
 internal import TLS
 internal import Telemetry
+internal import World
 
 /// Credentials that are computed for each request. An exception to the law against allocation on a hit: a signature is made of its
 /// request, so nothing of it can be ready; its work is bounded by the head and by what the configuration wrote.
@@ -29,7 +30,8 @@ extension CallerConnection {
         }
         do throws(SigningFault) {
             let fields = try signer.sign(
-                request, with: material, wallSeconds: loop.kernel.wallMilliseconds() / 1000, entropy: randomBytes(16))
+                request, with: material, wallSeconds: loop.kernel.wallMilliseconds() / 1000,
+                entropy: data.random.bytes(16))
             let lines = fields.reduce(into: [UInt8]()) { lines, field in
                 lines += Array("\(field.name): ".utf8) + field.value + [13, 10]
             }

@@ -6,6 +6,7 @@ internal import HotCache
 internal import Reactor
 internal import TLS
 internal import Telemetry
+internal import World
 
 /// What one data loop owns: its callers, its upstream connections, its buffers, its counters and its scratch space. No other thread
 /// touches any of it.
@@ -36,7 +37,8 @@ final class DataLoop {
     let proofKeys = ProofKeys()
 
     private(set) var groups: [UpstreamGroup?]
-    private let resolver: Resolver
+    private let resolver: any NameResolver
+    let random: any RandomSource
     private(set) var acceptors: [Acceptor] = []
     private(set) var callers = Roster<CallerConnection>()
     /// Connections that no protocol serves yet, and those of them whose handshake waits for its turn.
@@ -74,7 +76,8 @@ final class DataLoop {
     init(
         index: Int, loop: Loop, plan: GatewayPlan, reader: consuming Reader, keeper: any KeeperInbox,
         metrics: LoopMetrics,
-        access: AccessRing?, events: EventLog, resolver: Resolver, local: LocalAddresses, census: AddressCensus?
+        access: AccessRing?, events: EventLog, resolver: any NameResolver, random: any RandomSource,
+        local: LocalAddresses, census: AddressCensus?
     ) {
         self.index = index
         self.loop = loop
@@ -84,6 +87,7 @@ final class DataLoop {
         self.access = access
         self.events = events
         self.resolver = resolver
+        self.random = random
         self.local = local
         self.census = census
         limits = plan.limits

@@ -55,7 +55,8 @@ final class InterceptionPlan: Sendable {
             identity = known
         } else {
             identity = try ServerIdentity(
-                mint.leaf(for: host), protocols: protocols, context: "intercept/\(host)", tickets: tickets, now: now)
+                mint.leaf(for: host, now: now), protocols: protocols, context: "intercept/\(host)", tickets: tickets,
+                now: now)
         }
         leaves.withLock { leaves in
             // Hosts come from the configuration, but a pattern stands for any number.

@@ -1,12 +1,14 @@
 internal import Reactor
 internal import Telemetry
+internal import World
 
 /// Checks the addresses of all upstreams that ask for it, once for the whole process, on the keeper's loop: the interpreter of
 /// `HealthRecord`. Data loops get the finished set of those that are not fit (`AddressBook.noteUnhealthy`), which never takes the last one out.
 final class HealthWatch: Watched {
     private var upstreams: [CheckedUpstream] = []
     private let buffers = LoopBuffers(blocks: 64, largeLimit: 1 << 20, scratchSize: 64 * 1024)
-    private let resolver: Resolver
+    private let resolver: any NameResolver
+    private let random: any RandomSource
     private let events: EventLog
     /// Tells every loop; false when one of them had no room for it.
     private let publish: (UpstreamPlan, Set<SocketAddress>) -> Bool
@@ -22,10 +24,11 @@ final class HealthWatch: Watched {
     private static let repetition: UInt64 = 100_000_000
 
     init(
-        loop: Loop, resolver: Resolver, events: EventLog,
+        loop: Loop, resolver: any NameResolver, random: any RandomSource, events: EventLog,
         publish: @escaping (UpstreamPlan, Set<SocketAddress>) -> Bool
     ) {
         self.resolver = resolver
+        self.random = random
         self.events = events
         self.publish = publish
         super.init(loop: loop)
@@ -97,7 +100,7 @@ final class HealthWatch: Watched {
 
     private func check(_ address: CheckedAddress, of upstream: CheckedUpstream) {
         let health = upstream.health
-        address.record.began(health, at: loop.now, chance: .random(in: 0...1))
+        address.record.began(health, at: loop.now, chance: random.fraction())
         running += 1
         let group =
             address.group

@@ -14,7 +14,7 @@ final class UpstreamGroup {
     /// Closed connections that were streams of a session, for the next ones, as long as there is a session. Their last user may still stand in
     /// a call of one, so it is looked at when it is taken.
     var spare: [UpstreamConnection] = []
-    private let resolver: Resolver
+    private let resolver: any NameResolver
     /// Whether an address may be connected to.
     private let admits: (SocketAddress) -> Bool
     private var hasRefused = false
@@ -24,7 +24,8 @@ final class UpstreamGroup {
 
     /// - Parameter metrics: nil for issuers, whose calls the keeper counts.
     init(
-        plan: UpstreamPlan, loop: Loop, buffers: LoopBuffers, resolver: Resolver, metrics: UpstreamMetrics? = nil,
+        plan: UpstreamPlan, loop: Loop, buffers: LoopBuffers, resolver: any NameResolver,
+        metrics: UpstreamMetrics? = nil,
         admits: @escaping (SocketAddress) -> Bool = { _ in true }, report: @escaping (UpstreamNews) -> Void
     ) {
         self.plan = plan

@@ -1,6 +1,7 @@
 internal import Handshakes
 internal import TLS
 internal import TokenStore
+internal import World
 
 /// Under which hashes of secrets and accounts are made: random, made once, kept beside the marks and sealed with them.
 struct MarkKey {
@@ -19,13 +20,13 @@ struct MarkKey {
     }
 
     /// The one in the rows, or a new one.
-    init(in rows: [StoredRow] = []) throws(GatewayFault) {
+    init(in rows: [StoredRow] = [], random: any RandomSource) throws(GatewayFault) {
         let row = rows.first { $0.kind == RowKind.markKey }
         if let found = row.flatMap({ MarkKey(bytes: $0.value) }) {
             self = found
             return
         }
-        bytes = randomBytes(SealingKey.size)
+        bytes = random.bytes(SealingKey.size)
         do { key = try SealingKey(bytes: bytes) } catch { throw GatewayFault("no randomness: \(error)") }
     }
 }

@@ -4,6 +4,7 @@ internal import Reactor
 internal import TLS
 internal import Telemetry
 internal import Tokens
+internal import World
 
 /// Runs grants: one task a flight, on the keeper's loop.
 extension Keeper {
@@ -87,7 +88,7 @@ extension Keeper {
     private func land(_ flight: Flight, _ token: KeptToken, _ grant: AccessGrant, challenge: Handshakes.Challenge?) {
         let lifetime = token.identity.policy.lifetime.lifetime(
             sentAt: grant.sentAt, expiresIn: seconds(of: grant, token.identity),
-            jitter: UInt32.random(in: 0 ... .max))
+            jitter: random.jitter())
         let generation = tokens.nextGeneration()
         let line = (grant.material ?? grant.token).withBytes { bytes in
             Self.fieldLine(token.identity.plan.handshake.injection(for: Array(bytes)))

@@ -5,6 +5,7 @@ internal import TLS
 internal import Telemetry
 internal import TokenStore
 internal import Tokens
+internal import World
 
 /// Logins of people. The keeper runs them, so that what they bring goes from the issuer into the sealed store; whoever sits at the
 /// terminal is shown what to do and asks how far it is.
@@ -74,7 +75,7 @@ extension Keeper {
         for login in logins.of(identity) { give(up: login, reason) }
         for login in logins.makeRoom(at: now) { login.alarm.close() }
         guard logins.hasRoom else { return nil }
-        let flow = Base64.encodeURL(randomBytes(18))
+        let flow = Base64.encodeURL(random.bytes(18))
         let login = KeptLogin(
             keeper: self, flow: flow, identity: identity, redirectPort: redirectPort, alarm: Alarm(loop: loop), at: now)
         logins.add(login)

@@ -4,6 +4,7 @@ internal import Numbers
 internal import Reactor
 internal import Telemetry
 internal import Tokens
+internal import World
 
 /// Access tokens in a fleet: one grant a key for all gateways, by a lease; who does not get it waits for what its holder brings.
 ///
@@ -55,7 +56,7 @@ extension Keeper {
             case .success(.busy):
                 isDead = false
                 guard now < flight.abandonedAt else { return .overdue }
-                await news(of: name, within: pause / 2 + UInt64.random(in: 0...pause / 2), fleet)
+                await news(of: name, within: pause / 2 + random.number(below: pause / 2 + 1), fleet)
                 pause = min(pause * 2, Self.lastLook)
             }
         }
@@ -83,7 +84,7 @@ extension Keeper {
         guard let fleet, let left, let row = AccessRow(encoded: bytes),
             let lifetime = token.identity.policy.lifetime.restored(
                 wallExpiry: (WallTime(milliseconds: wall) + left).milliseconds, original: row.original, wallNow: wall,
-                now: now, jitter: UInt32.random(in: 0 ... .max)), now < lifetime.stopServingAt
+                now: now, jitter: random.jitter()), now < lifetime.stopServingAt
         else { return false }
         if token.machine.servedGeneration(at: now) != nil, lifetime.refreshAt <= now { return false }
         if let level = challenge?.level, let known = row.level, known < level { return false }

@@ -6,6 +6,7 @@ internal import TLS
 internal import Telemetry
 internal import TokenStore
 internal import Tokens
+internal import World
 
 /// Steps that may not be made twice: passwords, refresh tokens, registrations. They need a confirmed lease; without one they are not made,
 /// and what is valid is served on.
@@ -317,7 +318,7 @@ extension Keeper {
         _ mark: AttemptMark, _ secret: Secret, of identity: KeptIdentity
     ) async throws(Handshakes.GrantFailure) {
         guard let fleet else { return }
-        let attempt = attempt(mark.account, secret, String(UInt64.random(in: 0 ... .max), radix: 36), fleet)
+        let attempt = attempt(mark.account, secret, String(random.number(), radix: 36), fleet)
         let policy = identity.policy.attempts
         let limit = attempts.ledger.isRetry(mark, policy) ? max(policy.loginAttempts, 1) &+ 1 : policy.loginAttempts
         let result: Result<SharedVerdict, RedisFault> = await ask {

@@ -6,6 +6,7 @@ internal import TLS
 internal import Telemetry
 internal import TokenStore
 internal import Tokens
+internal import World
 
 /// The rows that the keeper writes to the store and reads back at boot (docs/design/store.md#rows). The machine decides the order
 /// in which they are written (docs/design/tokens.md#rule-4).
@@ -247,7 +248,7 @@ extension Keeper {
             let stored = AccessRow(encoded: row.value),
             let lifetime = token.identity.policy.lifetime.restored(
                 wallExpiry: stored.wallExpiry, original: stored.original, wallNow: wall, now: now,
-                jitter: UInt32.random(in: 0 ... .max))
+                jitter: random.jitter())
         else { return false }
         token.mayBeStored = false
         let generation = tokens.nextGeneration()

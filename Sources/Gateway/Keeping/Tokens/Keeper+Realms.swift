@@ -1,6 +1,7 @@
 internal import HotCache
 internal import Telemetry
 internal import Tokens
+internal import World
 
 /// What routes have learned of their upstreams. There is room for so many realms and so many paths; where it is full, what was used least
 /// gives way, as fast as new end users come at most (`limits.new_subjects_per_second`).
@@ -36,7 +37,7 @@ extension Keeper {
     /// Which of the paths are used is not told: a request on one that was forgotten teaches it again.
     private func makeRoom(for entry: LearnedEntry, on route: KeptRoute) -> Bool {
         guard route.table.canHold(entry), users.realms.admitNew(at: now) == nil else { return false }
-        return route.table.forgetEntry(at: Int.random(in: 0..<LearnedTable.entryLimit))
+        return route.table.forgetEntry(at: Int(random.number(below: UInt64(LearnedTable.entryLimit))))
     }
 
     // MARK: - Who gives way

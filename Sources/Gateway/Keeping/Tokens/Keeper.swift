@@ -5,6 +5,7 @@ internal import TLS
 internal import Telemetry
 internal import TokenStore
 internal import Tokens
+internal import World
 
 /// Owns all token state: it alone writes the hot cache, runs handshakes, and decides what a challenge means. It lives on one loop, whose
 /// executor it is; loops and store reach it by mail.
@@ -36,18 +37,20 @@ actor Keeper: KeeperInbox {
 
     init(_ parts: KeeperParts) {
         executor = parts.executor
+        let seed = parts.random.number()
         resources = KeeperResources(parts)
         catalogue = Catalogue(identities: parts.identities, routes: parts.routes)
         health = StoreHealth(parts.storeState)
         attempts = Attempts(parts.markKey)
-        tokens = TokenTable(seed: parts.seed)
-        issuers = IssuerCalls(seed: parts.seed)
+        tokens = TokenTable(seed: seed)
+        issuers = IssuerCalls(seed: seed)
         users = Users(parts.subjects)
     }
 
     var cache: HotCache { resources.cache }
     nonisolated var events: EventLog { resources.events }
     nonisolated var blocking: any BlockingWork { resources.blocking }
+    nonisolated var random: any RandomSource { resources.random }
     nonisolated var store: ErasureMask? { resources.store }
     var identities: [KeptIdentity] { catalogue.identities }
     var routes: [KeptRoute] { catalogue.routes }

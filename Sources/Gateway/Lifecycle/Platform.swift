@@ -1,0 +1,23 @@
+internal import Reactor
+internal import TLS
+internal import Telemetry
+internal import World
+
+/// What a gateway takes from the machine that it runs on: clocks, randomness, the kernel of each loop, names, and threads. Everything below
+/// gets it handed from here, so that another platform is another machine.
+public struct Platform: Sendable {
+    let time: any TimeSource
+    let random: any RandomSource
+    /// One for each loop.
+    let kernel: @Sendable () -> Kernel
+    let names: @Sendable () throws(LoopFault) -> any NameResolver
+    let blocking: @Sendable () throws(LoopFault) -> any BlockingWork
+    /// Starts a thread that nobody waits for.
+    let start: @Sendable (_ name: String, _ body: @escaping @Sendable () -> Void) throws(WorkerThreadFault) -> Void
+
+    /// The machine itself.
+    public static let machine = Platform(
+        time: SystemTime(), random: SystemRandom(), kernel: { Kernel() },
+        names: { () throws(LoopFault) in try Resolver() }, blocking: { () throws(LoopFault) in try BlockingThread() },
+        start: { (name, body) throws(WorkerThreadFault) in _ = try WorkerThread(name: name, body) })
+}
