@@ -67,7 +67,7 @@ final class AdminServer: @unchecked Sendable {
     /// Metrics of ten thousand routes to as many upstreams are half of it.
     fileprivate static let mostUnread = 128 << 20
     let hosts: [[UInt8]]
-    private var connections: [ObjectIdentifier: AdminConnection] = [:]
+    private var connections: [AdminConnection] = []
     private var doors: [AdminDoor] = []
     private var held: [(door: AdminDoor, descriptor: Int32)] = []
     fileprivate var isLeaving = false
@@ -129,7 +129,7 @@ final class AdminServer: @unchecked Sendable {
         else { return loop.kernel.close(descriptor) }
         let connection = AdminConnection(server: self, entrance: entrance, address: address)
         guard loop.watch(connection, descriptor: descriptor) else { return loop.kernel.close(descriptor) }
-        connections[ObjectIdentifier(connection)] = connection
+        connections.append(connection)
         connection.begin()
     }
 
@@ -138,7 +138,7 @@ final class AdminServer: @unchecked Sendable {
     private func makeRoom(
         at entrance: AdminRequest.Entrance, limit: Int, _ counts: (AdminConnection) -> Bool
     ) -> Bool {
-        let present = connections.values.filter { $0.entrance == entrance && counts($0) }
+        let present = connections.filter { $0.entrance == entrance && counts($0) }
         guard present.count >= limit else { return true }
         for connection in present { connection.look() }
         guard let oldest = present.filter(\.mayGiveWay).min(by: { $0.progress.at < $1.progress.at }) else {
@@ -165,7 +165,7 @@ final class AdminServer: @unchecked Sendable {
 
     fileprivate func closed(_ connection: AdminConnection) {
         forget(connection)
-        connections.removeValue(forKey: ObjectIdentifier(connection))
+        connections.removeAll { $0 === connection }
     }
 
     fileprivate func forget(_ connection: AdminConnection) {

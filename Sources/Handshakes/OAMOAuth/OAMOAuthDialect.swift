@@ -79,7 +79,8 @@ enum OAMDeviceProfile {
     /// The members of the profile, into an object that is open.
     static func write(_ written: [String: String], into body: inout JSONBody) {
         var claims: [String: String] = [:]
-        for (name, value) in written {
+        // In order: with and without its prefix a claim may be named twice.
+        for (name, value) in written.sorted(by: { $0.key < $1.key }) {
             claims[name.hasPrefix(prefix) ? String(name.dropFirst(prefix.count)) : name] = value
         }
         for name in always { body.member(prefix + name, claims[name] ?? "") }

@@ -38,12 +38,13 @@ final class HealthWatch: Watched {
     func take(_ plans: [UpstreamPlan]) {
         if !isAdopted { loop.adopt(self) }
         isAdopted = true
-        var earlier = Dictionary(upstreams.map { (ObjectIdentifier($0.plan), $0) }) { first, _ in first }
+        let before = upstreams
+        var earlier = Dictionary(before.map { (ObjectIdentifier($0.plan), $0) }) { first, _ in first }
         upstreams = plans.compactMap { plan in
             guard let health = plan.health else { return nil }
             return earlier.removeValue(forKey: ObjectIdentifier(plan)) ?? CheckedUpstream(plan, health, at: loop.now)
         }
-        for upstream in earlier.values {
+        for upstream in before where earlier[ObjectIdentifier(upstream.plan)] != nil {
             upstream.isOver = true
             for address in upstream.addresses { end(address) }
         }

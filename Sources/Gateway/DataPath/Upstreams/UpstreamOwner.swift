@@ -2,7 +2,7 @@
 /// Negotiate vouch for a connection and not for a request (RFC 4559 §6).
 ///
 /// The pool compares owners and knows nothing else of them.
-enum UpstreamOwner: Hashable, Sendable {
+enum UpstreamOwner: Hashable, Comparable, Sendable {
     /// A caller's connection, by a number that its loop gives to no other one.
     case caller(UInt64)
 }
@@ -13,7 +13,7 @@ struct OwnedConnections<Member: PoolMember> {
 
     var count: Int { members.count }
     var isEmpty: Bool { members.isEmpty }
-    var all: some Sequence<Member> { members.values }
+    var all: [Member] { members.sorted { $0.key < $1.key }.map(\.value) }
 
     mutating func take(_ owner: UpstreamOwner) -> Member? { members.removeValue(forKey: owner) }
 
@@ -31,17 +31,9 @@ struct OwnedConnections<Member: PoolMember> {
     /// of them, which only a bound that is reached asks for.
     /// - Parameter sparing: no such handshake is chosen.
     func idlest(sparing: Bool) -> Member? {
-        var found: Member?
-        for member in members.values where !sparing || !member.isInHandshake {
-            guard let best = found else {
-                found = member
-                continue
-            }
-            let isBetter =
-                member.isInHandshake == best.isInHandshake
-                ? member.idleSince < best.idleSince : best.isInHandshake
-            if isBetter { found = member }
-        }
-        return found
+        members.lazy.filter { !sparing || !$0.value.isInHandshake }.min {
+            ($0.value.isInHandshake ? 1 : 0, $0.value.idleSince, $0.key)
+                < ($1.value.isInHandshake ? 1 : 0, $1.value.idleSince, $1.key)
+        }?.value
     }
 }

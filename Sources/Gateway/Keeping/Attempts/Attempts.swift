@@ -151,9 +151,10 @@ struct Attempts {
 }
 
 extension KeptIdentity {
-    /// Accounts that its secrets may lock.
-    var accounts: Set<Account> {
+    /// Accounts that its secrets may lock, each once.
+    var accounts: [Account] {
         guard let account else { return [] }
-        return Set([account] + policy.attemptAccounts.values)
+        let others = policy.attemptAccounts.sorted { $0.key < $1.key }.map(\.value)
+        return others.reduce(into: [account]) { if !$0.contains($1) { $0.append($1) } }
     }
 }

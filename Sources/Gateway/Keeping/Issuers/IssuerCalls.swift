@@ -110,10 +110,11 @@ struct IssuerCalls {
     /// A group that is not used gives way where there are too many.
     mutating func add(_ group: UpstreamGroup, _ key: IssuerKey) throws(IssuerFault) {
         if groups.count >= Self.most {
-            guard let unused = groups.first(where: { $0.value.isUnused }) else {
+            let unused = groups.filter { $0.value.isUnused }.keys
+            guard let unused = unused.min(by: { $0.origin < $1.origin }) else {
                 throw IssuerFault(.overloaded, provablyUnsent: true)
             }
-            groups[unused.key] = nil
+            groups[unused] = nil
         }
         groups[key] = group
     }

@@ -235,7 +235,7 @@ extension Keeper {
         await freshenForLogout(of: identity)
         let handshake = identity.plan.handshake
         var held = handshake.revokesAccessTokens ? accessTokens(of: identity) : []
-        held += sessions.of(identity.digest).map(\.value.material)
+        held += sessions.of(identity.digest).map(\.material)
         beginErasures()
         if let key = identity.sessionKey(subject: nil) {
             let orphaned = orphans.forget(key, at: now)
@@ -281,8 +281,8 @@ extension Keeper {
     /// What the identity's lines carry, without the name and the scheme before it.
     private func accessTokens(of identity: KeptIdentity) -> [LayerMaterial] {
         let before = Self.fieldLine(identity.plan.handshake.injection(for: [])).count - 2
-        return tokens.all.compactMap { token in
-            guard token.identity === identity, let held = token.machine.heldGrant,
+        return tokens.of(identity).compactMap { token in
+            guard let held = token.machine.heldGrant,
                 let line = line(of: token, held.generation), line.count > before + 2
             else { return nil }
             let bytes = line.withBytes { Secret(UnsafeRawBufferPointer(rebasing: $0[before..<$0.count - 2])) }

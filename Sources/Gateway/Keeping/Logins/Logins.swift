@@ -16,14 +16,18 @@ struct Logins {
 
     subscript(flow: String) -> KeptLogin? { flows[flow] }
 
-    func of(_ identity: KeptIdentity) -> [KeptLogin] { flows.values.filter { $0.identity === identity } }
+    func of(_ identity: KeptIdentity) -> [KeptLogin] {
+        flows.values.filter { $0.identity === identity }.inOrder { Array($0.flow.utf8) }
+    }
 
     mutating func add(_ login: KeptLogin) { flows[login.flow] = login }
 
     /// Forgets what ended long ago, and the one that ended first where there are too many.
     /// - Returns: what is forgotten.
     mutating func makeRoom(at now: UInt64) -> [KeptLogin] {
-        let ended = flows.values.filter { $0.endedAt != nil }.sorted { $0.endedAt ?? 0 < $1.endedAt ?? 0 }
+        let ended = flows.values.filter { $0.endedAt != nil }.sorted {
+            ($0.endedAt ?? 0, $0.flow) < ($1.endedAt ?? 0, $1.flow)
+        }
         var gone = ended.filter { now - ($0.endedAt ?? now) > Self.memory }
         if flows.count - gone.count >= Self.most { gone = Array(ended.prefix(gone.count + 1)) }
         for login in gone { flows[login.flow] = nil }

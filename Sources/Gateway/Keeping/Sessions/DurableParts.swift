@@ -12,6 +12,9 @@ struct DurableParts {
         set { held[key] = newValue }
     }
 
+    /// All, by their keys.
+    var inOrder: [(key: DurableKey, value: LayerMaterial)] { held.inOrder { KeyCodec.encode($0.key) } }
+
     func live(_ key: DurableKey, at now: UInt64) -> LayerMaterial? {
         held[key].flatMap { $0.isLive(at: now) ? $0 : nil }
     }
@@ -44,7 +47,7 @@ struct DurableParts {
 
     /// - Returns: what is gone.
     mutating func forget(_ digest: IdentityDigest) -> [DurableKey] {
-        let keys = Array(of(digest).keys)
+        let keys = of(digest).keys.inOrder
         for key in keys { held[key] = nil }
         return keys
     }

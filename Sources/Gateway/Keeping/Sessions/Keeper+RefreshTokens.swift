@@ -92,7 +92,7 @@ extension Keeper {
     /// Sessions were taken up from the store. Where one holds another token than the first that its identity names, the first is spent: a
     /// release without marks has sent it.
     func presumeFirsts() {
-        for key in attempts.families.strays.keys {
+        for key in attempts.families.strays.keys.inOrder {
             guard let identity = catalogue.identityOrRetired(key.digest), identity.namesFirstRefreshToken else {
                 continue
             }
@@ -141,7 +141,7 @@ extension Keeper {
     /// Another identity that names the same first token, or this one before its settings changed, may hold what was just spent.
     private func dropCopies(of spent: Secret, but key: SessionKey) -> [StoreChange] {
         var changes: [StoreChange] = []
-        for (other, session) in sessions.held where other != key && session.material.refreshToken == spent {
+        for other in sessions.inOrder(where: { $0.key != key && $0.material.refreshToken == spent }).map(\.key) {
             sessions[other] = nil
             endInFleet(other)
             sessions.void(other, generation: tokens.nextGeneration())

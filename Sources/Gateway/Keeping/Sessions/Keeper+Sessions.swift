@@ -240,8 +240,8 @@ extension Keeper {
 
     func leaveLocks(_ left: Set<IdentityDigest>) {
         guard !left.isEmpty else { return }
-        for lock in sessions.locks.values {
-            for digest in lock.machine.digests.intersection(left) {
+        for lock in sessions.locksInOrder {
+            for digest in lock.machine.digests.intersection(left).inOrder(of: \.bytes) {
                 perform(lock.machine.retired(digest), on: lock, isFresh: false)
             }
         }
@@ -255,7 +255,8 @@ extension Keeper {
 
     func raiseSessionEpoch(of identity: KeptIdentity, cause: EpochCause) {
         if cause == .purge || cause == .logout {
-            for (key, session) in sessions.of(identity.digest) {
+            for session in sessions.of(identity.digest) {
+                let key = session.key
                 // A purge gets new tokens; it does not send a person to the login page. Where nothing came to renew it with, the session is all
                 // that there is of the login, and stays as it is.
                 if cause == .purge, session.material.isHuman {
@@ -267,7 +268,7 @@ extension Keeper {
                 if cause == .logout { session.material.refreshToken.map { endFamily(of: $0) } }
             }
         }
-        for lock in sessions.locks.values {
+        for lock in sessions.locksInOrder {
             perform(
                 lock.machine.epochRose(of: identity.digest, to: identity.epoch, cause: cause), on: lock, isFresh: false)
         }

@@ -32,7 +32,17 @@ struct Sessions {
 
     func isStepUnderWay(_ key: SessionKey) -> Bool { locks[key.lock]?.runner != nil }
 
-    func of(_ digest: IdentityDigest) -> [SessionKey: KeptSession] { held.filter { $0.key.digest == digest } }
+    func of(_ digest: IdentityDigest) -> [KeptSession] { inOrder { $0.key.digest == digest } }
+
+    /// Those that are meant, by their keys.
+    func inOrder(where isMeant: (KeptSession) -> Bool = { _ in true }) -> [KeptSession] {
+        held.values.filter(isMeant).inOrder { KeyCodec.encode($0.key) }
+    }
+
+    /// By issuers and subjects.
+    var locksInOrder: [SessionLock] {
+        locks.inOrder { Array("\($0.key.issuer) ".utf8) + ($0.key.subject?.bytes ?? []) }.map(\.value)
+    }
 
     // MARK: - Locks
 

@@ -146,7 +146,7 @@ extension Keeper {
 
     /// A purge or a logout counts for all gateways.
     func withdrawFromFleet(_ identity: KeptIdentity) {
-        withdrawFromFleet(tokens.all.filter { $0.identity === identity })
+        withdrawFromFleet(tokens.of(identity))
     }
 
     func withdrawFromFleet(_ chosen: [KeptToken]) {
@@ -160,7 +160,7 @@ extension Keeper {
 
     func hold(_ lease: SharedLease, _ fleet: KeptFleet) -> FleetHold {
         let hold = FleetHold(lease, Alarm(loop: loop))
-        fleet.holds[ObjectIdentifier(hold)] = hold
+        fleet.holds.append(hold)
         renewLater(hold)
         return hold
     }
@@ -182,7 +182,7 @@ extension Keeper {
         hold.isOver = true
         hold.alarm.close()
         fleet?.spending.ended(hold.lease)
-        fleet?.holds[ObjectIdentifier(hold)] = nil
+        fleet?.holds.removeAll { $0 === hold }
     }
 
     /// The work is over and nothing was published.

@@ -52,10 +52,10 @@ extension Keeper {
         }
     }
 
-    func sessionKeys(of identity: KeptIdentity) -> Set<SessionKey> {
-        var keys = Set(sessions.of(identity.digest).keys)
+    func sessionKeys(of identity: KeptIdentity) -> [SessionKey] {
+        var keys = Set(sessions.of(identity.digest).map(\.key))
         if let own = identity.sessionKey(subject: nil) { keys.insert(own) }
-        return keys
+        return keys.inOrder
     }
 
     /// Another gateway has a session, and identities here may wait for the login that brought it: nothing else would make them look, for

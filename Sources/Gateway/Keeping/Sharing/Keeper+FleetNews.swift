@@ -92,8 +92,9 @@ extension Keeper {
 
     private func bringBack() async {
         guard let fleet else { return }
-        for hold in fleet.holds.values { fleet.tier.renew(hold.lease) { _ in } }
-        for (key, session) in sessions.held {
+        for hold in fleet.holds { fleet.tier.renew(hold.lease) { _ in } }
+        for session in sessions.inOrder() {
+            let key = session.key
             guard let identity = catalogue.identityOrRetired(key.digest), identity.policy.sharesTokens,
                 sessions[key]?.generation == session.generation
             else { continue }
@@ -104,10 +105,12 @@ extension Keeper {
                 let _: Result<SharedSession?, RedisFault> = await ask { fleet.tier.session(name, completion: $0) }
             }
         }
-        for (key, version) in fleet.versions.ended { fleet.tier.endSession(sessionName(key, fleet), version: version) }
+        for (key, version) in fleet.versions.ended.inOrder(of: { KeyCodec.encode($0.key) }) {
+            fleet.tier.endSession(sessionName(key, fleet), version: version)
+        }
         // A key that tokens are bound to is this gateway's alone.
         let own = ByteString(DurablePart.proofKey.name)
-        for key in sessions.parts.held.keys
+        for key in sessions.parts.inOrder.map(\.key)
         where key.part != own && catalogue.identityOrRetired(key.digest)?.policy.isShared == true {
             await offerDurable(key, fleet)
         }

@@ -38,7 +38,7 @@ final class KeptFleet: @unchecked Sendable {
     /// Steps that spend a refresh token, here and elsewhere.
     var spending = SpendingTurns()
     /// Turns that are held, to be renewed at once when the server is there again.
-    var holds: [ObjectIdentifier: FleetHold] = [:]
+    var holds: [FleetHold] = []
     var attempts: [AttemptMark: SharedAttempt] = [:]
 
     /// Tokens that another gateway had obtained.

@@ -50,12 +50,13 @@ extension Keeper {
     func sweepMemory() {
         var changes: [StoreChange] = []
         var deletions: [StoreChange] = []
-        for (key, material) in sessions.parts.held where !catalogue.isConfigured(key.digest) {
+        for (key, material) in sessions.parts.inOrder where !catalogue.isConfigured(key.digest) {
             sessions.parts[key] = nil
             changes += orphans.add(row(RowKind.durable, KeyCodec.encode(key), material), wall: wall)
         }
         var left: Set<IdentityDigest> = []
-        for (key, session) in sessions.held where !catalogue.isConfigured(key.digest) {
+        for session in sessions.inOrder(where: { !catalogue.isConfigured($0.key.digest) }) {
+            let key = session.key
             sessions[key] = nil
             left.insert(key.digest)
             let row = row(RowKind.session, KeyCodec.encode(key), session.material)

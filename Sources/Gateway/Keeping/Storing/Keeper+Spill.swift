@@ -114,7 +114,7 @@ extension Keeper {
     /// Before anybody asks: the tokens of the keys that are known, in one go.
     func recallKnown() {
         guard let store else { return }
-        let asked = tokens.all.filter { $0.mayBeStored && $0.identity.policy.access.persist }
+        let asked = tokens.all.filter { $0.mayBeStored && $0.identity.policy.access.persist }.inOrder
         let keys = asked.map { KeyCodec.encode($0.key) }
         let found = store.fetch(kind: RowKind.access, keys: keys, within: 5000)
         for (token, key) in zip(asked, keys) {

@@ -82,7 +82,7 @@ extension Keeper {
 
     /// What was refused for want of a store may be asked for again.
     func askAgain() {
-        for token in tokens.all {
+        for token in tokens.all.inOrder {
             apply(token.machine.settingsChanged(to: token.identity.policy.access, at: now), to: token)
             if token.probation?.state == .quarantined { reload(token) }
         }

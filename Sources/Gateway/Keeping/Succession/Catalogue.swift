@@ -150,6 +150,6 @@ struct Catalogue {
     mutating func takeRetired() -> [KeptRoute] {
         defer { (retiredIdentities, retiredRoutes) = ([], [:]) }
         for number in retiredRoutes.keys { routesByNumber[number] = nil }
-        return Array(retiredRoutes.values)
+        return retiredRoutes.values.sorted { $0.number < $1.number }
     }
 }

@@ -29,7 +29,7 @@ extension Keeper {
     func stopGranting(_ completion: @escaping @Sendable () -> Void) {
         handOver.mayGrant = false
         handOver.whenQuiet = completion
-        for token in tokens.all { apply(token.machine.suspended(at: now), to: token) }
+        for token in tokens.all.inOrder { apply(token.machine.suspended(at: now), to: token) }
         checkQuiet()
     }
 
@@ -73,7 +73,7 @@ extension Keeper {
             default: break
             }
         }
-        for token in tokens.all {
+        for token in tokens.all.inOrder {
             if store != nil, token.identity.policy.access.persist, token.machine.heldGrant == nil {
                 token.mayBeStored = true
             }

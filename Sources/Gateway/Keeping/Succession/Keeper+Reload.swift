@@ -56,7 +56,7 @@ extension Keeper {
     /// - Returns: what each of the compiled ones became: itself, or the one that was there.
     private func takeIdentities(_ next: KeeperChange) -> [ObjectIdentifier: KeptIdentity] {
         let arrival = catalogue.take(identities: next.identities)
-        for token in tokens.all {
+        for token in tokens.all.inOrder {
             let identity = ObjectIdentifier(token.identity)
             if arrival.changed.contains(identity) {
                 apply(token.machine.settingsChanged(to: token.identity.policy.access, at: now), to: token)

@@ -45,7 +45,7 @@ extension Keeper {
     }
 
     /// Gets the tokens that nobody has to ask for: fixed credentials, and identities that start with `wait` or `required`.
-    func warmUp() { warmUp(Array(tokens.all), routes) }
+    func warmUp() { warmUp(tokens.all.inOrder, routes) }
 
     func warmUp(_ tokens: [KeptToken], _ routes: [KeptRoute]) {
         // What stands for all URLs of a route is no token.

@@ -71,7 +71,7 @@ extension Keeper {
             return key == wanted
         }
         for one in catalogue.same(as: identity) { one.epoch += 1 }
-        let chosen = tokens.all.filter { isOfRoute($0.key) }
+        let chosen = tokens.all.filter { isOfRoute($0.key) }.inOrder
         let count = chosen.count { $0.isHeld }
         withdrawFromFleet(chosen)
         for token in chosen {

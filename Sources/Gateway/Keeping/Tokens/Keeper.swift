@@ -109,7 +109,7 @@ actor Keeper: KeeperInbox {
     private func noticeClock() {
         guard tokens.clock.observe(wall: wall &* 1_000_000, boot: now) else { return }
         events.warn("wall clock jumped; every token is due for renewal")
-        for token in tokens.all { apply(token.machine.wallClockJumped(at: now), to: token) }
+        for token in tokens.all.inOrder { apply(token.machine.wallClockJumped(at: now), to: token) }
     }
 
     /// Runs work of the keeper that waits for something, on the keeper's loop from its first step to its last.

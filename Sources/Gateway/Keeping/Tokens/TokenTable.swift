@@ -19,6 +19,7 @@ struct TokenTable {
     func seed(of slot: Slot) -> UInt64 { seed ^ UInt64(slot.index) &* 0x9E37_79B9_7F4A_7C15 }
 
     var count: Int { byKey.count }
+    /// In no order that tells anything; `all.inOrder` has one.
     var all: Dictionary<AccessKey, KeptToken>.Values { byKey.values }
     var slots: [AccessKey: Slot] { byKey.mapValues(\.slot) }
     var hasRetired: Bool { !retired.isEmpty }
@@ -26,7 +27,7 @@ struct TokenTable {
     subscript(key: AccessKey) -> KeptToken? { byKey[key] }
     subscript(slot: Slot) -> KeptToken? { bySlot[slot] }
     func holds(_ token: KeptToken) -> Bool { byKey[token.key] === token }
-    func of(_ identity: KeptIdentity) -> [KeptToken] { byKey.values.filter { $0.identity === identity } }
+    func of(_ identity: KeptIdentity) -> [KeptToken] { byKey.values.filter { $0.identity === identity }.inOrder }
 
     mutating func add(_ token: KeptToken) {
         byKey[token.key] = token
@@ -55,7 +56,7 @@ struct TokenTable {
     /// - Returns: what was set aside and is still here.
     mutating func takeRetired() -> [KeptToken] {
         defer { retired = [:] }
-        return Array(retired.values)
+        return retired.values.inOrder
     }
 
     /// The generation of a token or session that is new; never given twice.
