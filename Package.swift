@@ -62,7 +62,7 @@ let package = Package(
         module("TLS", ["COpenSSL", "Octets", "World"]),
         module("HTTP2", ["CNghttp2", "HTTP1"]),
         module("TokenStore", ["CSQLite", "Octets", "TLS", "Tokens", "World"]),
-        module("Fleet", ["Numbers", "Octets", "TLS", "Telemetry", "World"]),
+        module("Fleet", ["Numbers", "Octets", "TLS", "World"]),
         module("Handshakes", ["CZlib", "Numbers", "Octets", "Tokens", "HTTP1", "Configuration", "TLS", "World"]),
         module(
             "Gateway",
@@ -97,7 +97,12 @@ let package = Package(
         tests("TLS", ["Octets", "TemporaryFolder", "World"]),
         tests("HTTP2", ["CNghttp2", "HTTP1"]),
         tests("TokenStore", ["GoldenFiles", "Octets", "ScriptedWorld", "TLS", "TemporaryFolder"]),
-        tests("Fleet", ["GoldenFiles", "Numbers", "Octets", "ScriptedWorld", "TLS", "TLSTests", "TemporaryFolder"]),
+        tests(
+            "Fleet",
+            [
+                "Configuration", "Gateway", "GoldenFiles", "Numbers", "Octets", "Reactor", "ScriptedWorld", "TLS",
+                "TLSTests", "TemporaryFolder", "World",
+            ]),
         tests("Handshakes", ["Configuration", "GoldenFiles", "HTTP1", "Octets", "TemporaryFolder"]),
         tests(
             "Gateway",

@@ -60,6 +60,11 @@ import Testing
         #expect(throws: RESPFault.tooLarge) { try RESPReader.read(bytes) }
     }
 
+    @Test func manyItemsTogetherHaveABound() {
+        let list = "*4000\r\n" + String(repeating: ":1\r\n", count: 4000)
+        #expect(throws: RESPFault.tooLarge) { try RESPReader.read(Array(("*3\r\n" + list + list + list).utf8)) }
+    }
+
     @Test func anErrorIsSafeToLog() throws {
         #expect(try read("-ERR \u{1B}[2J\u{7}\r\n") == .error("ERR ?[2J?"))
     }

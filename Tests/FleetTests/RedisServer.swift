@@ -39,22 +39,22 @@ final class RedisServer {
 
 /// An answer that the calling thread waits for.
 enum Waiting<Value: Sendable> {
-    static func of(_ work: (@escaping @Sendable (Result<Value, RedisFault>) -> Void) -> Void) -> Result<
-        Value, RedisFault
+    static func of(_ work: (@escaping @Sendable (Result<Value, SharedFault>) -> Void) -> Void) -> Result<
+        Value, SharedFault
     > {
-        let found = Mutex<Result<Value, RedisFault>?>(nil)
+        let found = Mutex<Result<Value, SharedFault>?>(nil)
         let cell = Cell(found)
         work { result in cell.found.withLock { $0 = result } }
         for _ in 0..<20_000 {
             if let result = cell.found.withLock({ $0 }) { return result }
             usleep(500)
         }
-        return .failure(RedisFault(.slow, "nobody answered"))
+        return .failure(SharedFault(.slow, "nobody answered"))
     }
 
     private final class Cell: Sendable {
-        let found: Mutex<Result<Value, RedisFault>?>
-        init(_ found: consuming Mutex<Result<Value, RedisFault>?>) { self.found = found }
+        let found: Mutex<Result<Value, SharedFault>?>
+        init(_ found: consuming Mutex<Result<Value, SharedFault>?>) { self.found = found }
     }
 }
 

@@ -1,6 +1,5 @@
 internal import Glibc
 internal import Numbers
-import ScriptedWorld
 import Synchronization
 internal import TLS
 import Testing
@@ -119,7 +118,7 @@ import Testing
         let tiers = [try tier(server, format: .new), try tier(server, format: .new, news: note)]
         defer { for tier in tiers { tier.stop() } }
         let (lane, name) = (tiers[0].name(.lane, [1]), tiers[0].name(.session, [1]))
-        func lease(_ tier: RedisTier) throws -> (lease: SharedLease, heard: [String])? {
+        func lease(_ tier: RunningTier) throws -> (lease: SharedLease, heard: [String])? {
             for _ in 0..<200 {
                 let (turn, heard) = try Waiting<(SharedTurn, [String])>.of { completion in
                     tier.turn(lane, session: name, spends: true) { turn in
@@ -153,7 +152,9 @@ import Testing
         let offered = Waiting<Bool>.of { tier.offer(session, name, under: nil, completion: $0) }
         #expect(try offered.get())
         try server.command("HSET", tier.key(.session, name), "version", version)
-        #expect(throws: RedisFault.self) { try Waiting<SharedSession?>.of { tier.session(name, completion: $0) }.get() }
+        #expect(throws: SharedFault.self) {
+            try Waiting<SharedSession?>.of { tier.session(name, completion: $0) }.get()
+        }
         // The turn is not lost, and starts from what the gateway has itself.
         for _ in 0..<200 {
             let turn = try Waiting<SharedTurn>.of {
@@ -187,12 +188,13 @@ import Testing
 
     // MARK: - Formats
 
-    private static func left(_ tier: RedisTier, _ name: SharedName) throws -> SharedSession? {
+    private static func left(_ tier: RunningTier, _ name: SharedName) throws -> SharedSession? {
         try Waiting<SharedSession?>.of { tier.session(name, completion: $0) }.get()
     }
 
     @discardableResult
-    private static func offer(_ tier: RedisTier, _ name: SharedName, _ version: Int64, _ value: UInt8) throws -> Bool {
+    private static func offer(_ tier: RunningTier, _ name: SharedName, _ version: Int64, _ value: UInt8) throws -> Bool
+    {
         let version = try #require(SessionVersion(ReceivedNumber(version)))
         let session = SharedSession(version: version, value: [value], lasts: TimeSpan(600, .seconds))
         return try Waiting<Bool>.of { tier.offer(session, name, under: nil, completion: $0) }.get()
@@ -298,7 +300,7 @@ import Testing
         try server.command("HSET", tier.key(.session, name), field, "9223372036854775807")
         #expect(try Self.left(tier, name)?.value == [7])
         try server.command("HSET", tier.key(.session, name), "sealed", "x")
-        #expect(throws: RedisFault.self) { try Self.left(tier, name) }
+        #expect(throws: SharedFault.self) { try Self.left(tier, name) }
         // It gives way to what can be read.
         #expect(try Self.offer(tier, name, 1, 8))
         #expect(try Self.left(tier, name)?.value == [8])
@@ -346,7 +348,7 @@ import Testing
             return #expect(Bool(false), "it has no end, or another one")
         }
         try server.command("HSET", tier.key(.value, name), "id", "two")
-        #expect(throws: RedisFault.self) { _ = try claim() }
+        #expect(throws: SharedFault.self) { _ = try claim() }
         // In the old format alone it is none.
         try server.command("HDEL", tier.key(.value, name), "sealed")
         guard case .lease = try claim() else { return #expect(Bool(false), "a value of the old format") }
@@ -356,16 +358,11 @@ import Testing
         _ server: RedisServer, format: FleetFormat = .both,
         wall: @escaping @Sendable () -> WallTime = { WallTime(milliseconds: 1_800_000_000_000) },
         news: @escaping @Sendable (FleetNews) -> Void = { _ in }
-    ) throws -> RedisTier {
+    ) throws -> RunningTier {
         let key = try SealingKey(bytes: (0..<32).map { UInt8(200 - $0) })
-        let isUp = Atomic<Bool>(false)
-        let tier = try RedisTier(
-            RedisSettings(place: .unix(path: server.socket)), keys: FleetKeys(SealingKeyRing([key])), format: format,
-            wall: wall, random: SeededRandom(), news: news
-        ) { if $0 == nil { isUp.store(true, ordering: .releasing) } }
-        try tier.start()
-        for _ in 0..<2000 where !isUp.load(ordering: .acquiring) { usleep(5000) }
-        let isThere = isUp.load(ordering: .acquiring)
+        let tier = try RunningTier(server, key: key, format: format, wall: wall, news: news)
+        for _ in 0..<2000 where !tier.isUp.load(ordering: .acquiring) { usleep(5000) }
+        let isThere = tier.isUp.load(ordering: .acquiring)
         try #require(isThere)
         return tier
     }

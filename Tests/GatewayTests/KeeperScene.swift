@@ -36,6 +36,8 @@ final class KeeperScene {
     private(set) var upstreamCalls: [Request] = []
 
     private static let resolver = Result { () throws(LoopFault) in try Resolver { _, _ in .failure(.notFound) } }
+    /// Each keeper has numbers of its own, as each gateway has.
+    private static let seeds = Atomic<UInt64>(0)
     private static let events = Result { () throws(LogFault) in try EventLog() }
 
     /// - Parameters:
@@ -68,7 +70,8 @@ final class KeeperScene {
                 executor: LoopExecutor(loop: keeperLoop), cache: cache, events: try Self.events.get(),
                 resolver: try Self.resolver.get(), blocking: ImmediateWork(), identities: identities,
                 routes: gateway.keptRoutes, store: store, storeState: state ?? (store == nil ? .none : .serving),
-                markKey: try MarkKey(random: SeededRandom()), random: SeededRandom(),
+                markKey: try MarkKey(random: SeededRandom()),
+                random: SeededRandom(seed: Self.seeds.add(1, ordering: .relaxed).newValue),
                 subjects: SubjectBook.Limits(configuration)))
         let board = MetricBoard()
         let blocks = board.adopt(plan.metrics.schema, writers: count)

@@ -324,7 +324,7 @@ extension PoolScene {
 
     private var mayShare: Bool {
         switch pool.bounds.protocols {
-        case .http1: false
+        case .http1, .other: false
         case .http2: true
         case .either: !pool.insistsOnHTTP1 && pool.speaksHTTP2 != false
         }

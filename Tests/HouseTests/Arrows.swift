@@ -14,7 +14,7 @@ enum Arrows {
         "TLS": ["COpenSSL", "World"],
         "HTTP2": ["CNghttp2", "HTTP1"],
         "TokenStore": ["CSQLite", "TLS", "Tokens", "World"],
-        "Fleet": ["Numbers", "TLS", "Telemetry", "World"],
+        "Fleet": ["Numbers", "TLS", "World"],
         "Handshakes": ["CZlib", "Numbers", "Tokens", "HTTP1", "Configuration", "TLS", "World", "FoundationEssentials"],
         "Gateway": [
             "HTTP1", "HTTP2", "HotCache", "Numbers", "Tokens", "Configuration", "Telemetry", "Reactor", "TLS",

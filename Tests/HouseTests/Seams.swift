@@ -115,7 +115,7 @@ enum Seams {
     private static func isCall(_ call: String, before head: Substring) -> Bool {
         guard !call.hasPrefix("."), let last = head.last else { return true }
         if last.isLetter || last.isNumber || last == "_" || head.hasSuffix("func ") { return false }
-        if call.hasPrefix("System"), head.hasSuffix(" = ") { return false }
+        if call.hasPrefix("System"), head.hasSuffix("Source = ") { return false }
         return last != "." || head.hasSuffix("Glibc.")
     }
 

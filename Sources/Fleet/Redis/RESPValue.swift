@@ -44,6 +44,8 @@ public struct RESPReader: Sendable {
     public static let longestReply = 1 << 20
 
     private var position = 0
+    /// Of all aggregates of one reply together. A reply that comes octet by octet is read anew with each.
+    private var itemsLeft = 2 * mostItems
 
     /// - Returns: the first reply and how many bytes it took; nil when more are needed.
     public static func read(_ bytes: [UInt8]) throws(RESPFault) -> (value: RESPValue, length: Int)? {
@@ -87,6 +89,8 @@ public struct RESPReader: Sendable {
         guard let count = try Self.count(count, most: Self.mostItems) else { return [] }
         var items: [RESPValue] = []
         for _ in 0..<count * times {
+            itemsLeft -= 1
+            guard itemsLeft >= 0 else { throw .tooLarge }
             guard let item = try value(in: bytes, depth: depth + 1) else { return nil }
             items.append(item)
         }

@@ -28,7 +28,7 @@ extension RedisTier {
             Self.words(owner, "\(SharedLease.duration)", spends ? "1" : "0", "\(SharedLease.silence)")
                 + [spends ? sealedNews(.spending(lane, owner: owner, isOver: false)) : []] + settling,
             completion
-        ) { [self] answer throws(RedisFault) in
+        ) { [self] answer throws(SharedFault) in
             let items = answer.items ?? []
             switch (Self.outcome(items), items.count) {
             case (0, 6):
@@ -45,7 +45,7 @@ extension RedisTier {
 
     /// See `SharedTier`.
     public func session(_ name: SharedName, completion: @escaping Answer<SharedSession?>) {
-        run(FleetScripts.look, [key(.session, name)], [], completion) { [self] answer throws(RedisFault) in
+        run(FleetScripts.look, [key(.session, name)], [], completion) { [self] answer throws(SharedFault) in
             guard let items = answer.items, items.count == 4 else { throw Self.invalid }
             return try seen(items, name).session
         }
@@ -54,15 +54,15 @@ extension RedisTier {
     // MARK: - Reading
 
     /// - Parameter items: version, value, sealed, and what is left of them.
-    private func seen(_ items: [RESPValue], _ name: SharedName) throws(RedisFault) -> Seen {
+    private func seen(_ items: [RESPValue], _ name: SharedName) throws(SharedFault) -> Seen {
         let left = try Self.left(items[3])
         var seen = fields(items)
         // What cannot be read in one format does not hide what stands in the other.
         var new: SharedSession?
         var old: SharedSession?
-        var fault: RedisFault?
-        do throws(RedisFault) { new = try sealedSession(seen, left, name) } catch { fault = error }
-        do throws(RedisFault) { old = try oldSession(seen, left, name) } catch { fault = error }
+        var fault: SharedFault?
+        do throws(SharedFault) { new = try sealedSession(seen, left, name) } catch { fault = error }
+        do throws(SharedFault) { old = try oldSession(seen, left, name) } catch { fault = error }
         if new == nil, old == nil, let fault { throw fault }
         // A gateway that knows only the old format has made a step since.
         if let old, new.map({ isNewer(old, $0) }) ?? true {
@@ -86,7 +86,7 @@ extension RedisTier {
 
     private func oldSession(
         _ seen: Seen, _ left: TimeSpan?, _ name: SharedName
-    ) throws(RedisFault) -> SharedSession? {
+    ) throws(SharedFault) -> SharedSession? {
         guard format.readsOld, !seen.version.isEmpty else { return nil }
         guard let version = ReceivedNumber(decimal: seen.version).flatMap({ SessionVersion(plain: $0) }) else {
             throw Self.invalid
@@ -97,10 +97,10 @@ extension RedisTier {
 
     private func sealedSession(
         _ seen: Seen, _ left: TimeSpan?, _ name: SharedName
-    ) throws(RedisFault) -> SharedSession? {
+    ) throws(SharedFault) -> SharedSession? {
         guard format.readsNew, !seen.sealed.isEmpty else { return nil }
         guard let envelope = keys.envelope(seen.sealed, for: name) else {
-            throw RedisFault(.invalid, "a session of the shared server cannot be opened")
+            throw SharedFault(.invalid, "a session of the shared server cannot be opened")
         }
         if envelope.value.isEmpty { return SharedSession(version: envelope.version, value: []) }
         return SharedSession(
@@ -110,7 +110,7 @@ extension RedisTier {
     // MARK: - Writing
 
     /// Version, value and sealed as they are to stand. One without a value is over.
-    private func written(_ session: SharedSession, _ name: SharedName) throws(RedisFault) -> [[UInt8]] {
+    private func written(_ session: SharedSession, _ name: SharedName) throws(SharedFault) -> [[UInt8]] {
         let end = session.lasts.map { now + $0 }
         return [
             format.readsOld ? Array("\(session.version)".utf8) : [],
@@ -124,7 +124,7 @@ extension RedisTier {
         _ session: SharedSession, _ name: SharedName, under lease: SharedLease, completion: @escaping Answer<Bool>
     ) {
         let fields: [[UInt8]]
-        do throws(RedisFault) { fields = try written(session, name) } catch { return completion(.failure(error)) }
+        do throws(SharedFault) { fields = try written(session, name) } catch { return completion(.failure(error)) }
         run(
             FleetScripts.commit, [key(.session, name), key(.lease, lease.name), key(.spending, lease.name)],
             Self.words(lease.owner) + fields + Self.words(Self.milliseconds(session.lasts))
@@ -163,7 +163,7 @@ extension RedisTier {
         tries: Int, completion: @escaping Answer<Bool>, if givesWay: @escaping @Sendable (SharedSession?) -> Bool
     ) {
         let look: Answer<Seen> = { [self] result in
-            do throws(RedisFault) {
+            do throws(SharedFault) {
                 let seen = try result.get()
                 let spending = [key(.session, name), key(.spending, lease?.name ?? name)]
                 let owner = Self.words(lease?.owner ?? "-")
@@ -178,7 +178,8 @@ extension RedisTier {
                 let done: Answer<Bool> = { [self] result in
                     guard case .success(false) = result else { return completion(result) }
                     guard tries > 1 else {
-                        return completion(.failure(RedisFault(.invalid, "a session changes faster than it is offered")))
+                        return completion(
+                            .failure(SharedFault(.invalid, "a session changes faster than it is offered")))
                     }
                     replace(
                         name, with: session, under: lease, telling: news, tries: tries - 1, completion: completion,
@@ -187,10 +188,10 @@ extension RedisTier {
                 run(FleetScripts.replace, spending, arguments, done, Self.flag)
             } catch { completion(.failure(error)) }
         }
-        run(FleetScripts.look, [key(.session, name)], [], look) { [self] answer throws(RedisFault) in
+        run(FleetScripts.look, [key(.session, name)], [], look) { [self] answer throws(SharedFault) in
             guard let items = answer.items, items.count == 4 else { throw Self.invalid }
             // One that cannot be read gives way to one that can.
-            do throws(RedisFault) { return try seen(items, name) } catch { return fields(items) }
+            do throws(SharedFault) { return try seen(items, name) } catch { return fields(items) }
         }
     }
 }

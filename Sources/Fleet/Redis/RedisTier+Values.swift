@@ -14,7 +14,7 @@ extension RedisTier {
                 refused ?? "", isDead ? "1" : "0", owner, "\(SharedLease.duration)", format.readsOld ? "0" : "1")
                 + telling(dead),
             completion
-        ) { [self] answer throws(RedisFault) in
+        ) { [self] answer throws(SharedFault) in
             let items = answer.items ?? []
             switch (Self.outcome(items), items.count) {
             case (0, 2):
@@ -32,7 +32,7 @@ extension RedisTier {
 
     /// See `SharedTier`.
     public func value(_ name: SharedName, completion: @escaping Answer<SharedSession?>) {
-        run(FleetScripts.peek, [key(.value, name)], [], completion) { [self] answer throws(RedisFault) in
+        run(FleetScripts.peek, [key(.value, name)], [], completion) { [self] answer throws(SharedFault) in
             guard let items = answer.items, items.count == 4 else { throw Self.invalid }
             guard items[0].bytes != nil, format.readsOld || items[2].bytes != nil else { return nil }
             let found = try found(items, name)
@@ -43,14 +43,14 @@ extension RedisTier {
     /// - Parameter items: identity, value, sealed, and what is left of them.
     private func found(
         _ items: [RESPValue], _ name: SharedName
-    ) throws(RedisFault) -> (value: [UInt8], identity: String, left: TimeSpan?) {
+    ) throws(SharedFault) -> (value: [UInt8], identity: String, left: TimeSpan?) {
         guard let id = items[0].bytes else { throw Self.invalid }
         let identity = String(decoding: id.prefix(64), as: UTF8.self)
         let left = try Self.left(items[3])
         if format.readsNew, let sealed = items[2].bytes {
             // The identity beside it is for scripts to compare; another one than was sealed is none of ours.
             guard let envelope = keys.envelope(sealed, for: name), envelope.identity == identity else {
-                throw RedisFault(.invalid, "a value of the shared server cannot be opened")
+                throw SharedFault(.invalid, "a value of the shared server cannot be opened")
             }
             return (envelope.value, identity, envelope.left(left, at: now))
         }
@@ -68,7 +68,7 @@ extension RedisTier {
     ) {
         let old: [UInt8]
         let new: [UInt8]
-        do throws(RedisFault) {
+        do throws(SharedFault) {
             old = try sealedAlone(value, lease.name)
             new = try sealed(
                 SealedEnvelope(end: life.map { now + $0 }, identity: identity, value: value), lease.name)

@@ -1,13 +1,14 @@
 public import Numbers
 internal import Octets
-internal import Synchronization
 internal import TLS
 public import World
 
-/// The shared tier on Redis or Valkey: one script a step, everything sealed and named by `FleetKeys`.
-public final class RedisTier: SharedTier {
+/// The shared tier on Redis or Valkey: one script a step, everything sealed and named by `FleetKeys`. Touched on the loop of its link only.
+public final class RedisTier: SharedTier, @unchecked Sendable {
+    /// Nanoseconds from the beginning of a connection to its first command, at most.
+    public static let connectTime = RedisMachine.connectTime
     /// Milliseconds in which gateways bring back what a server may have lost; more than any of them takes to connect again.
-    static let settling = RedisClient.longestPause * 3
+    static let settling = RedisMachine.longestPause * 3 / 1_000_000
     /// Milliseconds for which a value without an end of its own is kept: what a fleet no longer asks for must go some time.
     static let longest = TimeSpan(90 * 86_400, .seconds)
 
@@ -20,20 +21,19 @@ public final class RedisTier: SharedTier {
     /// As the server called its run when the connection was made.
     private let run = Run()
 
-    private final class Run: Sendable {
-        let id = Mutex("")
+    private final class Run {
+        var id = ""
     }
 
     /// - Parameters:
     ///   - wall: the wall clock, which ends of values and moments of news are sealed by.
-    ///   - news: on the client's thread; must not block.
-    ///   - changed: nil when the server is there, else why not; on the client's thread, not only when something has changed.
+    ///   - changed: nil when the server is there, else why not; not only when something has changed.
     public init(
-        _ settings: RedisSettings, keys: FleetKeys, format: FleetFormat, wall: @escaping @Sendable () -> WallTime,
+        over link: any FleetLink, as login: RedisLogin, keys: FleetKeys, format: FleetFormat,
+        wall: @escaping @Sendable () -> WallTime,
         random: any RandomSource,
-        news: @escaping @Sendable (FleetNews) -> Void,
-        changed: @escaping @Sendable (RedisFault?) -> Void
-    ) throws(RedisFault) {
+        news: @escaping (FleetNews) -> Void, changed: @escaping (SharedFault?) -> Void
+    ) {
         self.keys = keys
         self.format = format
         self.wall = wall
@@ -44,26 +44,21 @@ public final class RedisTier: SharedTier {
         let run = self.run
         let heard = HeardNews(since: wall())
         let repeated = RepeatedNews()
-        client = try RedisClient(
-            settings, channel: channel,
-            listener: RedisClient.Listener(
-                greet: { id in
-                    run.id.withLock { $0 = id }
-                    return command + [Array(id.utf8), Array("\(Self.settling)".utf8)]
-                },
-                greeted: { _ in },
-                news: { message in
-                    guard let known = Self.news(message, keys, format, heard, wall()) else { return }
-                    if !repeated.isRepeated(known, isSealed: FleetKeys.isSealedNews(message), at: wall()) {
-                        news(known)
-                    }
-                },
-                changed: changed))
+        let machine = RedisMachine(login, channel: channel, random: random) { id in
+            run.id = id
+            return command + [Array(id.utf8), Array("\(Self.settling)".utf8)]
+        }
+        client = RedisClient(
+            machine, over: link,
+            news: { message in
+                guard let known = Self.news(message, keys, format, heard, wall()) else { return }
+                if !repeated.isRepeated(known, isSealed: FleetKeys.isSealedNews(message), at: wall()) { news(known) }
+            }, changed: changed)
     }
 
-    /// Starts the client; completions come from then on.
-    public func start() throws(RedisFault) { try client.start() }
-    /// Commands under way fail; nothing is sent any more.
+    /// Connects, and does so again whenever the connection is lost.
+    public func start() { client.start() }
+    /// What is under way fails, and whatever is asked for from then on.
     public func stop() { client.stop() }
 
     /// See `FleetKeys.name`.
@@ -92,7 +87,7 @@ public final class RedisTier: SharedTier {
     var settlingKey: String { keys.prefix + "settling" }
     var epochKey: String { keys.prefix + "epoch" }
     /// What `settled` asks for.
-    var settling: [[UInt8]] { Self.words(run.id.withLock { $0 }, "\(Self.settling)") + telling(.forgotten) }
+    var settling: [[UInt8]] { Self.words(run.id, "\(Self.settling)") + telling(.forgotten) }
 
     /// What a script needs to tell others: the channel, and the news in the old format and in the new one, as far as they are written.
     func telling(_ news: FleetNews) -> [[UInt8]] {
@@ -113,10 +108,10 @@ public final class RedisTier: SharedTier {
 
     func run<Value>(
         _ script: String, _ keys: [String], _ arguments: [[UInt8]], _ completion: @escaping Answer<Value>,
-        _ read: @escaping @Sendable (RESPValue) throws(RedisFault) -> Value
+        _ read: @escaping @Sendable (RESPValue) throws(SharedFault) -> Value
     ) {
         client.send(Self.command(script, keys) + arguments) { result in
-            do throws(RedisFault) {
+            do throws(SharedFault) {
                 let value = try result.get()
                 completion(.success(try read(value)))
             } catch { completion(.failure(error)) }
@@ -131,33 +126,33 @@ public final class RedisTier: SharedTier {
     static func words(_ words: String...) -> [[UInt8]] { words.map { Array($0.utf8) } }
     func newOwner() -> String { Base64.encodeURL(random.bytes(18)) }
 
-    static func flag(_ value: RESPValue) throws(RedisFault) -> Bool {
+    static func flag(_ value: RESPValue) throws(SharedFault) -> Bool {
         guard let number = value.integer else { throw invalid }
         return number != ReceivedNumber(0)
     }
 
-    static var invalid: RedisFault { RedisFault(.invalid, "the server's answer is not what was asked for") }
+    static var invalid: SharedFault { SharedFault(.invalid, "the server's answer is not what was asked for") }
 
     /// In the old format; empty where that is not written.
-    func sealedAlone(_ value: [UInt8], _ name: SharedName) throws(RedisFault) -> [UInt8] {
+    func sealedAlone(_ value: [UInt8], _ name: SharedName) throws(SharedFault) -> [UInt8] {
         guard format.readsOld else { return [] }
         do throws(SealingFault) { return try keys.seal(value, for: name) } catch {
-            throw RedisFault(.invalid, "\(error)")
+            throw SharedFault(.invalid, "\(error)")
         }
     }
 
     /// In the new format; empty where that is not written.
-    func sealed(_ envelope: SealedEnvelope, _ name: SharedName) throws(RedisFault) -> [UInt8] {
+    func sealed(_ envelope: SealedEnvelope, _ name: SharedName) throws(SharedFault) -> [UInt8] {
         guard format.readsNew else { return [] }
         do throws(SealingFault) { return try keys.seal(envelope, for: name) } catch {
-            throw RedisFault(.invalid, "\(error)")
+            throw SharedFault(.invalid, "\(error)")
         }
     }
 
     /// Of the old format.
-    func opened(_ sealed: [UInt8], _ name: SharedName) throws(RedisFault) -> [UInt8] {
+    func opened(_ sealed: [UInt8], _ name: SharedName) throws(SharedFault) -> [UInt8] {
         do throws(SealingFault) { return try keys.open(sealed, for: name) } catch {
-            throw RedisFault(.invalid, "a value of the shared server cannot be opened: \(error)")
+            throw SharedFault(.invalid, "a value of the shared server cannot be opened: \(error)")
         }
     }
 
@@ -177,12 +172,12 @@ public final class RedisTier: SharedTier {
     static func outcome(_ items: [RESPValue]) -> Int? { items.first?.integer?.within(0...9) }
 
     /// What the server says to PTTL; nil for what has no end.
-    static func left(_ value: RESPValue) throws(RedisFault) -> TimeSpan? {
+    static func left(_ value: RESPValue) throws(SharedFault) -> TimeSpan? {
         guard let number = value.integer else { throw invalid }
         return number.clamped(to: -1...0) < 0 ? nil : TimeSpan(number, .milliseconds)
     }
 
-    static func generation(_ value: RESPValue) throws(RedisFault) -> Int64 {
+    static func generation(_ value: RESPValue) throws(SharedFault) -> Int64 {
         guard let number = value.integer?.within(1...Int64.max) else { throw invalid }
         return number
     }
@@ -213,7 +208,7 @@ extension RedisTier {
         run(
             FleetScripts.spend, [key(.attempts, attempt.account), settlingKey, epochKey],
             Self.words(attempt.secret, attempt.number, "\(max(limit, 1))") + settling, completion
-        ) { answer throws(RedisFault) in
+        ) { answer throws(SharedFault) in
             switch answer.integer?.within(0...2) {
             case 0: return .spent
             case 1: return .allowed
@@ -228,7 +223,7 @@ extension RedisTier {
         run(
             FleetScripts.spent, [key(.attempts, attempt.account), settlingKey, epochKey],
             Self.words(attempt.secret) + settling, completion
-        ) { answer throws(RedisFault) in
+        ) { answer throws(SharedFault) in
             guard let count = answer.integer else { throw Self.invalid }
             return count == ReceivedNumber(-1) ? nil : count.clamped(to: 0...UInt32.max)
         }

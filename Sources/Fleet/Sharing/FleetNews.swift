@@ -1,6 +1,5 @@
 internal import Numbers
 internal import Octets
-internal import Synchronization
 internal import TLS
 
 /// What gateways tell each other.
@@ -90,25 +89,23 @@ public enum FleetNews: Sendable, Equatable {
 }
 
 /// Tells news that come in the old format right behind the new one, as gateways with both send them, from others.
-final class RepeatedNews: Sendable {
-    private let heard = Mutex<[(message: String, moment: WallTime)]>([])
+final class RepeatedNews {
+    private var heard: [(message: String, moment: WallTime)] = []
     /// The two are published in one step.
     private static let patience = TimeSpan(1, .seconds)
     private static let most = 64
 
     func isRepeated(_ news: FleetNews, isSealed: Bool, at now: WallTime) -> Bool {
-        heard.withLock { heard in
-            heard.removeAll { now.left(at: $0.moment) > Self.patience }
-            if isSealed {
-                guard !news.oldMessage.isEmpty else { return false }
-                if heard.count == Self.most { heard.removeFirst() }
-                heard.append((news.oldMessage, now))
-                return false
-            }
-            guard let index = heard.firstIndex(where: { $0.message == news.oldMessage }) else { return false }
-            heard.remove(at: index)
-            return true
+        heard.removeAll { now.left(at: $0.moment) > Self.patience }
+        if isSealed {
+            guard !news.oldMessage.isEmpty else { return false }
+            if heard.count == Self.most { heard.removeFirst() }
+            heard.append((news.oldMessage, now))
+            return false
         }
+        guard let index = heard.firstIndex(where: { $0.message == news.oldMessage }) else { return false }
+        heard.remove(at: index)
+        return true
     }
 }
 

@@ -1,5 +1,4 @@
 internal import Numbers
-internal import Synchronization
 
 /// Sealed news that do something by themselves count once: whoever can publish can tell them again for as long as clocks may differ.
 ///
@@ -10,9 +9,9 @@ internal import Synchronization
 /// A restart forgets what was heard. The server keeps no news for who was not there, so what was sealed before this gateway began to listen
 /// is told again: it does not count. A sender whose clock is behind is not heard in the first moments, as any news may be lost; one whose
 /// clock is ahead, by the two minutes that are allowed, could have its reset told again for that long after a restart.
-final class HeardNews: Sendable {
+final class HeardNews {
     private let since: WallTime
-    private let heard = Mutex<[String: WallTime]>([:])
+    private var heard: [String: WallTime] = [:]
     /// Resets and losses are rare. Beyond this many within the time, further ones do not count: none is ever forgotten too early.
     static let most = 4096
 
@@ -23,17 +22,15 @@ final class HeardNews: Sendable {
     func counts(_ news: FleetNews, sealedAt moment: WallTime, at now: WallTime) -> Bool {
         guard news.actsByItself else { return true }
         guard moment >= since else { return false }
-        return heard.withLock { heard in
-            let name = "\(moment.milliseconds) \(news.oldMessage)"
-            guard heard[name] == nil else { return false }
-            if heard.count >= Self.most {
-                // News that were sealed longer ago than clocks may differ are not opened any more, so they need not be remembered.
-                heard = heard.filter { now.left(at: $0.value) <= SealedEnvelope.tolerance }
-                guard heard.count < Self.most else { return false }
-            }
-            heard[name] = moment
-            return true
+        let name = "\(moment.milliseconds) \(news.oldMessage)"
+        guard heard[name] == nil else { return false }
+        if heard.count >= Self.most {
+            // News that were sealed longer ago than clocks may differ are not opened any more, so they need not be remembered.
+            heard = heard.filter { now.left(at: $0.value) <= SealedEnvelope.tolerance }
+            guard heard.count < Self.most else { return false }
         }
+        heard[name] = moment
+        return true
     }
 }
 

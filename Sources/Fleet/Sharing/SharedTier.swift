@@ -1,12 +1,12 @@
 public import Numbers
 
-/// What a fleet of gateways agrees on through a shared server. Completions come on another thread, once, within a bounded time; none of
-/// the calls blocks.
+/// What a fleet of gateways agrees on through a shared server. Completions come once, within a bounded time, perhaps before a call
+/// returns; none of the calls blocks. Touched on the keeper's loop only.
 ///
 /// A lease fences our own gateways, not the issuer: whoever is not sure to have one may make a grant that harms nobody, and nothing that
 /// could lock an account or spend a refresh token twice.
 public protocol SharedTier: Sendable {
-    typealias Answer<Value> = @Sendable (Result<Value, RedisFault>) -> Void
+    typealias Answer<Value> = @Sendable (Result<Value, SharedFault>) -> Void
 
     func name(_ kind: SharedKind, _ key: [UInt8]) -> SharedName
     func identity(of value: [UInt8]) -> String

@@ -46,6 +46,6 @@ struct DetachedKeeper {
                 random: platform.random,
                 subjects: SubjectBook.Limits(configuration)))
         shared = try Gateway.openFleet(
-            configuration, environment: environment, events: events, keeper: keeper, platform: platform)
+            configuration, environment: environment, keeper: keeper, platform: platform)
     }
 }

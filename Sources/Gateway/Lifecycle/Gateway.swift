@@ -105,7 +105,7 @@ public final class Gateway: Sendable {
                 subjects: SubjectBook.Limits(configuration)))
         let keeper = self.keeper
         let opening = try Self.openFleet(
-            configuration, environment: environment, events: log.events, keeper: keeper, platform: platform)
+            configuration, environment: environment, keeper: keeper, platform: platform)
         fleet = opening?.tier
         keyWatch = Mutex(
             ClientKeyWatch(
@@ -189,6 +189,7 @@ public final class Gateway: Sendable {
         _ = keeperLoop.post { [self] in
             keyWatch.withLock { $0 }.begin()
             keeper.assumeIsolated { $0.takeUp(seeds, for: loops) }
+            fleet?.start()
         }
         watchSecrets(FolderWatch.folders(of: startedWith, environment: environment))
         tellOfSecrets(of: startedWith)
@@ -198,8 +199,6 @@ public final class Gateway: Sendable {
         do {
             let keeperLoop = self.keeperLoop
             try platform.start("keeper") { keeperLoop.run() }
-            // After the keeper, whose first turn it must not overtake.
-            try fleet?.start()
         } catch { throw GatewayFault("\(error)") }
     }
 
@@ -323,7 +322,7 @@ public final class Gateway: Sendable {
 
     /// Commits what is queued and closes the store.
     public func close() {
-        fleet?.stop()
+        if let fleet { _ = keeperLoop.post { fleet.stop() } }
         keeper.putLast()
         _ = store?.close()
     }

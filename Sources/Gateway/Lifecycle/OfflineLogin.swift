@@ -42,14 +42,14 @@ public final class OfflineLogin: Sendable {
         }
         let keeper = self.keeper
         let rows = opened.rows
-        let fleet = shared?.fleet
+        let (fleet, tier) = (shared?.fleet, self.tier)
         _ = loop.post {
             keeper.assumeIsolated { keeper in
                 keeper.fleet = fleet
                 keeper.takeUpForLogin(rows)
             }
+            tier?.start()
         }
-        do throws(RedisFault) { try tier?.start() } catch { throw StoreRefusal("store.shared: \(error)") }
         do {
             let running = loop
             try Platform.machine.start("login") { running.run() }
@@ -77,7 +77,7 @@ public final class OfflineLogin: Sendable {
 
     /// Commits what is queued and gives the store back.
     public func close() {
-        tier?.stop()
+        if let tier { _ = loop.post { tier.stop() } }
         _ = opened.store?.close()
     }
 

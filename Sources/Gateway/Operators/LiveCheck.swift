@@ -48,8 +48,8 @@ public enum LiveCheck {
                 if let path = configuration.store.path { keeper.tellStore(path, found: found) }
                 keeper.tryEverything(plan, found: found)
             }
+            shared?.tier.start()
         }
-        do { try shared?.tier.start() } catch { throw GatewayFault("store.shared: \(error)") }
         loop.run()
         shared?.tier.stop()
         _ = opened.store?.close()

@@ -52,6 +52,8 @@ final class UpstreamPlan: Sendable {
         case http2
         /// What ALPN says; HTTP/1.1 without TLS.
         case either
+        /// Not HTTP: nothing is offered.
+        case other
     }
 
     /// - Parameters:

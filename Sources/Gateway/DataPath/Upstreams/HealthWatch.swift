@@ -42,7 +42,8 @@ final class HealthWatch: Watched {
         var earlier = Dictionary(before.map { (ObjectIdentifier($0.plan), $0) }) { first, _ in first }
         upstreams = plans.compactMap { plan in
             guard let health = plan.health else { return nil }
-            return earlier.removeValue(forKey: ObjectIdentifier(plan)) ?? CheckedUpstream(plan, health, at: loop.now)
+            return earlier.removeValue(forKey: ObjectIdentifier(plan))
+                ?? CheckedUpstream(plan, health, random: random, at: loop.now)
         }
         for upstream in before where earlier[ObjectIdentifier(upstream.plan)] != nil {
             upstream.isOver = true
@@ -185,9 +186,11 @@ private final class CheckedUpstream {
     var isUntold = false
     /// No configuration has it any more.
     var isOver = false
+    private let random: any RandomSource
 
-    init(_ plan: UpstreamPlan, _ health: HealthPlan, at now: UInt64) {
+    init(_ plan: UpstreamPlan, _ health: HealthPlan, random: any RandomSource, at now: UInt64) {
         self.plan = plan
+        self.random = random
         self.health = health
         schedule = NameSchedule(
             endpoints: plan.endpoints.indices.filter {
@@ -213,7 +216,7 @@ private final class CheckedUpstream {
     private func add(_ found: [SocketAddress], _ endpoint: Int, at now: UInt64) {
         for address in found where addresses.count < AddressBook.mostAddresses {
             guard !addresses.contains(where: { $0.address == address }) else { continue }
-            let record = HealthRecord(health, at: now, chance: .random(in: 0...1))
+            let record = HealthRecord(health, at: now, chance: random.fraction())
             addresses.append(CheckedAddress(address, endpoint: endpoint, record: record))
         }
     }

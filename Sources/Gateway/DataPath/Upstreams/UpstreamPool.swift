@@ -312,7 +312,7 @@ struct UpstreamPool<Member: PoolMember, Session: PoolSession> {
 
     private var mayShare: Bool {
         switch bounds.protocols {
-        case .http1: false
+        case .http1, .other: false
         case .http2: true
         case .either: bounds.usesTLS && !insistsOnHTTP1 && speaksHTTP2 != false
         }

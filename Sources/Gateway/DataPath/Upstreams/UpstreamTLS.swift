@@ -61,6 +61,7 @@ struct UpstreamTLS {
         case .http1: ["http/1.1"]
         case .http2: ["h2"]
         case .either: isHTTP1Alone ? ["http/1.1"] : ["h2", "http/1.1"]
+        case .other: []
         }
     }
 }

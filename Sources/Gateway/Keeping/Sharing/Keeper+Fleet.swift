@@ -26,8 +26,8 @@ extension Keeper {
     private static let lastLook: UInt64 = 500_000_000
 
     func ask<Value: Sendable>(
-        _ work: (@escaping @Sendable (Result<Value, RedisFault>) -> Void) -> Void
-    ) async -> Result<Value, RedisFault> {
+        _ work: (@escaping @Sendable (Result<Value, SharedFault>) -> Void) -> Void
+    ) async -> Result<Value, SharedFault> {
         await withCheckedContinuation { continuation in work { continuation.resume(returning: $0) } }
     }
 
@@ -41,7 +41,7 @@ extension Keeper {
         var pause = Self.firstLook
         while !Task.isCancelled {
             let (unwanted, dies) = (refused, isDead)
-            let claim: Result<SharedClaim, RedisFault> = await ask {
+            let claim: Result<SharedClaim, SharedFault> = await ask {
                 fleet.tier.claim(name, unless: unwanted, isDead: dies, completion: $0)
             }
             switch claim {
@@ -199,7 +199,7 @@ extension Keeper {
         guard fleet.state == .connecting else { return }
         let wait = Wait<Void>()
         fleet.arrivals.append(wait)
-        await wait.next(within: UInt64(RedisClient.connectTime) * 1_000_000, late: (), isolation: self) { _ in
+        await wait.next(within: RedisTier.connectTime, late: (), isolation: self) { _ in
             fleet.arrivals.removeAll { $0 === wait }
         }
     }

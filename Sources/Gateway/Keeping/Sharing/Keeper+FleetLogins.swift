@@ -19,7 +19,7 @@ extension Keeper {
         var version = SessionVersion.none
         for _ in 0..<Self.offers where !isTold {
             // What the others have may be many steps ahead of what this gateway has seen.
-            let found: Result<SharedSession?, RedisFault> = await ask { fleet.tier.session(name, completion: $0) }
+            let found: Result<SharedSession?, SharedFault> = await ask { fleet.tier.session(name, completion: $0) }
             let known = max((try? found.get())?.version ?? .none, fleet.versions.newest(of: key))
             version = known.next
             if case .failure(let fault) = found {
@@ -48,7 +48,7 @@ extension Keeper {
         guard let fleet, let key = identity.sessionKey(subject: nil) else { return }
         let name = fleet.tier.name(.session, KeyCodec.encode(key))
         for _ in 0..<2 {
-            let _: Result<SharedSession?, RedisFault> = await ask { fleet.tier.session(name, completion: $0) }
+            let _: Result<SharedSession?, SharedFault> = await ask { fleet.tier.session(name, completion: $0) }
         }
     }
 

@@ -50,7 +50,7 @@ extension Keeper {
 
     // MARK: - The server
 
-    func fleetChanged(_ fault: RedisFault?) {
+    func fleetChanged(_ fault: SharedFault?) {
         guard let fleet else { return }
         defer {
             for wait in fleet.arrivals { wait.give(()) }
@@ -75,7 +75,7 @@ extension Keeper {
         start { await $0.bringBack() }
     }
 
-    func noteFleet(_ fault: RedisFault) {
+    func noteFleet(_ fault: SharedFault) {
         guard let fleet else { return }
         // Said when it went down; what is asked for since then only meets that.
         if case .degraded = fleet.state, fault.message == "not connected" { return }
@@ -102,7 +102,7 @@ extension Keeper {
             // What gateways of the old format have written is looked at: by that it stands there in the new one too.
             if fleet.format == .both {
                 let name = sessionName(key, fleet)
-                let _: Result<SharedSession?, RedisFault> = await ask { fleet.tier.session(name, completion: $0) }
+                let _: Result<SharedSession?, SharedFault> = await ask { fleet.tier.session(name, completion: $0) }
             }
         }
         for (key, version) in fleet.versions.ended.inOrder(of: { KeyCodec.encode($0.key) }) {

@@ -89,7 +89,7 @@ extension Keeper {
         let name = sessionName(key, fleet)
         let deadline = now + 2 * identity.policy.access.acquireTimeout
         while true {
-            let turn: Result<SharedTurn, RedisFault> = await ask {
+            let turn: Result<SharedTurn, SharedFault> = await ask {
                 fleet.tier.turn(lane, session: name, spends: claim.isOwn, completion: $0)
             }
             switch turn {
@@ -172,7 +172,7 @@ extension Keeper {
         let version = max(turn.version, fleet.versions.newest(of: turn.key)).next
         fleet.versions.holds(version, of: turn.key)
         let session = shared(material, version: version)
-        let result: Result<Bool, RedisFault> = await ask {
+        let result: Result<Bool, SharedFault> = await ask {
             fleet.tier.commit(session, turn.name, under: turn.hold.lease, completion: $0)
         }
         switch result {
@@ -199,7 +199,7 @@ extension Keeper {
         let lease = fleet.uncommitted[key]
         let name = sessionName(key, fleet)
         let session = shared(material, version: version)
-        let result: Result<Bool, RedisFault> = await ask {
+        let result: Result<Bool, SharedFault> = await ask {
             fleet.tier.offer(session, name, under: lease, completion: $0)
         }
         guard case .success(let isNewest) = result else { return nil }
@@ -226,7 +226,7 @@ extension Keeper {
         let dead = refused?.bytes.withBytes { fleet.tier.identity(of: Array($0)) }
         let deadline = now + 2 * identity.policy.access.acquireTimeout
         while true {
-            let claim: Result<SharedClaim, RedisFault> = await ask {
+            let claim: Result<SharedClaim, SharedFault> = await ask {
                 fleet.tier.claim(name, unless: dead, isDead: dead != nil, completion: $0)
             }
             switch claim {
@@ -281,7 +281,7 @@ extension Keeper {
         guard let fleet, let hold else { return }
         let session = shared(material, version: .none)
         let identity = material.bytes.withBytes { fleet.tier.identity(of: Array($0)) }
-        let result: Result<Bool, RedisFault> = await ask {
+        let result: Result<Bool, SharedFault> = await ask {
             fleet.tier.publish(session.value, as: identity, under: hold.lease, for: session.lasts, completion: $0)
         }
         if case .failure(let fault) = result { noteFleet(fault) }
@@ -321,7 +321,7 @@ extension Keeper {
         let attempt = attempt(mark.account, secret, String(random.number(), radix: 36), fleet)
         let policy = identity.policy.attempts
         let limit = attempts.ledger.isRetry(mark, policy) ? max(policy.loginAttempts, 1) &+ 1 : policy.loginAttempts
-        let result: Result<SharedVerdict, RedisFault> = await ask {
+        let result: Result<SharedVerdict, SharedFault> = await ask {
             fleet.tier.spend(attempt, limit: limit, completion: $0)
         }
         switch result {
@@ -389,7 +389,7 @@ extension Keeper {
         let version = identity.secretVersion
         await firstConnection(fleet)
         let attempt = attempt(account, secret, "", fleet)
-        let result: Result<UInt32?, RedisFault> = await ask { fleet.tier.spent(attempt, completion: $0) }
+        let result: Result<UInt32?, SharedFault> = await ask { fleet.tier.spent(attempt, completion: $0) }
         // The mark would be one of the new secret, were there another by now.
         guard case .success(let count?) = result, count >= max(identity.policy.attempts.loginAttempts, 1),
             identity.secretVersion == version

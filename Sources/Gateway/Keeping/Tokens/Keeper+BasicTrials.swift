@@ -64,7 +64,7 @@ extension Keeper {
         let attempt = attempt(account, secret, "", fleet)
         let deadline = now + 2 * identity.policy.access.acquireTimeout
         while true {
-            let claim: Result<SharedClaim, RedisFault> = await ask {
+            let claim: Result<SharedClaim, SharedFault> = await ask {
                 fleet.tier.claim(name, unless: nil, isDead: false, completion: $0)
             }
             switch claim {
@@ -74,7 +74,7 @@ extension Keeper {
                 return .withheld("\(fault)")
             case .success(.lease(let lease)):
                 let hold = hold(lease, fleet)
-                let count: Result<UInt32?, RedisFault> = await ask { fleet.tier.spent(attempt, completion: $0) }
+                let count: Result<UInt32?, SharedFault> = await ask { fleet.tier.spent(attempt, completion: $0) }
                 switch count {
                 case .success(nil):
                     // Who knows of a refusal has not brought it back yet.

@@ -1,3 +1,4 @@
+internal import HotCache
 internal import Tokens
 
 /// An order for what is done to several things where log, wire or rows show it: a hash table's differs from run to run.

@@ -1,0 +1,30 @@
+/// Why the shared server did not do something. `message` is safe to log.
+public struct SharedFault: Error, Sendable, Equatable, CustomStringConvertible {
+    /// The kinds of faults that callers tell apart.
+    public enum Kind: Sendable, Equatable {
+        /// Not connected, or no longer.
+        case unavailable
+        /// No answer in time.
+        case slow
+        /// It answered with an error.
+        case refused
+        /// What it sent is no answer to what was asked.
+        case invalid
+        /// Too much waits for it.
+        case queueFull
+    }
+
+    /// The kind, for code that decides by it.
+    public let kind: Kind
+    /// The text for people.
+    public let message: String
+
+    /// - Parameter message: safe to log.
+    public init(_ kind: Kind, _ message: String) {
+        self.kind = kind
+        self.message = message
+    }
+
+    /// The message.
+    public var description: String { message }
+}
