@@ -79,7 +79,7 @@ enum Seams {
         "Sources/TLS/Certificates/CertificateMint.swift": Implementation(
             ["SystemRandom()"], "a serial number, beside a key and a signature that OpenSSL makes by its generator"),
         "Sources/TokenStore/File/KeyFile.swift": Implementation(["SystemRandom()"], "makes a key that stays on disk"),
-        "Sources/Gateway/Keeping/Tokens/Keeper.swift": Implementation(
+        "Sources/Gateway/Keeping/Keeper/Mail/Keeper.swift": Implementation(
             ["Task("], "a task on the keeper's own loop, which is its executor"),
         "Sources/Gateway/Lifecycle/Platform.swift": Implementation(
             ["Kernel()", "SystemTime()", "SystemRandom()", "Resolver()", "BlockingThread()", "WorkerThread("],

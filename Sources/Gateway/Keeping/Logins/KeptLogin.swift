@@ -2,8 +2,7 @@ internal import Handshakes
 
 /// A login or logout that the keeper runs: what the handshake says to the person, and what the person's end brings back.
 /// Touched on the keeper's loop only.
-final class KeptLogin: LoginDialogue, @unchecked Sendable {
-    private unowned let keeper: Keeper
+final class KeptLogin: @unchecked Sendable {
     let flow: String
     let identity: KeptIdentity
     let redirectPort: UInt16?
@@ -26,36 +25,13 @@ final class KeptLogin: LoginDialogue, @unchecked Sendable {
     private var wait: CheckedContinuation<Result<Secret, Handshakes.GrantFailure>, Never>?
     private var judge: (@Sendable (String) -> RedirectVerdict)?
 
-    init(keeper: Keeper, flow: String, identity: KeptIdentity, redirectPort: UInt16?, alarm: Alarm, at now: UInt64) {
-        self.keeper = keeper
+    init(flow: String, identity: KeptIdentity, redirectPort: UInt16?, alarm: Alarm, at now: UInt64) {
         self.flow = flow
         self.identity = identity
         self.redirectPort = redirectPort
         self.alarm = alarm
         lastAsked = now
     }
-
-    // MARK: - The handshake's side
-
-    nonisolated(nonsending) func show(_ prompt: LoginPrompt) async {
-        await keeper.change(self) { $0.prompt = prompt }
-    }
-
-    nonisolated(nonsending) func progress(_ text: String) async {
-        await keeper.change(self) { $0.progress = text }
-    }
-
-    nonisolated(nonsending) func pause(_ nanoseconds: UInt64) async throws(Handshakes.GrantFailure) {
-        _ = try await keeper.wait(self, nanoseconds, judge: nil, onTime: .success(Secret([]))).get()
-    }
-
-    nonisolated(nonsending) func redirected(
-        within patience: UInt64, judge: @escaping @Sendable (String) -> RedirectVerdict
-    ) async throws(Handshakes.GrantFailure) -> Secret {
-        try await keeper.wait(self, patience, judge: judge, onTime: .failure(.loginExpired)).get()
-    }
-
-    // MARK: - The keeper's side
 
     func wait(
         _ continuation: CheckedContinuation<Result<Secret, Handshakes.GrantFailure>, Never>,

@@ -81,25 +81,3 @@ public struct RedirectReply: Sendable, Equatable {
     /// For who comes when nothing is awaited any more.
     public static let over = RedirectReply(isAnswer: false, text: "the login is over")
 }
-
-/// Whether an identity's person has to come, and by when.
-public struct LoginNeed: Sendable, Equatable {
-    /// How urgent a login is.
-    public enum Word: String, Sendable {
-        case good
-        /// What the last login brought ends soon.
-        case soon
-        case needed
-    }
-
-    /// Whether a person has to come.
-    public var word: Word
-    /// Nanoseconds until what the last login brought ends; nil where its issuer has not said.
-    public var expiresIn: UInt64?
-
-    /// - Parameter expiresIn: nanoseconds.
-    public init(word: Word, expiresIn: UInt64?) {
-        self.word = word
-        self.expiresIn = expiresIn
-    }
-}

@@ -1,7 +1,4 @@
 internal import HotCache
-internal import Reactor
-internal import TokenStore
-public import Tokens
 
 /// Where tokens are, and how their issuers are: what operators are told beyond each identity. Counts and sizes, never a name from a
 /// request.
@@ -19,19 +16,6 @@ public struct HotCacheStatus: Sendable {
     public init() {}
 }
 
-/// Lookups of tokens that memory did not hold.
-public struct StoreLookups: Sendable {
-    /// Rows that were found.
-    public var found: UInt64 = 0
-    /// There was no row.
-    public var missing: UInt64 = 0
-    /// Lookups that the store could not answer.
-    public var failed: UInt64 = 0
-
-    /// No lookup yet.
-    public init() {}
-}
-
 /// As it was measured last; a scrape that comes soon after another finds the same figures.
 public struct StoreSizeStatus: Sendable {
     /// Of the database and of its write-ahead log.
@@ -46,23 +30,6 @@ public struct StoreSizeStatus: Sendable {
         self.databaseBytes = databaseBytes
         self.logBytes = logBytes
         self.rows = rows
-    }
-}
-
-/// The circuit breaker of an issuer, or of an upstream that is probed for challenges.
-public struct IssuerStatus: Sendable {
-    /// Its origin, as URLs write it.
-    public var issuer: String
-    /// `open`: the issuer is not called now.
-    public var breaker: Breaker.State
-    /// Times that the breaker has opened.
-    public var pauses: UInt64
-
-    /// Memberwise.
-    public init(issuer: String, breaker: Breaker.State, pauses: UInt64) {
-        self.issuer = issuer
-        self.breaker = breaker
-        self.pauses = pauses
     }
 }
 
@@ -88,14 +55,6 @@ public struct TroubleStatus: Sendable {
     }
 }
 
-/// The size of the store between two measurements.
-struct KeptStoreSize {
-    var measured: StoreSize?
-    var isMeasuring = false
-    /// Not before it is measured again. Nanoseconds.
-    var nextAt: UInt64 = 0
-}
-
 extension TroubleStatus {
     init(_ trouble: KeptIdentity.Trouble, at now: UInt64) {
         self.init(
@@ -111,41 +70,4 @@ extension HotCacheStatus {
         limit = cache.byteLimit
         evictions = cache.evictions
     }
-}
-
-extension StoreLookups {
-    mutating func note(_ result: Result<StoredRow?, StoreFault>) {
-        switch result {
-        case .success(nil): missing += 1
-        case .success: found += 1
-        case .failure: failed += 1
-        }
-    }
-}
-
-extension Keeper {
-    /// What was found last; asks anew for the next look. Counting walks an index, a tenth of a second for a million rows, and lookups wait
-    /// for it: so it is done when somebody looks, and takes at most a hundredth of the store's time.
-    func measuredStore() -> StoreSizeStatus? {
-        guard let store, !health.isLocked else { return nil }
-        if !health.size.isMeasuring, now >= health.size.nextAt {
-            health.size.isMeasuring = true
-            let began = now
-            store.measure { result in
-                // A lost letter ends the measuring for good, and costs two figures of a scrape.
-                self.post { keeper in
-                    keeper.health.size.isMeasuring = false
-                    keeper.health.size.nextAt = keeper.now + max(Keeper.measuringPause, 100 * (keeper.now - began))
-                    if case .success(let size) = result { keeper.health.size.measured = size }
-                }
-            }
-        }
-        return health.size.measured.map { size in
-            StoreSizeStatus(
-                databaseBytes: size.databaseBytes, logBytes: size.logBytes,
-                rows: RowKind.names.map { ($0.name, size.rows[$0.kind] ?? 0) })
-        }
-    }
-
-    private static var measuringPause: UInt64 { 1_000_000_000 }
 }

@@ -1,6 +1,4 @@
 internal import Configuration
-internal import Handshakes
-internal import HotCache
 
 /// How many end users have a token of their own in memory, and how fast new ones come: `limits.subjects` and
 /// `limits.new_subjects_per_second`. Time is a parameter.
@@ -51,16 +49,6 @@ struct SubjectBook: Sendable {
     mutating func removed() { count -= 1 }
     mutating func noteEviction() { evicted += 1 }
     mutating func noteRefusal() { refused += 1 }
-}
-
-/// What a token for one end user has beyond the token.
-struct KeptSubject {
-    /// The slot that stands for all users of the key.
-    let space: Slot
-    /// Its key leads to its slot: loops find it, and it counts.
-    var isAdmitted = false
-    /// The caller's own token, as it came last: what is exchanged. In memory only, wiped when it goes.
-    var token: Secret?
 }
 
 extension SubjectBook.Limits {

@@ -26,11 +26,11 @@ extension Keeper {
         // What stands there is another process's to say now; nothing is given up for it.
         guard handOver.mayGrant else { return work(self, Self.upgrading) }
         guard token.recall == nil else {
-            token.recall?.waiting.append(work)
+            token.recall?.waiting.append { fault in work(self, fault) }
             return
         }
         let number = health.nextLookup()
-        var recall = KeptRecall(number: number, waiting: [work])
+        var recall = KeptRecall(number: number, waiting: [{ fault in work(self, fault) }])
         set(&recall.alarm, at: now + Self.patience) { [unowned token] keeper in
             // A store that cannot be read is no reason to leave callers without a token.
             keeper.health.lookups.failed += 1
@@ -83,7 +83,7 @@ extension Keeper {
         guard let recall = token.recall else { return }
         token.recall = nil
         recall.alarm?.close()
-        for work in recall.waiting { work(self, fault) }
+        for work in recall.waiting { work(fault) }
     }
 
     /// The row of what is served is on disk: the bytes in the hot cache are enough.
@@ -124,13 +124,4 @@ extension Keeper {
             if let row = answer, restoreAccess(row) { health.restoredTokens += 1 }
         }
     }
-}
-
-/// A lookup under way, and what goes on after it.
-struct KeptRecall {
-    let number: UInt64
-    var alarm: Alarm?
-    var waiting: [Keeper.Recalled]
-    /// The row was deleted meanwhile: nobody gets it any more.
-    var isVoid = false
 }

@@ -199,7 +199,7 @@ extension Keeper {
         guard fleet.state == .connecting else { return }
         let wait = Wait<Void>()
         fleet.arrivals.append(wait)
-        await wait.next(within: RedisTier.connectTime, late: (), isolation: self) { _ in
+        await word(of: wait, within: RedisTier.connectTime, late: ()) { _ in
             fleet.arrivals.removeAll { $0 === wait }
         }
     }
@@ -207,7 +207,7 @@ extension Keeper {
     func news(of name: SharedName, within patience: UInt64, _ fleet: KeptFleet) async {
         let wait = Wait<Void>()
         fleet.waits[name, default: []].append(wait)
-        await wait.next(within: max(patience, 1_000_000), late: (), isolation: self) { _ in
+        await word(of: wait, within: max(patience, 1_000_000), late: ()) { _ in
             fleet.waits[name]?.removeAll { $0 === wait }
             if fleet.waits[name]?.isEmpty == true { fleet.waits[name] = nil }
         }

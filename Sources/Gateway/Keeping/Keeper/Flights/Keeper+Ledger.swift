@@ -24,7 +24,7 @@ extension Keeper {
         if let refused { drop(part, ifStill: refused, of: identity) }
         let wait = Wait<DurableTurn>()
         if let turn = sessions.parts.claim(key, wait, at: now) { return turn }
-        return await wait.next(isolation: self)
+        return await wait.next()
     }
 
     func durableMade(
@@ -87,7 +87,7 @@ extension Keeper {
             }
             let wait = Wait<Void>()
             oneTime.readings.add(wait)
-            await wait.next(isolation: self)
+            await wait.next()
         }
     }
 

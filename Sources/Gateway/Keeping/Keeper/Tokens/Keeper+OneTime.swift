@@ -89,7 +89,7 @@ extension Keeper {
     /// Waits for a place among the calls first, over all issuers.
     func queuedCall(_ call: IssuerCall, network: IssuerNetwork) async throws(IssuerFault) -> IssuerAnswer {
         let wait = Wait<Bool>()
-        if !oneTime.calls.enter(wait, limit: Self.mostOneTimeCalls) { _ = await wait.next(isolation: self) }
+        if !oneTime.calls.enter(wait, limit: Self.mostOneTimeCalls) { _ = await wait.next() }
         defer { oneTime.calls.leave()?.give(true) }
         return try await self.call(call, network: network)
     }
@@ -146,15 +146,4 @@ extension Keeper {
         oneTime.paces[quota.origin, default: CallPace()].turnedAway(quota, at: now)
         events.warn("issuer throttles", [LogField("issuer", .name(quota.origin))])
     }
-}
-
-/// What the keeper remembers of credentials that are good once: who waits, and how fast its issuers may be asked.
-struct KeptOneTime {
-    var tickets: Set<Ticket> = []
-    /// Readings of secrets, of whatever kind of credential.
-    var readings = SecretTurns()
-    /// No more wait than there are tickets.
-    var calls = Places()
-    /// By origin.
-    var paces: [String: CallPace] = [:]
 }

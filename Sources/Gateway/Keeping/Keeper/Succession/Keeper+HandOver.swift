@@ -4,20 +4,6 @@ internal import Telemetry
 internal import TokenStore
 internal import Tokens
 
-/// How far the keeper is with giving its part to another process.
-struct KeeperHandOver {
-    /// False while another process grants: no flight starts, no secret is tried, nothing is looked up in the store.
-    var mayGrant = true
-    /// Set for `check --live`: no step is made that may replace a refresh token, which is the running gateway's to spend.
-    var sparesRefreshTokens = false
-    /// Tasks that have begun and not ended: flights, readings of secrets, marks on their way to the disk.
-    var works = 0
-    /// Whom to tell when none is left.
-    var whenQuiet: (@Sendable () -> Void)?
-    /// What the store's state was before it was given away.
-    var stateBefore: StoreHealth.State?
-}
-
 /// An upgrade, as the keeper of the old process lives through it. Two processes that grant at a time would send a password twice and use a
 /// refresh token twice; so this one stops, ends what it has begun, gives the store away, and goes on only when the other one is dead.
 extension Keeper {

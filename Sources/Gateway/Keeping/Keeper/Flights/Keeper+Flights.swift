@@ -240,7 +240,7 @@ extension Keeper {
         token.isLoading = false
         let waiting = token.onLoaded
         token.onLoaded = []
-        for work in waiting { work(self) }
+        for work in waiting { work() }
     }
 
     func publishFixed(_ token: KeptToken) {

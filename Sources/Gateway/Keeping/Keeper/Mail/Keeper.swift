@@ -98,6 +98,23 @@ actor Keeper: KeeperInbox {
         alarm.set(at: now + span)
     }
 
+    /// - Parameters:
+    ///   - span: nanoseconds.
+    ///   - late: the word where none comes in that time.
+    ///   - leave: called when the time is over, so that nobody gives a word to who waits no more.
+    func word<Word>(
+        of wait: Wait<Word>, within span: UInt64, late: Word,
+        leave: @escaping @Sendable (isolated Keeper) -> Void
+    ) async -> Word {
+        guard !wait.hasWord else { return await wait.next() }
+        // The alarm belongs to the wait, and must not hold it.
+        set(&wait.alarm, at: now + span) { [weak wait] keeper in
+            leave(keeper)
+            wait?.give(late)
+        }
+        return await wait.next()
+    }
+
     /// Brings what another thread has found to the keeper's loop.
     /// - Returns: false when the loop's mailbox is full: the letter is lost, and whoever waits for it needs an alarm.
     @discardableResult

@@ -36,7 +36,7 @@ extension Keeper {
                 isOwn: claim.isOwn, at: now)
         }
         perform(actions, on: lock, isFresh: false)
-        return await pending.turn.next(isolation: self)
+        return await pending.turn.next()
     }
 
     func stepEnded(
@@ -72,7 +72,7 @@ extension Keeper {
         lock.arriving = nil
         keep(lock.takeBesides())
         if runner.claim.isReleased, !runner.claim.turn.hasWord { return .failed(.timedOut(step: "given up")) }
-        return await runner.claim.turn.next(isolation: self)
+        return await runner.claim.turn.next()
     }
 
     /// The flight is over, or was given up: nobody waits under its name.

@@ -77,7 +77,7 @@ extension Keeper {
         guard logins.hasRoom else { return nil }
         let flow = Base64.encodeURL(random.bytes(18))
         let login = KeptLogin(
-            keeper: self, flow: flow, identity: identity, redirectPort: redirectPort, alarm: Alarm(loop: loop), at: now)
+            flow: flow, identity: identity, redirectPort: redirectPort, alarm: Alarm(loop: loop), at: now)
         logins.add(login)
         return login
     }
@@ -130,7 +130,8 @@ extension Keeper {
         let client = KeeperIssuerClient(keeper: self, network: identity.policy.network)
         do throws(Handshakes.GrantFailure) {
             let grant = try await handshake.login(
-                loginTarget(of: identity), dialogue: login, ledger: ledger, issuer: client)
+                loginTarget(of: identity), dialogue: KeeperDialogue(keeper: self, login: login), ledger: ledger,
+                issuer: client)
             // Minutes have passed: what was true at the beginning is looked at again.
             guard login.state == .running, catalogue.isCurrent(identity),
                 ledger.standing.epoch >= identity.logoutEpoch

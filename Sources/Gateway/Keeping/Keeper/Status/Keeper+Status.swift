@@ -2,6 +2,7 @@ internal import Handshakes
 internal import HotCache
 internal import Reactor
 internal import Telemetry
+internal import TokenStore
 internal import Tokens
 
 /// What operators are told: log events as they happen, and the state of everything when asked.
@@ -157,4 +158,31 @@ extension Keeper {
         case .loginNeeded: return .loginNeeded
         }
     }
+}
+
+extension Keeper {
+    /// What was found last; asks anew for the next look. Counting walks an index, a tenth of a second for a million rows, and lookups wait
+    /// for it: so it is done when somebody looks, and takes at most a hundredth of the store's time.
+    func measuredStore() -> StoreSizeStatus? {
+        guard let store, !health.isLocked else { return nil }
+        if !health.size.isMeasuring, now >= health.size.nextAt {
+            health.size.isMeasuring = true
+            let began = now
+            store.measure { result in
+                // A lost letter ends the measuring for good, and costs two figures of a scrape.
+                self.post { keeper in
+                    keeper.health.size.isMeasuring = false
+                    keeper.health.size.nextAt = keeper.now + max(Keeper.measuringPause, 100 * (keeper.now - began))
+                    if case .success(let size) = result { keeper.health.size.measured = size }
+                }
+            }
+        }
+        return health.size.measured.map { size in
+            StoreSizeStatus(
+                databaseBytes: size.databaseBytes, logBytes: size.logBytes,
+                rows: RowKind.names.map { ($0.name, size.rows[$0.kind] ?? 0) })
+        }
+    }
+
+    private static var measuringPause: UInt64 { 1_000_000_000 }
 }

@@ -12,7 +12,7 @@ extension Keeper {
         let line = IssuerCalls.Line(issuer: IssuerKey(origin: origin, network: network), limit: network.connections)
         let wait = Wait<Bool>()
         if !issuers.enter(line, wait) {
-            let hasPlace = await wait.next(within: network.patience, late: false, isolation: self) {
+            let hasPlace = await word(of: wait, within: network.patience, late: false) {
                 $0.issuers.giveUp(wait, in: line)
             }
             guard hasPlace else { throw IssuerFault(.overloaded, provablyUnsent: true) }

@@ -21,7 +21,7 @@ extension Keeper {
             return order(.settled(slot: slot, .scout), to: loop)
         }
         if token.identity.policy.kind == .fixed, token.line == nil {
-            if token.isLoading { return token.onLoaded.append { $0.needed(token, from: loop) } }
+            if token.isLoading { return token.onLoaded.append { self.needed(token, from: loop) } }
             if now > token.loadedAt + 1_000_000_000 { loadFixed(token) }
             return order(
                 .settled(
@@ -358,9 +358,9 @@ extension Keeper {
                 guard let line = token.line else {
                     if token.isLoading {
                         // By then it may be known that this very secret was refused before.
-                        token.onLoaded.append { keeper in
+                        token.onLoaded.append {
                             let isRefused = token.probation?.state == .quarantined
-                            keeper.perform(isRefused ? [.refuse([ticket], .credentialRejected)] : [action], on: token)
+                            self.perform(isRefused ? [.refuse([ticket], .credentialRejected)] : [action], on: token)
                         }
                         continue
                     }

@@ -1,0 +1,21 @@
+/// Whether an identity's person has to come, and by when.
+public struct LoginNeed: Sendable, Equatable {
+    /// How urgent a login is.
+    public enum Word: String, Sendable {
+        case good
+        /// What the last login brought ends soon.
+        case soon
+        case needed
+    }
+
+    /// Whether a person has to come.
+    public var word: Word
+    /// Nanoseconds until what the last login brought ends; nil where its issuer has not said.
+    public var expiresIn: UInt64?
+
+    /// - Parameter expiresIn: nanoseconds.
+    public init(word: Word, expiresIn: UInt64?) {
+        self.word = word
+        self.expiresIn = expiresIn
+    }
+}
