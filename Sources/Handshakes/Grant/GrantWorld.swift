@@ -1,4 +1,4 @@
-package import TLS
+internal import TLS
 package import World
 
 /// What handshakes take from the world: parameters, so that a test can know what goes out.

@@ -151,8 +151,7 @@ extension DataLoop {
     func wanderer(to destination: Destination, resembling model: RoutePlan?) -> Wanderer? {
         if let known = wanderers[destination] { return known }
         if wanderers.count >= Self.destinationLimit {
-            let unused = wanderers.filter { $0.value.group.isUnused }.keys
-            guard let unused = unused.min(by: { ($0.host, $0.port) < ($1.host, $1.port) }) else { return nil }
+            guard let unused = wanderers.filter({ $0.value.group.isUnused }).keys.min() else { return nil }
             wanderers[unused] = nil
         }
         let upstream = UpstreamPlan(

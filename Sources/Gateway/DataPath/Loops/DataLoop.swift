@@ -383,7 +383,7 @@ final class DataLoop {
         if access == nil { access = next.access.isEmpty ? nil : next.access[index] }
         // Places of callers' choice belong to the plan of before; exchanges on their way there hold what they need. Retired first: idle
         // connections point at their group without holding it.
-        for wanderer in wanderers.values { wanderer.group.retire() }
+        for (_, wanderer) in wanderers.sorted(by: { $0.key < $1.key }) { wanderer.group.retire() }
         wanderers.removeAll()
         takeUpstreams()
         takeListeners(sockets)

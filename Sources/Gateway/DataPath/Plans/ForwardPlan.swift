@@ -23,9 +23,11 @@ struct ForwardPlan: Sendable {
 ///
 /// Whoever may use the proxy could otherwise reach, with the proxy's rights, what listens beside it: its own loopback, its
 /// neighbours on the link, and the addresses at which clouds hand out machine credentials.
-struct Destination: Hashable, Sendable {
+struct Destination: Hashable, Comparable, Sendable {
     let host: String
     let port: UInt16
+
+    static func < (one: Destination, other: Destination) -> Bool { (one.host, one.port) < (other.host, other.port) }
 
     /// - Parameter authority: `host:port`; an IPv6 address in brackets.
     /// - Returns: nil when it is none, or its port is 0.
