@@ -1,8 +1,8 @@
-import Configuration
 import Reactor
 import ScriptedKernel
 import Testing
 
+@testable import Configuration
 @testable import Gateway
 
 @Suite struct ProxyTunnelTests {

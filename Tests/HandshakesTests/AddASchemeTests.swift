@@ -52,7 +52,7 @@ struct DeskHandshake: Handshake {
 
     func injection(for token: [UInt8]) -> InjectedField { InjectedField(name: "X-Ticket", value: token) }
 
-    nonisolated(nonsending) func acquire(
+    func acquire(
         _ wanted: Wanted, ledger: any GrantLedger, issuer: any IssuerClient
     ) async throws(GrantFailure) -> AccessGrant {
         let password = try await ledger.secret("password")

@@ -24,13 +24,13 @@ final class ScriptedPerson: LoginDialogue {
     /// What it was told to wait for.
     var words: [String] { state.withLock { $0.words } }
 
-    nonisolated(nonsending) func show(_ prompt: LoginPrompt) async { state.withLock { $0.prompts.append(prompt) } }
-    nonisolated(nonsending) func progress(_ text: String) async { state.withLock { $0.words.append(text) } }
-    nonisolated(nonsending) func pause(_ nanoseconds: UInt64) async throws(GrantFailure) {
+    func show(_ prompt: LoginPrompt) async { state.withLock { $0.prompts.append(prompt) } }
+    func progress(_ text: String) async { state.withLock { $0.words.append(text) } }
+    func pause(_ nanoseconds: UInt64) async throws(GrantFailure) {
         state.withLock { $0.pauses.append(nanoseconds) }
     }
 
-    nonisolated(nonsending) func redirected(
+    func redirected(
         within patience: UInt64, judge: @escaping @Sendable (String) -> RedirectVerdict
     ) async throws(GrantFailure) -> Secret {
         for query in answers(prompts.last?.url ?? "") {
@@ -277,7 +277,7 @@ private final class LateIssuer: IssuerClient {
         set { text.withLock { $0 = newValue } }
     }
 
-    nonisolated(nonsending) func send(_ call: IssuerCall) async throws(IssuerFault) -> IssuerAnswer {
+    func send(_ call: IssuerCall) async throws(IssuerFault) -> IssuerAnswer {
         IssuerAnswer(status: 200, headers: [], body: Array(body.utf8), sentAt: 5, overTLS: true)
     }
 }

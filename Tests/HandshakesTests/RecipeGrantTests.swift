@@ -321,29 +321,29 @@ private final class NotingLedger: GrantLedger {
     private let inner = MemoryLedger()
     let trace = Mutex<RunTrace?>(nil)
 
-    nonisolated(nonsending) func durable(_ part: DurablePart) async -> LayerMaterial? { await inner.durable(part) }
-    nonisolated(nonsending) func durable(
+    func durable(_ part: DurablePart) async -> LayerMaterial? { await inner.durable(part) }
+    func durable(
         _ part: DurablePart, unless refused: LayerMaterial?,
-        make: nonisolated(nonsending) () async throws(GrantFailure) -> LayerMaterial
+        make: () async throws(GrantFailure) -> LayerMaterial
     ) async throws(GrantFailure) -> LayerMaterial { try await inner.durable(part, unless: refused, make: make) }
-    nonisolated(nonsending) func commit(_ part: DurablePart, _ material: LayerMaterial) async throws(GrantFailure) {
+    func commit(_ part: DurablePart, _ material: LayerMaterial) async throws(GrantFailure) {
         try await inner.commit(part, material)
     }
-    nonisolated(nonsending) func drop(_ part: DurablePart, ifStill material: LayerMaterial) async {
+    func drop(_ part: DurablePart, ifStill material: LayerMaterial) async {
         await inner.drop(part, ifStill: material)
     }
-    nonisolated(nonsending) func session() async -> LayerMaterial? { await inner.session() }
-    nonisolated(nonsending) func session(
+    func session() async -> LayerMaterial? { await inner.session() }
+    func session(
         _ claim: SessionClaim,
-        step: nonisolated(nonsending) (SessionRung, LayerMaterial?) async throws(GrantFailure) -> LayerMaterial
+        step: (SessionRung, LayerMaterial?) async throws(GrantFailure) -> LayerMaterial
     ) async throws(GrantFailure) -> SessionGrant { try await inner.session(claim, step: step) }
-    nonisolated(nonsending) func secret(_ name: String) async throws(GrantFailure) -> Secret {
+    func secret(_ name: String) async throws(GrantFailure) -> Secret {
         try await inner.secret(name)
     }
-    nonisolated(nonsending) func spendAttempt(user: String, secret: String) async throws(GrantFailure) {
+    func spendAttempt(user: String, secret: String) async throws(GrantFailure) {
         try await inner.spendAttempt(user: user, secret: secret)
     }
-    nonisolated(nonsending) func settleAttempt(_ outcome: AttemptOutcome) async { await inner.settleAttempt(outcome) }
-    nonisolated(nonsending) func now() async -> UInt64 { await inner.now() }
-    nonisolated(nonsending) func note(_ trace: RunTrace) async { self.trace.withLock { $0 = trace } }
+    func settleAttempt(_ outcome: AttemptOutcome) async { await inner.settleAttempt(outcome) }
+    func now() async -> UInt64 { await inner.now() }
+    func note(_ trace: RunTrace) async { self.trace.withLock { $0 = trace } }
 }

@@ -48,7 +48,7 @@ import Testing
     private func sign(_ recipe: Recipe, _ request: RequestToSign) throws -> [InjectedField] {
         let material = RecipeMaterial.encode([RecipeSigningHandshake.part: ["key": Secret(Self.key)]])
         return try material.withBytes { bytes in
-            try RecipeSigner(recipe, identity: "a").sign(
+            try RecipeSigner(recipe: recipe, identity: "a").sign(
                 request, with: bytes, wallSeconds: 1_440_938_160, entropy: Array(repeating: 1, count: 16))
         }
     }
@@ -84,7 +84,7 @@ import Testing
     }
 
     @Test func theKeysStayWithTheirUpstream() async throws {
-        let handshake = RecipeSigningHandshake(try aws(), identity: "a")
+        let handshake = RecipeSigningHandshake(recipe: try aws(), identity: "a")
         let ledger = MemoryLedger()
         ledger.state.withLock { $0.secrets["key"] = Self.key }
         let issuer = ScriptedIssuer([])

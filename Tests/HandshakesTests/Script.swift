@@ -35,7 +35,7 @@ final class ScriptedIssuer: IssuerClient {
     var steps: [String] { sent.map(\.step) }
     var isFinished: Bool { state.withLock { $0.lines.isEmpty } }
 
-    nonisolated(nonsending) func send(_ call: IssuerCall) async throws(IssuerFault) -> IssuerAnswer {
+    func send(_ call: IssuerCall) async throws(IssuerFault) -> IssuerAnswer {
         journal.write("send \(call.step)")
         let line = state.withLock { state in
             state.sent.append(
@@ -102,14 +102,14 @@ final class MemoryLedger: GrantLedger {
     var heldHandle: Secret? { state.withLock { $0.durables[.registration]?.bytes } }
     var heldSession: Secret? { state.withLock { $0.session?.bytes } }
 
-    nonisolated(nonsending) func durable(_ part: DurablePart) async -> LayerMaterial? {
+    func durable(_ part: DurablePart) async -> LayerMaterial? {
         let now = await now()
         return state.withLock { $0.durables[part].flatMap { $0.isLive(at: now) ? $0 : nil } }
     }
 
-    nonisolated(nonsending) func durable(
+    func durable(
         _ part: DurablePart, unless refused: LayerMaterial?,
-        make: nonisolated(nonsending) () async throws(GrantFailure) -> LayerMaterial
+        make: () async throws(GrantFailure) -> LayerMaterial
     ) async throws(GrantFailure) -> LayerMaterial {
         if let refused { await drop(part, ifStill: refused) }
         if let standing = await durable(part) { return standing }
@@ -118,7 +118,7 @@ final class MemoryLedger: GrantLedger {
         return made
     }
 
-    nonisolated(nonsending) func commit(_ part: DurablePart, _ material: LayerMaterial) async throws(GrantFailure) {
+    func commit(_ part: DurablePart, _ material: LayerMaterial) async throws(GrantFailure) {
         journal.write("commit \(part.name)")
         let refused = state.withLock { state in
             if !state.refusesCommits { state.durables[part] = material }
@@ -127,19 +127,19 @@ final class MemoryLedger: GrantLedger {
         if refused { throw .internal(reason: "epoch passed") }
     }
 
-    nonisolated(nonsending) func drop(_ part: DurablePart, ifStill material: LayerMaterial) async {
+    func drop(_ part: DurablePart, ifStill material: LayerMaterial) async {
         journal.write("drop \(part.name)")
         state.withLock { if $0.durables[part] == material { $0.durables[part] = nil } }
     }
 
-    nonisolated(nonsending) func session() async -> LayerMaterial? {
+    func session() async -> LayerMaterial? {
         let now = await now()
         return state.withLock { $0.session.flatMap { $0.isLive(at: now) ? $0 : nil } }
     }
 
-    nonisolated(nonsending) func session(
+    func session(
         _ claim: SessionClaim,
-        step: nonisolated(nonsending) (SessionRung, LayerMaterial?) async throws(GrantFailure) -> LayerMaterial
+        step: (SessionRung, LayerMaterial?) async throws(GrantFailure) -> LayerMaterial
     ) async throws(GrantFailure) -> SessionGrant {
         if let refused = claim.refused {
             journal.write("session refused")
@@ -175,18 +175,18 @@ final class MemoryLedger: GrantLedger {
         return SessionGrant(material: material, isFresh: true)
     }
 
-    nonisolated(nonsending) func secret(_ name: String) async throws(GrantFailure) -> Secret {
+    func secret(_ name: String) async throws(GrantFailure) -> Secret {
         guard let text = state.withLock({ $0.secrets[name] }) else {
             throw .secretUnreadable(name: name, reason: "absent")
         }
         return Secret(text)
     }
 
-    nonisolated(nonsending) func token(of identity: String) async throws(GrantFailure) -> Secret {
+    func token(of identity: String) async throws(GrantFailure) -> Secret {
         Secret("token of \(identity)")
     }
 
-    nonisolated(nonsending) func spendAttempt(user: String, secret: String) async throws(GrantFailure) {
+    func spendAttempt(user: String, secret: String) async throws(GrantFailure) {
         let quarantined = state.withLock { state in
             if state.isQuarantined { return true }
             state.openAttempts += 1
@@ -196,7 +196,7 @@ final class MemoryLedger: GrantLedger {
         journal.write("spend \(user)")
     }
 
-    nonisolated(nonsending) func settleAttempt(_ outcome: AttemptOutcome) async {
+    func settleAttempt(_ outcome: AttemptOutcome) async {
         journal.write("settle \(outcome)")
         state.withLock { state in
             state.openAttempts -= 1
@@ -205,7 +205,7 @@ final class MemoryLedger: GrantLedger {
         }
     }
 
-    nonisolated(nonsending) func now() async -> UInt64 { 10_000 }
+    func now() async -> UInt64 { 10_000 }
 }
 
 func failure(_ body: () async throws -> Void) async -> GrantFailure? {
@@ -242,3 +242,47 @@ extension Secret {
 }
 
 func bytes(_ text: String) -> [UInt8] { Array(text.utf8) }
+
+/// Questions that most tests do not answer.
+extension GrantLedger {
+    /// A ledger without a clock does not wait.
+    func pause(_ span: UInt64) async {}
+    /// A ledger without quotas lets every call go.
+    func turn(_ quota: CallQuota) async throws(GrantFailure) {}
+    /// A ledger without quotas has nothing to learn.
+    func turnedAway(_ quota: CallQuota) async {}
+    /// A ledger without a log drops it.
+    func warn(_ what: String) async {}
+    /// A ledger without sessions has nothing to forget.
+    func refused(refreshToken: Secret) async {}
+    /// A ledger without sessions takes every first refresh token as unspent.
+    func standing(ofFirst refreshToken: Secret, beside held: Secret?) async -> FirstRefreshToken { .unspent }
+
+    /// A ledger without an upstream cannot ask one.
+    func askUpstream(_ call: IssuerCall) async throws(IssuerFault) -> IssuerAnswer {
+        throw IssuerFault(.unresolvable, provablyUnsent: true)
+    }
+
+    /// A ledger without a thread for blocking work does it here.
+    func aside(_ work: @escaping @Sendable () throws -> Secret) async throws(GrantFailure) -> Secret {
+        do { return try work() } catch { throw .internal(reason: "\(error)") }
+    }
+
+    /// A ledger without operators drops it.
+    func note(_ trace: RunTrace) async {}
+
+    /// For ledgers that keep no version.
+    func latestSecret(_ name: String) async throws(GrantFailure) -> Secret {
+        try await secret(name)
+    }
+
+    /// A ledger without other identities has no tokens of theirs.
+    func token(of identity: String) async throws(GrantFailure) -> Secret {
+        throw .internal(reason: "no tokens of other identities here")
+    }
+
+    /// For ledgers that book one attempt at a time.
+    func settleAttempt(_ outcome: AttemptOutcome, secret: String) async {
+        await settleAttempt(outcome)
+    }
+}

@@ -18,12 +18,7 @@ extension TreeDecoder {
         if proxy.username?.contains(":") == true {
             error("'username' in 'proxy' of \(place) must not have a colon (RFC 7617)", reader.mark("username"))
         }
-        for pattern in reader.list("except", AddressParser.hostPattern) ?? [] {
-            switch pattern {
-            case .exact(let name): proxy.except.append(.exact(name))
-            case .oneLabel(let suffix): proxy.except.append(.oneLabel(suffix))
-            }
-        }
+        proxy.except = reader.list("except", AddressParser.hostPattern) ?? []
         return proxy
     }
 
@@ -33,7 +28,6 @@ extension TreeDecoder {
             return nil
         }
         if url.path != "/" || url.query != nil { error("'proxy' of \(place) must not have a path or a query", mark) }
-        return OutgoingProxy(
-            host: url.origin.host, port: url.origin.port, username: nil, password: nil, except: [])
+        return OutgoingProxy(host: url.origin.host, port: url.origin.port)
     }
 }

@@ -448,32 +448,3 @@ extension TreeDecoder {
         return callers
     }
 }
-
-// MARK: - Defaults of the model
-
-extension Listener {
-    /// A gateway listener as a plain `listen` makes it.
-    init(name: String, mark: Mark, address: ListenAddress) {
-        self.init(
-            name: name, mark: mark, address: address, tls: [], mode: .gateway, unmatched: .refuse, intercept: nil,
-            proxyProtocol: nil, connections: nil, forwardedFrom: [], http: HTTPVersion.allCases, hosts: ServedHosts(),
-            socket: SocketFile())
-    }
-}
-
-extension Route {
-    /// The parts that take work; the rest has its default until it is set.
-    init(
-        name: String, mark: Mark, listen: [String], match: Match, to: Upstream?, use: Use, inject: Injection,
-        headers: HeaderEdits, onRejected: OnRejected, timeouts: Timeouts, tls: ClientTLS, callers: Callers
-    ) {
-        self.init(
-            name: name, mark: mark, listen: listen, match: match, to: to, use: use, scopes: [], audience: nil,
-            resource: nil, realm: nil, subject: nil, inject: inject, headers: headers, host: .upstream,
-            rewrite: .init(stripPrefix: nil, response: true),
-            forwarded: nil, cacheControl: .private, serverTiming: false,
-            paths: .strict, onRejected: onRejected, timeouts: timeouts, tls: tls, http: .auto, allowCleartext: false,
-            proxy: nil, health: nil, limits: .init(connections: nil, waiters: 1000), callers: callers,
-            hosts: ServedHosts(), tokenStub: nil)
-    }
-}

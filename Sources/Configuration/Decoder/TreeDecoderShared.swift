@@ -5,12 +5,12 @@ extension TreeDecoder {
         let mark = store.mark("shared")
         if value.scalar != nil {
             guard let (place, database) = store.parsed("shared", AddressParser.shared) else { return nil }
-            return checked(SharedStore(place, database), mark)
+            return checked(SharedStore(place: place, database: database), mark)
         }
         let reader = store.inside("shared", Keys.sharedStore)
         require(reader, "'shared' of 'store'")
         guard let (place, database) = reader.parsed("url", AddressParser.shared) else { return nil }
-        var shared = SharedStore(place, database)
+        var shared = SharedStore(place: place, database: database)
         shared.username = reader.text("username")
         shared.password = reader.secret("password")
         shared.authorities = reader.list("ca", AddressParser.authority) ?? [.system]
@@ -40,13 +40,5 @@ extension TreeDecoder {
                 mark)
         }
         return shared
-    }
-}
-
-extension SharedStore {
-    fileprivate init(_ place: Place, _ database: Int) {
-        self.init(
-            place: place, database: database, username: nil, password: nil, authorities: [.system],
-            allowsCleartext: false)
     }
 }

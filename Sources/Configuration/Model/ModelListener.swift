@@ -51,11 +51,11 @@ public struct Listener: Sendable, Equatable {
     /// The address or socket that is bound.
     public var address: ListenAddress
     /// Empty: clear text.
-    public var tls: [ServerTLS]
+    public var tls: [ServerTLS] = []
     /// `mode`.
-    public var mode: Mode
+    public var mode = Mode.gateway
     /// `unmatched`.
-    public var unmatched: Unmatched
+    public var unmatched = Unmatched.refuse
     /// Nil: no TLS is ended but that of `tls`.
     public var intercept: Intercept?
     /// Nil: connections begin without a PROXY header.
@@ -63,13 +63,13 @@ public struct Listener: Sendable, Equatable {
     /// At a time; nil: no limit of its own.
     public var connections: Int?
     /// Whose `Forwarded` and `X-Forwarded-*` are believed; empty: nobody's.
-    public var forwardedFrom: [Callers.Network]
+    public var forwardedFrom: [Callers.Network] = []
     /// `http`, never empty.
-    public var http: [HTTPVersion]
+    public var http = HTTPVersion.allCases
     /// `hosts`: names that callers may have in `Host` where their place alone admits them.
-    public var hosts: ServedHosts
+    public var hosts = ServedHosts()
     /// Of a unix socket.
-    public var socket: SocketFile
+    public var socket = SocketFile()
 }
 
 /// `socket`: who may connect to a unix socket, by the rights of its file.

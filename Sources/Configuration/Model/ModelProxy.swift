@@ -9,22 +9,7 @@ public struct OutgoingProxy: Sendable, Hashable {
     /// For Basic; read when a connection is made.
     public var password: SecretReference?
     /// Hosts that are reached without it.
-    public var except: [Exception]
-
-    /// A host by its name, or the names one label below a suffix that begins with a dot.
-    public enum Exception: Sendable, Hashable {
-        case exact(String)
-        case oneLabel(String)
-    }
-
-    /// Memberwise.
-    public init(host: String, port: UInt16, username: String?, password: SecretReference?, except: [Exception]) {
-        self.host = host
-        self.port = port
-        self.username = username
-        self.password = password
-        self.except = except
-    }
+    public var except: [Match.Host] = []
 
     /// - Parameter host: lower case, without brackets.
     public func serves(_ host: String) -> Bool {

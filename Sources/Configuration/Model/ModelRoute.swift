@@ -35,7 +35,7 @@ public struct Route: Sendable, Equatable {
         /// Taken off the request path; nil: nothing is.
         public var stripPrefix: String?
         /// Whether locations and cookies in answers are brought back to the caller's view.
-        public var response: Bool
+        public var response = true
     }
 
     /// What the upstream is told of the caller's connection.
@@ -65,7 +65,7 @@ public struct Route: Sendable, Equatable {
         /// nil: no limit.
         public var connections: Int?
         /// Requests that may wait for a connection; more get 503.
-        public var waiters: Int
+        public var waiters = 1000
     }
 
     /// Active checks of the upstream's addresses.
@@ -113,7 +113,7 @@ public struct Route: Sendable, Equatable {
     /// `use`.
     public var use: Use
     /// The identity's where the route names none.
-    public var scopes: [String]
+    public var scopes: [String] = []
     /// `audience`; nil: none is asked for.
     public var audience: String?
     /// `resource`; nil: none is asked for.
@@ -127,17 +127,17 @@ public struct Route: Sendable, Equatable {
     /// `headers`.
     public var headers: HeaderEdits
     /// `host`: what `Host` says to the upstream.
-    public var host: HostHeader
+    public var host = HostHeader.upstream
     /// `rewrite`.
-    public var rewrite: Rewrite
+    public var rewrite = Rewrite()
     /// nil: off.
     public var forwarded: Forwarded?
     /// `cache_control`.
-    public var cacheControl: CacheControl
+    public var cacheControl = CacheControl.private
     /// Whether answers carry our `Server-Timing`.
-    public var serverTiming: Bool
+    public var serverTiming = false
     /// `paths`.
-    public var paths: Paths
+    public var paths = Paths.strict
     /// `on_rejected`.
     public var onRejected: OnRejected
     /// `timeouts`.
@@ -145,19 +145,19 @@ public struct Route: Sendable, Equatable {
     /// `tls`.
     public var tls: ClientTLS
     /// `http`.
-    public var http: HTTPVersion
+    public var http = HTTPVersion.auto
     /// Whether credentials may go over `http:` beyond this machine.
-    public var allowCleartext: Bool
+    public var allowCleartext = false
     /// `proxy`; nil: connections go straight to the upstream.
     public var proxy: OutgoingProxy?
     /// nil: off.
     public var health: Health?
     /// `limits`.
-    public var limits: Limits
+    public var limits = Limits()
     /// `callers`.
     public var callers: Callers
     /// `hosts`: names that callers may have in `Host` where their place alone admits them.
-    public var hosts: ServedHosts
+    public var hosts = ServedHosts()
     /// nil: requests are forwarded.
     public var tokenStub: TokenStub?
 }

@@ -20,9 +20,9 @@ public struct SharedStore: Sendable, Equatable {
     /// Read when a connection is made; nil: no password.
     public var password: SecretReference?
     /// Authorities that the server's certificate is checked by.
-    public var authorities: [ClientTLS.Authority]
+    public var authorities = [ClientTLS.Authority.system]
     /// Whether the password may go without TLS beyond this machine.
-    public var allowsCleartext: Bool
+    public var allowsCleartext = false
     /// `store.shared.format`.
     public var format = Format.both
 

@@ -5,27 +5,21 @@ internal import TLS
 // The client that this gateway is to Adobe: its device, its registration, its access token. The first two are kept for ever: another one
 // would end every login (docs/design/wire/adobe-pass.md#headers).
 extension AdobePassRun {
-    nonisolated(nonsending) func deviceID() async throws(GrantFailure) -> String {
+    func deviceID() async throws(GrantFailure) -> String {
         if let id = settings.device.id { return id }
-        let now = await ledger.now()
-        let random = world.random
-        let kept = try await ledger.durable(.device, unless: nil) { () throws(GrantFailure) in
-            LayerMaterial(bytes: Secret(UUIDText.version4(random(16))), obtainedAt: now, lifetime: nil)
-        }
-        return kept.bytes.text
+        return try await ledger.deviceID(world.random)
     }
 
     // MARK: - Access token (docs/design/wire/adobe-pass.md#access-token)
 
     /// - Parameter refused: one that the server does not take any more.
-    nonisolated(nonsending) func accessToken(unless refused: LayerMaterial?) async throws(GrantFailure) -> LayerMaterial
-    {
+    func accessToken(unless refused: LayerMaterial?) async throws(GrantFailure) -> LayerMaterial {
         try await ledger.durable(.accessToken, unless: refused) { () throws(GrantFailure) in
             try await self.fetchAccessToken()
         }
     }
 
-    private nonisolated(nonsending) func fetchAccessToken() async throws(GrantFailure) -> LayerMaterial {
+    private func fetchAccessToken() async throws(GrantFailure) -> LayerMaterial {
         let client = try await registration(unless: nil)
         let reply = try await send(
             "token", "POST", settings.token,
@@ -65,7 +59,7 @@ extension AdobePassRun {
         }
     }
 
-    nonisolated(nonsending) func registration(unless refused: LayerMaterial?) async throws(GrantFailure) -> Client {
+    func registration(unless refused: LayerMaterial?) async throws(GrantFailure) -> Client {
         let material = try await ledger.durable(.registration, unless: refused) { () throws(GrantFailure) in
             try await self.register()
         }
@@ -73,7 +67,7 @@ extension AdobePassRun {
         return client
     }
 
-    private nonisolated(nonsending) func register() async throws(GrantFailure) -> LayerMaterial {
+    private func register() async throws(GrantFailure) -> LayerMaterial {
         let statement = try await ledger.secret("software_statement")
         guard !statement.isEmpty, statement.withBytes({ $0.allSatisfy { (0x21...0x7E).contains($0) } }) else {
             throw .secretUnusable(name: "software_statement", reason: "it is no JWT")

@@ -3,7 +3,7 @@ internal import Configuration
 // Authorization of one resource, and the media token that comes with it
 // (docs/design/wire/adobe-pass.md#authorize).
 extension AdobePassRun: AdobePassAPI {
-    nonisolated(nonsending) func mediaToken(for resource: String) async throws(GrantFailure) -> Secret {
+    func mediaToken(for resource: String) async throws(GrantFailure) -> Secret {
         guard let profile = await ledger.session() else { throw Self.nobodyLoggedIn }
         let reply: AdobePassReply
         do throws(GrantFailure) {
@@ -50,7 +50,7 @@ extension AdobePassRun: AdobePassAPI {
     }
 
     /// Asks whether the configured resources would be authorized (docs/design/wire/adobe-pass.md#preauthorize).
-    nonisolated(nonsending) func preauthorize() async throws(GrantFailure) -> [IdentityFact] {
+    func preauthorize() async throws(GrantFailure) -> [IdentityFact] {
         let reply = try await call(
             "preauthorize", "POST", settings.preauthorize, .json(decisionBody(settings.preauthorized)))
         guard reply.status == 200, let decisions = reply.tree?.items(["decisions"]) else {
@@ -71,7 +71,7 @@ extension AdobePassRun: AdobePassAPI {
     }
 
     /// The server does not know the login any more.
-    nonisolated(nonsending) func forget(_ profile: LayerMaterial) async {
+    func forget(_ profile: LayerMaterial) async {
         _ = try? await ledger.session(SessionClaim(refused: profile, canGrantFully: false)) {
             (_, _) throws(GrantFailure) in throw Self.nobodyLoggedIn
         }

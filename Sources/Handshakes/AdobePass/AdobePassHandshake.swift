@@ -43,7 +43,7 @@ struct AdobePassHandshake: OneTimeHandshake {
         return (own ?? settings.resource)?.text(for: target)
     }
 
-    nonisolated(nonsending) func credential(
+    func credential(
         for resource: String, ledger: any GrantLedger, issuer: any IssuerClient
     ) async throws(GrantFailure) -> Secret {
         try await api(ledger, issuer).mediaToken(for: resource)
@@ -66,9 +66,7 @@ struct AdobePassHandshake: OneTimeHandshake {
 
     var hasPreview: Bool { !settings.preauthorized.isEmpty }
 
-    nonisolated(nonsending) func preview(
-        ledger: any GrantLedger, issuer: any IssuerClient
-    ) async throws(GrantFailure) -> [IdentityFact] {
+    func preview(ledger: any GrantLedger, issuer: any IssuerClient) async throws(GrantFailure) -> [IdentityFact] {
         guard hasPreview, await ledger.session() != nil else { return [] }
         return try await api(ledger, issuer).preauthorize()
     }
@@ -76,7 +74,7 @@ struct AdobePassHandshake: OneTimeHandshake {
     // MARK: - Ahead of requests
 
     /// Makes sure that media tokens can be had, and for how long. The grant's token is a word that opens nothing.
-    nonisolated(nonsending) func acquire(
+    func acquire(
         _ wanted: Wanted, ledger: any GrantLedger, issuer: any IssuerClient
     ) async throws(GrantFailure) -> AccessGrant {
         guard let session = await ledger.session() else { throw AdobePassRun.nobodyLoggedIn }
@@ -96,13 +94,11 @@ extension AdobePassHandshake: InteractiveHandshake {
     var redirect: LoginRedirect? { nil }
 
     /// Whatever the token endpoint says to this, it is there.
-    nonisolated(nonsending) func reach(
-        ledger: any GrantLedger, issuer: any IssuerClient
-    ) async throws(GrantFailure) {
+    func reach(ledger: any GrantLedger, issuer: any IssuerClient) async throws(GrantFailure) {
         _ = try await run(ledger, issuer).send("reach", "GET", settings.token, .none, [])
     }
 
-    nonisolated(nonsending) func login(
+    func login(
         _ wanted: Wanted, dialogue: any LoginDialogue, ledger: any GrantLedger, issuer: any IssuerClient
     ) async throws(GrantFailure) -> LoginGrant {
         try await api(ledger, issuer).login(dialogue)
@@ -110,9 +106,7 @@ extension AdobePassHandshake: InteractiveHandshake {
 
     /// The call itself deletes the profile; the provider's own page is a browser's affair, and no browser of ours was there
     /// (docs/design/wire/adobe-pass.md#logout).
-    nonisolated(nonsending) func revoke(
-        _ session: LayerMaterial, ledger: any GrantLedger, issuer: any IssuerClient
-    ) async -> Revocation {
+    func revoke(_ session: LayerMaterial, ledger: any GrantLedger, issuer: any IssuerClient) async -> Revocation {
         await api(ledger, issuer).endLogin() ? .revoked : .unconfirmed
     }
 }

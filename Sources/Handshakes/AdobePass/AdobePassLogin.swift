@@ -5,7 +5,7 @@ internal import Octets
 // The person's login at the provider, once for the life of a profile (docs/design/wire/adobe-pass.md#sessions). We never see the
 // provider's pages.
 extension AdobePassRun {
-    nonisolated(nonsending) func login(_ dialogue: any LoginDialogue) async throws(GrantFailure) -> LoginGrant {
+    func login(_ dialogue: any LoginDialogue) async throws(GrantFailure) -> LoginGrant {
         await dialogue.progress("asking Adobe for a code")
         try await becomeClient()
         var session = try await open("sessions", settings.sessions)
@@ -30,7 +30,7 @@ extension AdobePassRun {
         }
     }
 
-    nonisolated(nonsending) func becomeClient() async throws(GrantFailure) {
+    func becomeClient() async throws(GrantFailure) {
         do throws(GrantFailure) { _ = try await accessToken(unless: nil) } catch {
             // A registration that is gone has taken its logins with it: this login is the moment to register anew.
             guard case .credentialRejected = error, let gone = await ledger.durable(.registration) else { throw error }
@@ -38,7 +38,7 @@ extension AdobePassRun {
         }
     }
 
-    nonisolated(nonsending) func currentLogin() async throws(GrantFailure) -> LoginGrant {
+    func currentLogin() async throws(GrantFailure) -> LoginGrant {
         let reply = try await call("profiles", "GET", settings.profile)
         guard reply.status == 200 else { throw failure("profiles", reply) }
         guard let grant = try grant(in: reply) else { throw Self.nobodyLoggedIn }
@@ -47,7 +47,7 @@ extension AdobePassRun {
 
     /// The call itself deletes the profile; the provider's own page is a browser's affair, and no browser of ours was there
     /// (docs/design/wire/adobe-pass.md#logout).
-    nonisolated(nonsending) func endLogin() async -> Bool {
+    func endLogin() async -> Bool {
         let reply = try? await call("logout", "GET", settings.logout)
         return reply?.status == 200 || reply?.status == 302
     }
@@ -63,9 +63,7 @@ extension AdobePassRun {
         var life: UInt64
     }
 
-    private nonisolated(nonsending) func open(
-        _ step: String, _ path: String
-    ) async throws(GrantFailure) -> LoginSession {
+    private func open(_ step: String, _ path: String) async throws(GrantFailure) -> LoginSession {
         var form = [("mvpd", settings.mvpd)]
         if let domain = settings.domainName {
             form.append(("domainName", domain))
@@ -101,9 +99,9 @@ extension AdobePassRun {
     /// - Parameters:
     ///   - life: nanoseconds that the code is good for.
     ///   - look: asks whether the person is through.
-    nonisolated(nonsending) func wait(
+    func wait(
         for code: String, at url: String, life: UInt64, _ dialogue: any LoginDialogue,
-        _ look: nonisolated(nonsending) () async throws(GrantFailure) -> LoginGrant?
+        _ look: () async throws(GrantFailure) -> LoginGrant?
     ) async throws(GrantFailure) -> LoginGrant {
         let deadline = await ledger.now() + min(life, AdobePassSettings.longestLogin)
         await dialogue.show(LoginPrompt(url: url, completeURL: url, code: code, deadline: deadline))
@@ -127,7 +125,7 @@ extension AdobePassRun {
         }
     }
 
-    private nonisolated(nonsending) func look(for code: String) async throws(GrantFailure) -> LoginGrant? {
+    private func look(for code: String) async throws(GrantFailure) -> LoginGrant? {
         let reply = try await call("profiles", "GET", settings.profile(code: code))
         if reply.status == 200 { return try grant(in: reply) }
         if let error = reply.error, reply.status == 400 {

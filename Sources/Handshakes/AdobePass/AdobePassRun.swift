@@ -4,15 +4,15 @@ internal import Octets
 /// What both generations of Adobe's API can do, each in its own words.
 protocol AdobePassAPI {
     /// Leads a person through a login, or finds that somebody has logged in.
-    nonisolated(nonsending) func login(_ dialogue: any LoginDialogue) async throws(GrantFailure) -> LoginGrant
+    func login(_ dialogue: any LoginDialogue) async throws(GrantFailure) -> LoginGrant
     /// The login that there is; throws `.interactionRequired` where there is none.
-    nonisolated(nonsending) func currentLogin() async throws(GrantFailure) -> LoginGrant
+    func currentLogin() async throws(GrantFailure) -> LoginGrant
     /// - Returns: whether the server has said that the login is over.
-    nonisolated(nonsending) func endLogin() async -> Bool
+    func endLogin() async -> Bool
     /// A new token for one request.
-    nonisolated(nonsending) func mediaToken(for resource: String) async throws(GrantFailure) -> Secret
+    func mediaToken(for resource: String) async throws(GrantFailure) -> Secret
     /// Advice on several resources at once: it comes without tokens.
-    nonisolated(nonsending) func preauthorize() async throws(GrantFailure) -> [IdentityFact]
+    func preauthorize() async throws(GrantFailure) -> [IdentityFact]
 }
 
 /// The calls of one flight, one login or one request: each in its turn, with the headers that it needs and no other
@@ -36,7 +36,7 @@ struct AdobePassRun {
     /// Sends a call as this client, with another access token where the one at hand is refused, and again where the server asks for it.
     ///
     /// - Returns: the answer, whatever its status, unless its error is one of the way there.
-    nonisolated(nonsending) func call(
+    func call(
         _ step: String, _ method: String, _ path: String, _ body: Body = .none, turns: Int = 1
     ) async throws(GrantFailure) -> AdobePassReply {
         var refused: LayerMaterial?
@@ -90,7 +90,7 @@ struct AdobePassRun {
     /// - Parameters:
     ///   - isOnce: it must not arrive twice.
     ///   - turns: to wait for before it: 2 where another call follows that takes none.
-    nonisolated(nonsending) func send(
+    func send(
         _ step: String, _ method: String, _ path: String, _ body: Body, _ headers: [(String, String)],
         isOnce: Bool = false, turns: Int = 1
     ) async throws(GrantFailure) -> AdobePassReply {
@@ -116,10 +116,7 @@ struct AdobePassRun {
             var quota = settings.quota
             quota.calls = attempt == 0 ? turns : 1
             if quota.calls > 0 { try await ledger.turn(quota) }
-            let answer: IssuerAnswer
-            do throws(IssuerFault) { answer = try await issuer.send(call) } catch {
-                throw GrantFailure(error, step: step)
-            }
+            let answer = try await issuer.answer(to: call)
             guard answer.status == 429 else { return AdobePassReply(answer) }
             // The answer's body is a page, and it seldom says how long (docs/design/wire/adobe-pass.md#throttling).
             await ledger.turnedAway(settings.quota)
@@ -127,8 +124,4 @@ struct AdobePassRun {
         }
         throw .issuerUnavailable(retryAfterSeconds: 1, reason: "\(step): throttled, status 429")
     }
-}
-
-extension Secret {
-    var text: String { withBytes { String(decoding: $0, as: UTF8.self) } }
 }

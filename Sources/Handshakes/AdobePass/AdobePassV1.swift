@@ -14,7 +14,7 @@ struct AdobePassV1: AdobePassAPI {
 
     // MARK: - Login
 
-    nonisolated(nonsending) func login(_ dialogue: any LoginDialogue) async throws(GrantFailure) -> LoginGrant {
+    func login(_ dialogue: any LoginDialogue) async throws(GrantFailure) -> LoginGrant {
         await dialogue.progress("asking Adobe for a code")
         try await run.becomeClient()
         if let grant = try await lookUp(withMetadata: true) {
@@ -49,15 +49,13 @@ struct AdobePassV1: AdobePassAPI {
         return try settings.url(path).description
     }
 
-    nonisolated(nonsending) func currentLogin() async throws(GrantFailure) -> LoginGrant {
+    func currentLogin() async throws(GrantFailure) -> LoginGrant {
         guard let grant = try await lookUp(withMetadata: false) else { throw AdobePassRun.nobodyLoggedIn }
         return grant
     }
 
     /// - Returns: nil where nobody has logged in, or no longer is.
-    private nonisolated(nonsending) func lookUp(
-        withMetadata: Bool
-    ) async throws(GrantFailure) -> LoginGrant? {
+    private func lookUp(withMetadata: Bool) async throws(GrantFailure) -> LoginGrant? {
         let reply = try await ask("authn", "/api/v1/tokens/authn")
         if [404, 410, 412].contains(reply.status) { return nil }
         guard reply.status == 200 else { throw failure("authn", reply) }
@@ -74,7 +72,7 @@ struct AdobePassV1: AdobePassAPI {
     }
 
     /// For operators; a login is one without it.
-    private nonisolated(nonsending) func metadata() async -> [(name: String, isEncrypted: Bool)] {
+    private func metadata() async -> [(name: String, isEncrypted: Bool)] {
         guard let reply = try? await ask("usermetadata", "/api/v1/tokens/usermetadata"), reply.status == 200 else {
             return []
         }
@@ -85,14 +83,14 @@ struct AdobePassV1: AdobePassAPI {
     }
 
     /// It ends at Adobe; the provider hears nothing of it.
-    nonisolated(nonsending) func endLogin() async -> Bool {
+    func endLogin() async -> Bool {
         let reply = try? await ask("logout", "/api/v1/logout", method: "DELETE")
         return reply?.status == 204 || reply?.status == 200
     }
 
     // MARK: - Decisions
 
-    nonisolated(nonsending) func mediaToken(for resource: String) async throws(GrantFailure) -> Secret {
+    func mediaToken(for resource: String) async throws(GrantFailure) -> Secret {
         guard let profile = await run.ledger.session() else { throw AdobePassRun.nobodyLoggedIn }
         do throws(GrantFailure) {
             // Both turns at once: many requests that make the first call each would leave none of them the time for the second.
@@ -115,15 +113,13 @@ struct AdobePassV1: AdobePassAPI {
     }
 
     /// A 403 alone may mean that the resource is denied, or that nobody is logged in: who is says which.
-    private nonisolated(nonsending) func refusal(
-        _ step: String, _ reply: AdobePassReply
-    ) async throws(GrantFailure) -> GrantFailure {
+    private func refusal(_ step: String, _ reply: AdobePassReply) async throws(GrantFailure) -> GrantFailure {
         guard reply.status == 403 || reply.status == 404, reply.error == nil else { return failure(step, reply) }
         _ = try await currentLogin()
         return .policyDenied(reason: "authorization_denied")
     }
 
-    nonisolated(nonsending) func preauthorize() async throws(GrantFailure) -> [IdentityFact] {
+    func preauthorize() async throws(GrantFailure) -> [IdentityFact] {
         let reply = try await ask(
             "preauthorize", "/api/v1/preauthorize", settings.preauthorized.joined(separator: ","))
         guard reply.status == 200, let decisions = reply.tree?.items(["resources"]) else {
@@ -141,7 +137,7 @@ struct AdobePassV1: AdobePassAPI {
         return run.failure(step, reply)
     }
 
-    private nonisolated(nonsending) func ask(
+    private func ask(
         _ step: String, _ path: String, _ resource: String? = nil, method: String = "GET", turns: Int = 1
     ) async throws(GrantFailure) -> AdobePassReply {
         var parameters = [("requestor", settings.serviceProvider), ("deviceId", try await run.deviceID())]

@@ -16,7 +16,7 @@ struct BasicHandshake: Handshake {
     // A password whose refusals are not counted would be sent until the account is locked, whatever else a route counts as one.
     var statusRule: StatusRule { .refusals(always: [401]) }
 
-    nonisolated(nonsending) func acquire(
+    func acquire(
         _ wanted: Wanted, ledger: any GrantLedger, issuer: any IssuerClient
     ) async throws(GrantFailure) -> AccessGrant {
         let password = try await ledger.secret("password")

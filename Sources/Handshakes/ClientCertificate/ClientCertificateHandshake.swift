@@ -4,7 +4,7 @@ struct ClientCertificateHandshake: Handshake {
     /// A 401 says that the certificate does not do; there is no other one to be had.
     var statusRule: StatusRule { .refusals() }
 
-    nonisolated(nonsending) func acquire(
+    func acquire(
         _ wanted: Wanted, ledger: any GrantLedger, issuer: any IssuerClient
     ) async throws(GrantFailure) -> AccessGrant {
         throw .configuration(reason: "a certificate has no token")

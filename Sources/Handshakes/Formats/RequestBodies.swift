@@ -100,6 +100,9 @@ struct FormBody: ~Copyable {
 // MARK: - Checks
 
 extension Secret {
+    /// The text; octets that are not UTF-8 are replaced.
+    var text: String { withBytes { String(decoding: $0, as: UTF8.self) } }
+
     /// Whether the bytes are UTF-8 text without control characters: what fits into JSON and into Basic credentials.
     var isText: Bool { withBytes { $0.isUTF8 && !$0.contains(where: \.isControl) } }
 }

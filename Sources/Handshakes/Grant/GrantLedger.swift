@@ -13,7 +13,7 @@ public protocol GrantLedger: Sendable {
     // MARK: - Durable layer
 
     /// The part as it stands, or nil.
-    nonisolated(nonsending) func durable(_ part: DurablePart) async -> LayerMaterial?
+    func durable(_ part: DurablePart) async -> LayerMaterial?
 
     /// The part as it stands, or else as `make` makes it: once, however many flights of identities with the same registration ask, and on
     /// disk (or the store is degraded) before this returns. Followers get the leader's outcome, also a failure.
@@ -21,22 +21,22 @@ public protocol GrantLedger: Sendable {
     /// - Parameters:
     ///   - refused: what an issuer has refused; it is dropped if it still stands. One that another flight has put there since is used.
     ///   - make: must not call `session`: sessions are waited for first, durable parts within their steps.
-    nonisolated(nonsending) func durable(
+    func durable(
         _ part: DurablePart, unless refused: LayerMaterial?,
-        make: nonisolated(nonsending) () async throws(GrantFailure) -> LayerMaterial
+        make: () async throws(GrantFailure) -> LayerMaterial
     ) async throws(GrantFailure) -> LayerMaterial
 
     /// Replaces the part (a rotated registration access token). Returns once it is on disk, or the store is degraded. Throws when the
     /// flight's epoch has passed.
-    nonisolated(nonsending) func commit(_ part: DurablePart, _ material: LayerMaterial) async throws(GrantFailure)
+    func commit(_ part: DurablePart, _ material: LayerMaterial) async throws(GrantFailure)
 
     /// Drops the part if it still holds this material; one that another flight has put there since stays.
-    nonisolated(nonsending) func drop(_ part: DurablePart, ifStill material: LayerMaterial) async
+    func drop(_ part: DurablePart, ifStill material: LayerMaterial) async
 
     // MARK: - Session layer
 
     /// The session as it stands, if it is live.
-    nonisolated(nonsending) func session() async -> LayerMaterial?
+    func session() async -> LayerMaterial?
 
     /// A live session: the one that stands, or else one that `step` brings. The ladder (docs/design/tokens.md#rule-6) is walked here:
     /// `step` is called for the refresh token if there is one, then, where that failed in a way that says something about it, for the full
@@ -49,22 +49,22 @@ public protocol GrantLedger: Sendable {
     /// Throws what the last step threw; `.interactionRequired` where there is no rung left; `.credentialRejected` without a step while
     /// the credential is quarantined; `.policyDenied` for the second refused session of one flight; `.timedOut` when the flight was given
     /// up meanwhile.
-    nonisolated(nonsending) func session(
+    func session(
         _ claim: SessionClaim,
-        step: nonisolated(nonsending) (SessionRung, LayerMaterial?) async throws(GrantFailure) -> LayerMaterial
+        step: (SessionRung, LayerMaterial?) async throws(GrantFailure) -> LayerMaterial
     ) async throws(GrantFailure) -> SessionGrant
 
     // MARK: - Secrets and attempts
 
     /// Reads a secret by its configuration key: `password`, `client_secret`, `value`. One flight gets one version throughout,
     /// so that the mark of an attempt and the bytes sent belong together.
-    nonisolated(nonsending) func secret(_ name: String) async throws(GrantFailure) -> Secret
+    func secret(_ name: String) async throws(GrantFailure) -> Secret
 
     /// Reads it again, after what was read before was refused: who rotates it may have done so meanwhile. No attempt may be open on it.
-    nonisolated(nonsending) func latestSecret(_ name: String) async throws(GrantFailure) -> Secret
+    func latestSecret(_ name: String) async throws(GrantFailure) -> Secret
 
     /// A new access token of another identity, for an exchange. Its failure is this flight's.
-    nonisolated(nonsending) func token(of identity: String) async throws(GrantFailure) -> Secret
+    func token(of identity: String) async throws(GrantFailure) -> Secret
 
     /// Returns once the mark is on disk; only then may the password, PIN or assertion leave. Only within a step of `session`, whose turn
     /// keeps two flights from spending at once. Throws `.quarantined` when no attempt is left.
@@ -72,102 +72,72 @@ public protocol GrantLedger: Sendable {
     /// - Parameters:
     ///   - user: whose account the issuer would lock.
     ///   - secret: the configuration key of what is about to be sent.
-    nonisolated(nonsending) func spendAttempt(user: String, secret: String) async throws(GrantFailure)
+    func spendAttempt(user: String, secret: String) async throws(GrantFailure)
 
     /// Says what became of the attempt spent last. Called exactly once for each.
-    nonisolated(nonsending) func settleAttempt(_ outcome: AttemptOutcome) async
+    func settleAttempt(_ outcome: AttemptOutcome) async
 
     /// Says what became of one attempt, where several are spent at once.
     /// - Parameter secret: as it was given to `spendAttempt`.
-    nonisolated(nonsending) func settleAttempt(_ outcome: AttemptOutcome, secret: String) async
+    func settleAttempt(_ outcome: AttemptOutcome, secret: String) async
 
     /// Nanoseconds of CLOCK_BOOTTIME.
-    nonisolated(nonsending) func now() async -> UInt64
+    func now() async -> UInt64
 
     /// Returns after this many nanoseconds: to let others be through with what was in the way.
-    nonisolated(nonsending) func pause(_ span: UInt64) async
+    func pause(_ span: UInt64) async
 
     /// Returns when it is this call's turn in what the issuer allows. Throws `.issuerUnavailable` where that would be too late.
-    nonisolated(nonsending) func turn(_ quota: CallQuota) async throws(GrantFailure)
+    func turn(_ quota: CallQuota) async throws(GrantFailure)
 
     /// The issuer has said that it was too much.
-    nonisolated(nonsending) func turnedAway(_ quota: CallQuota) async
+    func turnedAway(_ quota: CallQuota) async
 
     /// Runs what takes long, as the making of an RSA key, on a thread that holds up nobody.
-    nonisolated(nonsending) func aside(
-        _ work: @escaping @Sendable () throws -> Secret
-    ) async throws(GrantFailure) -> Secret
+    func aside(_ work: @escaping @Sendable () throws -> Secret) async throws(GrantFailure) -> Secret
 
     /// A request to the upstream that the token is for, as its route reaches it; to no other origin, and without a credential. For what a
     /// challenge leads to: without one there is nobody to ask.
-    nonisolated(nonsending) func askUpstream(_ call: IssuerCall) async throws(IssuerFault) -> IssuerAnswer
+    func askUpstream(_ call: IssuerCall) async throws(IssuerFault) -> IssuerAnswer
 
     /// Says what an operator should look at, although the grant goes on. Safe text, as in `GrantFailure`.
-    nonisolated(nonsending) func warn(_ what: String) async
+    func warn(_ what: String) async
 
     /// The issuer has refused a refresh token for good: it has expired or was revoked, or it was used by somebody else, and the issuer
     /// takes a second use for theft.
-    nonisolated(nonsending) func refused(refreshToken: Secret) async
+    func refused(refreshToken: Secret) async
 
     /// The token to send for a refresh token that the configuration names. Only within a step of `session`, whose turn keeps two flights
     /// from sending it at once.
     /// - Parameter held: what the session holds and the issuer has just refused; nil: it holds none.
-    nonisolated(nonsending) func standing(ofFirst refreshToken: Secret, beside held: Secret?) async -> FirstRefreshToken
+    func standing(ofFirst refreshToken: Secret, beside held: Secret?) async -> FirstRefreshToken
 
     /// Takes what a run of a recipe did, for operators; the last one counts.
-    nonisolated(nonsending) func note(_ trace: RunTrace) async
+    func note(_ trace: RunTrace) async
 }
 
 extension GrantLedger {
-    /// A ledger without a clock does not wait.
-    public nonisolated(nonsending) func pause(_ span: UInt64) async {}
-    /// A ledger without quotas lets every call go.
-    public nonisolated(nonsending) func turn(_ quota: CallQuota) async throws(GrantFailure) {}
-    /// A ledger without quotas has nothing to learn.
-    public nonisolated(nonsending) func turnedAway(_ quota: CallQuota) async {}
-    /// A ledger without a log drops it.
-    public nonisolated(nonsending) func warn(_ what: String) async {}
-    /// A ledger without sessions has nothing to forget.
-    public nonisolated(nonsending) func refused(refreshToken: Secret) async {}
-    /// A ledger without sessions takes every first refresh token as unspent.
-    public nonisolated(nonsending) func standing(
-        ofFirst refreshToken: Secret, beside held: Secret?
-    ) async -> FirstRefreshToken { .unspent }
-
-    /// A ledger without an upstream cannot ask one.
-    public nonisolated(nonsending) func askUpstream(_ call: IssuerCall) async throws(IssuerFault) -> IssuerAnswer {
-        throw IssuerFault(.unresolvable, provablyUnsent: true)
+    /// A secret that is sent as text.
+    func text(_ name: String) async throws(GrantFailure) -> Secret {
+        let secret = try await secret(name)
+        guard secret.isText, !secret.isEmpty else {
+            throw .secretUnusable(name: name, reason: "empty, not UTF-8, or with a control character")
+        }
+        return secret
     }
 
-    /// A ledger without a thread for blocking work does it here.
-    public nonisolated(nonsending) func aside(
-        _ work: @escaping @Sendable () throws -> Secret
-    ) async throws(GrantFailure) -> Secret {
-        do { return try work() } catch { throw .internal(reason: "\(error)") }
-    }
-
-    /// A ledger without operators drops it.
-    public nonisolated(nonsending) func note(_ trace: RunTrace) async {}
-}
-
-extension GrantLedger {
-    /// For ledgers that keep no version.
-    public nonisolated(nonsending) func latestSecret(_ name: String) async throws(GrantFailure) -> Secret {
-        try await secret(name)
-    }
-
-    /// A ledger without other identities has no tokens of theirs.
-    public nonisolated(nonsending) func token(of identity: String) async throws(GrantFailure) -> Secret {
-        throw .internal(reason: "no tokens of other identities here")
-    }
-
-    /// For ledgers that book one attempt at a time.
-    public nonisolated(nonsending) func settleAttempt(_ outcome: AttemptOutcome, secret: String) async {
-        await settleAttempt(outcome)
+    /// The identifier of this device: a UUID that is made once and kept.
+    /// - Parameter random: gives as many octets as it is asked for.
+    func deviceID(_ random: @Sendable (Int) -> [UInt8]) async throws(GrantFailure) -> String {
+        let now = await now()
+        let kept = try await durable(.device, unless: nil) { () throws(GrantFailure) in
+            LayerMaterial(bytes: Secret(UUIDText.version4(random(16))), obtainedAt: now, lifetime: nil)
+        }
+        return kept.bytes.text
     }
 
     /// Spends an attempt of the secret under `password`.
-    public nonisolated(nonsending) func spendAttempt(user: String) async throws(GrantFailure) {
+    public func spendAttempt(user: String) async throws(GrantFailure) {
         try await spendAttempt(user: user, secret: "password")
     }
 }
@@ -204,17 +174,10 @@ public struct SessionClaim: Sendable {
     /// The session that the issuer called dead at the step above it; nil at first.
     public var refused: LayerMaterial?
     /// Whether a full grant can be made without a person. Without it a missing or refused refresh token is `.interactionRequired`.
-    public var canGrantFully: Bool
+    public var canGrantFully = true
     /// Each step brings the access token of its own flight, as with OAuth refresh tokens: no other flight can use it, a live session
     /// spares no step, and flights take turns instead of sharing.
-    public var isOwn: Bool
-
-    /// Memberwise; `refused` is the session that the issuer would not take.
-    public init(refused: LayerMaterial? = nil, canGrantFully: Bool = true, isOwn: Bool = false) {
-        self.refused = refused
-        self.canGrantFully = canGrantFully
-        self.isOwn = isOwn
-    }
+    public var isOwn = false
 }
 
 /// The start of a step of the session layer. Its second argument is the material that stands, also where it is no longer live:

@@ -21,15 +21,13 @@ public protocol Handshake: Sendable {
 
     /// Obtains one token: cached session, refresh, full grant; one rung down per failure, never back up (docs/design/tokens.md#rule-6).
     /// Runs on the executor of its caller.
-    nonisolated(nonsending) func acquire(
+    func acquire(
         _ wanted: Wanted, ledger: any GrantLedger, issuer: any IssuerClient
     ) async throws(GrantFailure) -> AccessGrant
 
     /// Tells the issuer that a session is over: after a logout, also for one that came too late. Best effort.
     @discardableResult
-    nonisolated(nonsending) func revoke(
-        _ session: LayerMaterial, ledger: any GrantLedger, issuer: any IssuerClient
-    ) async -> Revocation
+    func revoke(_ session: LayerMaterial, ledger: any GrantLedger, issuer: any IssuerClient) async -> Revocation
 
     /// Whether `revoke` has something to say of every session, not only of those with a refresh token.
     var endsSessions: Bool { get }
@@ -42,13 +40,11 @@ public protocol Handshake: Sendable {
 
     /// The first thing that `check --live` asks the issuer.
     /// - Returns: where file and issuer differ, one sentence each.
-    nonisolated(nonsending) func inquire(
-        ledger: any GrantLedger, issuer: any IssuerClient
-    ) async throws(GrantFailure) -> [String]
+    func inquire(ledger: any GrantLedger, issuer: any IssuerClient) async throws(GrantFailure) -> [String]
 
     /// What `check --live` does where no person is needed: the least that shows whether the issuer takes the identity.
     /// - Returns: nil where a token was had, or the secret of one, and nothing else is to be said.
-    nonisolated(nonsending) func tryOut(
+    func tryOut(
         _ wanted: Wanted, ledger: any GrantLedger, issuer: any IssuerClient
     ) async throws(GrantFailure) -> LiveTrial?
 
@@ -89,12 +85,10 @@ extension Handshake {
     public var explanation: [String] { [] }
 
     /// A scheme that does not say otherwise has nothing to ask before a token.
-    public nonisolated(nonsending) func inquire(
-        ledger: any GrantLedger, issuer: any IssuerClient
-    ) async throws(GrantFailure) -> [String] { [] }
+    public func inquire(ledger: any GrantLedger, issuer: any IssuerClient) async throws(GrantFailure) -> [String] { [] }
 
     /// A scheme that does not say otherwise is tried with one token.
-    public nonisolated(nonsending) func tryOut(
+    public func tryOut(
         _ wanted: Wanted, ledger: any GrantLedger, issuer: any IssuerClient
     ) async throws(GrantFailure) -> LiveTrial? {
         _ = try await acquire(wanted, ledger: ledger, issuer: issuer)
@@ -102,7 +96,7 @@ extension Handshake {
     }
 
     /// Schemes without a way to say so let the session run out.
-    public nonisolated(nonsending) func revoke(
+    public func revoke(
         _ session: LayerMaterial, ledger: any GrantLedger, issuer: any IssuerClient
     ) async -> Revocation { .impossible }
 }
@@ -183,21 +177,6 @@ public struct AccessGrant: Sendable {
     /// OAM: authentication level of the challenge that the token answers.
     public var level: Int?
 
-    /// - Parameters:
-    ///   - lifetime: nanoseconds; nil where the issuer names none.
-    ///   - sentAt: nanoseconds of `CLOCK_BOOTTIME`, before the request was sent.
-    public init(
-        token: Secret, tokenType: String, lifetime: UInt64?, sentAt: UInt64, grantedScopes: [String]? = nil,
-        level: Int? = nil
-    ) {
-        self.token = token
-        self.tokenType = tokenType
-        self.lifetime = lifetime
-        self.sentAt = sentAt
-        self.grantedScopes = grantedScopes
-        self.level = level
-    }
-
     /// The longest life believed, in nanoseconds: a year. Also the life of a credential that does not expire.
     public static let longestLifetime: UInt64 = 365 * 86_400 * 1_000_000_000
 }
@@ -208,12 +187,6 @@ public struct InjectedField: Sendable, Equatable {
     public var name: String
     /// The field value, the credential in it.
     public var value: [UInt8]
-
-    /// Neither name nor value is checked.
-    public init(name: String, value: [UInt8]) {
-        self.name = name
-        self.value = value
-    }
 }
 
 extension InjectedField: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {

@@ -3,7 +3,14 @@ internal import Octets
 /// One HTTP call to an issuer. The keeper implements it over the gateway's own HTTP engine: TLS verified, no redirect followed,
 /// answer bounded to 64 KiB, time bounded.
 public protocol IssuerClient: Sendable {
-    nonisolated(nonsending) func send(_ call: IssuerCall) async throws(IssuerFault) -> IssuerAnswer
+    func send(_ call: IssuerCall) async throws(IssuerFault) -> IssuerAnswer
+}
+
+extension IssuerClient {
+    /// Sends a call for which a fault is the end of the grant.
+    func answer(to call: IssuerCall) async throws(GrantFailure) -> IssuerAnswer {
+        do throws(IssuerFault) { return try await send(call) } catch { throw GrantFailure(error, step: call.step) }
+    }
 }
 
 /// A request to an issuer, complete but for `Host` and framing.

@@ -10,13 +10,6 @@ public struct IssuerURL: Sendable, Hashable {
     public let port: Int
     /// Starts with `/`; holds the query, if there is one.
     public let path: String
-
-    init(scheme: String, host: String, port: Int, path: String) {
-        self.scheme = scheme
-        self.host = host
-        self.port = port
-        self.path = path
-    }
 }
 
 // MARK: - Reading

@@ -7,13 +7,13 @@ public protocol InteractiveHandshake: Handshake {
     var redirect: LoginRedirect? { get }
 
     /// Whether the issuer can be reached, and offers what a login needs. Asks for nothing that a person would have to grant.
-    nonisolated(nonsending) func reach(ledger: any GrantLedger, issuer: any IssuerClient) async throws(GrantFailure)
+    func reach(ledger: any GrantLedger, issuer: any IssuerClient) async throws(GrantFailure)
 
     /// Leads a person through the login and returns what is to be kept. Runs on the executor of its caller, for minutes; whatever it
     /// holds by then that others could change is read again by whoever keeps the outcome.
     ///
     /// Throws `.loginExpired` when the person was too slow, `.policyDenied` when the person or the issuer said no.
-    nonisolated(nonsending) func login(
+    func login(
         _ wanted: Wanted, dialogue: any LoginDialogue, ledger: any GrantLedger, issuer: any IssuerClient
     ) async throws(GrantFailure) -> LoginGrant
 }
@@ -24,12 +24,6 @@ public struct LoginGrant: Sendable {
     public var material: LayerMaterial
     /// A sentence that the person should read, beside that it is done.
     public var remark: String?
-
-    /// Memberwise.
-    public init(material: LayerMaterial, remark: String? = nil) {
-        self.material = material
-        self.remark = remark
-    }
 }
 
 /// The person's end of a login, as a handshake sees it: a terminal, behind the admin socket or in the same process.
@@ -38,19 +32,19 @@ public protocol LoginDialogue: Sendable {
     var redirectPort: UInt16? { get }
 
     /// Shows what the person has to do, in place of what was shown before.
-    nonisolated(nonsending) func show(_ prompt: LoginPrompt) async
+    func show(_ prompt: LoginPrompt) async
 
     /// Shows in a short sentence how far the login is.
-    nonisolated(nonsending) func progress(_ text: String) async
+    func progress(_ text: String) async
 
     /// Waits so many nanoseconds. Throws when the login was given up.
-    nonisolated(nonsending) func pause(_ nanoseconds: UInt64) async throws(GrantFailure)
+    func pause(_ nanoseconds: UInt64) async throws(GrantFailure)
 
     /// Waits for the browser to come back. Called once.
     /// - Parameters:
     ///   - patience: nanoseconds, then `.loginExpired` is thrown.
     ///   - judge: says of a query (as received, without its `?`) whether it is the answer. Called on the keeper's loop.
-    nonisolated(nonsending) func redirected(
+    func redirected(
         within patience: UInt64, judge: @escaping @Sendable (_ query: String) -> RedirectVerdict
     ) async throws(GrantFailure) -> Secret
 }
@@ -64,20 +58,9 @@ public struct LoginPrompt: Sendable, Equatable {
     /// To be entered on the page.
     public var code: String?
     /// The browser comes back with an answer.
-    public var awaitsRedirect: Bool
+    public var awaitsRedirect = false
     /// Nanoseconds of CLOCK_BOOTTIME until which the page works.
     public var deadline: UInt64
-
-    /// - Parameter deadline: nanoseconds of `CLOCK_BOOTTIME`.
-    public init(
-        url: String, completeURL: String? = nil, code: String? = nil, awaitsRedirect: Bool = false, deadline: UInt64
-    ) {
-        self.url = url
-        self.completeURL = completeURL
-        self.code = code
-        self.awaitsRedirect = awaitsRedirect
-        self.deadline = deadline
-    }
 }
 
 /// The verdict on a request to the redirect address.
@@ -98,13 +81,6 @@ public struct LoginRedirect: Sendable, Equatable {
     public var path: String
     /// Whether this machine can be the one that it leads to. Otherwise the address has to be pasted.
     public var isLoopback: Bool
-
-    /// Memberwise.
-    public init(port: UInt16?, path: String, isLoopback: Bool) {
-        self.port = port
-        self.path = path
-        self.isLoopback = isLoopback
-    }
 }
 
 extension GrantFailure {

@@ -15,16 +15,14 @@ public protocol OneTimeHandshake: Handshake {
 
     /// The issuer's answer, were it asked, to the resources that operators care for; advice only, never a reason to admit or refuse. Empty where none
     /// is configured.
-    nonisolated(nonsending) func preview(
-        ledger: any GrantLedger, issuer: any IssuerClient
-    ) async throws(GrantFailure) -> [IdentityFact]
+    func preview(ledger: any GrantLedger, issuer: any IssuerClient) async throws(GrantFailure) -> [IdentityFact]
 
     /// Whether `preview` asks anything.
     var hasPreview: Bool { get }
 
     /// Obtains the credential of one request. Throws `.policyDenied` where this resource is denied, and `.interactionRequired` where a
     /// person has to log in first.
-    nonisolated(nonsending) func credential(
+    func credential(
         for resource: String, ledger: any GrantLedger, issuer: any IssuerClient
     ) async throws(GrantFailure) -> Secret
 }
@@ -55,14 +53,6 @@ public struct CallQuota: Sendable, Hashable {
     public var patience: UInt64
     /// Calls that one turn is for, at most `burst`: of what takes two none is begun that could not be ended.
     public var calls = 1
-
-    /// - Parameter patience: nanoseconds.
-    public init(origin: String, perSecond: Int, burst: Int, patience: UInt64) {
-        self.origin = origin
-        self.perSecond = perSecond
-        self.burst = burst
-        self.patience = patience
-    }
 
     /// Nanoseconds between two calls once the burst is spent.
     var interval: UInt64 { 1_000_000_000 / UInt64(max(1, perSecond)) }

@@ -24,6 +24,20 @@ extension IssuerAnswer {
 }
 
 extension IssuerAnswer {
+    /// The failure of an answer that asks to come again later (408, 425, 429, 5xx).
+    func unavailable(_ reason: String) -> GrantFailure {
+        .issuerUnavailable(retryAfterSeconds: retryAfter, reason: reason)
+    }
+
+    /// The JSON object in the body, without which the step fails.
+    func object(_ step: String) throws(GrantFailure) -> AnswerObject {
+        do throws(AnswerObject.Fault) { return try AnswerObject(body) } catch {
+            throw .issuerAnswerInvalid(reason: "\(step): \(error.rawValue)")
+        }
+    }
+}
+
+extension IssuerAnswer {
     /// The issuer's own clock when it answered, in seconds since 1970; nil if it does not say, or not over TLS, where anybody could.
     public var issuerTime: Int64? {
         overTLS ? date : nil

@@ -71,10 +71,10 @@ extension MobileFirstAnswer {
         case 409 where answer.header("MFP-Conflict") != nil: return .conflict
         case 401, 403: return .other(.policyDenied(reason: reason), judged: true)
         case 408, 425, 429:
-            return .other(.issuerUnavailable(retryAfterSeconds: answer.retryAfter, reason: reason), judged: false)
+            return .other(answer.unavailable(reason), judged: false)
         // It may have failed after it had looked.
         case 500..<600:
-            return .other(.issuerUnavailable(retryAfterSeconds: answer.retryAfter, reason: reason), judged: true)
+            return .other(answer.unavailable(reason), judged: true)
         case 300..<400:
             return .other(.configuration(reason: "\(reason): redirected instead of answered"), judged: true)
         case 404, 405, 413, 415: return .other(.configuration(reason: reason), judged: false)

@@ -7,13 +7,9 @@ struct MobileFirstClient {
     let key: SigningKey
     /// As the ledger keeps it.
     let material: LayerMaterial
+}
 
-    init(id: String, key: SigningKey, material: LayerMaterial) {
-        self.id = id
-        self.key = key
-        self.material = material
-    }
-
+extension MobileFirstClient {
     /// nil for anything that `material(id:key:)` does not make.
     init?(_ material: LayerMaterial) {
         guard let values = RecipeMaterial.decode(material.bytes)?["client"] else { return nil }
@@ -21,7 +17,7 @@ struct MobileFirstClient {
     }
 
     init?(_ values: [String: Secret], _ material: LayerMaterial) {
-        guard let id = values["id"]?.withBytes({ String(decoding: $0, as: UTF8.self) }), Self.isID(id),
+        guard let id = values["id"]?.text, Self.isID(id),
             var file = values["key"]?.withBytes({ Array($0) })
         else { return nil }
         defer { file.wipe() }
@@ -44,13 +40,9 @@ struct MobileFirstSession {
     let client: MobileFirstClient
     var checks: Set<String>
     let obtainedAt: UInt64
+}
 
-    init(client: MobileFirstClient, checks: Set<String>, obtainedAt: UInt64) {
-        self.client = client
-        self.checks = checks
-        self.obtainedAt = obtainedAt
-    }
-
+extension MobileFirstSession {
     init?(_ material: LayerMaterial) {
         guard let values = RecipeMaterial.decode(material.bytes), let inner = values["client"],
             let client = MobileFirstClient(inner, material)
@@ -125,9 +117,7 @@ extension MobileFirstClient {
 extension MobileFirstRun {
     /// The client as it stands, or else a new one.
     /// - Parameter refused: one that the server does not know any more.
-    nonisolated(nonsending) func registered(
-        unless refused: LayerMaterial?
-    ) async throws(GrantFailure) -> MobileFirstClient {
+    func registered(unless refused: LayerMaterial?) async throws(GrantFailure) -> MobileFirstClient {
         let material = try await ledger.durable(.registration, unless: refused) { () throws(GrantFailure) in
             try await self.register()
         }
@@ -140,7 +130,7 @@ extension MobileFirstRun {
         return client
     }
 
-    private nonisolated(nonsending) func register() async throws(GrantFailure) -> LayerMaterial {
+    private func register() async throws(GrantFailure) -> LayerMaterial {
         let deviceID = try await deviceID()
         let made = try await ledger.aside {
             var file = try SigningKey.makeRSA()
@@ -171,14 +161,9 @@ extension MobileFirstRun {
             obtainedAt: answer.sentAt, lifetime: nil)
     }
 
-    private nonisolated(nonsending) func deviceID() async throws(GrantFailure) -> String {
+    private func deviceID() async throws(GrantFailure) -> String {
         if let id = device.id { return id }
-        let now = await ledger.now()
-        let random = handshake.world.random
-        let kept = try await ledger.durable(.device, unless: nil) { () throws(GrantFailure) in
-            LayerMaterial(bytes: Secret(UUIDText.version4(random(16))), obtainedAt: now, lifetime: nil)
-        }
-        return kept.bytes.withBytes { String(decoding: $0, as: UTF8.self) }
+        return try await ledger.deviceID(handshake.world.random)
     }
 
     private func registrationData(_ deviceID: String) -> [UInt8] {
@@ -212,8 +197,7 @@ extension MobileFirstRun {
                 reason:
                     "\(reason): the application is unknown, or its authenticity is checked; use mode: confidential, "
                     + "or an application without that check")
-        case 408, 425, 429, 500..<600:
-            throw .issuerUnavailable(retryAfterSeconds: answer.retryAfter, reason: reason)
+        case 408, 425, 429, 500..<600: throw answer.unavailable(reason)
         case 400..<500, 300..<400: throw .configuration(reason: reason)
         default: throw .issuerAnswerInvalid(reason: reason)
         }

@@ -28,7 +28,7 @@ struct MobileFirstHandshake: Handshake {
         InjectedField(name: "Authorization", value: Array("Bearer ".utf8) + token)
     }
 
-    nonisolated(nonsending) func acquire(
+    func acquire(
         _ wanted: Wanted, ledger: any GrantLedger, issuer: any IssuerClient
     ) async throws(GrantFailure) -> AccessGrant {
         let scopes = try scopes(wanted)
@@ -40,9 +40,7 @@ struct MobileFirstHandshake: Handshake {
         }
     }
 
-    nonisolated(nonsending) func revoke(
-        _ session: LayerMaterial, ledger: any GrantLedger, issuer: any IssuerClient
-    ) async -> Revocation {
+    func revoke(_ session: LayerMaterial, ledger: any GrantLedger, issuer: any IssuerClient) async -> Revocation {
         guard case .registered(let device) = settings.client else { return .impossible }
         return await MobileFirstRun(self, device, scopes: [], ledger: ledger, issuer: issuer).logout(session)
     }
@@ -64,7 +62,7 @@ struct MobileFirstHandshake: Handshake {
 // MARK: - Confidential client (docs/design/wire/mobilefirst.md#confidential)
 
 extension MobileFirstHandshake {
-    private nonisolated(nonsending) func confidentialGrant(
+    private func confidentialGrant(
         _ id: String, _ scopes: [String], _ ledger: any GrantLedger, _ issuer: any IssuerClient
     ) async throws(GrantFailure) -> AccessGrant {
         let secret = try await ledger.secret("client_secret")
@@ -86,14 +84,11 @@ extension MobileFirstHandshake {
     }
 
     /// Sends a call that does no harm twice, again for as long as the server says that it met a conflict.
-    nonisolated(nonsending) func send(
+    func send(
         _ call: IssuerCall, _ ledger: any GrantLedger, _ issuer: any IssuerClient
     ) async throws(GrantFailure) -> IssuerAnswer {
         for conflict in 0...MobileFirstSettings.mostConflicts {
-            let answer: IssuerAnswer
-            do throws(IssuerFault) { answer = try await issuer.send(call) } catch {
-                throw GrantFailure(error, step: call.step)
-            }
+            let answer = try await issuer.answer(to: call)
             guard answer.status == 409, answer.header("MFP-Conflict") != nil else { return answer }
             await ledger.pause(ConflictPause.nanoseconds(after: conflict))
         }

@@ -24,9 +24,7 @@ extension MobileFirstRun {
     private static let notices = "wl_remoteDisableRealm"
 
     /// - Returns: the configured checks that were passed.
-    nonisolated(nonsending) func preauthorize(
-        _ client: MobileFirstClient
-    ) async throws(GrantFailure) -> Outcome<Set<String>> {
+    func preauthorize(_ client: MobileFirstClient) async throws(GrantFailure) -> Outcome<Set<String>> {
         var reply = Reply()
         var answered: Set<String> = []
         var passed: Set<String> = []
@@ -83,9 +81,7 @@ extension MobileFirstRun {
 extension MobileFirstRun {
     /// The answers to all that is asked, their attempts booked; or, where one cannot be given, none
     /// (docs/design/wire/mobilefirst.md#answer-rule-2, docs/design/wire/mobilefirst.md#answer-rule-4).
-    private nonisolated(nonsending) func prepare(
-        _ asked: MobileFirstAnswer, answered: Set<String>
-    ) async throws(GrantFailure) -> Reply {
+    private func prepare(_ asked: MobileFirstAnswer, answered: Set<String>) async throws(GrantFailure) -> Reply {
         var reply = Reply()
         var missing: [String] = []
         for (check, challenge) in asked.challenges {
@@ -137,14 +133,10 @@ extension MobileFirstRun {
     }
 
     /// Secrets first: reading them may take long and fail, and a mark left behind by a crash in between costs a reset.
-    private nonisolated(nonsending) func book(_ reply: inout Reply) async throws(GrantFailure) {
+    private func book(_ reply: inout Reply) async throws(GrantFailure) {
         for sent in reply.checks {
             for field in sent.answer.fields {
-                let secret = try await ledger.secret(field.secret)
-                guard !secret.isEmpty, secret.isText else {
-                    throw .secretUnusable(name: field.secret, reason: "empty, not UTF-8, or with a control character")
-                }
-                reply.secrets[field.secret] = secret
+                reply.secrets[field.secret] = try await ledger.text(field.secret)
             }
         }
         var booked: [Sent] = []
@@ -160,7 +152,7 @@ extension MobileFirstRun {
         }
     }
 
-    private nonisolated(nonsending) func giveBack(_ reply: Reply) async {
+    private func giveBack(_ reply: Reply) async {
         for sent in reply.checks { await ledger.settleAttempt(.notSent, secret: sent.answer.attemptKey) }
     }
 }
@@ -169,7 +161,7 @@ extension MobileFirstRun {
 
 extension MobileFirstRun {
     /// After a conflict answers are not sent again blindly: a bare call tells what is left, and so whether they were judged.
-    private nonisolated(nonsending) func ask(
+    private func ask(
         _ client: MobileFirstClient, _ reply: Reply
     ) async throws(GrantFailure) -> (MobileFirstAnswer, isAfterConflict: Bool) {
         var call = call(client, reply)
@@ -230,9 +222,7 @@ extension MobileFirstAnswer {
 extension MobileFirstRun {
     /// Says of each answer what became of it.
     /// - Returns: the checks that refused theirs.
-    private nonisolated(nonsending) func settle(
-        _ all: [Sent], _ answer: MobileFirstAnswer, isAfterConflict: Bool
-    ) async -> [String] {
+    private func settle(_ all: [Sent], _ answer: MobileFirstAnswer, isAfterConflict: Bool) async -> [String] {
         var refused: [String] = []
         for sent in all {
             let outcome = outcome(of: sent, answer, isAfterConflict: isAfterConflict)

@@ -38,7 +38,7 @@ final class MobileFirstRun {
 // MARK: - The ladder
 
 extension MobileFirstRun {
-    nonisolated(nonsending) func grant() async throws(GrantFailure) -> AccessGrant {
+    func grant() async throws(GrantFailure) -> AccessGrant {
         var granted: AccessGrant?
         // Its own, because each turn brings the token of its own flight.
         _ = try await ledger.session(SessionClaim(isOwn: true)) { _, standing throws(GrantFailure) in
@@ -51,7 +51,7 @@ extension MobileFirstRun {
     }
 
     /// With the client that stands, or a new one where the server does not know it any more: once.
-    private nonisolated(nonsending) func climb() async throws(GrantFailure) -> (AccessGrant, MobileFirstSession) {
+    private func climb() async throws(GrantFailure) -> (AccessGrant, MobileFirstSession) {
         let standing = try await registered(unless: nil)
         if case .done(let result) = try await login(standing) { return result }
         let fresh = try await registered(unless: standing.material)
@@ -61,7 +61,7 @@ extension MobileFirstRun {
         throw .interactionRequired(reason: "the server does not know the client that it has just registered")
     }
 
-    private nonisolated(nonsending) func login(
+    private func login(
         _ client: MobileFirstClient
     ) async throws(GrantFailure) -> Outcome<(AccessGrant, MobileFirstSession)> {
         guard case .done(let passed) = try await preauthorize(client),
@@ -75,9 +75,7 @@ extension MobileFirstRun {
 // MARK: - Authorization code and token (docs/design/wire/mobilefirst.md#authorization)
 
 extension MobileFirstRun {
-    private nonisolated(nonsending) func authorize(
-        _ client: MobileFirstClient
-    ) async throws(GrantFailure) -> Outcome<Secret> {
+    private func authorize(_ client: MobileFirstClient) async throws(GrantFailure) -> Outcome<Secret> {
         let members = [
             ("response_type", "code"), ("client_id", client.id), ("scope", scope),
             ("redirect_uri", redirectURI(client)),
@@ -109,8 +107,7 @@ extension MobileFirstRun {
                 throw .policyDenied(reason: "\(reason): no code")
             }
             code = Secret(bytes)
-        case 408, 425, 429, 500..<600:
-            throw .issuerUnavailable(retryAfterSeconds: answer.retryAfter, reason: reason)
+        case 408, 425, 429, 500..<600: throw answer.unavailable(reason)
         case 401, 403: throw .policyDenied(reason: reason)
         default: throw .configuration(reason: reason)
         }
@@ -120,10 +117,8 @@ extension MobileFirstRun {
         return .done(code)
     }
 
-    private nonisolated(nonsending) func token(
-        _ client: MobileFirstClient, code: Secret
-    ) async throws(GrantFailure) -> Outcome<AccessGrant> {
-        let assertion = Secret(try client.assertion(self, code: code.withBytes { String(decoding: $0, as: UTF8.self) }))
+    private func token(_ client: MobileFirstClient, code: Secret) async throws(GrantFailure) -> Outcome<AccessGrant> {
+        let assertion = Secret(try client.assertion(self, code: code.text))
         let redirect = redirectURI(client)
         var body = FormBody(capacity: 1024 + 3 * (code.count + redirect.utf8.count + assertion.count))
         body.member("grant_type", "authorization_code")
@@ -185,7 +180,7 @@ private struct MobileFirstRedirect {
 
 extension MobileFirstRun {
     /// Ends what the server remembers of each check that was passed. Waits for its turn: never while a handshake runs.
-    nonisolated(nonsending) func logout(_ material: LayerMaterial) async -> Revocation {
+    func logout(_ material: LayerMaterial) async -> Revocation {
         guard let session = MobileFirstSession(material) else { return .impossible }
         var said = Revocation.revoked
         _ = try? await ledger.session(SessionClaim(isOwn: true)) { _, _ throws(GrantFailure) in

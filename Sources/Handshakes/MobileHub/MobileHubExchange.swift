@@ -8,17 +8,6 @@ struct MobileHubExchange {
     let ledger: any GrantLedger
     let issuer: any IssuerClient
 
-    init(
-        _ handshake: MobileHubHandshake, _ exchange: MobileHubSettings.Exchange, _ wanted: Wanted,
-        ledger: any GrantLedger, issuer: any IssuerClient
-    ) {
-        self.handshake = handshake
-        self.exchange = exchange
-        self.wanted = wanted
-        self.ledger = ledger
-        self.issuer = issuer
-    }
-
     /// A token of another issuer: as it was had, as it is sent, and when it says that it ends.
     private struct Subject {
         let original: Secret
@@ -38,7 +27,7 @@ struct MobileHubExchange {
 // MARK: - The ladder
 
 extension MobileHubExchange {
-    nonisolated(nonsending) func grant() async throws(GrantFailure) -> AccessGrant {
+    func grant() async throws(GrantFailure) -> AccessGrant {
         switch exchange.subject {
         case .caller:
             guard case .token(let token)? = wanted.user else {
@@ -61,7 +50,7 @@ extension MobileHubExchange {
     }
 
     /// Whoever rotates the file may do so at any moment: a refusal counts only if the token that was refused still stands there.
-    private nonisolated(nonsending) func grantOfFile() async throws(GrantFailure) -> AccessGrant {
+    private func grantOfFile() async throws(GrantFailure) -> AccessGrant {
         let first = try current(try await ledger.secret(secret))
         let reason: String
         switch try await ask(first) {
@@ -111,7 +100,7 @@ extension MobileHubExchange {
 // MARK: - The call
 
 extension MobileHubExchange {
-    private nonisolated(nonsending) func ask(_ subject: Subject) async throws(GrantFailure) -> Outcome {
+    private func ask(_ subject: Subject) async throws(GrantFailure) -> Outcome {
         guard let url = handshake.exchangeURL else { throw .internal(reason: "no exchange") }
         var call: IssuerCall
         switch exchange.endpoint {
@@ -122,17 +111,14 @@ extension MobileHubExchange {
         let ready = call
         defer { call.body.wipe() }
         return try await MobileHubHandshake.patiently(ledger) { () throws(GrantFailure) in
-            let answer: IssuerAnswer
-            do throws(IssuerFault) { answer = try await issuer.send(ready) } catch {
-                throw GrantFailure(error, step: "exchange")
-            }
+            let answer = try await issuer.answer(to: ready)
             return try outcome(answer, subject)
         }
     }
 
     /// The exchange by GET (docs/design/wire/oracle-mobile-hub.md#sso-exchange).
     private func ssoCall(_ subject: Subject, _ url: IssuerURL) -> IssuerCall {
-        let bearer = subject.sent.withBytes { String(decoding: $0, as: UTF8.self) }
+        let bearer = subject.sent.text
         return IssuerCall(
             step: "exchange", method: "GET", url: url.adding(query: "format=json"),
             headers: [
@@ -142,7 +128,7 @@ extension MobileHubExchange {
     }
 
     /// The exchange by a form (docs/design/wire/oracle-mobile-hub.md#auth-token).
-    private nonisolated(nonsending) func tokenCall(
+    private func tokenCall(
         _ subject: Subject, _ proof: MobileHubSettings.Exchange.ClientProof, _ url: IssuerURL
     ) async throws(GrantFailure) -> IssuerCall {
         var headers = [(name: "Accept", value: "application/json")]
@@ -151,12 +137,13 @@ extension MobileHubExchange {
         fields.append(("assertion", subject.sent))
         switch proof {
         case .basic(let id):
-            var credentials = BasicHandshake.credentials(user: Array(id.utf8), password: try await clientSecret())
+            var credentials = BasicHandshake.credentials(
+                user: Array(id.utf8), password: try await ledger.text("client_secret"))
             defer { credentials.wipe() }
             headers.append(("Authorization", "Basic " + String(decoding: credentials, as: UTF8.self)))
         case .form(let id, let hasSecret):
             fields.append(("client_id", Secret(id)))
-            if hasSecret { fields.append(("client_secret", try await clientSecret())) }
+            if hasSecret { fields.append(("client_secret", try await ledger.text("client_secret"))) }
         case .assertion(_, let scope):
             let own = try await handshake.consumerGrant(scope, wanted, ledger: ledger, issuer: issuer)
             fields.append(("client_assertion_type", Secret("urn:ietf:params:oauth:client-assertion-type:jwt-bearer")))
@@ -168,14 +155,6 @@ extension MobileHubExchange {
         return IssuerCall(
             step: "exchange", method: "POST", url: url, headers: headers,
             body: Self.multipart(fields, boundary: boundary), carriesPassword: false)
-    }
-
-    private nonisolated(nonsending) func clientSecret() async throws(GrantFailure) -> Secret {
-        let secret = try await ledger.secret("client_secret")
-        guard secret.isText, !secret.isEmpty else {
-            throw .secretUnusable(name: "client_secret", reason: "empty, not UTF-8, or with a control character")
-        }
-        return secret
     }
 
     /// RFC 7578.

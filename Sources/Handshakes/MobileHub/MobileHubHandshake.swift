@@ -63,7 +63,7 @@ struct MobileHubHandshake: Handshake {
         return InjectedField(name: "Authorization", value: Array(scheme.utf8) + token)
     }
 
-    nonisolated(nonsending) func acquire(
+    func acquire(
         _ wanted: Wanted, ledger: any GrantLedger, issuer: any IssuerClient
     ) async throws(GrantFailure) -> AccessGrant {
         switch settings.method {
@@ -74,14 +74,14 @@ struct MobileHubHandshake: Handshake {
         case .consumer(_, let scope):
             return try await consumerGrant(scope, wanted, ledger: ledger, issuer: issuer)
         case .exchange(let exchange):
-            return try await MobileHubExchange(self, exchange, wanted, ledger: ledger, issuer: issuer).grant()
+            let exchange = MobileHubExchange(
+                handshake: self, exchange: exchange, wanted: wanted, ledger: ledger, issuer: issuer)
+            return try await exchange.grant()
         }
     }
 
     /// The key is base 64 of a user and a password that nobody needs to know (docs/design/wire/oracle-mobile-hub.md#basic).
-    private nonisolated(nonsending) func anonymousKey(_ ledger: any GrantLedger) async throws(GrantFailure)
-        -> AccessGrant
-    {
+    private func anonymousKey(_ ledger: any GrantLedger) async throws(GrantFailure) -> AccessGrant {
         let key = try await ledger.secret("anonymous_key")
         guard TokenAlphabet.b64token.admits(key) else {
             throw .secretUnusable(name: "anonymous_key", reason: "not the base 64 text that the settings page shows")
@@ -94,7 +94,7 @@ struct MobileHubHandshake: Handshake {
 // MARK: - OAuth consumer (docs/design/wire/oracle-mobile-hub.md#consumer)
 
 extension MobileHubHandshake {
-    nonisolated(nonsending) func consumerGrant(
+    func consumerGrant(
         _ scope: String?, _ wanted: Wanted, ledger: any GrantLedger, issuer: any IssuerClient
     ) async throws(GrantFailure) -> AccessGrant {
         guard let consumer else { throw .internal(reason: "no consumer") }
@@ -111,8 +111,8 @@ extension MobileHubHandshake {
 
     /// Does the work up to twice more while the server is in trouble and asks for no longer pause
     /// (docs/design/wire/oracle-mobile-hub.md#consumer).
-    nonisolated(nonsending) static func patiently<Value>(
-        _ ledger: any GrantLedger, _ work: nonisolated(nonsending) () async throws(GrantFailure) -> Value
+    static func patiently<Value>(
+        _ ledger: any GrantLedger, _ work: () async throws(GrantFailure) -> Value
     ) async throws(GrantFailure) -> Value {
         for pause in [200_000_000, 800_000_000] as [UInt64] {
             do throws(GrantFailure) { return try await work() } catch {

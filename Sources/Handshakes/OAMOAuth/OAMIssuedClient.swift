@@ -35,12 +35,11 @@ extension OAMIssuedClient {
         guard let values = RecipeMaterial.decode(material.bytes)?["client"], let assertion = values["assertion"],
             let type = values["type"]
         else { return nil }
-        func text(_ secret: Secret) -> String { secret.withBytes { String(decoding: $0, as: UTF8.self) } }
         self.init(
-            assertion: assertion, type: text(type), refreshToken: values["refresh"], userAssertion: values["user"],
-            tokenURL: values["token_url"].flatMap { IssuerURL(text($0)) },
+            assertion: assertion, type: type.text, refreshToken: values["refresh"], userAssertion: values["user"],
+            tokenURL: values["token_url"].flatMap { IssuerURL($0.text) },
             usesDeviceStore: values["device_store"] != nil,
-            life: values["life"].flatMap { ReceivedNumber(text($0))?.clamped(to: 0...UInt64.max) },
+            life: values["life"].flatMap { ReceivedNumber($0.text)?.clamped(to: 0...UInt64.max) },
             material: material)
     }
 
@@ -62,8 +61,8 @@ extension OAMIssuedClient {
 
 extension OAuth2Handshake {
     /// Runs a part of a flight with the client's proof; where the server refuses one that was kept, once more with a new one.
-    nonisolated(nonsending) func proven(
-        _ trip: Trip, _ body: nonisolated(nonsending) (Trip) async throws(GrantFailure) -> OAuth2Answer
+    func proven(
+        _ trip: Trip, _ body: (Trip) async throws(GrantFailure) -> OAuth2Answer
     ) async throws(GrantFailure) -> OAuth2Answer {
         guard let issuance = settings.oracle?.issued else { return try await body(trip) }
         let first = try await issued(issuance, trip, unless: nil)
@@ -74,7 +73,7 @@ extension OAuth2Handshake {
     }
 
     /// The client as it stands, or a new one.
-    private nonisolated(nonsending) func issued(
+    private func issued(
         _ issuance: OAMOAuthDialect.Issuance, _ trip: Trip, unless refused: LayerMaterial?
     ) async throws(GrantFailure) -> OAMProvenClient {
         var old = refused
@@ -90,7 +89,7 @@ extension OAuth2Handshake {
             switch issuance {
             case .forSecret: try await self.assertionForSecret(trip)
             case .mobile(let mobile):
-                try await OAMMobileRegistration(self, mobile, trip).material(
+                try await OAMMobileRegistration(handshake: self, mobile: mobile, trip: trip).material(
                     before: before.flatMap { OAMIssuedClient($0) })
             }
         }
@@ -99,7 +98,7 @@ extension OAuth2Handshake {
     }
 
     /// Client credentials without a scope bring a token for the client itself (docs/design/wire/oam-oauth.md#sim).
-    private nonisolated(nonsending) func assertionForSecret(_ trip: Trip) async throws(GrantFailure) -> LayerMaterial {
+    private func assertionForSecret(_ trip: Trip) async throws(GrantFailure) -> LayerMaterial {
         var request = OAuth2Request(step: "client assertion")
         request.add("grant_type", "client_credentials")
         let answer = try await self.answer(request, trip)

@@ -8,12 +8,6 @@ struct OAMMobileRegistration {
     let mobile: OAMMobileClient
     let trip: OAuth2Handshake.Trip
 
-    init(_ handshake: OAuth2Handshake, _ mobile: OAMMobileClient, _ trip: OAuth2Handshake.Trip) {
-        self.handshake = handshake
-        self.mobile = mobile
-        self.trip = trip
-    }
-
     /// The server's profile of this application (docs/design/wire/oam-oauth.md#client-profile).
     struct Profile {
         var tokenURL: IssuerURL?
@@ -27,7 +21,7 @@ struct OAMMobileRegistration {
 
 extension OAMMobileRegistration {
     /// - Parameter before: what is no longer good, and may still be renewed without the password.
-    nonisolated(nonsending) func material(before: OAMIssuedClient?) async throws(GrantFailure) -> LayerMaterial {
+    func material(before: OAMIssuedClient?) async throws(GrantFailure) -> LayerMaterial {
         let profile = try await profile()
         var trip = trip
         if let url = profile.tokenURL { trip.endpoints.token = url }
@@ -52,9 +46,7 @@ extension OAMMobileRegistration {
     }
 
     /// Pre-authorization code, then the client assertion for it and the password.
-    private nonisolated(nonsending) func registered(
-        _ trip: OAuth2Handshake.Trip
-    ) async throws(GrantFailure) -> OAuth2Answer {
+    private func registered(_ trip: OAuth2Handshake.Trip) async throws(GrantFailure) -> OAuth2Answer {
         var first = OAuth2Request(step: "pre-authorization")
         first.isToken = false
         first.add("grant_type", "client_credentials")
@@ -70,7 +62,7 @@ extension OAMMobileRegistration {
     }
 
     /// nil: there is nothing to renew with, or the server does not take it.
-    private nonisolated(nonsending) func renewal(
+    private func renewal(
         _ before: OAMIssuedClient?, _ trip: OAuth2Handshake.Trip
     ) async throws(GrantFailure) -> OAuth2Answer? {
         guard let held = before?.refreshToken else { return nil }
@@ -99,7 +91,7 @@ extension OAMMobileRegistration {
 // MARK: - Application profile
 
 extension OAMMobileRegistration {
-    private nonisolated(nonsending) func profile() async throws(GrantFailure) -> Profile {
+    private func profile() async throws(GrantFailure) -> Profile {
         guard mobile.fetchesProfile else { return Profile() }
         let step = "application profile"
         var query: [UInt8] = Array("?device_os=".utf8)
@@ -114,15 +106,11 @@ extension OAMMobileRegistration {
             step: step, method: "GET", url: url,
             headers: [("Content-Type", "application/json"), ("Accept", "application/json")], body: [],
             carriesPassword: false)
-        let answer: IssuerAnswer
-        do throws(IssuerFault) { answer = try await trip.issuer.send(call) } catch {
-            throw GrantFailure(error, step: step)
-        }
+        let answer = try await trip.issuer.answer(to: call)
         let reason = "\(step): status \(answer.status)"
         switch answer.status {
         case 200: break
-        case 408, 425, 429, 500..<600:
-            throw .issuerUnavailable(retryAfterSeconds: answer.retryAfter, reason: reason)
+        case 408, 425, 429, 500..<600: throw answer.unavailable(reason)
         case 300..<500: throw .configuration(reason: "\(reason); see service_endpoint, client_id, fetch_app_profile")
         default: throw .issuerAnswerInvalid(reason: reason)
         }
@@ -158,7 +146,7 @@ extension OAMMobileRegistration {
 
 extension OAMMobileRegistration {
     /// The grant for the user's own assertion, or for the one that the server keeps.
-    nonisolated(nonsending) func userGrant(
+    func userGrant(
         _ type: String, withProfile: Bool, _ client: OAMIssuedClient
     ) async throws(GrantFailure) -> OAuth2Answer {
         var refused: Secret?
@@ -190,7 +178,7 @@ extension OAMMobileRegistration {
     }
 
     /// A newer one of its own before the one of the registration.
-    private nonisolated(nonsending) func userAssertion(
+    private func userAssertion(
         _ client: OAMIssuedClient, unless refused: Secret?
     ) async throws(GrantFailure) -> Secret {
         let now = await trip.ledger.now()

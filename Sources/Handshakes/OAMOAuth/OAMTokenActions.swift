@@ -8,9 +8,7 @@ extension OAuth2Handshake {
     var revokesAccessTokens: Bool { settings.oracle?.deletesByAction == true }
 
     /// Best effort, as any revocation.
-    nonisolated(nonsending) func delete(
-        _ token: Secret, ledger: any GrantLedger, issuer: any IssuerClient
-    ) async -> Revocation {
+    func delete(_ token: Secret, ledger: any GrantLedger, issuer: any IssuerClient) async -> Revocation {
         guard case .tokenURL = settings.location, (try? await client(ledger)) != nil else { return .impossible }
         let answer: IssuerAnswer
         do throws(GrantFailure) {
@@ -20,22 +18,20 @@ extension OAuth2Handshake {
     }
 
     /// Whether the server calls a token good.
-    nonisolated(nonsending) func validate(
+    func validate(
         _ token: Secret, ledger: any GrantLedger, issuer: any IssuerClient
     ) async throws(GrantFailure) -> Bool {
         let answer = try await act("validate", on: token, ledger: ledger, issuer: issuer)
         switch answer.status {
         // A 200 that does not say so is a no (docs/design/wire/oam-oauth.md#token-action), but it has to be an answer.
         case 200:
-            do throws(AnswerObject.Fault) { _ = try AnswerObject(answer.body) } catch {
-                throw .issuerAnswerInvalid(reason: "validate token: \(error.rawValue)")
-            }
+            _ = try answer.object("validate token")
             return answer.saysSuccessful
         default: throw .configuration(reason: "validate token: status \(answer.status)")
         }
     }
 
-    private nonisolated(nonsending) func act(
+    private func act(
         _ action: String, on token: Secret, ledger: any GrantLedger, issuer: any IssuerClient
     ) async throws(GrantFailure) -> IssuerAnswer {
         guard case .tokenURL(var url) = settings.location else { throw .internal(reason: "no endpoint") }
@@ -64,25 +60,19 @@ extension OAuth2Handshake {
     }
 
     /// What the server says of a token that is shown to it; without a proof of the client, which it does not take here.
-    nonisolated(nonsending) func readInfo(
-        of token: Secret, issuer: any IssuerClient
-    ) async throws(GrantFailure) -> Bool {
+    func readInfo(of token: Secret, issuer: any IssuerClient) async throws(GrantFailure) -> Bool {
         let step = "token info"
         guard let url = settings.introspectionURL else { throw .internal(reason: "no endpoint for \(step)") }
         var headers = settings.headers
         if let domain = settings.identityDomain { headers.append((settings.identityDomainHeader, domain)) }
         // In the header: a query would stand in the server's log.
-        let bearer = token.withBytes { "Bearer " + String(decoding: $0, as: UTF8.self) }
+        let bearer = "Bearer " + token.text
         headers += [(name: "Authorization", value: bearer), (name: "Accept", value: "application/json")]
         let call = IssuerCall(step: step, method: "GET", url: url, headers: headers, body: [], carriesPassword: false)
-        let answer: IssuerAnswer
-        do throws(IssuerFault) { answer = try await issuer.send(call) } catch { throw GrantFailure(error, step: step) }
+        let answer = try await issuer.answer(to: call)
         switch answer.status {
         case 200:
-            let object: AnswerObject
-            do throws(AnswerObject.Fault) { object = try AnswerObject(answer.body) } catch {
-                throw .issuerAnswerInvalid(reason: "\(step): \(error.rawValue)")
-            }
+            let object = try answer.object(step)
             guard object["exp"] != nil || object["iss"] != nil else {
                 throw .issuerAnswerInvalid(reason: "\(step): it says nothing of a token")
             }

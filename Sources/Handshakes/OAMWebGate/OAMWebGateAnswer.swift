@@ -48,7 +48,7 @@ extension OAMWebGateAnswer {
             // Also what a locked or expired account gets: better one reset too many than one attempt.
             self = .failed(.policyDenied(reason: reason), judged: true)
         case 408, 425, 429, 500..<600:
-            self = .failed(.issuerUnavailable(retryAfterSeconds: answer.retryAfter, reason: reason), judged: false)
+            self = .failed(answer.unavailable(reason), judged: false)
         case 400..<500:
             self = .failed(.configuration(reason: reason), judged: false)
         default:

@@ -24,7 +24,7 @@ struct OAMWebGateHandshake: Handshake {
 extension OAMWebGateHandshake {
     /// At most `access`, `authenticate`, `register`, `authenticate`, `access`, in this order downwards: the cached user token is
     /// tried once, a cached handle once, and a user token just made is not made a second time.
-    nonisolated(nonsending) func acquire(
+    func acquire(
         _ wanted: Wanted, ledger: any GrantLedger, issuer: any IssuerClient
     ) async throws(GrantFailure) -> AccessGrant {
         guard let challenge = wanted.challenge, !challenge.context.isEmpty else { throw .challengeNeeded }
@@ -52,14 +52,14 @@ extension OAMWebGateHandshake {
     }
 
     /// Brings the session layer up and no more.
-    nonisolated(nonsending) func tryOut(
+    func tryOut(
         _ wanted: Wanted, ledger: any GrantLedger, issuer: any IssuerClient
     ) async throws(GrantFailure) -> LiveTrial? {
         _ = try await session(refused: nil, ledger: ledger, issuer: issuer)
         return LiveTrial(text: "logged in; access tokens need a challenge of the upstream and were not tried")
     }
 
-    private nonisolated(nonsending) func session(
+    private func session(
         refused: LayerMaterial?, ledger: any GrantLedger, issuer: any IssuerClient
     ) async throws(GrantFailure) -> SessionGrant {
         var claim = SessionClaim(refused: refused)
@@ -86,7 +86,7 @@ extension OAMWebGateHandshake {
         case materialGone
     }
 
-    private nonisolated(nonsending) func access(
+    private func access(
         _ userToken: LayerMaterial, challenge: Challenge, ledger: any GrantLedger, issuer: any IssuerClient
     ) async throws(GrantFailure) -> Access {
         var proof: LayerMaterial?
@@ -99,12 +99,7 @@ extension OAMWebGateHandshake {
         }
         var call = accessCall(userToken: userToken.bytes, handle: proof?.bytes, challenge: challenge)
         defer { call.body.wipe() }
-        let answer: IssuerAnswer
-        do throws(IssuerFault) {
-            answer = try await issuer.send(call)
-        } catch {
-            throw GrantFailure(error, step: "access")
-        }
+        let answer = try await issuer.answer(to: call)
         switch read(answer, step: "access", tokenType: "ACCESSTOKEN", sendsPassword: false) {
         case .token(let token):
             return .granted(
@@ -133,9 +128,7 @@ extension OAMWebGateHandshake {
 
 extension OAMWebGateHandshake {
     /// Authenticates with the handle at hand, registering where there is none; a handle that is refused is replaced once.
-    private nonisolated(nonsending) func login(
-        ledger: any GrantLedger, issuer: any IssuerClient
-    ) async throws(GrantFailure) -> LayerMaterial {
+    private func login(ledger: any GrantLedger, issuer: any IssuerClient) async throws(GrantFailure) -> LayerMaterial {
         guard needsHandle else {
             return try await authenticate(nil, isFresh: true, ledger: ledger, issuer: issuer)
         }
@@ -157,7 +150,7 @@ extension OAMWebGateHandshake {
         case clientRefused(reason: String)
     }
 
-    private nonisolated(nonsending) func register(
+    private func register(
         ledger: any GrantLedger, issuer: any IssuerClient
     ) async throws(GrantFailure) -> LayerMaterial {
         let step = PasswordStep(
@@ -172,7 +165,7 @@ extension OAMWebGateHandshake {
         }
     }
 
-    private nonisolated(nonsending) func tryToAuthenticate(
+    private func tryToAuthenticate(
         _ handle: LayerMaterial?, isFresh: Bool, ledger: any GrantLedger, issuer: any IssuerClient
     ) async throws(GrantFailure) -> Outcome {
         let step = PasswordStep(
@@ -183,7 +176,7 @@ extension OAMWebGateHandshake {
         }
     }
 
-    private nonisolated(nonsending) func authenticate(
+    private func authenticate(
         _ handle: LayerMaterial?, isFresh: Bool, ledger: any GrantLedger, issuer: any IssuerClient
     ) async throws(GrantFailure) -> LayerMaterial {
         switch try await tryToAuthenticate(handle, isFresh: isFresh, ledger: ledger, issuer: issuer) {
@@ -206,13 +199,10 @@ extension OAMWebGateHandshake {
 
     /// Secret, mark, send, settle. The secret comes before the mark, because reading it may take long and fail, and a mark left behind
     /// by a crash in between costs a reset. Nothing is sent twice, whatever happened to it.
-    private nonisolated(nonsending) func take(
+    private func take(
         _ step: PasswordStep, ledger: any GrantLedger, issuer: any IssuerClient, call make: (Secret) -> IssuerCall
     ) async throws(GrantFailure) -> Outcome {
-        let password = try await ledger.secret("password")
-        guard !password.isEmpty, password.isText else {
-            throw .secretUnusable(name: "password", reason: "empty, not UTF-8, or with a control character")
-        }
+        let password = try await ledger.text("password")
         try await ledger.spendAttempt(user: settings.username)
         var call = make(password)
         defer { call.body.wipe() }

@@ -59,8 +59,7 @@ struct OAuth2Answer {
                 ))
             isJudged = false
         case 408, 425, 429, 500..<600:
-            result = .failure(
-                .issuerUnavailable(retryAfterSeconds: answer.retryAfter, reason: "\(step): status \(answer.status)"))
+            result = .failure(answer.unavailable("\(step): status \(answer.status)"))
             isJudged = false
         case 400..<500:
             let object = try? AnswerObject(answer.body)
@@ -247,7 +246,7 @@ extension OAuth2Answer {
         case "interaction_required", "login_required", "consent_required":
             return .interactionRequired(reason: reason)
         case "server_error", "temporarily_unavailable", "slow_down":
-            return .issuerUnavailable(retryAfterSeconds: answer.retryAfter, reason: reason)
+            return answer.unavailable(reason)
         default: break
         }
         // A page of something on the way, as of a proxy or a firewall, judges nobody.

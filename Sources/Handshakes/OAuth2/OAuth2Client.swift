@@ -17,7 +17,7 @@ enum OAuth2Client {
 
 extension OAuth2Handshake {
     /// Reads what the client proves itself with.
-    nonisolated(nonsending) func client(_ ledger: any GrantLedger) async throws(GrantFailure) -> OAuth2Client {
+    func client(_ ledger: any GrantLedger) async throws(GrantFailure) -> OAuth2Client {
         switch settings.clientAuth {
         case .tls, .none: return .named
         case .basic, .post, .clientSecretJWT:
@@ -25,15 +25,14 @@ extension OAuth2Handshake {
                 guard let secret = client.secret else { throw .internal(reason: "the registration has no secret") }
                 return .secret(secret)
             }
-            return .secret(try await textSecret("client_secret", ledger))
+            return .secret(try await ledger.text("client_secret"))
         case .privateKeyJWT:
             return .keys(try await signingKeys(ledger), certificate: try await certificate(ledger))
         }
     }
 
     /// Read anew for each flight: a file that was replaced counts at once.
-    nonisolated(nonsending) func signingKeys(_ ledger: any GrantLedger) async throws(GrantFailure) -> [NamedSigningKey]
-    {
+    func signingKeys(_ ledger: any GrantLedger) async throws(GrantFailure) -> [NamedSigningKey] {
         var password: Secret?
         if settings.hasKeyPassword { password = try await ledger.secret("key_password") }
         var keys: [NamedSigningKey] = []
@@ -44,7 +43,7 @@ extension OAuth2Handshake {
     }
 
     /// DER of the certificate that names the key, where it stands in a file of its own.
-    nonisolated(nonsending) func certificate(_ ledger: any GrantLedger) async throws(GrantFailure) -> [UInt8]? {
+    func certificate(_ ledger: any GrantLedger) async throws(GrantFailure) -> [UInt8]? {
         guard settings.signing.hasCertificate, settings.signing.thumbprint != .none else { return nil }
         let file = try await ledger.secret("certificate").withBytes { Array($0) }
         guard let certificate = certificateDER(inPEM: file) else {
@@ -105,18 +104,6 @@ extension OAuth2Handshake {
         // The issuer may have noted its `jti`: a second arrival would be a replay.
         request.isSingleUse = true
     }
-
-    /// A secret that is text, as everything is that goes into a form or a header.
-    nonisolated(nonsending) func textSecret(
-        _ name: String, _ ledger: any GrantLedger
-    ) async throws(GrantFailure) -> Secret {
-        let secret = try await ledger.secret(name)
-        guard secret.isText, !secret.isEmpty else {
-            throw .secretUnusable(name: name, reason: "empty, not UTF-8, or with a control character")
-        }
-        return secret
-    }
-
     /// Servers that do not undo the form encoding of Basic credentials (RFC 6749 §2.3.1) refuse what differs by it, with no other word
     /// than for a wrong secret.
     func basicAdvice(for client: OAuth2Client, on answer: OAuth2Answer) -> String? {

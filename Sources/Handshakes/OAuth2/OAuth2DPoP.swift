@@ -35,7 +35,7 @@ extension OAuth2Handshake {
     var signer: (any RequestSigner)? { settings.dpop ? DPoPSigner(clock: proofs.clock) : nil }
 
     /// The identity's own key pair: made once, kept as long as the registration of a client would be.
-    nonisolated(nonsending) func proofKey(_ ledger: any GrantLedger) async throws(GrantFailure) -> DPoPKey? {
+    func proofKey(_ ledger: any GrantLedger) async throws(GrantFailure) -> DPoPKey? {
         guard settings.dpop else { return nil }
         var unusable: LayerMaterial?
         for _ in 0..<2 {

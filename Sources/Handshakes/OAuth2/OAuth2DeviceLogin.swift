@@ -1,8 +1,6 @@
 // The device authorization grant (RFC 8628): a person enters a code on any device, and we ask until that is done.
 extension OAuth2Handshake {
-    nonisolated(nonsending) func deviceLogin(
-        _ trip: Trip, _ dialogue: any LoginDialogue
-    ) async throws(GrantFailure) -> OAuth2Answer {
+    func deviceLogin(_ trip: Trip, _ dialogue: any LoginDialogue) async throws(GrantFailure) -> OAuth2Answer {
         let offer = try await deviceOffer(trip)
         await dialogue.show(
             LoginPrompt(
@@ -45,7 +43,7 @@ extension OAuth2Handshake {
         }
     }
 
-    private nonisolated(nonsending) func deviceOffer(_ trip: Trip) async throws(GrantFailure) -> DeviceOffer {
+    private func deviceOffer(_ trip: Trip) async throws(GrantFailure) -> DeviceOffer {
         guard let endpoint = trip.endpoints.device else {
             throw .configuration(reason: "login: the issuer names no device_authorization_endpoint")
         }
@@ -108,10 +106,7 @@ struct DeviceOffer {
     static let patience: UInt64 = 1800
 
     init(_ answer: IssuerAnswer) throws(GrantFailure) {
-        let object: AnswerObject
-        do throws(AnswerObject.Fault) { object = try AnswerObject(answer.body) } catch {
-            throw .issuerAnswerInvalid(reason: "login: \(error.rawValue)")
-        }
+        let object = try answer.object("login")
         guard let code = object.string("device_code").map({ Secret($0) }), TokenAlphabet.fieldValue.admits(code) else {
             throw .issuerAnswerInvalid(reason: "login: no device_code, or one that is not printable ASCII")
         }

@@ -18,7 +18,7 @@ final class OAuth2Discovery: Sendable {
     /// The endpoints do not answer as they should: the next flight reads the metadata again.
     func forget() { known.withLock { $0 = nil } }
 
-    nonisolated(nonsending) func endpoints(
+    func endpoints(
         headers: [(name: String, value: String)], ledger: any GrantLedger, issuer: any IssuerClient
     ) async throws(GrantFailure) -> OAuth2Endpoints {
         let now = await ledger.now()
@@ -34,7 +34,7 @@ final class OAuth2Discovery: Sendable {
         }
     }
 
-    private nonisolated(nonsending) func read(
+    private func read(
         headers: [(name: String, value: String)], issuer: any IssuerClient
     ) async throws(GrantFailure) -> OAuth2Endpoints {
         var failure = GrantFailure.configuration(reason: "discovery: no metadata at any well-known place")
@@ -42,17 +42,10 @@ final class OAuth2Discovery: Sendable {
             let call = IssuerCall(
                 step: "discovery", method: "GET", url: place, headers: [("Accept", "application/json")] + headers,
                 body: [], carriesPassword: false)
-            let answer: IssuerAnswer
-            do throws(IssuerFault) {
-                answer = try await issuer.send(call)
-            } catch {
-                throw GrantFailure(error, step: "discovery")
-            }
+            let answer = try await issuer.answer(to: call)
             switch answer.status {
             case 200: break
-            case 408, 425, 429, 500..<600:
-                throw .issuerUnavailable(
-                    retryAfterSeconds: answer.retryAfter, reason: "discovery: status \(answer.status)")
+            case 408, 425, 429, 500..<600: throw answer.unavailable("discovery: status \(answer.status)")
             // Redirects are not followed: where to go is not the answer's to say.
             default: continue
             }

@@ -2,7 +2,7 @@ internal import Configuration
 
 // How an access token is had: with the refresh token at hand, else by the configured grant; one rung down, never back up.
 extension OAuth2Handshake {
-    nonisolated(nonsending) func acquire(
+    func acquire(
         _ wanted: Wanted, ledger: any GrantLedger, issuer: any IssuerClient
     ) async throws(GrantFailure) -> AccessGrant {
         try await placed(for: wanted, ledger) { placed throws(GrantFailure) in
@@ -12,7 +12,7 @@ extension OAuth2Handshake {
         }
     }
 
-    private nonisolated(nonsending) func acquire(
+    private func acquire(
         _ wanted: Wanted, as ledger: any GrantLedger, _ issuer: any IssuerClient
     ) async throws(GrantFailure) -> AccessGrant {
         // Before anything is asked of the issuer: what only a person can mend is said also while it is down.
@@ -30,9 +30,7 @@ extension OAuth2Handshake {
         return grant
     }
 
-    private nonisolated(nonsending) func grant(
-        for wanted: Wanted, _ trip: Trip
-    ) async throws(GrantFailure) -> AccessGrant {
+    private func grant(for wanted: Wanted, _ trip: Trip) async throws(GrantFailure) -> AccessGrant {
         let keeps = settings.grant.keepsRefreshToken && !settings.ignoresRefreshTokens
         guard keeps || settings.oracle?.issuesForPassword == true else {
             var grant = try await proven(trip) { trip throws(GrantFailure) in try await fullGrant(trip) }.grant()
@@ -59,7 +57,7 @@ extension OAuth2Handshake {
 
     /// In the turn of the identity's session: two flights that use one refresh token at once look like a theft to a server that
     /// rotates. What a step brings is committed before the access token beside it is used (docs/design/tokens.md#rule-4).
-    private nonisolated(nonsending) func acquireInTurn(_ trip: Trip) async throws(GrantFailure) -> AccessGrant {
+    private func acquireInTurn(_ trip: Trip) async throws(GrantFailure) -> AccessGrant {
         // A step that ends the flight with a failure still leaves a session behind, so its outcome goes round it.
         var outcome: Result<AccessGrant, GrantFailure> = .failure(.internal(reason: "no step was made"))
         var refusal: RefreshRefusal?
@@ -99,9 +97,7 @@ extension OAuth2Handshake {
     }
 
     /// The access token of the login itself, where the issuer gave nothing to renew it with. Once it was refused, only a person helps.
-    private nonisolated(nonsending) func lastingGrant(
-        _ wanted: Wanted, _ ledger: any GrantLedger
-    ) async throws(GrantFailure) -> AccessGrant? {
+    private func lastingGrant(_ wanted: Wanted, _ ledger: any GrantLedger) async throws(GrantFailure) -> AccessGrant? {
         guard let session = await ledger.session(), session.refreshToken == nil, !session.bytes.isEmpty else {
             return nil
         }
@@ -123,9 +119,7 @@ extension OAuth2Handshake {
 extension OAuth2Handshake {
     /// Throws what ends the rung: the refresh token is refused for good, or does not reach what is wanted. Any other trouble is in the
     /// answer: it speaks neither against the refresh token nor for sending more.
-    private nonisolated(nonsending) func refresh(_ held: Secret, _ trip: Trip) async throws(GrantFailure)
-        -> OAuth2Answer
-    {
+    private func refresh(_ held: Secret, _ trip: Trip) async throws(GrantFailure) -> OAuth2Answer {
         var request = trip.target
         request.members.insert(("grant_type", .text("refresh_token")), at: 0)
         request.members.insert(("refresh_token", .secret(held)), at: 1)
@@ -145,9 +139,7 @@ extension OAuth2Handshake {
         return answer
     }
 
-    nonisolated(nonsending) func answer(
-        _ request: OAuth2Request, _ trip: Trip
-    ) async throws(GrantFailure) -> OAuth2Answer {
+    func answer(_ request: OAuth2Request, _ trip: Trip) async throws(GrantFailure) -> OAuth2Answer {
         do throws(OAuth2SendFailure) {
             return try await ask(request, trip)
         } catch {
@@ -157,9 +149,7 @@ extension OAuth2Handshake {
 
     /// With each of the client's keys until one is accepted: while keys are being replaced, the issuer may not know the new one yet, or
     /// no longer the old. What a refused client sent beside its proof was not judged.
-    nonisolated(nonsending) func ask(
-        _ request: OAuth2Request, _ trip: Trip
-    ) async throws(OAuth2SendFailure) -> OAuth2Answer {
+    func ask(_ request: OAuth2Request, _ trip: Trip) async throws(OAuth2SendFailure) -> OAuth2Answer {
         var attempt = 0
         var request = request
         request.proofKey = trip.proofKey
@@ -189,7 +179,7 @@ extension OAuth2Handshake {
         let reason: GrantFailure
     }
 
-    private nonisolated(nonsending) func fullGrant(
+    private func fullGrant(
         _ trip: Trip, after refusal: RefreshRefusal? = nil
     ) async throws(GrantFailure) -> OAuth2Answer {
         switch settings.grant {
@@ -202,7 +192,7 @@ extension OAuth2Handshake {
         case .authorizationCode, .deviceCode:
             throw .interactionRequired(reason: "a person must log in")
         case .jwtBearer:
-            let assertion = try await textSecret("assertion", trip.ledger)
+            let assertion = try await trip.ledger.text("assertion")
             return try await assertionGrant("urn:ietf:params:oauth:grant-type:jwt-bearer", assertion, trip)
         case .mintedJWT(let claims):
             return try await mintedGrant(claims, trip)
@@ -217,17 +207,17 @@ extension OAuth2Handshake {
         }
     }
 
-    private nonisolated(nonsending) func userGrant(
+    private func userGrant(
         _ type: String, withProfile: Bool = false, _ trip: Trip
     ) async throws(GrantFailure) -> OAuth2Answer {
         guard case .issued(let client) = trip.client, case .mobile(let mobile)? = settings.oracle?.issued else {
             throw .internal(reason: "a user's grant without a mobile client")
         }
-        let registration = OAMMobileRegistration(self, mobile, trip)
+        let registration = OAMMobileRegistration(handshake: self, mobile: mobile, trip: trip)
         return try await registration.userGrant(type, withProfile: withProfile, client)
     }
 
-    private nonisolated(nonsending) func plain(
+    private func plain(
         _ type: String, _ members: [(name: String, value: OAuth2Request.Value)], _ trip: Trip,
         isSingleUse: Bool = false
     ) async throws(GrantFailure) -> OAuth2Answer {
@@ -239,10 +229,8 @@ extension OAuth2Handshake {
 
     /// The configured refresh token, or what has replaced it. One that is spent is not sent, whoever spent it: another identity, or this
     /// one before its settings changed.
-    private nonisolated(nonsending) func firstRefresh(
-        _ trip: Trip, after refusal: RefreshRefusal?
-    ) async throws(GrantFailure) -> OAuth2Answer {
-        let first = try await textSecret("refresh_token", trip.ledger)
+    private func firstRefresh(_ trip: Trip, after refusal: RefreshRefusal?) async throws(GrantFailure) -> OAuth2Answer {
+        let first = try await trip.ledger.text("refresh_token")
         let held: Secret
         switch await trip.ledger.standing(ofFirst: first, beside: refusal?.token) {
         // After a refusal it is another one, perhaps of a grant for more.
@@ -266,7 +254,7 @@ extension OAuth2Handshake {
             + "no longer configured, and it may have begun with it; go back to those settings, or if this token was never "
             + "used: cardea reset IDENTITY")
 
-    private nonisolated(nonsending) func assertionGrant(
+    private func assertionGrant(
         _ type: String, _ assertion: Secret, _ trip: Trip
     ) async throws(GrantFailure) -> OAuth2Answer {
         let answer = try await plain(type, [("assertion", .secret(assertion))], trip)
@@ -276,9 +264,7 @@ extension OAuth2Handshake {
 
     private static let userRefused = GrantFailure.policyDenied(reason: "token: the issuer refuses this subject")
 
-    private nonisolated(nonsending) func mintedGrant(
-        _ claims: [NamedValue], _ trip: Trip
-    ) async throws(GrantFailure) -> OAuth2Answer {
+    private func mintedGrant(_ claims: [NamedValue], _ trip: Trip) async throws(GrantFailure) -> OAuth2Answer {
         let keys = try await signingKeys(trip.ledger)
         let certificate = try await certificate(trip.ledger)
         var others: [(name: String, value: String)] = []
@@ -304,12 +290,12 @@ extension OAuth2Handshake {
         throw .internal(reason: "no signing key")
     }
 
-    private nonisolated(nonsending) func exchangeGrant(
+    private func exchangeGrant(
         _ exchange: OAuth2Settings.TokenExchange, _ trip: Trip
     ) async throws(GrantFailure) -> OAuth2Answer {
         let subject: Secret
         switch exchange.subject {
-        case .secret: subject = try await textSecret("subject_token", trip.ledger)
+        case .secret: subject = try await trip.ledger.text("subject_token")
         case .identity(let name): subject = try await trip.ledger.token(of: name)
         case .caller:
             guard case .token(let token)? = trip.user else {
@@ -321,7 +307,7 @@ extension OAuth2Handshake {
             ("subject_token", .secret(subject)), ("subject_token_type", .text(exchange.subjectType)),
         ]
         if let type = exchange.actorType {
-            members.append(("actor_token", .secret(try await textSecret("actor_token", trip.ledger))))
+            members.append(("actor_token", .secret(try await trip.ledger.text("actor_token"))))
             members.append(("actor_token_type", .text(type)))
         }
         if let type = exchange.requestedType { members.append(("requested_token_type", .text(type))) }
@@ -343,17 +329,15 @@ extension OAuth2Handshake {
 extension OAuth2Handshake {
     /// Secret, mark, send, settle. The secret comes before the mark, because reading it may take long and fail, and a mark left behind
     /// by a crash in between costs a reset. Whatever happens to it, the password is not sent twice.
-    private nonisolated(nonsending) func passwordGrant(
-        _ username: String, _ trip: Trip
-    ) async throws(GrantFailure) -> OAuth2Answer {
+    private func passwordGrant(_ username: String, _ trip: Trip) async throws(GrantFailure) -> OAuth2Answer {
         try await passwordAnswer(username, trip.target, trip)
     }
 
     /// Sends a request with the user's password.
-    nonisolated(nonsending) func passwordAnswer(
+    func passwordAnswer(
         _ username: String, _ target: OAuth2Request, _ trip: Trip
     ) async throws(GrantFailure) -> OAuth2Answer {
-        let password = try await textSecret("password", trip.ledger)
+        let password = try await trip.ledger.text("password")
         try await trip.ledger.spendAttempt(user: username)
         var request = target
         request.members.insert(

@@ -96,7 +96,7 @@ struct OAuth2Handshake: Handshake {
 // MARK: - Endpoints
 
 extension OAuth2Handshake {
-    nonisolated(nonsending) func endpoints(
+    func endpoints(
         _ ledger: any GrantLedger, _ issuer: any IssuerClient
     ) async throws(GrantFailure) -> OAuth2Endpoints {
         if let discovery {
@@ -119,9 +119,7 @@ extension OAuth2Handshake {
     }
 
     /// Where metadata and configuration name different endpoints, in words; the metadata counts. Empty without `issuer`.
-    nonisolated(nonsending) func endpointConflicts(
-        ledger: any GrantLedger, issuer: any IssuerClient
-    ) async throws(GrantFailure) -> [String] {
+    func endpointConflicts(ledger: any GrantLedger, issuer: any IssuerClient) async throws(GrantFailure) -> [String] {
         guard let discovery else { return [] }
         let found = try await discovery.endpoints(headers: settings.headers, ledger: ledger, issuer: issuer)
         let keys = [

@@ -1,14 +1,12 @@
 // What the issuer says of a token of ours (RFC 7662). A check for operators; nothing is decided by it.
 extension OAuth2Handshake {
     /// Whether every allowed issuer answers, as itself, and where metadata and configuration name different endpoints.
-    nonisolated(nonsending) func inquire(
-        ledger: any GrantLedger, issuer: any IssuerClient
-    ) async throws(GrantFailure) -> [String] {
+    func inquire(ledger: any GrantLedger, issuer: any IssuerClient) async throws(GrantFailure) -> [String] {
         try await findAllowedIssuers(ledger: ledger, issuer: issuer)
         return try await endpointConflicts(ledger: ledger, issuer: issuer)
     }
 
-    nonisolated(nonsending) func tryOut(
+    func tryOut(
         _ wanted: Wanted, ledger: any GrantLedger, issuer: any IssuerClient
     ) async throws(GrantFailure) -> LiveTrial? {
         let token = try await acquire(wanted, ledger: ledger, issuer: issuer).token
@@ -19,7 +17,7 @@ extension OAuth2Handshake {
     }
 
     /// Whether the issuer calls a token active; nil where there is nothing to ask.
-    nonisolated(nonsending) func introspect(
+    func introspect(
         _ token: Secret, ledger: any GrantLedger, issuer: any IssuerClient
     ) async throws(GrantFailure) -> Bool? {
         guard settings.introspects else { return nil }
@@ -33,7 +31,7 @@ extension OAuth2Handshake {
         return issuers.isEmpty ? [] : ["the API's metadata may lead to another issuer: " + issuers]
     }
 
-    private nonisolated(nonsending) func askAbout(
+    private func askAbout(
         _ token: Secret, _ ledger: any GrantLedger, _ issuer: any IssuerClient
     ) async throws(GrantFailure) -> Bool? {
         switch settings.oracle?.inquiry {

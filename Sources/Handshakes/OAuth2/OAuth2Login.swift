@@ -15,9 +15,7 @@ extension OAuth2Handshake: InteractiveHandshake {
             isLoopback: uri.isLoopback && !uri.isTLS)
     }
 
-    nonisolated(nonsending) func reach(
-        ledger: any GrantLedger, issuer: any IssuerClient
-    ) async throws(GrantFailure) {
+    func reach(ledger: any GrantLedger, issuer: any IssuerClient) async throws(GrantFailure) {
         let endpoints = try await endpoints(ledger, issuer)
         switch settings.grant {
         case .authorizationCode where endpoints.authorization == nil:
@@ -31,10 +29,10 @@ extension OAuth2Handshake: InteractiveHandshake {
         let call = IssuerCall(
             step: "reach", method: "GET", url: endpoints.token, headers: settings.headers, body: [],
             carriesPassword: false)
-        do throws(IssuerFault) { _ = try await issuer.send(call) } catch { throw GrantFailure(error, step: "reach") }
+        _ = try await issuer.answer(to: call)
     }
 
-    nonisolated(nonsending) func login(
+    func login(
         _ wanted: Wanted, dialogue: any LoginDialogue, ledger: any GrantLedger, issuer: any IssuerClient
     ) async throws(GrantFailure) -> LoginGrant {
         try await asRegistered(ledger, issuer) { handshake throws(GrantFailure) in
@@ -42,7 +40,7 @@ extension OAuth2Handshake: InteractiveHandshake {
         }
     }
 
-    private nonisolated(nonsending) func login(
+    private func login(
         _ wanted: Wanted, _ dialogue: any LoginDialogue, _ ledger: any GrantLedger, _ issuer: any IssuerClient
     ) async throws(GrantFailure) -> LoginGrant {
         var target = OAuth2Request(step: "login")
@@ -87,9 +85,7 @@ extension OAuth2Handshake {
     /// How long the browser is waited for, in nanoseconds. Codes and login pages do not live much longer.
     static let loginPatience: UInt64 = 600 * 1_000_000_000
 
-    private nonisolated(nonsending) func codeLogin(
-        _ trip: Trip, _ dialogue: any LoginDialogue
-    ) async throws(GrantFailure) -> OAuth2Answer {
+    private func codeLogin(_ trip: Trip, _ dialogue: any LoginDialogue) async throws(GrantFailure) -> OAuth2Answer {
         guard let endpoint = trip.endpoints.authorization else {
             throw .configuration(reason: "login: the issuer names no authorization_endpoint")
         }

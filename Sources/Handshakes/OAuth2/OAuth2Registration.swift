@@ -35,18 +35,15 @@ struct RegisteredClient: Sendable {
         values["client_secret"] = secret
         return RecipeMaterial.encode([Self.layer: values])
     }
+}
 
-    init(id: String, secret: Secret?) {
-        self.id = id
-        self.secret = secret
-    }
-
+extension RegisteredClient {
     /// Nil for what `material` did not make.
     init?(_ material: Secret) {
         guard let values = RecipeMaterial.decode(material)?[Self.layer], let id = values["client_id"] else {
             return nil
         }
-        self.init(id: id.withBytes { String(decoding: $0, as: UTF8.self) }, secret: values["client_secret"])
+        self.init(id: id.text, secret: values["client_secret"])
     }
 }
 
@@ -60,9 +57,9 @@ final class ClientRefusal: Sendable {
 extension OAuth2Handshake {
     /// Does `work` as the client that the server knows: the one that stands, or one that is registered for it, and once more as another
     /// where the server has forgotten it.
-    nonisolated(nonsending) func asRegistered<Outcome>(
+    func asRegistered<Outcome>(
         _ ledger: any GrantLedger, _ issuer: any IssuerClient,
-        _ work: nonisolated(nonsending) (OAuth2Handshake) async throws(GrantFailure) -> Outcome
+        _ work: (OAuth2Handshake) async throws(GrantFailure) -> Outcome
     ) async throws(GrantFailure) -> Outcome {
         guard settings.registration != nil else { return try await work(self) }
         var refused: LayerMaterial?
@@ -91,7 +88,7 @@ extension OAuth2Handshake {
         return known
     }
 
-    private nonisolated(nonsending) func register(
+    private func register(
         _ ledger: any GrantLedger, _ issuer: any IssuerClient
     ) async throws(GrantFailure) -> LayerMaterial {
         guard let registration = settings.registration else { throw .internal(reason: "no registration") }
@@ -101,23 +98,20 @@ extension OAuth2Handshake {
         }
         var headers = [(name: "Content-Type", value: "application/json"), (name: "Accept", value: "application/json")]
         if registration.hasInitialToken {
-            let token = try await textSecret("initial_access_token", ledger)
+            let token = try await ledger.text("initial_access_token")
             guard TokenAlphabet.b64token.admits(token) else {
                 throw .secretUnusable(name: "initial_access_token", reason: "not fit for a header")
             }
-            headers.append(("Authorization", "Bearer " + token.withBytes { String(decoding: $0, as: UTF8.self) }))
+            headers.append(("Authorization", "Bearer " + token.text))
         }
         headers += settings.headers
-        let statement = registration.hasStatement ? try await textSecret("software_statement", ledger) : nil
+        let statement = registration.hasStatement ? try await ledger.text("software_statement") : nil
         // An initial access token may be good for one client: no second one is registered because an answer was lost on a stale connection.
         var call = IssuerCall(
             step: "registration", method: "POST", url: url, headers: headers,
             body: metadata(registration, statement), carriesPassword: true)
         defer { call.body.wipe() }
-        let answer: IssuerAnswer
-        do throws(IssuerFault) { answer = try await issuer.send(call) } catch {
-            throw GrantFailure(error, step: "registration")
-        }
+        let answer = try await issuer.answer(to: call)
         return try registered(answer)
     }
 
@@ -178,9 +172,7 @@ extension OAuth2Handshake {
         case 300..<400:
             throw .configuration(
                 reason: "registration: redirect (\(answer.status)); the URL is not that of the registration endpoint")
-        case 408, 425, 429, 500..<600:
-            throw .issuerUnavailable(
-                retryAfterSeconds: answer.retryAfter, reason: "registration: status \(answer.status)")
+        case 408, 425, 429, 500..<600: throw answer.unavailable("registration: status \(answer.status)")
         case 401, 403: throw refused("registration: status \(answer.status)")
         // Of a wrong initial access token Authlib says this with a 400.
         case 400 where object.flatMap(OAuth2Answer.errorCode) == "access_denied":

@@ -66,7 +66,7 @@ extension OAuth2SendFailure {
 
 extension OAuth2Handshake {
     /// - Parameter attempt: which of the client's proofs is sent.
-    nonisolated(nonsending) func send(
+    func send(
         _ request: OAuth2Request, to url: IssuerURL, as client: OAuth2Client, for user: EndUser? = nil,
         attempt: Int = 0,
         issuer: any IssuerClient
@@ -78,7 +78,7 @@ extension OAuth2Handshake {
         return try await sendOnce(request, to: url, as: client, for: user, attempt: attempt, issuer: issuer)
     }
 
-    private nonisolated(nonsending) func sendOnce(
+    private func sendOnce(
         _ request: OAuth2Request, to url: IssuerURL, as client: OAuth2Client, for user: EndUser?, attempt: Int,
         issuer: any IssuerClient
     ) async throws(OAuth2SendFailure) -> IssuerAnswer {

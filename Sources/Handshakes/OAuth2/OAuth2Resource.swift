@@ -76,7 +76,7 @@ extension OAuth2Resources {
     }
 
     /// - Returns: nil where it is known and has been told already why it is of no use.
-    fileprivate nonisolated(nonsending) func metadata(
+    fileprivate func metadata(
         at url: IssuerURL, ledger: any GrantLedger
     ) async throws(ResourceMetadataFault) -> ResourceMetadata? {
         let now = await ledger.now()
@@ -98,7 +98,7 @@ extension OAuth2Resources {
         return try result.get()
     }
 
-    private nonisolated(nonsending) func read(
+    private func read(
         _ url: IssuerURL, ledger: any GrantLedger
     ) async throws(ResourceMetadataFault) -> ResourceMetadata {
         let call = IssuerCall(
@@ -124,9 +124,9 @@ extension OAuth2Handshake {
     /// What the API says is used only as far as the operator has allowed it: metadata that is of no use, and issuers that nobody allowed,
     /// change nothing. The flight goes on with the issuer that it had, because one URL with a wrong word in its challenge must not cut
     /// off the others (docs/design/tokens.md#rule-3); the log says why.
-    nonisolated(nonsending) func placed<Outcome>(
+    func placed<Outcome>(
         for wanted: Wanted, _ ledger: any GrantLedger,
-        _ work: nonisolated(nonsending) (OAuth2Handshake) async throws(GrantFailure) -> Outcome
+        _ work: (OAuth2Handshake) async throws(GrantFailure) -> Outcome
     ) async throws(GrantFailure) -> Outcome {
         guard let resources, let choice = await choice(for: wanted, resources, ledger) else {
             return try await work(self)
@@ -146,9 +146,7 @@ extension OAuth2Handshake {
     }
 
     /// - Returns: an index into `allowed`; nil: the identity's own issuer.
-    private nonisolated(nonsending) func choice(
-        for wanted: Wanted, _ resources: OAuth2Resources, _ ledger: any GrantLedger
-    ) async -> Int? {
+    private func choice(for wanted: Wanted, _ resources: OAuth2Resources, _ ledger: any GrantLedger) async -> Int? {
         let place = OAuth2Resources.Place(
             origin: wanted.upstreamOrigin, audience: wanted.audience, resource: wanted.resource)
         var choice = resources.choice(for: place)
@@ -177,9 +175,7 @@ extension OAuth2Handshake {
     }
 
     /// For a check: whether every allowed issuer answers, as itself. In use that would show only with the API's challenge.
-    nonisolated(nonsending) func findAllowedIssuers(
-        ledger: any GrantLedger, issuer: any IssuerClient
-    ) async throws(GrantFailure) {
+    func findAllowedIssuers(ledger: any GrantLedger, issuer: any IssuerClient) async throws(GrantFailure) {
         for one in resources?.allowed ?? [] {
             do throws(GrantFailure) {
                 _ = try await one.discovery.endpoints(headers: settings.headers, ledger: ledger, issuer: issuer)

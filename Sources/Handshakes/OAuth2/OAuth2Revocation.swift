@@ -2,9 +2,7 @@
 extension OAuth2Handshake {
     /// Best effort: a server that does not answer keeps a token that nobody has.
     @discardableResult
-    nonisolated(nonsending) func revoke(
-        _ session: LayerMaterial, ledger: any GrantLedger, issuer: any IssuerClient
-    ) async -> Revocation {
+    func revoke(_ session: LayerMaterial, ledger: any GrantLedger, issuer: any IssuerClient) async -> Revocation {
         if settings.registration != nil, client == nil {
             // As the client that it was given to, and as no new one.
             guard let known = await ledger.durable(.registration).flatMap({ RegisteredClient($0.bytes) }) else {

@@ -13,11 +13,6 @@ struct RecipeDecoder {
     /// Of the steps read so far.
     var steps: [RecipeStep] = []
 
-    init(_ reader: BlockReader, allowsCleartext: Bool) {
-        self.reader = reader
-        self.allowsCleartext = allowsCleartext
-    }
-
     mutating func decode() -> Recipe {
         decodeSecrets()
         let challenge = challenge()

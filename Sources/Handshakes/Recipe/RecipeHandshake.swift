@@ -30,7 +30,7 @@ struct RecipeHandshake: Handshake {
         return InjectedField(name: field.name, value: value)
     }
 
-    nonisolated(nonsending) func acquire(
+    func acquire(
         _ wanted: Wanted, ledger: any GrantLedger, issuer: any IssuerClient
     ) async throws(GrantFailure) -> AccessGrant {
         if isChallengeDriven, wanted.challenge == nil { throw .challengeNeeded }
@@ -39,7 +39,7 @@ struct RecipeHandshake: Handshake {
     }
 
     /// Without a challenge, brings the kept layers up and no more.
-    nonisolated(nonsending) func tryOut(
+    func tryOut(
         _ wanted: Wanted, ledger: any GrantLedger, issuer: any IssuerClient
     ) async throws(GrantFailure) -> LiveTrial? {
         guard isChallengeDriven else {

@@ -11,7 +11,7 @@ extension RecipeRun {
         var lifetime: UInt64?
     }
 
-    nonisolated(nonsending) func perform(_ step: RecipeStep) async throws(GrantFailure) -> Outcome<StepAnswer> {
+    func perform(_ step: RecipeStep) async throws(GrantFailure) -> Outcome<StepAnswer> {
         // One instant and one random value for everything in a request.
         values.wallSeconds = handshake.world.wallSeconds
         values.entropy = handshake.world.random(16)
@@ -222,7 +222,7 @@ struct RecipeVerdict {
         case 300..<400: .failure(.configuration(reason: "\(reason): redirected instead of answered"))
         case 401, 403: .failure(.policyDenied(reason: reason))
         case 408, 425, 429, 500..<600:
-            .failure(.issuerUnavailable(retryAfterSeconds: answer.retryAfter, reason: reason))
+            .failure(answer.unavailable(reason))
         case 400..<500: .failure(.configuration(reason: reason))
         default: .failure(.issuerAnswerInvalid(reason: reason))
         }

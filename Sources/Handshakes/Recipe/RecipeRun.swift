@@ -42,7 +42,7 @@ final class RecipeRun {
 // MARK: - The ladder
 
 extension RecipeRun {
-    nonisolated(nonsending) func grant() async throws(GrantFailure) -> AccessGrant {
+    func grant() async throws(GrantFailure) -> AccessGrant {
         do throws(GrantFailure) {
             let grant = try await climb()
             let life = grant.lifetime.map { ", good for \($0 / 1_000_000_000) s" } ?? ""
@@ -57,7 +57,7 @@ extension RecipeRun {
     }
 
     /// Brings the kept layers up and no more.
-    nonisolated(nonsending) func open() async throws(GrantFailure) {
+    func open() async throws(GrantFailure) {
         if has(.session) {
             _ = try await session(refused: nil)
         } else if has(.durable) {
@@ -65,7 +65,7 @@ extension RecipeRun {
         }
     }
 
-    private nonisolated(nonsending) func climb() async throws(GrantFailure) -> AccessGrant {
+    private func climb() async throws(GrantFailure) -> AccessGrant {
         try checkUpstream()
         var session = has(.session) ? try await session(refused: nil) : nil
         // Ends: the ledger gives one flight one new session, and the durable layer is made anew once.
@@ -110,8 +110,8 @@ extension RecipeRun {
     }
 
     /// Runs `work`, in a turn at the issuer where it sends a secret.
-    private nonisolated(nonsending) func inTurn<Value>(
-        sends secret: Bool, work: nonisolated(nonsending) () async throws(GrantFailure) -> Value
+    private func inTurn<Value>(
+        sends secret: Bool, work: () async throws(GrantFailure) -> Value
     ) async throws(GrantFailure) -> Value {
         guard secret else { return try await work() }
         var result: Value?
@@ -129,9 +129,7 @@ extension RecipeRun {
 // MARK: - Layers
 
 extension RecipeRun {
-    private nonisolated(nonsending) func session(
-        refused: LayerMaterial?
-    ) async throws(GrantFailure) -> SessionGrant {
+    private func session(refused: LayerMaterial?) async throws(GrantFailure) -> SessionGrant {
         var claim = SessionClaim(refused: refused)
         // One that cannot be read can only come from a store of before; it is as good as refused.
         if refused == nil, let stored = await ledger.session(), RecipeMaterial.decode(stored.bytes) == nil {
@@ -140,7 +138,7 @@ extension RecipeRun {
         return try await ledger.session(claim) { _, _ throws(GrantFailure) in try await self.login() }
     }
 
-    private nonisolated(nonsending) func login() async throws(GrantFailure) -> LayerMaterial {
+    private func login() async throws(GrantFailure) -> LayerMaterial {
         let standing = await ledger.durable(Self.part)
         if has(.durable) {
             if let standing, let kept = RecipeMaterial.decode(standing.bytes) {
@@ -161,7 +159,7 @@ extension RecipeRun {
         }
     }
 
-    private nonisolated(nonsending) func register() async throws(GrantFailure) -> LayerMaterial {
+    private func register() async throws(GrantFailure) -> LayerMaterial {
         guard case .done(let material) = try await make(.durable) else {
             throw .policyDenied(reason: "a step of the durable layer was refused")
         }
@@ -169,7 +167,7 @@ extension RecipeRun {
     }
 
     /// The durable values, made where they are not there.
-    private nonisolated(nonsending) func loadDurable() async throws(GrantFailure) -> Bool {
+    private func loadDurable() async throws(GrantFailure) -> Bool {
         guard has(.durable) else { return true }
         let standing = await ledger.durable(Self.part)
         if let standing, let kept = RecipeMaterial.decode(standing.bytes) {
@@ -190,9 +188,7 @@ extension RecipeRun {
     }
 
     /// Makes the steps of a kept layer; the material is what they took.
-    private nonisolated(nonsending) func make(
-        _ layer: RecipeStep.Layer
-    ) async throws(GrantFailure) -> Outcome<LayerMaterial> {
+    private func make(_ layer: RecipeStep.Layer) async throws(GrantFailure) -> Outcome<LayerMaterial> {
         var made: RecipeMaterial.Values = [:]
         var start: UInt64?
         var lifetime: UInt64?
@@ -211,16 +207,12 @@ extension RecipeRun {
             LayerMaterial(bytes: RecipeMaterial.encode(made), obtainedAt: start ?? now, lifetime: lifetime))
     }
 
-    private nonisolated(nonsending) func access(
-        _ session: SessionGrant?
-    ) async throws(GrantFailure) -> Outcome<AccessGrant> {
+    private func access(_ session: SessionGrant?) async throws(GrantFailure) -> Outcome<AccessGrant> {
         let sends = secrets(.access) || (!has(.session) && secrets(.durable))
         return try await inTurn(sends: sends) { () throws(GrantFailure) in try await self.accessSteps(session) }
     }
 
-    private nonisolated(nonsending) func accessSteps(
-        _ session: SessionGrant?
-    ) async throws(GrantFailure) -> Outcome<AccessGrant> {
+    private func accessSteps(_ session: SessionGrant?) async throws(GrantFailure) -> Outcome<AccessGrant> {
         guard try await loadDurable() else { return .gone }
         if let session {
             guard let current = await ledger.session(), current.bytes == session.material.bytes,
@@ -228,23 +220,16 @@ extension RecipeRun {
             else { return .gone }
             take(kept, .session)
         }
-        var start: UInt64?
-        var lifetime: UInt64?
-        for step in recipe.steps where step.layer == .access {
-            switch try await perform(step) {
-            case .done(let answer):
-                start = min(start ?? .max, answer.sentAt)
-                if let life = answer.lifetime { lifetime = min(lifetime ?? .max, life) }
-            case .stale(let reason): return .stale(reason: reason)
-            case .gone: return .gone
-            }
+        switch try await make(.access) {
+        case .done(let made):
+            let token = try await token()
+            return .done(AccessGrant(token: token, tokenType: "", lifetime: made.lifetime, sentAt: made.obtainedAt))
+        case .stale(let reason): return .stale(reason: reason)
+        case .gone: return .gone
         }
-        let token = try await token()
-        let now = await ledger.now()
-        return .done(AccessGrant(token: token, tokenType: "", lifetime: lifetime, sentAt: start ?? now))
     }
 
-    private nonisolated(nonsending) func token() async throws(GrantFailure) -> Secret {
+    private func token() async throws(GrantFailure) -> Secret {
         guard let template = recipe.token else { throw .internal(reason: "a recipe without a token") }
         try await read(template.secrets(signed: [:]))
         var bytes: [UInt8]
@@ -259,7 +244,7 @@ extension RecipeRun {
     }
 
     /// Secrets for the templates at hand; one flight sees one version of each.
-    nonisolated(nonsending) func read(_ names: Set<String>) async throws(GrantFailure) {
+    func read(_ names: Set<String>) async throws(GrantFailure) {
         for name in names.sorted() where values.secrets[name] == nil {
             let secret = try await ledger.secret(name)
             guard !secret.isEmpty else { throw .secretUnreadable(name: name, reason: "empty") }

@@ -8,7 +8,7 @@ struct RecipeScheme: Scheme {
     let recipe: Recipe
 
     init(_ keys: BlockReader, of identity: SchemeOwner) {
-        var decoder = RecipeDecoder(keys, allowsCleartext: identity.network.allowCleartext)
+        var decoder = RecipeDecoder(reader: keys, allowsCleartext: identity.network.allowCleartext)
         recipe = decoder.decode()
     }
 
@@ -49,7 +49,7 @@ struct RecipeScheme: Scheme {
 
     func handshake(of identity: Identity, statuses: [Int]?, _ world: GrantWorld) throws(GrantFailure) -> any Handshake {
         recipe.isSigned
-            ? RecipeSigningHandshake(recipe, identity: identity.name)
+            ? RecipeSigningHandshake(recipe: recipe, identity: identity.name)
             : RecipeHandshake(recipe, identity: identity.name, world)
     }
 

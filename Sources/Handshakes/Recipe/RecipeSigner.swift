@@ -2,13 +2,8 @@ internal import Octets
 
 /// `recipe` with `sign`: the values of one request, each from those before it, and the fields that they go into.
 struct RecipeSigner: RequestSigner {
-    private let recipe: Recipe
-    private let identity: String
-
-    init(_ recipe: Recipe, identity: String) {
-        self.recipe = recipe
-        self.identity = identity
-    }
+    let recipe: Recipe
+    let identity: String
 
     var fieldNames: [String] { recipe.inject.map(\.name) }
 
@@ -54,20 +49,15 @@ struct RecipeSigner: RequestSigner {
 /// `recipe` with `sign`, as the keeper sees it: its secrets are the token, and no issuer is asked.
 struct RecipeSigningHandshake: Handshake {
     static let part = "secret"
-    private let recipe: Recipe
-    private let identity: String
+    let recipe: Recipe
+    let identity: String
 
-    init(_ recipe: Recipe, identity: String) {
-        self.recipe = recipe
-        self.identity = identity
-    }
-
-    var signer: (any RequestSigner)? { RecipeSigner(recipe, identity: identity) }
+    var signer: (any RequestSigner)? { RecipeSigner(recipe: recipe, identity: identity) }
 
     var scheme: String { "recipe" }
     var statusRule: StatusRule { .refusals() }
 
-    nonisolated(nonsending) func acquire(
+    func acquire(
         _ wanted: Wanted, ledger: any GrantLedger, issuer: any IssuerClient
     ) async throws(GrantFailure) -> AccessGrant {
         var secrets: [String: Secret] = [:]

@@ -41,11 +41,6 @@ struct RecipeTemplateParser {
         return (template, parser.faults)
     }
 
-    private init(text: [UInt8], scope: RecipeScope) {
-        self.text = text
-        self.scope = scope
-    }
-
     // MARK: - Template
 
     private mutating func template() -> RecipeTemplate {

@@ -20,7 +20,7 @@ struct StaticHandshake: Handshake {
     var scheme: String { "static" }
     var statusRule: StatusRule { .refusals() }
 
-    nonisolated(nonsending) func acquire(
+    func acquire(
         _ wanted: Wanted, ledger: any GrantLedger, issuer: any IssuerClient
     ) async throws(GrantFailure) -> AccessGrant {
         let value = try await ledger.secret("value")

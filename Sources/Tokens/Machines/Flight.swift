@@ -57,20 +57,6 @@ public struct Flight: Equatable, Sendable {
     let waitersUntil: Instant
     /// The outcome is discarded if it comes later, and another flight may start.
     public let abandonedAt: Instant
-
-    /// Memberwise.
-    public init(
-        token: FlightToken, reason: Reason, level: Int? = nil, scopes: ScopeSet = [], startedAt: Instant,
-        waitersUntil: Instant, abandonedAt: Instant
-    ) {
-        self.token = token
-        self.reason = reason
-        self.level = level
-        self.scopes = scopes
-        self.startedAt = startedAt
-        self.waitersUntil = waitersUntil
-        self.abandonedAt = abandonedAt
-    }
 }
 
 /// The token that a flight brought. The bytes stay with the keeper.
