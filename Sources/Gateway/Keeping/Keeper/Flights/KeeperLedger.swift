@@ -43,7 +43,7 @@ final class KeeperLedger: GrantLedger, @unchecked Sendable {
 
     // MARK: - Durable layer
 
-    nonisolated(nonsending) func durable(_ part: DurablePart) async -> LayerMaterial? {
+    func durable(_ part: DurablePart) async -> LayerMaterial? {
         if let material = await keeper.durable(part, of: identity) {
             if part == .registration { usesRegistration = true }
             return material
@@ -52,9 +52,9 @@ final class KeeperLedger: GrantLedger, @unchecked Sendable {
         return await keeper.durableOfFleet(part, of: identity)
     }
 
-    nonisolated(nonsending) func durable(
+    func durable(
         _ part: DurablePart, unless refused: LayerMaterial?,
-        make: nonisolated(nonsending) () async throws(Handshakes.GrantFailure) -> LayerMaterial
+        make: () async throws(Handshakes.GrantFailure) -> LayerMaterial
     ) async throws(Handshakes.GrantFailure) -> LayerMaterial {
         switch await keeper.claimDurable(part, unless: refused, of: identity) {
         case .standing(let material): return material
@@ -82,28 +82,26 @@ final class KeeperLedger: GrantLedger, @unchecked Sendable {
         }
     }
 
-    nonisolated(nonsending) func commit(
-        _ part: DurablePart, _ material: LayerMaterial
-    ) async throws(Handshakes.GrantFailure) {
+    func commit(_ part: DurablePart, _ material: LayerMaterial) async throws(Handshakes.GrantFailure) {
         try await keeper.commit(part, material, of: identity, standing: standing)
     }
 
-    nonisolated(nonsending) func drop(_ part: DurablePart, ifStill material: LayerMaterial) async {
+    func drop(_ part: DurablePart, ifStill material: LayerMaterial) async {
         await keeper.drop(part, ifStill: material, of: identity)
     }
 
     // MARK: - Session layer
 
-    nonisolated(nonsending) func session() async -> LayerMaterial? {
+    func session() async -> LayerMaterial? {
         guard let sessionKey else { return nil }
         await keeper.freshen(sessionKey, of: identity)
         return await keeper.liveSession(sessionKey)
     }
 
-    nonisolated(nonsending) func session(
+    func session(
         _ claim: SessionClaim,
         step:
-            nonisolated(nonsending) (SessionRung, LayerMaterial?) async throws(Handshakes.GrantFailure) ->
+            (SessionRung, LayerMaterial?) async throws(Handshakes.GrantFailure) ->
             LayerMaterial
     ) async throws(Handshakes.GrantFailure) -> SessionGrant {
         await keeper.freshen(sessionKey, of: identity)
@@ -125,10 +123,10 @@ final class KeeperLedger: GrantLedger, @unchecked Sendable {
     }
 
     /// Makes the step; in a fleet, in its turn and from what the fleet knows.
-    private nonisolated(nonsending) func material(
+    private func material(
         _ run: SessionMachine.Step, _ claim: SessionClaim, _ standing: LayerMaterial?,
         _ step:
-            nonisolated(nonsending) (SessionRung, LayerMaterial?) async throws(Handshakes.GrantFailure) ->
+            (SessionRung, LayerMaterial?) async throws(Handshakes.GrantFailure) ->
             LayerMaterial
     ) async throws(Handshakes.GrantFailure) -> LayerMaterial {
         guard let turn = try await keeper.fleetTurn(for: run, claim, standing, ledger: self) else {
@@ -157,7 +155,7 @@ final class KeeperLedger: GrantLedger, @unchecked Sendable {
 
     // MARK: - Secrets and attempts
 
-    nonisolated(nonsending) func secret(_ name: String) async throws(Handshakes.GrantFailure) -> Secret {
+    func secret(_ name: String) async throws(Handshakes.GrantFailure) -> Secret {
         if let secret = secrets[name] { return secret }
         let secret = try await keeper.secret(name, of: identity)
         secrets[name] = secret
@@ -165,66 +163,62 @@ final class KeeperLedger: GrantLedger, @unchecked Sendable {
         return secret
     }
 
-    nonisolated(nonsending) func latestSecret(_ name: String) async throws(Handshakes.GrantFailure) -> Secret {
+    func latestSecret(_ name: String) async throws(Handshakes.GrantFailure) -> Secret {
         secrets[name] = nil
         return try await secret(name)
     }
 
-    nonisolated(nonsending) func token(of name: String) async throws(Handshakes.GrantFailure) -> Secret {
+    func token(of name: String) async throws(Handshakes.GrantFailure) -> Secret {
         try await keeper.subjectToken(of: name, for: identity)
     }
 
-    nonisolated(nonsending) func spendAttempt(user: String, secret name: String) async throws(Handshakes.GrantFailure) {
+    func spendAttempt(user: String, secret name: String) async throws(Handshakes.GrantFailure) {
         guard
             let mark = try await keeper.spendAttempt(of: identity, user: user, secret: try await secret(name))
         else { return }
         openMarks.append((name, mark))
     }
 
-    nonisolated(nonsending) func settleAttempt(_ outcome: AttemptOutcome) async {
+    func settleAttempt(_ outcome: AttemptOutcome) async {
         guard let mark = openMarks.popLast()?.mark else { return }
         await keeper.settleAttempt(outcome, of: mark)
     }
 
-    nonisolated(nonsending) func settleAttempt(_ outcome: AttemptOutcome, secret: String) async {
+    func settleAttempt(_ outcome: AttemptOutcome, secret: String) async {
         guard let index = openMarks.firstIndex(where: { $0.secret == secret }) else { return }
         await keeper.settleAttempt(outcome, of: openMarks.remove(at: index).mark)
     }
 
-    nonisolated(nonsending) func now() async -> UInt64 { await keeper.now }
+    func now() async -> UInt64 { await keeper.now }
 
-    nonisolated(nonsending) func pause(_ span: UInt64) async { await keeper.pause(span) }
+    func pause(_ span: UInt64) async { await keeper.pause(span) }
 
-    nonisolated(nonsending) func turn(_ quota: CallQuota) async throws(Handshakes.GrantFailure) {
+    func turn(_ quota: CallQuota) async throws(Handshakes.GrantFailure) {
         try await keeper.turn(quota, for: ticket)
     }
 
-    nonisolated(nonsending) func turnedAway(_ quota: CallQuota) async { await keeper.turnedAway(quota) }
+    func turnedAway(_ quota: CallQuota) async { await keeper.turnedAway(quota) }
 
-    nonisolated(nonsending) func aside(
-        _ work: @escaping @Sendable () throws -> Secret
-    ) async throws(Handshakes.GrantFailure) -> Secret {
+    func aside(_ work: @escaping @Sendable () throws -> Secret) async throws(Handshakes.GrantFailure) -> Secret {
         try await keeper.aside(work)
     }
 
-    nonisolated(nonsending) func askUpstream(_ call: IssuerCall) async throws(IssuerFault) -> IssuerAnswer {
+    func askUpstream(_ call: IssuerCall) async throws(IssuerFault) -> IssuerAnswer {
         guard let challengedRoute else { throw IssuerFault(.unresolvable, provablyUnsent: true) }
         return try await keeper.askUpstream(call, of: challengedRoute, for: identity)
     }
 
-    nonisolated(nonsending) func warn(_ what: String) async { await keeper.warn(what, of: identity) }
+    func warn(_ what: String) async { await keeper.warn(what, of: identity) }
 
-    nonisolated(nonsending) func refused(refreshToken: Secret) async {
+    func refused(refreshToken: Secret) async {
         await keeper.refused(refreshToken: refreshToken, of: identity)
     }
 
-    nonisolated(nonsending) func standing(
-        ofFirst refreshToken: Secret, beside held: Secret?
-    ) async -> FirstRefreshToken {
+    func standing(ofFirst refreshToken: Secret, beside held: Secret?) async -> FirstRefreshToken {
         let standing = await keeper.standing(ofFirst: refreshToken, beside: held, ledger: self)
         if standing == .unspent { firstRefreshToken = refreshToken }
         return standing
     }
 
-    nonisolated(nonsending) func note(_ trace: RunTrace) async { await keeper.note(trace, of: identity) }
+    func note(_ trace: RunTrace) async { await keeper.note(trace, of: identity) }
 }

@@ -100,7 +100,7 @@ struct KeeperIssuerClient: IssuerClient {
     /// Calls wait for each other over all issuers: for handshakes that serve single requests, of which there are hundreds at once.
     var isQueued = false
 
-    nonisolated(nonsending) func send(_ call: IssuerCall) async throws(IssuerFault) -> IssuerAnswer {
+    func send(_ call: IssuerCall) async throws(IssuerFault) -> IssuerAnswer {
         trail.asks(call.url)
         guard isQueued else { return try await keeper.call(call, network: network) }
         return try await keeper.queuedCall(call, network: network)

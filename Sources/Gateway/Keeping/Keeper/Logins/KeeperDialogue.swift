@@ -7,19 +7,19 @@ struct KeeperDialogue: LoginDialogue {
 
     var redirectPort: UInt16? { login.redirectPort }
 
-    nonisolated(nonsending) func show(_ prompt: LoginPrompt) async {
+    func show(_ prompt: LoginPrompt) async {
         await keeper.change(login) { $0.prompt = prompt }
     }
 
-    nonisolated(nonsending) func progress(_ text: String) async {
+    func progress(_ text: String) async {
         await keeper.change(login) { $0.progress = text }
     }
 
-    nonisolated(nonsending) func pause(_ nanoseconds: UInt64) async throws(Handshakes.GrantFailure) {
+    func pause(_ nanoseconds: UInt64) async throws(Handshakes.GrantFailure) {
         _ = try await keeper.wait(login, nanoseconds, judge: nil, onTime: .success(Secret([]))).get()
     }
 
-    nonisolated(nonsending) func redirected(
+    func redirected(
         within patience: UInt64, judge: @escaping @Sendable (String) -> RedirectVerdict
     ) async throws(Handshakes.GrantFailure) -> Secret {
         try await keeper.wait(login, patience, judge: judge, onTime: .failure(.loginExpired)).get()
