@@ -98,7 +98,7 @@ extension AdobePassRun {
 }
 
 extension DurablePart {
-    /// Of the client itself, where it is none of a user's.
+    /// The access token of the client itself, which is none of a user's.
     static let accessToken: DurablePart = "access_token"
 }
 

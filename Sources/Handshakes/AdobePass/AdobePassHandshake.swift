@@ -3,7 +3,7 @@ internal import Configuration
 /// `adobe_pass`: Adobe Pass Authentication, REST API V2 or V1. A person logs in at a pay-TV provider once; from then on each request gets a media
 /// token of its own.
 ///
-/// What Adobe says in words (`message`, `details`) is nobody's business but the operator's at Adobe: only codes are repeated.
+/// Adobe's messages in words (`message`, `details`) are the business of the operator at Adobe alone: only codes are repeated.
 struct AdobePassHandshake: OneTimeHandshake {
     let settings: AdobePassSettings
     let world: GrantWorld

@@ -87,7 +87,7 @@ extension AdobePassRun {
             life: (life > .zero ? life : TimeSpan(1800, .seconds)).nanoseconds)
     }
 
-    /// What may be shown to a person: a path of the server that was asked, or an address over TLS.
+    /// The address that may be shown to a person: a path of the server that was asked, or an address over TLS.
     private func address(_ text: String) -> String? {
         if text.hasPrefix("/"), !text.hasPrefix("//") { return IssuerURL(settings.base.origin + text)?.description }
         guard let url = IssuerURL(text), url.isTLS || url.origin == settings.base.origin else { return nil }
@@ -136,7 +136,7 @@ extension AdobePassRun {
 
     // MARK: - Profile (docs/design/wire/adobe-pass.md#profiles)
 
-    /// One that never ends is asked for again in ten years.
+    /// A profile that never ends is asked for again in ten years.
     private static let longestProfile = TimeSpan(10 * 365 * 86_400, .seconds)
     /// The wall clock.
     var wall: WallTime { WallTime(milliseconds: world.wallMilliseconds()) }

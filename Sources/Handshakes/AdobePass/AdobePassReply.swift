@@ -30,7 +30,7 @@ struct AdobePassReply {
 /// An enhanced error (docs/design/wire/adobe-pass.md#errors). `action` says what to do; codes may be new ones.
 struct AdobePassError {
     let action: String
-    /// Of fixed shape, so that it may be shown.
+    /// The code has a fixed shape, so that it may be shown.
     let code: String
 
     init?(_ tree: JSONTree, _ place: [String]) {
@@ -42,7 +42,7 @@ struct AdobePassError {
         code = tree.text(place + ["code"])?.asErrorCode ?? "unnamed_error"
     }
 
-    /// It is about the decision and not about how it was asked for, or how the server is.
+    /// The error is about the decision and not about how it was asked for, or how the server is.
     var isDenial: Bool { action == "none" && !code.hasPrefix("invalid_") && code != "internal_server_error" }
 
     func failure(_ step: String) -> GrantFailure {

@@ -1,7 +1,7 @@
 internal import Configuration
 internal import Octets
 
-/// What both generations of Adobe's API can do, each in its own words.
+/// The calls that both generations of Adobe's API can do, each in its own words.
 protocol AdobePassAPI {
     /// Leads a person through a login, or finds that somebody has logged in.
     func login(_ dialogue: any LoginDialogue) async throws(GrantFailure) -> LoginGrant
@@ -74,7 +74,7 @@ struct AdobePassRun {
 
     func said(_ error: AdobePassError?) -> String { error.map { ", \($0.code)" } ?? "" }
 
-    /// What an answer means that is none of those its step expects.
+    /// The failure of an answer that is none of those its step expects.
     func failure(_ step: String, _ reply: AdobePassReply) -> GrantFailure {
         if reply.status >= 500, reply.error == nil {
             return .issuerUnavailable(retryAfterSeconds: nil, reason: "\(step): status \(reply.status)")

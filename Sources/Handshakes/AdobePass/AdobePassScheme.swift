@@ -145,7 +145,7 @@ struct AdobePassScheme: Scheme {
     }
 
     func traits(of identity: Identity) -> SchemeTraits {
-        // One subscription at one brand; the provider counts what is done with it.
+        // An account is one subscription at one brand; the provider counts what is done with it.
         SchemeTraits(.proactive, user: "\(settings.serviceProvider)/\(settings.mvpd)", at: settings.base)
     }
 }

@@ -82,7 +82,7 @@ struct AdobePassV1: AdobePassAPI {
         }
     }
 
-    /// It ends at Adobe; the provider hears nothing of it.
+    /// The login ends at Adobe; the provider hears nothing of it.
     func endLogin() async -> Bool {
         let reply = try? await ask("logout", "/api/v1/logout", method: "DELETE")
         return reply?.status == 204 || reply?.status == 200

@@ -1,4 +1,4 @@
-/// What a flight may know and leave behind, as the keeper offers it: the two layers below the access token, the secrets, and the
+/// The ledger of a flight is all that it may know and leave behind, as the keeper offers it: the two layers below the access token, the secrets, and the
 /// account of password attempts. One ledger serves one flight of one identity.
 ///
 /// Where a scheme keeps what:

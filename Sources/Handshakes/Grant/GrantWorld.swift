@@ -1,11 +1,11 @@
 internal import TLS
 package import World
 
-/// What handshakes take from the world: parameters, so that a test can know what goes out.
+/// The clock and the randomness that handshakes use: parameters, so that a test can know what goes out.
 package struct GrantWorld: Sendable {
     /// Milliseconds since 1970.
     let wallMilliseconds: @Sendable () -> Int64
-    /// As many octets as are asked for, fit for keys.
+    /// Gives as many octets as are asked for, fit for keys.
     let random: @Sendable (Int) -> [UInt8]
 
     /// Seconds since 1970.

@@ -1,4 +1,4 @@
-/// One way to obtain a credential: how its tokens are had, which answers of an upstream are challenges to it, and where the token
+/// A handshake is one way to obtain a credential: how its tokens are had, which answers of an upstream are challenges to it, and where the token
 /// goes in a request.
 ///
 /// A handshake holds no state and no secret: what lasts lives in the ledger, secrets are read from it at the time of use.
@@ -42,7 +42,7 @@ public protocol Handshake: Sendable {
     /// - Returns: where file and issuer differ, one sentence each.
     func inquire(ledger: any GrantLedger, issuer: any IssuerClient) async throws(GrantFailure) -> [String]
 
-    /// What `check --live` does where no person is needed: the least that shows whether the issuer takes the identity.
+    /// The trial of `check --live` where no person is needed: the least that shows whether the issuer takes the identity.
     /// - Returns: nil where a token was had, or the secret of one, and nothing else is to be said.
     func tryOut(
         _ wanted: Wanted, ledger: any GrantLedger, issuer: any IssuerClient
@@ -54,7 +54,7 @@ public protocol Handshake: Sendable {
     /// The field that carries the token, unless the route says otherwise.
     func injection(for token: [UInt8]) -> InjectedField
 
-    /// What computes the credential of each request; nil where the token itself is sent.
+    /// The signer that computes the credential of each request; nil where the token itself is sent.
     var signer: (any RequestSigner)? { get }
 }
 
@@ -101,7 +101,7 @@ extension Handshake {
     ) async -> Revocation { .impossible }
 }
 
-/// What the statuses of a route that names its own (`on_rejected.statuses`) are to a scheme.
+/// The meaning that the statuses of a route that names its own (`on_rejected.statuses`) have for a scheme.
 public enum StatusRule: Sendable, Equatable {
     /// Answers with them are shown to `judge`.
     case inspected
@@ -119,7 +119,7 @@ public struct LiveTrial: Sendable {
     public var isGood = true
 }
 
-/// What became of a session at its issuer.
+/// The fate of a session at its issuer.
 public enum Revocation: Sendable, Equatable {
     case revoked
     /// There is no way to tell the issuer, or nothing to tell.
@@ -128,7 +128,7 @@ public enum Revocation: Sendable, Equatable {
     case unconfirmed
 }
 
-/// What a token is wanted for.
+/// The purpose that a token is wanted for.
 public struct Wanted: Sendable {
     /// The scopes to ask for; none where the scheme or the route names none.
     public var scopes: [String]
@@ -160,7 +160,7 @@ public struct Wanted: Sendable {
 public struct AccessGrant: Sendable {
     /// The token's bytes as the issuer gave them, checked against the scheme's alphabet.
     public var token: Secret
-    /// What the identity's signer needs to send it, the token included; nil: the token is sent as it is.
+    /// The octets that the identity's signer needs to send the token, the token included; nil: the token is sent as it is.
     public var material: Secret?
     /// `Bearer`, `OAM-Auth`, `Basic`, or empty for a bare value.
     public var tokenType: String
@@ -172,7 +172,7 @@ public struct AccessGrant: Sendable {
     public var notAfter: Int64?
     /// Nanoseconds of CLOCK_BOOTTIME, before the request that brought the token was sent.
     public var sentAt: UInt64
-    /// What the issuer granted, sorted; nil: what was asked for.
+    /// The scopes that the issuer granted, sorted; nil: those that were asked for.
     public var grantedScopes: [String]?
     /// OAM: authentication level of the challenge that the token answers.
     public var level: Int?

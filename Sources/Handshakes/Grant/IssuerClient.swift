@@ -1,6 +1,6 @@
 internal import Octets
 
-/// One HTTP call to an issuer. The keeper implements it over the gateway's own HTTP engine: TLS verified, no redirect followed,
+/// The client sends an HTTP call to an issuer. The keeper implements it over the gateway's own HTTP engine: TLS verified, no redirect followed,
 /// answer bounded to 64 KiB, time bounded.
 public protocol IssuerClient: Sendable {
     func send(_ call: IssuerCall) async throws(IssuerFault) -> IssuerAnswer

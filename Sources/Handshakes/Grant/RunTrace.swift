@@ -22,7 +22,7 @@ public struct RunTrace: Sendable {
         public var duration: UInt64
         /// The values taken out of the answer.
         public var taken: [Value]
-        /// One word or one sentence: what became of it.
+        /// The result in a word or a sentence.
         public var outcome: String
     }
 

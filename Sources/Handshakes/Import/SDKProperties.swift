@@ -73,7 +73,7 @@ extension SDKProperties {
                 throw Fault("line \(index + 1) is not of the form name = value")
             }
             var value = line[line.index(after: sign)...]
-            // As in the URL.
+            // The sign is `::=`, the same as in the URL.
             if value.hasPrefix(":=") { value = value.dropFirst(2) }
             try add(Self.trimmed(line[..<sign]), Self.unquoted(Self.trimmed(value)))
         }

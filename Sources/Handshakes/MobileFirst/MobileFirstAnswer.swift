@@ -23,7 +23,7 @@ struct MobileFirstAnswer {
     var serverTime: Int64?
 
     struct Challenge {
-        /// As the server says it, to which nothing is ever added.
+        /// The server's own count, to which nothing is ever added.
         var attempts: Attempts = .untold
         /// Somebody has failed before.
         var tellsError = false
@@ -72,7 +72,7 @@ extension MobileFirstAnswer {
         case 401, 403: return .other(.policyDenied(reason: reason), judged: true)
         case 408, 425, 429:
             return .other(answer.unavailable(reason), judged: false)
-        // It may have failed after it had looked.
+        // The server may have failed after it had looked.
         case 500..<600:
             return .other(answer.unavailable(reason), judged: true)
         case 300..<400:

@@ -5,7 +5,7 @@ internal import TLS
 struct MobileFirstClient {
     let id: String
     let key: SigningKey
-    /// As the ledger keeps it.
+    /// The client in the ledger's form.
     let material: LayerMaterial
 }
 
@@ -27,14 +27,14 @@ extension MobileFirstClient {
 
     static func values(id: String, key: Secret) -> [String: Secret] { ["id": Secret(id), "key": key] }
 
-    /// It becomes part of URLs of ours.
+    /// The id becomes part of URLs of ours.
     static func isID(_ text: String) -> Bool {
         (1...256).contains(text.utf8.count)
             && text.utf8.allSatisfy { $0.isLetterOrDigit || "-._~".utf8.contains($0) } && text != "." && text != ".."
     }
 }
 
-/// What a login leaves: who is logged in, and which checks were passed. It spares no login, only the server knows how long they
+/// A session is what a login leaves: who is logged in, and which checks were passed. It spares no login, only the server knows how long they
 /// last; it is what a logout is made with.
 struct MobileFirstSession {
     let client: MobileFirstClient
@@ -122,7 +122,7 @@ extension MobileFirstRun {
             try await self.register()
         }
         if let client = MobileFirstClient(material) { return client }
-        // One that cannot be read can only come from a store of before.
+        // A registration that cannot be read can only come from a store of before.
         let again = try await ledger.durable(.registration, unless: material) { () throws(GrantFailure) in
             try await self.register()
         }
@@ -191,7 +191,7 @@ extension MobileFirstRun {
         let reason = "register: status \(answer.status)"
         switch answer.status {
         case 201: break
-        // What challenges a registration asks whether this is the genuine app, which a gateway is not and must not claim to be.
+        // A server that challenges a registration asks whether this is the genuine app, which a gateway is not and must not claim to be.
         case 401, 403:
             throw .configuration(
                 reason:

@@ -3,7 +3,7 @@ internal import Octets
 
 /// `mobilefirst`: IBM MobileFirst Foundation 8, as a confidential client or as a registered one that answers challenges.
 ///
-/// What servers say of a failed check (`errorMsg`, `failure`) may hold the very secret that was expected: nothing of it leaves the
+/// A server's words about a failed check (`errorMsg`, `failure`) may hold the very secret that was expected: nothing of them leaves the
 /// reading of the answer.
 struct MobileFirstHandshake: Handshake {
     let settings: MobileFirstSettings

@@ -3,13 +3,13 @@ internal import Octets
 /// Challenges and their answers (docs/design/wire/mobilefirst.md#challenges), by the rules that keep accounts from being locked
 /// (docs/design/wire/mobilefirst.md#attempts).
 extension MobileFirstRun {
-    /// One answer on its way, with what the server said was left before it.
+    /// An answer on its way, with the attempts that the server said were left before it.
     private struct Sent {
         let answer: MobileFirstSettings.Answer
         let attempts: MobileFirstAnswer.Challenge.Attempts
     }
 
-    /// What goes with the next call.
+    /// The answers and the notice that go with the next call.
     private struct Reply {
         var checks: [Sent] = []
         /// The id of a notice, acknowledged.
@@ -239,7 +239,7 @@ extension MobileFirstRun {
         case .challenged:
             guard let asked = answer.challenges.first(where: { $0.check == check })?.1 else { return .accepted }
             guard isAfterConflict else { return .rejected }
-            // As many left as before: nobody has looked at it. Fewer: somebody has. Untold: it may have been.
+            // If as many attempts are left as before, nobody has looked at the answer; if fewer are, somebody has; without a count it may have been.
             guard case .left(let before) = sent.attempts, case .left(let after) = asked.attempts else {
                 return .unknown
             }

@@ -1,6 +1,6 @@
 internal import Octets
 
-/// One run of a registered client (docs/design/wire/mobilefirst.md#registered): what one flight makes of it. The registration is the
+/// A run is what one flight makes of a registered client (docs/design/wire/mobilefirst.md#registered). The registration is the
 /// ledger's; what is asked, answered and signed is here.
 ///
 /// The whole of it runs inside a turn of the session layer: one at a time for each device, so that two flights never answer one
@@ -26,7 +26,7 @@ final class MobileFirstRun {
         self.issuer = issuer
     }
 
-    /// What a call came to that the server may answer with INVALID_CLIENT_ID.
+    /// The result of a call that the server may answer with INVALID_CLIENT_ID.
     enum Outcome<Value> {
         case done(Value)
         case unknownClient
@@ -154,7 +154,7 @@ extension MobileFirstRun {
     ]
 }
 
-/// What an authorization redirect carries (RFC 6749 §4.1.2), if it leads where it was asked to.
+/// The code or error of an authorization redirect (RFC 6749 §4.1.2), if it leads where it was asked to.
 private struct MobileFirstRedirect {
     var code: Secret?
     var isError = false

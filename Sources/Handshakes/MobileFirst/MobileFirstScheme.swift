@@ -138,7 +138,7 @@ struct MobileFirstScheme: Scheme {
                 "cooldown", "redirect_uri", "audience", "assertion_lifetime", "jws_encoding",
             ], "goes only with 'mode: registered'")
         keys.checkClientID()
-        // What development servers ship with: anybody can use it.
+        // Development servers ship with these clients: anybody can use them.
         if ["test", "admin", "push"].contains(id), keys.httpURL("base")?.origin.isLoopback != true {
             keys.error(
                 "'client_id: \(id)' of \(keys.place) is a client that the server ships with; make one of its own in the console",

@@ -47,7 +47,7 @@ struct MobileFirstSettings: Sendable {
         var assertionLifetime: Int64 = 60_000
         /// The alphabet and padding of IBM's web SDK instead of RFC 7515's.
         var usesStandardBase64 = false
-        /// What the marks of login attempts are booked on, with the check's name behind it.
+        /// The account that login attempts are booked on, with the check's name behind it.
         var account: String
 
         /// `iss` of an assertion (docs/design/wire/mobilefirst.md#assertion).
@@ -56,7 +56,7 @@ struct MobileFirstSettings: Sendable {
         func account(of check: String) -> String { "\(account)/\(check)" }
     }
 
-    /// What one security check is answered with.
+    /// The answer to one security check.
     struct Answer: Sendable {
         var check: String
         var fields: [Field]

@@ -1,6 +1,6 @@
 internal import Octets
 
-/// One exchange of another issuer's token for a mobile one (docs/design/wire/oracle-mobile-hub.md#exchange).
+/// The exchange of another issuer's token for a mobile one (docs/design/wire/oracle-mobile-hub.md#exchange).
 struct MobileHubExchange {
     let handshake: MobileHubHandshake
     let exchange: MobileHubSettings.Exchange
@@ -17,7 +17,7 @@ struct MobileHubExchange {
 
     private enum Outcome {
         case granted(AccessGrant)
-        /// It was the token that was refused.
+        /// The token itself was refused.
         case refused(String)
     }
 
@@ -36,7 +36,7 @@ extension MobileHubExchange {
             guard case .granted(var grant) = try await ask(try subject(token)) else {
                 throw .policyDenied(reason: "exchange: the backend refuses this subject")
             }
-            // What a caller has is not made to last by us, whatever the backend says.
+            // A caller's own token is not made to last longer by us, whatever the backend says.
             grant.notAfter = [grant.notAfter, wanted.user?.expiry].compactMap { $0 }.min()
             return grant
         case .identity(let name):
@@ -212,7 +212,7 @@ extension MobileHubExchange {
         } else if let expires = SAMLTimes.expiry(of: token) {
             grant.statedTimes = (nil, expires)
         } else {
-            // Nobody says how long the token lives: no longer than usual, and than what was given for it
+            // The answer does not say how long the token lives: no longer than usual, and than the token that was given for it
             // (docs/design/wire/oracle-mobile-hub.md#lifetime).
             grant.lifetime = MobileHubSettings.exchangedLife * 1_000_000_000
             grant.notAfter = subject.expiry

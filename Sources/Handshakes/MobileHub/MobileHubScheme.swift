@@ -100,7 +100,7 @@ struct MobileHubScheme: Scheme {
     private let identity: String
     private let method: Method
     private let settings: MobileHubSettings
-    /// Whose refused credential is not sent again.
+    /// The account whose refused credential is not sent again.
     private let account: Account
     let subjectToken: SubjectToken?
     private let namesBackend: Bool

@@ -18,7 +18,7 @@ struct MobileHubSettings: Sendable {
         case exchange(Exchange)
     }
 
-    /// What is given for a mobile token, and where.
+    /// The token that is given for a mobile token, and the place of the exchange.
     struct Exchange: Sendable {
         enum Endpoint: Sendable {
             /// By GET (docs/design/wire/oracle-mobile-hub.md#sso-exchange).
@@ -55,7 +55,7 @@ struct MobileHubSettings: Sendable {
     /// Names the backend beside Basic credentials and in an exchange.
     static let backendHeader = "Oracle-Mobile-Backend-ID"
 
-    /// What an exchanged token lives unless an administrator has changed it (`Security_TokenExchangeTimeoutSecs`), in seconds.
+    /// The life of an exchanged token unless an administrator has changed it (`Security_TokenExchangeTimeoutSecs`), in seconds.
     static let exchangedLife: UInt64 = 21_600
 }
 

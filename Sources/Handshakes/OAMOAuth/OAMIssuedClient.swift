@@ -15,7 +15,7 @@ struct OAMIssuedClient {
     /// Nanoseconds from `material.obtainedAt`, as the server has said. Not the material's own life: the ledger forgets what has ended,
     /// and with it what could renew it.
     let life: UInt64?
-    /// As the ledger keeps it.
+    /// The client in the ledger's form.
     let material: LayerMaterial
 }
 
@@ -110,7 +110,7 @@ extension OAuth2Handshake {
         return OAMIssuedClient.material(grant, type: answer.assertionType)
     }
 
-    /// What an issued client sends instead of a secret.
+    /// Adds the assertion that an issued client sends instead of a secret.
     func prove(_ client: OAMIssuedClient, in request: inout OAuth2Request) {
         request.add("client_id", settings.clientID)
         request.add("client_assertion_type", client.type)

@@ -2,7 +2,7 @@ internal import Octets
 
 /// The registration of a mobile client in two legs, and the assertion that its user is known by (docs/design/wire/oam-oauth.md#mobile).
 ///
-/// It runs inside a turn of the session layer, because it sends a password: one at a time for each user.
+/// The registration runs inside a turn of the session layer, because it sends a password: one at a time for each user.
 struct OAMMobileRegistration {
     let handshake: OAuth2Handshake
     let mobile: OAMMobileClient

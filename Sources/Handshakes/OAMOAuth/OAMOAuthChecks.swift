@@ -1,6 +1,6 @@
 internal import Configuration
 
-/// What the keys of `oam_oauth` mean together.
+/// Checks of the keys of `oam_oauth` against one another.
 struct OAMOAuthChecks {
     let keys: BlockReader
     let reader: OAMOAuthReader

@@ -4,7 +4,7 @@ internal import Configuration
 struct OAMOAuthDialect: Sendable {
     /// Grant types in OAM 12c's capitals.
     var hasUpperCaseGrants = false
-    /// Of the assertion that proves the client, beside those that every one has.
+    /// Claims of the assertion that proves the client, beside those that every one has.
     var clientClaims: [NamedValue] = []
     /// `aud` is a list of one.
     var listsAudience = false

@@ -1,7 +1,7 @@
 internal import Configuration
 internal import Octets
 
-/// What the keys of an `oam_oauth` block come to in the words of `oauth2`.
+/// The keys of an `oam_oauth` block in the words of `oauth2`.
 struct OAMOAuthReader {
     let keys: BlockReader
     let dialect: OAMOAuthScheme.Dialect
@@ -37,7 +37,7 @@ struct OAMOAuthReader {
             case .privateKeyJWT: .privateKeyJWT
             case .none: .none
             }
-        // As Oracle's guides and SDKs build it: id and secret as they are.
+        // Oracle's guides and SDKs build Basic credentials of id and secret as they are.
         settings.basicEncoding = .raw
         settings.grant = settingsGrant
         settings.signing = signing
@@ -60,7 +60,7 @@ struct OAMOAuthReader {
         case .password: .password(username: username ?? "")
         case .refreshToken: .refreshToken
         case .authorizationCode: .authorizationCode
-        // What somebody else has signed is sent as it is.
+        // An assertion that somebody else has signed is sent as it is.
         case .jwtBearer where keys.has("user_assertion"): .jwtBearer
         case .jwtBearer: isMobile ? .oamUser : .mintedJWT(claims: userClaims)
         }
@@ -151,7 +151,7 @@ struct OAMOAuthReader {
     private var domain: String? { keys.text("identity_domain") }
     private var domainMode: OAMOAuthScheme.DomainMode { keys.word("domain_mode") }
 
-    /// As it is sent.
+    /// The user's name in the form in which it is sent.
     var username: String? {
         guard let name = keys.text("username") else { return nil }
         guard dialect == .sim, domainMode == .userPrefix, let domain else { return name }

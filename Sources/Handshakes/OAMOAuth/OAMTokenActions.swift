@@ -37,7 +37,7 @@ extension OAuth2Handshake {
         guard case .tokenURL(var url) = settings.location else { throw .internal(reason: "no endpoint") }
         let step = "\(action) token"
         var client = try await client(ledger)
-        // As it stands: to register a client for the sake of this would make no sense.
+        // The standing registration is used: to register a client for the sake of this would make no sense.
         if settings.oracle?.issued != nil, let material = await ledger.durable(.registration),
             let issued = OAMIssuedClient(material)
         {
@@ -59,7 +59,7 @@ extension OAuth2Handshake {
         }
     }
 
-    /// What the server says of a token that is shown to it; without a proof of the client, which it does not take here.
+    /// Asks whether the server knows a token that is shown to it; without a proof of the client, which it does not take here.
     func readInfo(of token: Secret, issuer: any IssuerClient) async throws(GrantFailure) -> Bool {
         let step = "token info"
         guard let url = settings.introspectionURL else { throw .internal(reason: "no endpoint for \(step)") }

@@ -1,4 +1,4 @@
-/// What Mobile & Social said to one step, told apart by what is to be done about it.
+/// Mobile & Social's answer to a step, told apart by what is to be done about it.
 enum OAMWebGateAnswer {
     case token(Secret)
     /// 401 without more: at `register` and `authenticate` the password, at `access` the user token. The service says it in JSON; what a
@@ -56,7 +56,7 @@ extension OAMWebGateAnswer {
         }
     }
 
-    /// What stands behind whoever answered may have looked at the password all the same.
+    /// The verdict on an answer that is not the service's own: the service behind it may have looked at the password all the same.
     private static func foreign(_ reason: String) -> OAMWebGateAnswer {
         .failed(.issuerAnswerInvalid(reason: reason + " without JSON: not the service's own answer"), judged: true)
     }

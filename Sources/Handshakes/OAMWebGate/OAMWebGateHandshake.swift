@@ -63,7 +63,7 @@ extension OAMWebGateHandshake {
         refused: LayerMaterial?, ledger: any GrantLedger, issuer: any IssuerClient
     ) async throws(GrantFailure) -> SessionGrant {
         var claim = SessionClaim(refused: refused)
-        // One that does not fit a request can only come from a store of before; it is as good as refused.
+        // A user token that does not fit a request can only come from a store of before; it is as good as refused.
         if refused == nil, let stored = await ledger.session(), !TokenAlphabet.visible.admits(stored.bytes) {
             claim.refused = stored
         }

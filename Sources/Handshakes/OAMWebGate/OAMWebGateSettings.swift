@@ -26,7 +26,7 @@ struct OAMWebGateSettings: Sendable {
 
     // The WebGate.
 
-    /// What `User-Agent` must begin with, byte for byte; the WebGate's `OAMAuthUserAgentPrefix`.
+    /// The text that `User-Agent` must begin with, byte for byte; the WebGate's `OAMAuthUserAgentPrefix`.
     var userAgentPrefix: String
     var userAgentMode: UserAgentMode = .prepend
     var contextSource: ContextSource = .challenge

@@ -1,7 +1,7 @@
 internal import Numbers
 internal import Octets
 
-/// What a token endpoint said (RFC 6749 §5), told apart by what is to be done about it.
+/// A token endpoint's answer (RFC 6749 §5), told apart by what is to be done about it.
 struct OAuth2Answer {
     private(set) var result: Result<AccessGrant, GrantFailure>
     /// Nanoseconds of CLOCK_BOOTTIME, before the request was sent.
@@ -93,7 +93,7 @@ extension OAuth2Answer {
     /// Whether it was the client that was refused, and not what it asked for: the request may be sent again with another proof.
     var refusesClient: Bool {
         if error == "invalid_client" || error == "unauthorized_client" { return true }
-        // What is not said of the client by name may be said of the user.
+        // A refusal that does not name the client may be about the user.
         if besidesPassword { return false }
         if case .failure(.credentialRejected) = result { return true }
         return false

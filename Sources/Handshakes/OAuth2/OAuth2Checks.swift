@@ -1,6 +1,6 @@
 internal import Configuration
 
-/// What the keys of `oauth2` mean together.
+/// Checks of the keys of `oauth2` against one another.
 struct OAuth2Checks {
     let keys: BlockReader
     let settings: OAuth2Settings

@@ -2,7 +2,7 @@ internal import Configuration
 internal import Octets
 internal import TLS
 
-/// What a client proves itself with, read for one flight.
+/// The proof of a client, read for one flight.
 enum OAuth2Client {
     /// `none` and `tls`: the request has only its name.
     case named

@@ -1,7 +1,7 @@
 internal import Synchronization
 internal import TLS
 
-/// What an `oauth2` handshake with `dpop` remembers of its servers: the last nonce of each origin (RFC 9449 §8.2), and the clock. It is
+/// The memory that an `oauth2` handshake with `dpop` has of its servers: the last nonce of each origin (RFC 9449 §8.2), and the clock. It is
 /// no secret, and what is lost of it costs one more round trip.
 final class OAuth2ProofMemory: Sendable {
     let clock = DPoPClock()
@@ -12,7 +12,7 @@ final class OAuth2ProofMemory: Sendable {
 
     func nonce(of url: IssuerURL) -> String? { nonces.withLock { $0[url.origin] } }
 
-    /// What goes into a proof and is not ours to choose.
+    /// The parts of a proof that are not ours to choose.
     struct Standing: Equatable {
         var nonce: String?
         var ahead: Int64
@@ -43,7 +43,7 @@ extension OAuth2Handshake {
                 LayerMaterial(bytes: try DPoPKey.make(), obtainedAt: await ledger.now(), lifetime: nil)
             }
             if let key = DPoPKey(kept.bytes) { return key }
-            // What cannot be read signs nothing, and everything bound to it is lost anyway.
+            // A key that cannot be read signs nothing, and everything bound to it is lost anyway.
             unusable = kept
         }
         throw .internal(reason: "dpop: the key that was kept cannot be read")

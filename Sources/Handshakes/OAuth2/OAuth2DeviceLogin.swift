@@ -110,7 +110,7 @@ struct DeviceOffer {
         guard let code = object.string("device_code").map({ Secret($0) }), TokenAlphabet.fieldValue.admits(code) else {
             throw .issuerAnswerInvalid(reason: "login: no device_code, or one that is not printable ASCII")
         }
-        // It goes to a terminal, where other characters could say anything.
+        // The code goes to a terminal, where other characters could say anything.
         guard let userCode = object.string("user_code"), (1...64).contains(userCode.utf8.count),
             userCode.utf8.allSatisfy({ (0x20...0x7E).contains($0) })
         else { throw .issuerAnswerInvalid(reason: "login: no user_code, or one that cannot be shown") }

@@ -41,14 +41,14 @@ extension OAuth2Handshake {
         return try await acquireInTurn(trip)
     }
 
-    /// What every step of one flight needs.
+    /// The parts that every step of one flight needs.
     struct Trip {
         /// The members that say what the token is for.
         let target: OAuth2Request
         /// For whom, where each end user has a token.
         let user: EndUser?
         var client: OAuth2Client
-        /// What the token will be bound to.
+        /// The key that the token will be bound to.
         let proofKey: DPoPKey?
         var endpoints: OAuth2Endpoints
         let ledger: any GrantLedger
@@ -86,7 +86,7 @@ extension OAuth2Handshake {
                 bytes: Secret([]), obtainedAt: answer.sentAt, lifetime: nil, refreshToken: kept,
                 // A configured refresh token was brought by a person too, and only a person brings another one.
                 isHuman: standing?.isHuman ?? false || isFirstConfigured,
-                // What is said of the life of one that stays is said of it; silence changes nothing.
+                // An answer that says how long a refresh token lives says it also of one that stays; silence changes nothing.
                 refreshLife: answer.refreshLife ?? (isReplaced ? nil : standing?.refreshLife(from: answer.sentAt)))
             if isFirstConfigured, isReplaced, answer.sentRefreshToken != answer.refreshToken {
                 material.spent = answer.sentRefreshToken
@@ -239,7 +239,7 @@ extension OAuth2Handshake {
         case .spent: throw Self.firstIsSpent
         case .uncertain: throw Self.firstIsUncertain
         }
-        // One that was refused for another reason than itself, as a scope that is not there, is still good; nothing else is to be tried.
+        // A token that was refused for another reason than itself, such as an unknown scope, is still good; nothing else is to be tried.
         guard refusal?.token != held else { throw refusal?.reason ?? Self.firstIsSpent }
         return try await refresh(held, trip)
     }
@@ -280,10 +280,10 @@ extension OAuth2Handshake {
             let proof = try assertion(all, with: key, certificate: certificate)
             let answer = try await plain(
                 "urn:ietf:params:oauth:grant-type:jwt-bearer", [("assertion", .secret(proof))], trip, isSingleUse: true)
-            // As with the proofs of a client: the issuer may not know this key.
+            // The issuer may not know this key; the next one is tried, as with the proofs of a client.
             guard answer.error == "invalid_grant" else { return answer }
             guard index == keys.count - 1 else { continue }
-            // One user of many: what the issuer refuses need not be our key, so it is no reason to give up the others.
+            // The user is one of many: the issuer need not have refused our key, so the refusal is no reason to give up the others.
             if trip.user != nil { throw Self.userRefused }
             _ = try answer.grant(rejecting: "invalid_grant")
         }

@@ -4,7 +4,7 @@ internal import Octets
 /// `oauth2`: any OAuth 2.0 authorization server (RFC 6749), with a token that is sent as Bearer (RFC 6750).
 struct OAuth2Handshake: Handshake {
     var settings: OAuth2Settings
-    /// As which it is known, where it registers itself.
+    /// The registered client, where the handshake registers itself.
     var client: RegisteredClient?
     let world: GrantWorld
     var discovery: OAuth2Discovery?
@@ -109,7 +109,7 @@ extension OAuth2Handshake {
         return endpoints
     }
 
-    /// What the operator has written down, beside `issuer` or `token_url`.
+    /// The endpoints that the operator has written down, beside `issuer` or `token_url`.
     private var written: [(member: WritableKeyPath<OAuth2Endpoints, IssuerURL?>, url: IssuerURL?)] {
         [
             (\.authorization, settings.authorizationURL), (\.device, settings.deviceAuthorizationURL),
@@ -141,7 +141,7 @@ extension OAuth2Handshake {
         let all = AuthChallenge.list(answer.values(of: "WWW-Authenticate")).filter {
             ($0.scheme.matches("Bearer") || settings.dpop && $0.scheme.matches("DPoP")) && $0.fault == nil
         }
-        // Of several, the one that says what is wrong with the token that was sent.
+        // The challenge counts that says what is wrong with the token that was sent.
         let known =
             (settings.dpop ? [Challenge.wantsNonce] : []) + ["insufficient_scope", "invalid_token", "invalid_request"]
         let codes = all.map { bearer in
@@ -159,7 +159,7 @@ extension OAuth2Handshake {
             if status == 403, challenge.scopes.count < asked.count { return .none }
         }
         if resources != nil, status == 401 {
-            // It is the resource's word, whichever of its challenges it stands in.
+            // The member is the resource's word, whichever of its challenges it stands in.
             for one in [bearer].compactMap(\.self) + all {
                 guard challenge.resourceMetadata == nil, case .one(let text) = one["resource_metadata"] else {
                     continue

@@ -1,4 +1,4 @@
-// What the issuer says of a token of ours (RFC 7662). A check for operators; nothing is decided by it.
+// The issuer's word on a token of ours (RFC 7662). A check for operators; nothing is decided by it.
 extension OAuth2Handshake {
     /// Whether every allowed issuer answers, as itself, and where metadata and configuration name different endpoints.
     func inquire(ledger: any GrantLedger, issuer: any IssuerClient) async throws(GrantFailure) -> [String] {

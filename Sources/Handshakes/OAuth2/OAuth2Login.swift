@@ -133,7 +133,7 @@ extension OAuth2Handshake {
     /// there, and servers leave the port out of account.
     private func redirectURI(port: UInt16?) -> String {
         guard let uri = settings.redirectURI else { return "http://127.0.0.1\(port.map { ":\($0)" } ?? "")/callback" }
-        // As it is written, since servers compare it character by character.
+        // The address is sent as it is written, since servers compare it character by character.
         guard let port, !settings.redirectHasPort, uri.isLoopback, !uri.isTLS else {
             return settings.redirectText ?? uri.description
         }
@@ -141,7 +141,7 @@ extension OAuth2Handshake {
         return "http://\(host):\(port)\(uri.path)"
     }
 
-    /// It came straight from the token endpoint, so its signature says nothing more (OpenID Connect Core §3.1.3.7 point 6); what it says
+    /// The token came straight from the token endpoint, so its signature says nothing more (OpenID Connect Core §3.1.3.7 point 6); what it says
     /// about whom it is for, and which login it belongs to, does.
     private func checkIDToken(_ token: Secret?, nonce: String, issuer: String?) throws(GrantFailure) {
         guard let token else { return }
@@ -160,7 +160,7 @@ extension OAuth2Handshake {
     }
 }
 
-/// What makes a query of the redirect address the answer to one authorization request (RFC 6749 §4.1.2, RFC 9207).
+/// Rules by which a query of the redirect address is the answer to one authorization request (RFC 6749 §4.1.2, RFC 9207).
 struct AuthorizationAnswerRules: Sendable {
     let state: Secret
     /// nil: no issuer is known whose name could be compared.

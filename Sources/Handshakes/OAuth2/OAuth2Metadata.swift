@@ -8,7 +8,7 @@ struct OAuth2Endpoints: Sendable, Equatable {
     var revocation: IssuerURL?
     var introspection: IssuerURL?
     var registration: IssuerURL?
-    /// As the metadata spells it; nil where the endpoints are written down.
+    /// The issuer's name as the metadata spells it; nil where the endpoints are written down.
     var issuer: String?
     /// Answers of the authorization endpoint always say whose they are (RFC 9207 §3).
     var answersNameIssuer = false
@@ -32,7 +32,7 @@ struct OAuth2MetadataFault: Error, Equatable {
     var mayBeElsewhere: Bool
 }
 
-/// What decides which endpoints are believed.
+/// Rules that decide which endpoints are believed.
 struct OAuth2MetadataRules: Sendable {
     /// The configured issuer, character by character (RFC 8414 §3.3).
     var issuer: String

@@ -15,13 +15,13 @@ struct ClientRegistration: Sendable {
 
     struct Member: Sendable {
         var name: String
-        /// One, where it is no list.
+        /// A single value, where the member is no list.
         var values: [String]
         var isList: Bool
     }
 }
 
-/// What a registration brought.
+/// The client that a registration brought.
 struct RegisteredClient: Sendable {
     var id: String
     var secret: Secret?
@@ -157,7 +157,7 @@ extension OAuth2Handshake {
         }
     }
 
-    /// It is only the initial access token that could be rejected; where none was shown, there is nothing to hold back.
+    /// Only the initial access token could be rejected; where none was shown, there is nothing to hold back.
     private func refused(_ reason: String) -> GrantFailure {
         settings.registration?.hasInitialToken == true
             ? .credentialRejected(reason: reason)
@@ -174,7 +174,7 @@ extension OAuth2Handshake {
                 reason: "registration: redirect (\(answer.status)); the URL is not that of the registration endpoint")
         case 408, 425, 429, 500..<600: throw answer.unavailable("registration: status \(answer.status)")
         case 401, 403: throw refused("registration: status \(answer.status)")
-        // Of a wrong initial access token Authlib says this with a 400.
+        // Authlib refuses a wrong initial access token by this, with a 400.
         case 400 where object.flatMap(OAuth2Answer.errorCode) == "access_denied":
             throw refused("registration: status 400, access_denied")
         case 400..<500:
@@ -214,11 +214,11 @@ extension OAuth2Handshake {
 }
 
 extension OAuth2Settings.Grant {
-    /// As `grant_types` names it (RFC 7591 §2).
+    /// The grant's name in `grant_types` (RFC 7591 §2).
     fileprivate var registeredName: String {
         switch self {
         case .clientCredentials: "client_credentials"
-        // Those of OAM register in a way of their own, and never here.
+        // The grants of OAM register in a way of their own, and never here.
         case .password, .oamUser, .oamCredentials: "password"
         case .refreshToken: "refresh_token"
         case .authorizationCode: "authorization_code"

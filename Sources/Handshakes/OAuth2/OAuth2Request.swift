@@ -7,9 +7,9 @@ struct OAuth2Request {
     var members: [(name: String, value: Value)] = []
     /// Holds what must not arrive twice: a password, a refresh token that may be replaced by its use.
     var isSingleUse = false
-    /// What must not arrive twice is a user's password: sent too often, it locks an account.
+    /// A user's password must not arrive twice: sent too often, it locks an account.
     var carriesPassword = false
-    /// It sends a refresh token, and the answer may bring another one.
+    /// The request sends a refresh token, and the answer may bring another one.
     var replacesRefreshToken = false
     /// The token is to be bound to it.
     var proofKey: DPoPKey?

@@ -16,13 +16,13 @@ final class OAuth2Resources: Sendable {
         var refusing: [Int: UInt64] = [:]
     }
 
-    /// What was read, or why it is of no use, and until when that holds.
+    /// The metadata that was read, or why it is of no use, and until when that holds.
     private struct Document {
         var result: Result<ResourceMetadata, ResourceMetadataFault>
         var until: UInt64
     }
 
-    /// What a token is had for, but for its scopes, which challenges may add to: it is wanted of one issuer.
+    /// The purpose of a token, but for its scopes, which challenges may add to: it is wanted of one issuer.
     struct Place: Hashable {
         var origin: String
         var audience: [String]
@@ -121,7 +121,7 @@ extension OAuth2Resources {
 extension OAuth2Handshake {
     /// This handshake as it is with the issuer that the API wants its tokens of.
     ///
-    /// What the API says is used only as far as the operator has allowed it: metadata that is of no use, and issuers that nobody allowed,
+    /// The API's word counts only as far as the operator has allowed it: metadata that is of no use, and issuers that nobody allowed,
     /// change nothing. The flight goes on with the issuer that it had, because one URL with a wrong word in its challenge must not cut
     /// off the others (docs/design/tokens.md#rule-3); the log says why.
     func placed<Outcome>(
@@ -135,7 +135,7 @@ extension OAuth2Handshake {
         var moved = self
         moved.settings.location = .issuer(chosen.issuer, chosen.url)
         moved.discovery = chosen.discovery
-        // What was written down is the identity's own issuer's.
+        // The endpoints that were written down are the identity's own issuer's.
         moved.settings.forgetWrittenEndpoints()
         do throws(GrantFailure) { return try await work(moved) } catch {
             guard case .credentialRejected(let reason) = error else { throw error }

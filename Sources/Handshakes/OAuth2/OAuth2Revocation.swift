@@ -4,7 +4,7 @@ extension OAuth2Handshake {
     @discardableResult
     func revoke(_ session: LayerMaterial, ledger: any GrantLedger, issuer: any IssuerClient) async -> Revocation {
         if settings.registration != nil, client == nil {
-            // As the client that it was given to, and as no new one.
+            // The token is revoked as the client that it was given to, and as no new one.
             guard let known = await ledger.durable(.registration).flatMap({ RegisteredClient($0.bytes) }) else {
                 return .impossible
             }

@@ -169,7 +169,7 @@ struct OAuth2Scheme: Scheme {
 
     var edits: SchemeEdits {
         var edits = SchemeEdits()
-        // It is for the gateway, and of no use to a caller.
+        // The nonce is for the gateway, and of no use to a caller.
         if settings.dpop { edits.dropsFields = ["DPoP-Nonce"] }
         return edits
     }
@@ -232,7 +232,7 @@ extension OAuth2Settings.Grant {
 }
 
 extension JWTSigning.Audience {
-    /// As it is written.
+    /// - Parameter text: the value as it is written.
     init(_ text: String) {
         switch text {
         case "token_url": self = .endpoint
@@ -249,7 +249,7 @@ extension ClientRegistration {
         hasStatement = keys.has("software_statement")
         metadata = (keys.entry("metadata")?.value.map ?? []).map { entry in
             let values = (entry.value.list ?? [entry.value]).compactMap(\.scalar?.text)
-            // Of these the standard knows lists alone (RFC 7591 section 2).
+            // The standard knows these members as lists alone (RFC 7591 section 2).
             let isList = entry.value.list != nil || ["redirect_uris", "contacts"].contains(entry.key)
             return Member(name: entry.key, values: values, isList: isList)
         }

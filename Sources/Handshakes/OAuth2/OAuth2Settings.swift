@@ -73,7 +73,7 @@ struct OAuth2Settings: Sendable {
         registration?.url = nil
     }
 
-    /// What is given for the token. Secrets are named by their keys and read from the ledger.
+    /// The proof that is given for a token. Secrets are named by their keys and read from the ledger.
     enum Grant: Sendable, Equatable {
         /// RFC 6749 §4.4.
         case clientCredentials
@@ -115,7 +115,7 @@ struct OAuth2Settings: Sendable {
 
         var subject: Subject = .secret
         var subjectType = TokenExchange.accessToken
-        /// Of the secret `actor_token`; nil: there is none.
+        /// The type of the secret `actor_token`; nil: there is none.
         var actorType: String?
         /// nil: the issuer decides.
         var requestedType: String?

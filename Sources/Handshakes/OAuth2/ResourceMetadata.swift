@@ -1,4 +1,4 @@
-/// What a protected resource says of itself (RFC 9728), as far as it leads to an issuer.
+/// A protected resource's metadata (RFC 9728), as far as it leads to an issuer.
 struct ResourceMetadata: Sendable, Equatable {
     /// The resource that it is of, as it is spelt.
     var resource: String

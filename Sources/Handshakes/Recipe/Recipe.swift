@@ -59,7 +59,7 @@ struct RecipeSecret: Sendable, Equatable {
 struct RecipeChallenge: Sendable, Equatable {
     /// Any of these statuses.
     var statuses: [Int]
-    /// Of `WWW-Authenticate`.
+    /// The scheme in `WWW-Authenticate`.
     var scheme: String?
     /// A header that only a challenge has.
     var header: String?
@@ -72,7 +72,7 @@ struct RecipeChallenge: Sendable, Equatable {
     var isSelective: Bool { scheme != nil || header != nil || json != nil }
 }
 
-/// One request to an issuer.
+/// A request to an issuer.
 struct RecipeStep: Sendable, Equatable {
     /// How long the material of a step lives.
     enum Layer: String, Sendable, CaseIterable, Comparable {
@@ -117,7 +117,7 @@ struct RecipeStep: Sendable, Equatable {
     var accepted: [Int]
     /// Quarantines the secrets of the step; without any it counts as `stale`.
     var rejected: RecipeRefusal
-    /// What a lower layer keeps is no longer known. Looked at before `rejected`.
+    /// Answers by which a value of a lower layer is no longer known. Looked at before `rejected`.
     var stale: RecipeRefusal?
     /// The values to take out of a good answer.
     var take: [RecipeTake]
@@ -133,14 +133,14 @@ struct RecipeRefusal: Sendable, Equatable {
     var match: Pattern?
 }
 
-/// One value out of an answer.
+/// A value out of an answer.
 struct RecipeTake: Sendable, Equatable {
     /// Where in the answer the value stands.
     enum Source: Sendable, Equatable {
         case json(JSONPointer)
         case header(String)
         case cookie(String)
-        /// Of the challenge of the recipe's scheme.
+        /// A parameter of the challenge of the recipe's scheme.
         case param(String)
     }
 
@@ -198,7 +198,7 @@ extension Recipe {
         return found
     }
 
-    /// Whose attempts are counted: of several credentials at one issuer each is told from the others by where its secrets stand, as a recipe
+    /// The account whose attempts are counted: of several credentials at one issuer each is told from the others by where its secrets stand, as a recipe
     /// has no user name that could be told from its other texts.
     var accountName: String {
         let names = steps.reduce(into: Set<String>()) { $0.formUnion($1.secrets) }
@@ -226,7 +226,7 @@ extension RecipeStep {
     /// The secrets that the step sends, by themselves or in what is computed from them.
     var secrets: Set<String> { templates.reduce(into: []) { $0.formUnion($1.secrets(signed: [:])) } }
 
-    /// What an attempt of the step is booked under: its secret, or all of them together, as a refusal does not say which was wrong.
+    /// The name that an attempt of the step is booked under: its secret, or all of them together, as a refusal does not say which was wrong.
     var attemptKey: String? { secrets.isEmpty ? nil : secrets.sorted().joined(separator: "+") }
 }
 

@@ -150,7 +150,7 @@ extension RecipeDecoder {
         }
     }
 
-    /// What JSON itself writes without quotes (RFC 8259 §3, §6).
+    /// Whether JSON itself writes the text without quotes (RFC 8259 §3, §6).
     private static func isLiteral(_ text: String) -> Bool {
         if ["true", "false", "null"].contains(text) { return true }
         let number = try? Pattern("^(-?(?:0|[1-9]\\d{0,17})(?:\\.\\d{1,18})?(?:[eE][+-]?\\d{1,3})?)$")
@@ -202,7 +202,7 @@ extension RecipeDecoder {
 
     // MARK: - Names
 
-    /// What a step may name: secrets, the challenge and the request where its layer allows them, and the steps before it.
+    /// The names that a step may use: secrets, the challenge and the request where its layer allows them, and the steps before it.
     func stepScope(before index: Int, layer: RecipeStep.Layer) -> RecipeScope {
         var scope = commonScope()
         for take in challengeTakes { scope.names["challenge.\(take.name)"] = .challenge(take.name) }

@@ -10,7 +10,7 @@ struct RecipeDecoder {
     var secrets: [RecipeSecret] = []
     var challengeTakes: [RecipeTake] = []
     var isSelective = false
-    /// Of the steps read so far.
+    /// The steps read so far.
     var steps: [RecipeStep] = []
 
     mutating func decode() -> Recipe {

@@ -2,7 +2,7 @@ internal import Configuration
 internal import Numbers
 internal import Octets
 
-/// One request of a recipe: render, book, send, judge, take.
+/// A request of a recipe: render, book, send, judge, take.
 extension RecipeRun {
     struct StepAnswer {
         var taken: [String: Secret]
@@ -12,7 +12,7 @@ extension RecipeRun {
     }
 
     func perform(_ step: RecipeStep) async throws(GrantFailure) -> Outcome<StepAnswer> {
-        // One instant and one random value for everything in a request.
+        // Everything in a request has the same instant and the same random value.
         values.wallSeconds = handshake.world.wallSeconds
         values.entropy = handshake.world.random(16)
         let secrets = step.secrets
@@ -169,7 +169,7 @@ extension RecipeValues {
     }
 }
 
-/// What an answer means to its step, and to the attempt that it cost.
+/// The meaning of an answer to its step, and to the attempt that it cost.
 struct RecipeVerdict {
     enum Meaning {
         case success([String: Secret], lifetime: UInt64?)
@@ -185,7 +185,7 @@ struct RecipeVerdict {
         let place = RecipeAnswer(answer)
         let reason = "\(step.name): status \(answer.status)"
         if let stale = step.stale, place.meets(stale) {
-            // What was kept explains the refusal; the password was not to blame.
+            // The kept value explains the refusal; the password was not to blame.
             self.init(.stale(reason: reason), .notSent)
         } else if place.meets(step.rejected) {
             self.init(

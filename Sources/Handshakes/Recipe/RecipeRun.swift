@@ -1,6 +1,6 @@
 internal import Configuration
 
-/// One run of a recipe: what one flight makes of it. The lower layers are the ledger's; what is sent and taken is here.
+/// A run is what one flight makes of a recipe. The lower layers are the ledger's; what is sent and taken is here.
 ///
 /// Steps that send a secret run only inside a turn of the session layer, where attempts are booked: those of the access layer take a
 /// turn of their own.
@@ -29,7 +29,7 @@ final class RecipeRun {
         }
     }
 
-    /// What the steps of one layer came to.
+    /// The result of the steps of a layer.
     enum Outcome<Value> {
         case done(Value)
         /// A step was refused because of what a lower layer keeps.
@@ -131,7 +131,7 @@ extension RecipeRun {
 extension RecipeRun {
     private func session(refused: LayerMaterial?) async throws(GrantFailure) -> SessionGrant {
         var claim = SessionClaim(refused: refused)
-        // One that cannot be read can only come from a store of before; it is as good as refused.
+        // A session that cannot be read can only come from a store of before; it is as good as refused.
         if refused == nil, let stored = await ledger.session(), RecipeMaterial.decode(stored.bytes) == nil {
             claim.refused = stored
         }

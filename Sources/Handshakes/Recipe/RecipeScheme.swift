@@ -25,7 +25,7 @@ struct RecipeScheme: Scheme {
     var sendsPassword: Bool { recipe.steps.contains { !$0.secrets.isEmpty } }
     var carrier: String { recipe.inject.first?.name ?? "Authorization" }
 
-    /// What a recipe injects goes to the route's upstream: a secret in it must be allowed there, and nothing else may write its fields.
+    /// A recipe's fields go to the route's upstream: a secret in them must be allowed there, and nothing else may write them.
     func check(_ route: Route, _ keys: BlockReader, of identity: Identity) {
         guard let origin = route.to?.origin else { return }
         for name in recipe.secretsToUpstream.sorted() {

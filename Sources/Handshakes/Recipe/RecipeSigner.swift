@@ -21,7 +21,7 @@ struct RecipeSigner: RequestSigner {
         values.secrets = secrets
         values.request = RecipeValues.Request(
             url: request.url, method: request.method, bodySHA256: request.bodySHA256, headers: request.headers)
-        // What is computed from a secret is as good as the secret where the signature is weak.
+        // A value computed from a secret is as good as the secret where the signature is weak.
         defer { for name in values.signed.keys { values.signed[name]?.wipe() } }
         for step in recipe.sign {
             values.signed[step.name] = try value(step, "sign.\(step.name)", .text, values)

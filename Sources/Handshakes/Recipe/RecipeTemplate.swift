@@ -50,7 +50,7 @@ struct RecipeTemplate: Sendable, Hashable {
     var parts: [Part]
 }
 
-/// What a template may name.
+/// A name that a template may use.
 enum RecipeName: Sendable, Hashable {
     case secret(String)
     case challenge(String)
@@ -59,7 +59,7 @@ enum RecipeName: Sendable, Hashable {
     case requestHeader(String)
     case identityName
     case signed(String)
-    /// One for each step or signed request.
+    /// A random UUID for each step or signed request.
     case uuid
     /// Seconds since 1970; and as `2026-11-21T08:00:00Z`, `20261121T080000Z`, `20261121`. One instant for each step or signed request.
     case now, nowISO, nowBasic, dateBasic
@@ -67,14 +67,14 @@ enum RecipeName: Sendable, Hashable {
 
     /// Parts of the request that is signed.
     enum RequestPart: String, Sendable, CaseIterable {
-        /// As the upstream sees it, without fragment.
+        /// The URL as the upstream sees it, without fragment.
         case url
         /// With the port, where it is not the scheme's own.
         case host
-        /// As sent, without the query.
+        /// The path as sent, without the query.
         case path
         case method
-        /// As sent, without its `?`; empty where there is none.
+        /// The query as sent, without its `?`; empty where there is none.
         case query
         /// 32 raw bytes.
         case bodySHA256 = "body_sha256"
@@ -177,7 +177,7 @@ extension RecipeName {
 // MARK: - As written
 
 extension RecipeTemplate: CustomStringConvertible {
-    /// As it stands in the file, but for blanks: names instead of values.
+    /// The template as it stands in the file, but for blanks: names instead of values.
     var description: String {
         parts.map { part in
             switch part {

@@ -3,7 +3,7 @@ internal import Octets
 
 /// The names that a template may use in its place.
 struct RecipeScope {
-    /// As written, such as `secret.password`.
+    /// Names as they are written, such as `secret.password`.
     var names: [String: RecipeName] = [:]
     /// Names that are known elsewhere, and why not here.
     var withheld: [String: String] = [:]

@@ -2,7 +2,7 @@ internal import Configuration
 internal import Octets
 internal import TLS
 
-/// What the names of a recipe's templates stand for at one moment, and how a template becomes bytes for its place.
+/// The values that the names of a recipe's templates stand for at one moment, and how a template becomes bytes for its place.
 struct RecipeValues {
     var identity: String
     var secrets: [String: Secret] = [:]
@@ -17,7 +17,7 @@ struct RecipeValues {
 
     /// The request that is signed, or whose refusal the token answers.
     struct Request: Sendable {
-        /// As the upstream sees it, absolute.
+        /// The URL as the upstream sees it, absolute.
         var url: String
         var method: String
         /// nil where no body is at hand.
@@ -35,7 +35,7 @@ struct RecipeValues {
         case url
         /// A field's value: nothing encodes there, so what does not fit is refused.
         case header
-        /// As it is.
+        /// The text as it is.
         case text
     }
 
@@ -53,7 +53,7 @@ extension RecipeValues {
         for part in template.parts {
             switch part {
             case .text(let text):
-                // What the file writes into a URL is a URL already; elsewhere a text is encoded like a value.
+                // The file's own text in a URL is encoded already; elsewhere a text is encoded like a value.
                 if place == .url {
                     result += Array(text.utf8)
                 } else {

@@ -7,10 +7,10 @@ package protocol Scheme: ConfiguredScheme {
     /// - Throws: `.configuration` where a setting cannot be put on the wire.
     func handshake(of identity: Identity, statuses: [Int]?, _ world: GrantWorld) throws(GrantFailure) -> any Handshake
 
-    /// What the keeper has to know beyond the handshake.
+    /// The facts that the keeper has to know beyond the handshake.
     func traits(of identity: Identity) -> SchemeTraits
 
-    /// What changes in requests and answers of a route that uses the identity, beside the token.
+    /// The changes in requests and answers of a route that uses the identity, beside the token.
     var edits: SchemeEdits { get }
 }
 

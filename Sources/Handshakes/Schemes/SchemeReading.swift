@@ -1,6 +1,6 @@
 internal import Configuration
 
-// What the settings of schemes are read from.
+// Readers that the settings of schemes are read with.
 
 extension BlockReader {
     /// The URL as a call takes it; `IssuerURL.unreadable` where there is none.

@@ -13,10 +13,10 @@ public enum CredentialKind: Sendable {
     case challengeDriven
 }
 
-/// What the keeper has to know of an identity beyond its handshake.
+/// The facts that the keeper has to know of an identity beyond its handshake.
 package struct SchemeTraits: Sendable {
     package var kind: CredentialKind
-    /// Whose refused credential is not sent again.
+    /// The account whose refused credential is not sent again.
     package var account: Account?
     /// Who is asked for tokens; nil where nobody is.
     package var issuer: Tokens.Origin?
@@ -26,9 +26,9 @@ package struct SchemeTraits: Sendable {
     package var isBoundHere = false
     /// The login cannot be had anew without a person: one who logs in, or who has put a refresh token into the configuration.
     package var isIrreplaceable = false
-    /// What was obtained does not come back with the identity, after another configuration had taken its place.
+    /// A token that was obtained does not come back with the identity, after another configuration had taken its place.
     package var forgetsWhenReplaced = false
-    /// Of `basic`: different paths that must refuse a proven secret until it is held back.
+    /// For `basic`: different paths that must refuse a proven secret until it is held back.
     package var refusalsUntilClosed = BasicProbation.pathLimit
     /// Which secrets' attempts are counted, each for itself; nil: the password's, or else those of all together.
     package var attempts: [Attempt]?
@@ -64,9 +64,9 @@ package struct SchemeTraits: Sendable {
     }
 }
 
-/// What a scheme changes in requests and answers of a route, beside the token.
+/// The changes of a scheme in requests and answers of a route, beside the token.
 package struct SchemeEdits: Sendable {
-    /// What the request's `User-Agent` begins with.
+    /// The beginning of the request's `User-Agent`.
     package var userAgent: String?
     /// Whether the caller's own stands behind it.
     package var keepsUserAgent = true
