@@ -15,7 +15,7 @@ public enum Hexadecimal {
         return text
     }
 
-    /// Of either case; nil for anything but pairs of digits.
+    /// Octets of digits in either case; nil for anything but pairs of digits.
     @inlinable public static func decode(_ text: some Collection<UInt8>) -> [UInt8]? {
         guard text.count % 2 == 0 else { return nil }
         var bytes: [UInt8] = []
@@ -28,7 +28,7 @@ public enum Hexadecimal {
         return bytes
     }
 
-    /// What two digits spell; nil where one of them is none.
+    /// The octet that two digits spell; nil where one of them is none.
     @inlinable
     public static func octet(_ high: UInt8?, _ low: UInt8?) -> UInt8? {
         guard let high = high?.hexValue, let low = low?.hexValue else { return nil }
@@ -43,7 +43,7 @@ public enum Hexadecimal {
 }
 
 extension UInt8 {
-    /// What a hexadecimal digit stands for, nil for any other octet.
+    /// The value of a hexadecimal digit, nil for any other octet.
     @inlinable
     public var hexValue: UInt8? {
         if isDigit { return self &- 0x30 }

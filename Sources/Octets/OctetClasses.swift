@@ -12,7 +12,7 @@ extension UInt8 {
     @inlinable public var isTokenCharacter: Bool { isLetterOrDigit || "!#$%&'*+-.^_`|~".utf8.contains(self) }
     /// `unreserved` (RFC 3986 §2.3).
     @inlinable public var isUnreserved: Bool { isLetterOrDigit || "-._~".utf8.contains(self) }
-    /// What host names are made of: letters, digits, `-`, `_` and `.`.
+    /// Whether host names may have the octet: letters, digits, `-`, `_` and `.`.
     @inlinable public var isHostNameCharacter: Bool { isLetterOrDigit || "-_.".utf8.contains(self) }
     /// A space or a tab.
     @inlinable public var isBlank: Bool { self == 0x20 || self == 0x09 }

@@ -1,6 +1,6 @@
 /// Percent-encoding (RFC 3986 §2.1), and the form encoding made of it (RFC 6749 appendix B).
 public enum PercentEncoding {
-    /// One segment, or one name or value of a query, whatever the text holds.
+    /// Encodes a segment, or a name or value of a query, whatever the text holds.
     @inlinable public static func encode(_ text: String) -> String {
         var bytes: [UInt8] = []
         for byte in text.utf8 { bytes.appendPercentEncoded(byte) }

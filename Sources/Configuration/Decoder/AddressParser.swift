@@ -149,7 +149,7 @@ enum AddressParser {
         return address
     }
 
-    /// One address without `/bits` is the block of that address alone.
+    /// An address without `/bits` is the block of that address alone.
     static func network(_ text: String) throws(TextFault) -> Callers.Network {
         let parts = text.split(separator: "/", omittingEmptySubsequences: false)
         guard parts.count <= 2, let first = parts.first, let address = IPAddress(String(first)) else {

@@ -16,7 +16,7 @@ extension Configuration {
     }
 }
 
-/// What can be told of a file that is no YAML as a whole.
+/// The facts that can be told of a file that is no YAML as a whole.
 enum YAMLRemains {
     /// The entries of the root before the fault; and of `keys`, behind it, the first block of each that stands at the begin of a line
     /// and can be read by itself.

@@ -3,12 +3,12 @@
 package struct BlockReader {
     /// nil where no map is written.
     package let node: Node?
-    /// What is written in the block's place, also where that is no map.
+    /// The node in the block's place, also where it is no map.
     let value: Node?
     package let block: Block
     /// Where the block stands, or the nearest place above it.
     package let mark: Mark
-    /// What messages call the block, such as "identity 'hr' (basic)".
+    /// The block's name in messages, such as "identity 'hr' (basic)".
     package let place: String
     package let findings: Findings
 

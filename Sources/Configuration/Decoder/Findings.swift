@@ -1,4 +1,4 @@
-/// What is wrong with a file, gathered while it is decoded.
+/// The mistakes of a file, gathered while it is decoded.
 package final class Findings {
     package private(set) var diagnostics: [Diagnostic] = []
 

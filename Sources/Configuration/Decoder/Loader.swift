@@ -1,4 +1,4 @@
-/// What a load gave.
+/// The result of a load.
 public struct LoadResult: Sendable {
     /// nil if and only if there is an error among the diagnostics.
     public var configuration: Configuration?
@@ -37,9 +37,9 @@ struct Loader {
     let environment: (String) -> String?
     var diagnostics: [Diagnostic] = []
     var files: [String] = []
-    /// What `include` has put together so far: under each key that adds up, where its names were first given.
+    /// The entries that `include` has put together so far: under each key that adds up, where its names were first given.
     private var merged: [String: [String: Mark]] = [:]
-    /// Of a file with a fault of the syntax: the keys that are looked for around it. Empty where such a file is none.
+    /// The keys that are looked for around a fault of the syntax. Empty where a file with such a fault is no configuration.
     var keysOfRemains: [String] = []
 
     init(schemes: [any ConfiguredScheme.Type], environment: @escaping (String) -> String?) {
@@ -69,7 +69,7 @@ struct Loader {
 
     // MARK: - Files
 
-    /// What is written, with what it includes.
+    /// The tree of a source, with what it includes.
     mutating func root(of source: ConfigurationSource) -> Node? {
         switch source {
         case .file(let path): return file(path).map { included($0, relativeTo: path) }

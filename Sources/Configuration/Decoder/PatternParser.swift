@@ -74,7 +74,7 @@ struct PatternParser {
         let item = try item()
         let mark = at
         guard let (least, most) = try counts() else { return item }
-        // What such a repetition takes differs between engines, and without it every loop reads a byte.
+        // Engines differ in what such a repetition takes, and without it every loop reads a byte.
         guard !item.canBeEmpty else { throw fault("repeats what can be empty", at: begin) }
         let isLazy = take("?")
         if at < text.count, "*+?{".utf8.contains(text[at]) { throw fault("has two repetitions in a row", at: mark) }
@@ -199,7 +199,7 @@ struct PatternParser {
         return isInverted ? set.inverted : set
     }
 
-    /// One sign of a set; nil where it was a class, which is already in.
+    /// A sign of a set; nil where it was a class, which is already in.
     private mutating func member(into set: inout Pattern.ByteSet, from begin: Int) throws(Pattern.Fault) -> UInt8? {
         let place = at
         let byte = text[at]

@@ -1,9 +1,9 @@
 internal import Numbers
 internal import Octets
 
-/// What a request wants to be authorized for: a text with `{path.N}`, the N-th segment of its path (from 1), and `{query.NAME}` in it.
+/// The resource that a request wants to be authorized for: a text with `{path.N}`, the N-th segment of its path (from 1), and `{query.NAME}` in it.
 ///
-/// What comes out of a request is decoded, bounded, and without control characters; inside of XML it is escaped.
+/// A value out of a request is decoded, bounded, and without control characters; inside of XML it is escaped.
 public struct ResourceTemplate: Sendable, Hashable {
     enum Part: Sendable, Hashable {
         case text(String)

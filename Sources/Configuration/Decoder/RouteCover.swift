@@ -25,7 +25,7 @@ struct RouteCover {
         case anyPath
         /// The path up to here, and all below it.
         case prefix
-        /// What follows the last slash.
+        /// The rest behind the last slash.
         case exact(Substring)
         case header(NamedValue)
     }

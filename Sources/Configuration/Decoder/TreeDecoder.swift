@@ -5,7 +5,7 @@ struct TreeDecoder {
     let identityKeys: Block
     let root: BlockReader
     let defaults: BlockReader
-    /// What stands in the file, also what could not be decoded: that has its own errors already.
+    /// The entries that stand in the file, also those that could not be decoded: they have their own errors already.
     let writtenIdentities: NamedList<Node.Entry>
     let writtenListeners: NamedList<Node.Entry>
     var identities = NamedList<Identity>()

@@ -1,5 +1,5 @@
 extension TreeDecoder {
-    /// Whose tokens are exchanged: known, able to give one without a request, and not in a circle.
+    /// Checks the identities whose tokens are exchanged: known, able to give one without a request, and not in a circle.
     mutating func checkExchanges() {
         let exchangeable = schemes.filter { $0.isExchangeable }.map { $0.key.name }.sorted().joined(separator: " or ")
         var chains = ExchangeChains()

@@ -66,7 +66,7 @@ extension TreeDecoder {
     ) -> (any ConfiguredScheme, [NamedSecretReference]) {
         let key = type.key.name
         if reader.entry(key)?.value.list?.isEmpty == true { reader.refuse(key, "is an empty list") }
-        // What is no block was reported, and nothing else is to be said of it.
+        // A value that is no block was reported, and nothing else is to be said of it.
         let isBlock = reader.entry(key)?.value.scalar == nil
         let inside = BlockReader(
             reader.entry(key)?.value, reader.inside(key).block, mark: reader.mark(key),

@@ -82,7 +82,7 @@ extension TreeDecoder {
         if listenersByAddress[listener.address] == nil { listenersByAddress[listener.address] = listener.name }
     }
 
-    /// What a mode has no use for, or cannot do.
+    /// Reports keys that a mode has no use for, or cannot serve.
     private mutating func checkRedirection(_ listener: Listener, _ reader: BlockReader, _ place: String) {
         if listener.intercept != nil, listener.mode == .gateway {
             error(

@@ -171,7 +171,7 @@ extension TreeDecoder {
         var covering: Int?
         var isReached = false
         for listener in route.listen {
-            // What stands for other ports of a proxy is not the same.
+            // A route for other ports of a proxy is another route.
             let isGateway = listeners[listener]?.mode == .gateway
             let name = isGateway ? listener : "\(listener) \(route.proxyPorts.sorted())"
             if let earlier = cover.first(covering: route.match, on: name) {

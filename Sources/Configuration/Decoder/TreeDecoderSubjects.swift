@@ -65,7 +65,7 @@ extension TreeDecoder {
         }
     }
 
-    /// What an identity without any route, or as the source of another one's exchange, would be for.
+    /// Reports identities that have nothing to exchange: without any route, or as the source of another one's exchange.
     mutating func checkSubjectsOfIdentities() {
         let used = Set(routes.compactMap { if case .identity(let name) = $0.use { name } else { nil } })
         for identity in identities.all {

@@ -2,7 +2,7 @@
 extension TreeDecoder {
     private static let keysOfStub: Set = ["name", "listen", "match", "callers", "token_stub", "to", "use"]
 
-    /// Of the defaults for all routes only whom they admit has a meaning here.
+    /// Keeps `callers` of the defaults for all routes: only whom they admit has a meaning here.
     static func defaultsOfStub(_ base: Node) -> Node {
         guard let entries = base.map else { return base }
         return Node(content: .map(entries.filter { $0.key == "callers" }), mark: base.mark)

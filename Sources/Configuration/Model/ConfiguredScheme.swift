@@ -1,4 +1,4 @@
-/// One way to obtain a credential, as far as a file and its checks are concerned. A value is what the block of one identity came to.
+/// A scheme is one way to obtain a credential, as far as a file and its checks are concerned. A value holds the settings of one identity's block.
 ///
 /// `Configuration` decodes what all identities have in common, and knows no scheme by name: it is given the list of them.
 package protocol ConfiguredScheme: Sendable {
@@ -20,7 +20,7 @@ package protocol ConfiguredScheme: Sendable {
     static var hasToken: Bool { get }
     /// Shown by every connection of a route that uses the identity.
     var certificates: [ClientKeyFiles] { get }
-    /// Of a token whose issuer names no lifetime; nil: as for all.
+    /// The lifetime of a token whose issuer names none; nil: as for all.
     static var defaultLifetime: Duration? { get }
     /// Whether a token needs data out of an upstream's challenge (docs/design/challenges.md#scout).
     var isChallengeDriven: Bool { get }
@@ -72,7 +72,7 @@ package struct NamedSecretReference: Sendable, Equatable {
     }
 }
 
-/// What is known of an identity when its scheme's block is decoded.
+/// The facts about an identity that are known when its scheme's block is decoded.
 package struct SchemeOwner {
     package let name: String
     package let network: Network

@@ -28,7 +28,7 @@ public struct Configuration: Sendable {
     public var secretFiles: SecretFilePolicy
     /// Prefixes of this network's own behind which IPv4 stands (RFC 6052); of 32, 40, 48, 56, 64 or 96 bits.
     public var nat64: [Callers.Network]
-    /// Of secrets and files.
+    /// The places of secrets and files.
     public var places: WrittenPlaces
 
     /// Octets that `admin.token` has at least.
@@ -97,7 +97,7 @@ public struct Shutdown: Sendable, Equatable {
     public var linger: Duration
     /// From the signal to the hard stop.
     public var timeout: Duration
-    /// What a process that takes over in place has until it is ready.
+    /// The time that a process that takes over in place has until it is ready.
     public var takeover: Duration = .seconds(60)
 }
 
@@ -107,7 +107,7 @@ public struct Store: Sendable, Equatable {
     public var path: String?
     /// The first seals, all open. Empty: a key is made beside the file.
     public var keys: [SecretReference]
-    /// One token per fleet.
+    /// The store by which a fleet has one token.
     public var shared: SharedStore?
 }
 
@@ -130,7 +130,7 @@ public struct Admin: Sendable, Equatable {
     public var socket: String?
     /// Names it answers to, beside IP literals and `localhost`.
     public var hosts: [String]
-    /// What a request that changes something must bring; nil: such requests are refused.
+    /// The token that a request that changes something must bring; nil: such requests are refused.
     public var token: SecretReference?
     /// Whether the page and `/status` are open where `listen` is not loopback and there is no token.
     public var opensStatus: Bool

@@ -37,7 +37,7 @@ public struct IPAddress: Sendable, Hashable {
     public var isUnspecified: Bool { high == 0 && low == 0 }
 }
 
-/// What a listener binds.
+/// The address that a listener binds.
 public enum ListenAddress: Sendable, Hashable {
     case tcp(IPAddress, port: UInt16)
     /// An absolute path of at most 107 bytes.
@@ -52,7 +52,7 @@ public enum ListenAddress: Sendable, Hashable {
     }
 }
 
-/// What we connect to.
+/// The address that we connect to.
 public enum Endpoint: Sendable, Hashable {
     /// Lower case, without brackets.
     case host(String, port: UInt16)

@@ -4,7 +4,7 @@ public struct Identity: Sendable {
     public var name: String
     /// Where the identity stands in the file.
     public var mark: Mark
-    /// What the one scheme block of the identity came to.
+    /// The settings of the identity's one scheme block.
     package var scheme: any ConfiguredScheme
     /// The secrets of the scheme's block by the names under which the handshake asks for them.
     package var secrets: [NamedSecretReference]
@@ -23,7 +23,7 @@ public struct Identity: Sendable {
 public struct TokenPolicy: Sendable, Equatable {
     /// How long before its end a token is renewed.
     public enum RefreshAhead: Sendable, Equatable {
-        /// Of the token's life, 1 to 90.
+        /// A share of the token's life, 1 to 90.
         case percent(Int)
         case before(Duration)
     }
@@ -100,7 +100,7 @@ public struct ClientTLS: Sendable, Equatable {
 
     /// Never empty.
     public var authorities: [Authority]
-    /// What we show a server that asks for a certificate.
+    /// The certificate that we show a server that asks for one.
     public var identity: ClientKeyFiles?
     /// Sent as SNI and checked in the certificate instead of the host.
     public var serverName: String?
@@ -116,7 +116,7 @@ public struct ClientKeyFiles: Sendable, Hashable {
     public var certificate: String
     /// The key in PEM; nil: it stands in the certificate's own file.
     public var key: SecretReference?
-    /// Of the key or the PKCS#12 archive.
+    /// The passphrase of the key or the PKCS#12 archive.
     public var password: SecretReference?
 
     /// Memberwise.

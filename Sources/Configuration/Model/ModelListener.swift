@@ -16,7 +16,7 @@ public struct Listener: Sendable, Equatable {
         case http2 = "2"
     }
 
-    /// One certificate; its own names decide who gets it.
+    /// A certificate; its own names decide who gets it.
     public struct ServerTLS: Sendable, Equatable {
         /// Path of the PEM file with the certificate and its chain.
         public var certificate: String
@@ -62,13 +62,13 @@ public struct Listener: Sendable, Equatable {
     public var proxyProtocol: ProxyProtocol?
     /// At a time; nil: no limit of its own.
     public var connections: Int?
-    /// Whose `Forwarded` and `X-Forwarded-*` are believed; empty: nobody's.
+    /// The peers whose `Forwarded` and `X-Forwarded-*` are believed; empty: nobody's.
     public var forwardedFrom: [Callers.Network] = []
     /// `http`, never empty.
     public var http = HTTPVersion.allCases
     /// `hosts`: names that callers may have in `Host` where their place alone admits them.
     public var hosts = ServedHosts()
-    /// Of a unix socket.
+    /// The file of a unix socket.
     public var socket = SocketFile()
 }
 

@@ -38,7 +38,7 @@ public struct Route: Sendable, Equatable {
         public var response = true
     }
 
-    /// What the upstream is told of the caller's connection.
+    /// The fields that tell the upstream of the caller's connection.
     public struct Forwarded: Sendable, Equatable {
         /// Which fields are written.
         public enum Fields: String, Sendable, CaseIterable {
@@ -48,7 +48,7 @@ public struct Route: Sendable, Equatable {
             case legacy
             case both
         }
-        /// What stands for the caller: an identifier made for each request, or its address.
+        /// The word that stands for the caller: an identifier made for each request, or its address.
         public enum Caller: String, Sendable, CaseIterable { case hidden, address }
 
         /// `forwarded.fields`.
@@ -57,7 +57,7 @@ public struct Route: Sendable, Equatable {
         public var caller: Caller
     }
 
-    /// What shared caches before us are told of answers to requests that got a credential here.
+    /// The word that tells shared caches before us about answers to requests that got a credential here.
     public enum CacheControl: String, Sendable, CaseIterable { case `private`, pass }
 
     /// How much of the upstream is taken at most, over all loops.
@@ -92,7 +92,7 @@ public struct Route: Sendable, Equatable {
         public var response: Duration
         /// Between two bytes.
         public var idle: Duration
-        /// Of a connection to the upstream without a request.
+        /// The life of a connection to the upstream without a request.
         public var keepAlive: Duration
         /// After its last answer a kept connection takes requests that cannot be sent again for this long.
         public var reuse: Duration
@@ -174,7 +174,7 @@ public struct TokenStub: Sendable, Equatable {
         case tokenExchange = "token_exchange"
     }
 
-    /// What `expires_in` says.
+    /// The value of `expires_in`.
     public var lifetime: Duration
     /// The grant types that are answered; never empty.
     public var grants: [Grant]
@@ -211,7 +211,7 @@ public struct Match: Sendable, Equatable {
     public var host: Host?
     /// `match.path`; nil: every path.
     public var path: Path?
-    /// Of the place that a proxy's caller names; empty: 80, 443 and that of `to`.
+    /// Ports of the place that a proxy's caller names; empty: 80, 443 and that of `to`.
     public var ports: [UInt16]
     /// Case-sensitive; empty: all.
     public var methods: [String]
@@ -226,7 +226,7 @@ public enum Injection: Sendable, Equatable {
     case query(name: String)
     case cookie(name: String)
 
-    /// What becomes of the caller's own field of that name.
+    /// The fate of the caller's own field of that name.
     public enum CallerValue: Sendable, Equatable {
         case drop
         /// Forwarded under this name.
@@ -300,7 +300,7 @@ public struct Callers: Sendable, Hashable {
     public var allow: Allow
     /// DNS names, URIs or mail addresses of which the caller's certificate must have one; empty: no condition.
     public var tlsNames: [String]
-    /// What the caller brings as Bearer or as Basic password, to a proxy by `Proxy-Authorization`; nil: no condition.
+    /// The token that the caller brings as Bearer or as Basic password, to a proxy by `Proxy-Authorization`; nil: no condition.
     public var token: SecretReference?
     /// By name or number; empty: no condition.
     public var unixUsers: [String]

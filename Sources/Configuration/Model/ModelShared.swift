@@ -15,7 +15,7 @@ public struct SharedStore: Sendable, Equatable {
     public var place: Place
     /// The number for `SELECT`.
     public var database: Int
-    /// Of an ACL user; nil: the default user.
+    /// The name of an ACL user; nil: the default user.
     public var username: String?
     /// Read when a connection is made; nil: no password.
     public var password: SecretReference?

@@ -1,4 +1,4 @@
-/// What has a name, in the order of the file, and found by its name without a look through the list.
+/// Elements with names, in the order of the file, and found by their name without a look through the list.
 struct NamedList<Element> {
     private(set) var all: [Element] = []
     private(set) var names: [String] = []
@@ -6,7 +6,7 @@ struct NamedList<Element> {
 
     init() {}
 
-    /// Of two with one name the first is found.
+    /// Appends an element; the first of two with one name is found.
     mutating func append(_ element: Element, named name: String) {
         if positions[name] == nil { positions[name] = all.count }
         all.append(element)

@@ -5,7 +5,7 @@
 /// \v \xHH`, and `\` before any other sign. It finds what Python's `re.search` on bytes finds, but `$` is the very end. There is
 /// exactly one capturing group; its text is the result.
 public struct Pattern: Sendable, Hashable {
-    /// As written.
+    /// The pattern as written.
     public let text: String
     let program: [Instruction]
 
@@ -32,7 +32,7 @@ public struct Pattern: Sendable, Hashable {
         program = try PatternProgram.of(tree)
     }
 
-    /// What one state does with the byte at hand, or before it.
+    /// The work of one state on the byte at hand, or before it.
     enum Instruction: Sendable, Hashable {
         case byte(UInt8)
         case set(ByteSet)

@@ -1,10 +1,10 @@
-/// One key of the file: what the decoder accepts, what `cardea schema` prints, and where its default stands.
+/// A key of the file: what the decoder accepts, what `cardea schema` prints, and where its default stands.
 package struct KeySpec: Sendable {
     package var name: String
     package var type: ValueType
     package var description: String
     package var required: Bool
-    /// As it would be written in the file; for words the first one where nothing else is said.
+    /// The default as it would be written in the file; for words the first one where nothing else is said.
     private var writtenDefault: String?
     package var digest: DigestPart
 
@@ -23,7 +23,7 @@ package struct KeySpec: Sendable {
     /// A block under its own name.
     package init(_ block: Block) { self.init(block.name, .block(block), block.description) }
 
-    /// What holds where the key is not written: of words the first, unless another is named.
+    /// The value that holds where the key is not written: of words the first, unless another is named.
     package var defaultText: String? {
         if let writtenDefault { return writtenDefault }
         guard !required, case .words(let words, _) = type else { return nil }
@@ -31,7 +31,7 @@ package struct KeySpec: Sendable {
     }
 }
 
-/// What a key's value is to the digest of an identity (docs/design/keys.md#digest).
+/// The meaning of a key's value for the digest of an identity (docs/design/keys.md#digest).
 package enum DigestPart: Sendable {
     /// Another value makes another identity. Of a secret only that there is one counts: the client or the user beside it tells the issuer
     /// whose the token is.
@@ -61,7 +61,7 @@ package struct Block: Sendable {
     package subscript(key: String) -> KeySpec? { keys.first { $0.name == key } }
 }
 
-/// What a key's value may be.
+/// The kinds of values that a key may have.
 package indirect enum ValueType: Sendable {
     case text(TextForm)
     /// Canonical words and other spellings of them.
@@ -108,7 +108,7 @@ extension ValueType {
         }
     }
 
-    /// What a message says was expected.
+    /// The words in which a message says what was expected.
     package var expectation: String {
         switch self {
         case .text(let form): form.expectation

@@ -1,5 +1,5 @@
 extension Keys {
-    /// What other programs call it.
+    /// The names of routes' keys in other programs.
     static let confusions = [
         "route": [
             "upstream": "to", "upstreams": "to", "backend": "to", "target": "to", "url": "to", "identity": "use",

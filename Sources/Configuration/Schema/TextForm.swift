@@ -2,7 +2,7 @@
 package enum TextForm: String, Sendable {
     /// Anything but an empty value and control characters.
     case line = "a text"
-    /// As `line`, also empty.
+    /// The same as `line`, also empty.
     case anyLine = "a text, which may be empty"
     /// A name of the user's own for an identity, a route or a listener.
     case name = "a name of letters, digits, '.', '_' and '-'"
@@ -27,7 +27,7 @@ package enum TextForm: String, Sendable {
     case ipAddress = "an IP address"
     /// A file's path.
     case path = "a file's path"
-    /// As `path`, also with `file:` before it, or the word `system`.
+    /// The same as `path`, also with `file:` before it, or the word `system`.
     case authority = "'system' or a file's path"
     /// Relative to a service, without a slash at its start.
     case servicePath = "a path below the service"

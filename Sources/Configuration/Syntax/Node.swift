@@ -9,7 +9,7 @@ package struct Node: Sendable {
     package struct Scalar: Sendable {
         /// After expansion of variables.
         package var text: String
-        /// As it stands in the file; the only form that a message may show, as a variable may hold a secret.
+        /// The text as it stands in the file; the only form that a message may show, as a variable may hold a secret.
         package var written: String
         /// Nothing at all after the colon.
         package var isAbsent: Bool
@@ -44,7 +44,7 @@ extension Node {
         return entries[0].value.scalar?.isAbsent == true
     }
 
-    /// What a message calls it.
+    /// The node's kind in messages.
     package var kind: String {
         switch content {
         case .scalar(let scalar): scalar.isAbsent ? "nothing" : "a single value"

@@ -1,6 +1,6 @@
 internal import Octets
 
-/// One challenge of `WWW-Authenticate` or `Proxy-Authenticate` (RFC 9110 §11.3), as bytes. Not for a request that is served from the cache:
+/// A challenge of `WWW-Authenticate` or `Proxy-Authenticate` (RFC 9110 §11.3), as bytes. Not for a request that is served from the cache:
 /// it copies.
 public struct AuthChallenge: Sendable {
     /// Compare it in any case.
@@ -12,7 +12,7 @@ public struct AuthChallenge: Sendable {
     /// The first thing wrong with it. Its neighbours in the list are not touched by it.
     public internal(set) var fault: Fault?
 
-    /// One `auth-param`.
+    /// An `auth-param`.
     public struct Parameter: Sendable {
         /// Compare it in any case.
         public var name: [UInt8]
@@ -20,7 +20,7 @@ public struct AuthChallenge: Sendable {
         public var value: [UInt8]
     }
 
-    /// What makes a challenge unusable.
+    /// The reason why a challenge is unusable.
     public enum Fault: String, Sendable {
         case malformed
         case unterminatedQuote = "unterminated quoted string"
@@ -28,7 +28,7 @@ public struct AuthChallenge: Sendable {
         case tooManyParameters = "too many parameters"
     }
 
-    /// What stands under a name.
+    /// The value under a name.
     public enum Value: Sendable {
         case absent, one([UInt8]), duplicate
     }

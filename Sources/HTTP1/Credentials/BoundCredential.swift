@@ -57,7 +57,7 @@ extension ResponseHead {
 }
 
 extension RequestEdits {
-    /// What a caller sends as `Authorization`, or under a name that becomes it, is forwarded. (`Proxy-Authorization` never is.)
+    /// Whether a caller's `Authorization`, or a field under a name that becomes it, is forwarded. (`Proxy-Authorization` never is.)
     public var passesAuthorization: Bool { !dropsAuthorization || writesAuthorization }
 
     fileprivate var dropsAuthorization: Bool { drop.contains(Self.authorization.span, lookAlike: true) }

@@ -60,6 +60,6 @@ extension HeadFault {
         }
     }
 
-    /// One line for the caller and the log.
+    /// A line for the caller and the log.
     public var reason: String { rawValue }
 }

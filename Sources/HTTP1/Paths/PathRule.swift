@@ -1,6 +1,6 @@
 internal import Octets
 
-/// What a strict route thinks of a path.
+/// The verdict of a strict route on a path.
 ///
 /// Each refused shape is one that two servers read as different paths, so a rule checked on one would not hold on the
 /// other.
@@ -145,7 +145,7 @@ func decodedOctet(_ bytes: Span<UInt8>, at cursor: Int, end: Int) -> (octet: UIn
     return (high << 4 | low, 3)
 }
 
-/// As `decodedOctet`, except that an encoded octet which is not unreserved stays apart from the plain one by 256.
+/// The same as `decodedOctet`, except that an encoded octet which is not unreserved stays apart from the plain one by 256.
 @inline(__always)
 private func normalizedOctet(_ bytes: Span<UInt8>, at cursor: Int) -> (value: UInt16, width: Int) {
     let (octet, width) = decodedOctet(bytes, at: cursor, end: bytes.count)

@@ -207,7 +207,7 @@ extension HTTP2Connection {
         guard tellings == 0 else { return }
         while let entry = told.popFirst() {
             let stream = entry.takeRetainedValue()
-            // It may be that nobody has read what the streams of a lost connection hold: it goes back with them.
+            // The streams of a lost connection may hold what nobody has read: it goes back with them.
             if !isAbandoned { memory.spare.give(stream) }
         }
     }

@@ -15,9 +15,9 @@ struct AdobePassServer: SimulatedSystem {
         var sessions: [String: LoginSession] = [:]
         var profiles: [Device: Profile] = [:]
         var mediaTokens: [String: MediaToken] = [:]
-        /// Of V1: resources that a device has asked for and may have.
+        /// For V1: resources that a device has asked for and may have.
         var permits: [Device: Set<String>] = [:]
-        /// Of the throttle: when the bucket is full again, in ms.
+        /// When the throttle's bucket is full again, in ms.
         var fullAt: UInt64 = 0
     }
 

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// What a test asked to go wrong. A fault is set through the control interface under its name:
+/// The faults that a test asked for. A fault is set through the control interface under its name:
 /// `true` lasts until the next reset, a number is its value, and an object states everything:
 /// `{"value": …, "times": 1, "path": "/prefix", "on": "access"}`.
 final class Faults: Sendable {
@@ -141,7 +141,7 @@ final class Faults: Sendable {
         }
     }
 
-    /// As `take`, for faults of an answer's delivery, which leave challenges alone unless told otherwise.
+    /// The same as `take`, for faults of an answer's delivery, which leave challenges alone unless told otherwise.
     func takeDelivery(_ name: String, path: String, isChallenge: Bool) -> Fault? {
         let limited = table.withLock { $0[name]?.operation != nil }
         if !limited && isChallenge { return nil }

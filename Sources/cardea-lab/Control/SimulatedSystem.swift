@@ -1,4 +1,4 @@
-/// One simulated system: what it answers at the issuer's address, what it guards, and what a test may do to it.
+/// A simulated system: what it answers at the issuer's address, what it guards, and what a test may do to it.
 protocol SimulatedSystem: Sendable {
     var ledger: Ledger { get }
 

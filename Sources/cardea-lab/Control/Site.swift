@@ -7,7 +7,7 @@ protocol Handler: Sendable {
     func answer(_ request: Request, _ connection: Connection) throws(WireFault) -> Response?
 }
 
-/// One listening address: accepts, gives every connection a thread, and can be stopped and started again on the same
+/// A listening address: accepts, gives every connection a thread, and can be stopped and started again on the same
 /// port.
 final class Site: Sendable {
     /// More connections than this are closed at once.

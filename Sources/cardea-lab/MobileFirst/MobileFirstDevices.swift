@@ -1,4 +1,4 @@
-// What devices do: register, be challenged, be given a code, log out.
+// The acts of devices: register, be challenged, be given a code, log out.
 
 // MARK: - Signed data
 

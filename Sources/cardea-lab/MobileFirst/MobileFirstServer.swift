@@ -84,7 +84,7 @@ struct MobileFirstServer: SimulatedSystem {
             let pin = try body.need("pin")
             state.withLock { $0.pin = pin }
             ledger.keepSecret(pin)
-        // As if the checks' success had run out.
+        // The checks are in the state that they have when their success has run out.
         case "/mfp/forget":
             state.withLock { state in
                 for id in state.clients.keys { state.clients[id]?.passed.removeAll() }

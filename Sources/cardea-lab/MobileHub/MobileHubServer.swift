@@ -50,7 +50,7 @@ struct MobileHubServer: SimulatedSystem {
         path == "/hub/third_party" ? ["token": "\(mintThirdParty(body))"] : nil
     }
 
-    /// What the backend's settings page shows for the anonymous user.
+    /// The key that the backend's settings page shows for the anonymous user.
     static func anonymousKey(_ settings: Settings) -> String {
         Base64.encode(Array("lab_anonymous:\(settings.apiKey)".utf8))
     }
@@ -247,7 +247,7 @@ extension MobileHubServer {
 // MARK: - Tokens of another issuer
 
 extension MobileHubServer {
-    /// What a control call asks for: `kind` jwt or saml, `subject`, `life_ms`.
+    /// Mints the token that a control call asks for: `kind` jwt or saml, `subject`, `life_ms`.
     private func mintThirdParty(_ wish: JSON) -> String {
         let life = UInt64(max(0, wish["life_ms"]?.integer ?? 3_600_000))
         let subject = wish["subject"]?.text ?? "mara"

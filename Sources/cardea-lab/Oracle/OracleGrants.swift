@@ -66,7 +66,7 @@ extension OracleServer {
         return .json(.object(members.merging(others) { $1 })).with("Cache-Control", "no-store")
     }
 
-    /// What a client without a scope gets (SIM's flow f).
+    /// The assertion that a client without a scope gets (SIM's flow f).
     private func clientAssertion() -> Response {
         let value = "eyJ" + ledger.mint(40)
         state.withLock { $0.issued.insert(value, ledger.settings.oauthClientID) }

@@ -1,6 +1,6 @@
 // Pages where a person logs in, codes for those who did, and what the servers say of a token.
 
-/// What an authorization request asked for.
+/// The wish of an authorization request.
 struct LoginRequest: Sendable {
     let dialect: OracleServer.Dialect
     let redirectURI: String

@@ -66,7 +66,7 @@ struct ResourceAPI: Sendable {
         return response
     }
 
-    /// What arrived, in order; credentials only as their SHA-256.
+    /// The received headers, in order; credentials only as their SHA-256.
     private func headers(_ request: Request) -> JSON {
         .array(
             request.fields.map { field in

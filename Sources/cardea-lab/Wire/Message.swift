@@ -1,4 +1,4 @@
-/// One header line, its value as received except for the white space around it. Octets above 0x7F are read as Latin-1.
+/// A header line, its value as received except for the white space around it. Octets above 0x7F are read as Latin-1.
 struct Field: Sendable {
     let name: String
     let value: String
@@ -55,7 +55,7 @@ struct Request: Sendable {
         return minorVersion > 0 ? !options.contains("close") : options.contains("keep-alive")
     }
 
-    /// What stands behind the scheme in the one `Authorization` field. Scheme names differ in no case (RFC 9110 §11.1), but some servers
+    /// The credential behind the scheme in the one `Authorization` field. Scheme names differ in no case (RFC 9110 §11.1), but some servers
     /// compare octets, so the lab does.
     func credential(_ scheme: String) -> String? {
         guard let value = single("Authorization"), value.hasPrefix(scheme + " ") else { return nil }
@@ -71,7 +71,7 @@ struct Request: Sendable {
     }
 }
 
-/// What was received as a body.
+/// The received body.
 struct Body: Sendable {
     var length = 0
     var sha256: [UInt8] = []

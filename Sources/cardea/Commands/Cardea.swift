@@ -24,7 +24,7 @@ struct Cardea: ParsableCommand {
     static let version = "0.1.0"
 }
 
-/// What `cardea` ends with.
+/// The statuses that `cardea` ends with.
 enum ExitStatus {
     static let unavailable: Int32 = 69
     static let internalFault: Int32 = 70

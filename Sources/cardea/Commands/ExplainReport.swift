@@ -2,7 +2,7 @@ import Admin
 import FoundationEssentials
 import Gateway
 
-/// What `explain` prints.
+/// The report that `explain` prints.
 struct ExplainReport: Encodable {
     struct Candidate: Encodable {
         var route: String
@@ -16,9 +16,9 @@ struct ExplainReport: Encodable {
     var route: String?
     var routePlace: String?
     var upstreamURL: String?
-    /// Of the running gateway, where it checks them.
+    /// The addresses that the running gateway has, where it checks them.
     var addresses: [StatusDocument.Address]?
-    /// Of the running gateway, where no connection can be made.
+    /// The outage that the running gateway sees, where no connection can be made.
     var outage: StatusDocument.Outage?
     var identity: String?
     var scheme: String?
@@ -27,7 +27,7 @@ struct ExplainReport: Encodable {
     var injects: [String]
     var onRefusal: Refusal?
     var key: [String: String]
-    /// Of the running gateway; nil where none answers.
+    /// The identity's state in the running gateway; nil where none answers.
     var identityState: StatusDocument.Identity?
     var tokens: [StatusDocument.Token]?
     var run: RunDocument.Run?

@@ -38,7 +38,7 @@ struct StoreCommand: ParsableCommand {
     }
 }
 
-/// One run of a store task, by the admin socket or on the file.
+/// A run of a store task, by the admin socket or on the file.
 private struct StoreRun {
     let task: StoreTask
     let common: GatewayOptions

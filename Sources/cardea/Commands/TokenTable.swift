@@ -2,9 +2,9 @@ import Admin
 import FoundationEssentials
 import Glibc
 
-/// What `cardea tokens` prints: a line for each token, and for each identity that has none.
+/// The table that `cardea tokens` prints: a line for each token, and for each identity that has none.
 struct TokenTable {
-    /// What a line tells, in the order of its columns.
+    /// A line's cells, in the order of the columns.
     struct Row: Equatable {
         var identity: String
         var key = "–"
@@ -162,7 +162,7 @@ extension TokenTable {
     }
 }
 
-/// What standard output is.
+/// The abilities of standard output.
 enum Terminal {
     static var hasColours: Bool {
         let environment = ConfigurationAccess.environment

@@ -1,7 +1,7 @@
 import Admin
 import Glibc
 
-/// What the person at the terminal sees of a login. In a pipe: the facts, and nothing that moves.
+/// The person's sight of a login at the terminal. In a pipe: the facts, and nothing that moves.
 struct LoginTerminal {
     let isJSON: Bool
     let opensBrowser: Bool
@@ -74,7 +74,7 @@ struct LoginTerminal {
         return lines.map { colours ? "\u{1B}[38;5;16;48;5;231m\($0)\u{1B}[0m" : $0 } + [""]
     }
 
-    /// As long as the issuer has said nothing of it.
+    /// The words that are shown as long as the issuer has said nothing of the login.
     private func waits(for prompt: LoginDocument.Prompt?) -> String {
         guard let prompt else { return "asking the issuer" }
         return prompt.code == nil ? "waiting for the browser to come back" : "waiting for the code to be entered"
@@ -133,7 +133,7 @@ enum Browser {
         return folders.contains { access("\($0)/xdg-open", X_OK) == 0 } ? "xdg-open" : nil
     }
 
-    /// It gets what a desktop program needs of the environment, and none of our secrets.
+    /// The browser gets the part of the environment that a desktop program needs, and none of our secrets.
     private static let inherited = [
         "PATH", "HOME", "USER", "LANG", "DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "DBUS_SESSION_BUS_ADDRESS",
         "XDG_RUNTIME_DIR", "XDG_CURRENT_DESKTOP", "XDG_SESSION_TYPE", "XDG_DATA_DIRS", "XDG_CONFIG_DIRS", "BROWSER",

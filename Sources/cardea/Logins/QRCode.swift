@@ -256,7 +256,7 @@ extension QRCode {
         }
     }
 
-    /// What makes a picture hard to read: long runs, blocks of one colour, and too much of one. The lowest of eight masks is taken, so
+    /// The penalty counts what makes a picture hard to read: long runs, blocks of one colour, and too much of one. The lowest of eight masks is taken, so
     /// the exact weights matter little; what looks like a finder pattern weighs most.
     private var penalty: Int {
         var sum = 0

@@ -105,9 +105,9 @@ struct LoadedConfiguration {
 
 /// Why there is no configuration.
 struct ConfigurationFault: Error {
-    /// One for each mistake, with its place.
+    /// A line for each mistake, with its place.
     let reasons: [String]
-    /// What was read; nil where nothing was.
+    /// The files that were read; nil where nothing was.
     let files: WatchedFiles?
     var diagnostics: [Diagnostic] = []
 }

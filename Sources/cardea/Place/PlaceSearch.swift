@@ -5,9 +5,9 @@ import Configuration
 struct PlaceSearch {
     enum Verdict {
         case ours
-        /// What it serves, in words.
+        /// The gateway serves another place, in words.
         case other(String)
-        /// It answers, but does not know the question.
+        /// The gateway answers, but does not know the question.
         case silent
         case nobody
 
@@ -21,7 +21,7 @@ struct PlaceSearch {
         places = [PlaceDocument(source: loaded.source, socket: socket, stores: [loaded.configuration.store.path])]
     }
 
-    /// Of a configuration that is not good.
+    /// The places of a configuration that is not good.
     /// - Parameters:
     ///   - path: `--config`.
     ///   - store: as far as the file still says it; where it does not, any store will do.
@@ -39,6 +39,6 @@ struct PlaceSearch {
         return places.contains { theirs.isSame(as: $0) } ? .ours : .other(theirs.words)
     }
 
-    /// What was meant.
+    /// The place that was meant.
     var words: String { places.first?.words ?? "" }
 }

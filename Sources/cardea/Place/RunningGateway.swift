@@ -11,7 +11,7 @@ struct RunningGateway {
     /// Its admin socket.
     let socket: String
     let client: AdminClient
-    /// What its file says now, where that is good.
+    /// The configuration in its file now, where that is good.
     let configuration: Configuration?
     private let fault: ConfigurationFault?
 
@@ -20,7 +20,7 @@ struct RunningGateway {
         let description: String
     }
 
-    /// As `init`; another gateway ends the process.
+    /// The same as `init`; another gateway ends the process.
     static func found(_ options: GatewayOptions) throws -> RunningGateway {
         do throws(Other) { return try RunningGateway(options) } catch {
             ConfigurationAccess.complain("cardea: \(error)")
@@ -90,7 +90,7 @@ struct RunningGateway {
         throw statusWithoutAnswer(ExitStatus.configuration)
     }
 
-    /// What the process ends with when nobody answers.
+    /// The status that the process ends with when nobody answers.
     func absent(_ advice: String) -> ExitCode {
         ConfigurationAccess.complain("cardea: no gateway answers at \(socket)\(advice)")
         return statusWithoutAnswer(ExitStatus.unavailable)
@@ -117,7 +117,7 @@ struct RunningGateway {
         try require([name], as: "identity") { $0.identities.map(\.name) }
     }
 
-    /// What the process ends with after an answer that is no success.
+    /// The status that the process ends with after an answer that is no success.
     func refused(_ answer: AdminClient.Answer) -> ExitCode {
         complain(of: answer)
         // A name that no file could be asked for, or that stands in a file which the gateway has not taken up.

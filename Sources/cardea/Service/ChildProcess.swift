@@ -2,7 +2,7 @@ import Glibc
 
 /// The program behind `cardea run --`: started when the gateway is ready, told the signals that we are told.
 ///
-/// It stays in our process group, so that a terminal's Ctrl-C reaches both, and inherits standard input and output.
+/// The child stays in our process group, so that a terminal's Ctrl-C reaches both, and inherits standard input and output.
 struct ChildProcess {
     let process: pid_t
 
@@ -25,7 +25,7 @@ struct ChildProcess {
         var attributes = posix_spawnattr_t()
         posix_spawnattr_init(&attributes)
         defer { posix_spawnattr_destroy(&attributes) }
-        // What we block and ignore is our business.
+        // The signals that we block and ignore are our business.
         var none = sigset_t()
         var all = sigset_t()
         sigemptyset(&none)
@@ -69,7 +69,7 @@ struct ChildProcess {
 
     func send(_ signal: Int32) { kill(process, signal) }
 
-    /// As a shell tells it: the status, or 128 and the signal.
+    /// The status in a shell's terms: the exit status, or 128 and the signal.
     static func exitStatus(_ status: Int32) -> Int32 {
         let signal = status & 0x7f
         return signal == 0 ? (status >> 8) & 0xff : 128 + signal

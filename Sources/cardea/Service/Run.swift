@@ -70,7 +70,7 @@ struct Run: ParsableCommand {
             let site = AdminSite(
                 gateway: gateway, version: Cardea.version, place: place,
                 token: try adminToken(configuration), isOpenToRead: configuration.admin.isOpenToRead,
-                // As an operator would: the main thread takes signals one after the other.
+                // An operator would reload the same way: the main thread takes signals one after the other.
                 reload: { kill(getpid(), SIGHUP) }, logDropped: { log.dropped })
             try openAdmin(gateway, configuration, site, events)
             // Before the old process closes its own: whoever waits there is then its to serve.

@@ -41,7 +41,7 @@ struct Sandbox {
         }
     }
 
-    /// What a new configuration needs and the process gave up; empty when it can be taken.
+    /// The rights that a new configuration needs and the process gave up; empty when it can be taken.
     func excess(of loaded: LoadedConfiguration) -> [String] { Self.needs(of: loaded).present.exceeding(granted) }
 
     private static func needs(of loaded: LoadedConfiguration) -> FileNeeds {

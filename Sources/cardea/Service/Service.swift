@@ -30,7 +30,7 @@ struct Service {
     private var nextSign: UInt64?
     /// The end was asked for, and the program has until then.
     private var childDeadline: UInt64?
-    /// What the process ends with.
+    /// The status that the process ends with.
     private(set) var status: Int32 = 0
 
     /// Nanoseconds between two looks at the readiness that systemd or a program waits for.
@@ -67,7 +67,7 @@ struct Service {
     /// Why this process cannot be upgraded in place; nil when it can.
     static func obstacle(_ command: [String]) -> String? {
         if !command.isEmpty { return "the program behind -- belongs to this process; start both anew" }
-        // What it leaves behind is killed with it.
+        // The processes that it leaves behind are killed with it.
         if getpid() == 1 { return "the first process of a container ends with it; replace the container" }
         return nil
     }
@@ -133,7 +133,7 @@ struct Service {
             return false
         } catch {
             events.error("program cannot be started", [LogField("reason", .name("\(error)"))])
-            // What shells answer.
+            // Shells answer with this status.
             status = 127
             return true
         }
@@ -248,7 +248,7 @@ struct Service {
         let timeout = UInt64(max(0, shutdown.timeout.wholeNanoseconds))
         upgrade.ending()
         if let successor = upgrade.successor {
-            // It is the service from here on: nothing of this end is the service manager's to hear.
+            // The new process is the service from here on: nothing of this end is the service manager's to hear.
             events.info("upgrade done", [LogField("process", .count(Int64(successor)))])
             gateway.linger()
         } else {
@@ -258,7 +258,7 @@ struct Service {
             if command.isEmpty, isToldAgain(until: start + UInt64(max(0, shutdown.linger.wholeNanoseconds))) { return }
         }
         let flag = Latch()
-        // Nobody waits for the end of an old process, and an idle caller that does not retry must not lose its next request: it has all
+        // No person waits for the end of an old process, and an idle caller that does not retry must not lose its next request: it has all
         // the time there is. The last moment is for those that use it up.
         let farewell = upgrade.successor == nil ? nil : timeout - min(timeout / 10, 1_000_000_000)
         gateway.drain(farewell: farewell) { [waiter] in

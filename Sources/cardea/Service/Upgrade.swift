@@ -20,7 +20,7 @@ struct Upgrade {
     private(set) var deadline: UInt64?
     private let storeIsReleased = Latch()
 
-    /// What the new process needs to end after it was killed. Nanoseconds.
+    /// The time that the new process needs to end after it was killed. Nanoseconds.
     private static let deathPatience: UInt64 = 5_000_000_000
 
     init(
