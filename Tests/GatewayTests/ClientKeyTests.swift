@@ -23,8 +23,7 @@ import Testing
     private struct Broken: Error {}
 
     @Test func whatCannotBeReadLeavesTheOneBefore() {
-        let files = ClientKeyFiles(certificate: "/nowhere", key: nil, password: nil)
-        let keys = ClientKeys([files]) { _ in throw Broken() }
+        let keys = ClientKeys([ClientKeys.Files(certificate: "/nowhere") { throw Broken() }])
         let version = keys.version
         #expect(keys.reload().failed == [0])
         // Said once, and no change.
@@ -34,11 +33,11 @@ import Testing
     }
 
     @Test func sameFilesAreOneSet() {
-        let catalog = ClientKeyCatalog()
+        let compiler = IdentityCompiler(environment: { _ in nil }, secretFiles: .warn, persists: false)
         let files = ClientKeyFiles(certificate: "/nowhere", key: nil, password: nil)
-        let one = catalog.keys([files], environment: { _ in nil }, policy: .warn)
-        let two = catalog.keys([files], environment: { _ in nil }, policy: .warn)
-        #expect(one != nil && one === two && catalog.all.count == 1)
-        #expect(catalog.keys([], environment: { _ in nil }, policy: .warn) == nil)
+        let one = compiler.clientKeys([files])
+        let two = compiler.clientKeys([files])
+        #expect(one != nil && one === two && compiler.keyCatalog.all.count == 1)
+        #expect(compiler.clientKeys([]) == nil)
     }
 }

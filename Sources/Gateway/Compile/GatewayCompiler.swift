@@ -366,10 +366,7 @@ struct GatewayCompiler {
         admission.tlsNames = route.callers.tlsNames.map { name in
             Array((name.contains("@") || name.contains(":") ? name : name.lowercased()).utf8)
         }
-        if let token = route.callers.token {
-            admission.token = identityCompiler.callerTokens.token(
-                token, environment: identityCompiler.environment, policy: identityCompiler.secretFiles)
-        }
+        admission.token = route.callers.token.map { identityCompiler.callerToken($0) }
         admission.browsers = route.callers.browsers
         admission.restsOnPlace = route.restsOnPlace
         var hosts = ["localhost", "127.0.0.1", "::1"]

@@ -12,10 +12,10 @@ struct IdentityCompiler {
     let persists: Bool
     /// Whose clock and randomness handshakes get.
     var platform = Platform.machine
-    var keyCatalog = ClientKeyCatalog()
-    var trustCatalog = TrustCatalog()
-    var proxyCatalog = ProxyCatalog()
-    var callerTokens = CallerTokenCatalog()
+    var keyCatalog = PlanCatalog<[ClientKeyFiles], ClientKeys>()
+    var trustCatalog = PlanCatalog<[ClientTLS.Authority], TrustAnchors>()
+    var proxyCatalog = PlanCatalog<OutgoingProxy, ProxyPlan>()
+    var callerTokens = PlanCatalog<SecretReference, CallerToken>()
 
     /// All of a configuration, in its order: the position is an identity's number on the data path.
     func compile(_ identities: [ConfiguredIdentity]) throws(GatewayFault) -> [KeptIdentity] {
@@ -68,15 +68,57 @@ struct IdentityCompiler {
     }
 
     func proxy(_ settings: OutgoingProxy) -> ProxyPlan {
-        proxyCatalog.plan(settings, environment: environment, policy: secretFiles)
+        proxyCatalog.plan(settings) {
+            var credential: ProxyCredential?
+            if let username = settings.username, let password = settings.password {
+                credential = ProxyCredential(username: username) { [environment, secretFiles] in
+                    try readSecret(password, environment: environment, policy: secretFiles).withBytes { Array($0) }
+                }
+                _ = credential?.reload()
+            }
+            return ProxyPlan(UpstreamEndpoint(host: settings.host, port: settings.port), credential: credential) {
+                settings.serves($0)
+            }
+        }
+    }
+
+    func callerToken(_ reference: SecretReference) -> CallerToken {
+        callerTokens.plan(reference) {
+            let token = CallerToken { [environment, secretFiles] use in
+                try readSecret(reference, environment: environment, policy: secretFiles).withBytes(use)
+            }
+            _ = token.reload()
+            return token
+        }
     }
 
     func clientKeys(_ files: [ClientKeyFiles]) -> ClientKeys? {
-        keyCatalog.keys(files, environment: environment, policy: secretFiles)
+        guard !files.isEmpty else { return nil }
+        return keyCatalog.plan(files) {
+            let keys = ClientKeys(
+                files.map { files in
+                    ClientKeys.Files(certificate: files.certificate) { [environment, secretFiles] in
+                        try ClientCertificate(reading: files, environment: environment, policy: secretFiles)
+                    }
+                })
+            _ = keys.reload()
+            return keys
+        }
     }
 
     func trust(_ authorities: [ClientTLS.Authority]) -> TrustAnchors {
-        trustCatalog.anchors(authorities, environment: environment)
+        trustCatalog.plan(authorities) {
+            let places = authorities.map { authority -> TrustAnchors.Place in
+                switch authority {
+                case .system: .system
+                case .file(let path): .file(path)
+                }
+            }
+            let anchors = TrustAnchors(
+                places, systemFile: authorities.contains(.system) ? environment("SSL_CERT_FILE") : nil)
+            _ = anchors.reload()
+            return anchors
+        }
     }
 
     // MARK: - Policy

@@ -29,7 +29,7 @@ final class CertificateWatch: Watched {
         self.blocking = blocking
         self.events = events
         notices = listeners.flatMap { listener in
-            listener.tls.sources.map { CertificateNotice(listener: listener.name, file: $0.files.certificate) }
+            listener.tls.sources.map { CertificateNotice(listener: listener.name, file: $0.certificate) }
         }
         super.init(loop: loop)
     }
@@ -132,7 +132,7 @@ final class CertificateWatch: Watched {
                         "certificate taken up",
                         [
                             LogField("listener", .name(listener.name)),
-                            LogField("certificate", .name(source.files.certificate)),
+                            LogField("certificate", .name(source.certificate)),
                         ])
                 case .broken(let reason):
                     isBroken = true

@@ -81,9 +81,9 @@ extension Gateway {
         let identityCompiler = IdentityCompiler(
             environment: environment, secretFiles: configuration.secretFiles, persists: store != nil,
             platform: platform,
-            keyCatalog: ClientKeyCatalog(after: running.withLock { $0.identityCompiler.keyCatalog }),
-            trustCatalog: TrustCatalog(after: running.withLock { $0.identityCompiler.trustCatalog }),
-            proxyCatalog: ProxyCatalog(after: running.withLock { $0.identityCompiler.proxyCatalog }))
+            keyCatalog: PlanCatalog(after: running.withLock { $0.identityCompiler.keyCatalog }),
+            trustCatalog: PlanCatalog(after: running.withLock { $0.identityCompiler.trustCatalog }),
+            proxyCatalog: PlanCatalog(after: running.withLock { $0.identityCompiler.proxyCatalog }))
         let identities = try identityCompiler.compile(configuration.identities)
         let (plan, editions, nextRoute) = running.withLock { ($0.plan, $0.editions, $0.nextRoute) }
         let predecessor = Predecessor(
@@ -137,7 +137,7 @@ extension Gateway {
     private func swap(
         _ next: Compiled, _ configuration: Configuration, _ opened: [ListeningSocket]
     ) throws(GatewayFault) -> Reload {
-        let folders = FolderWatch.folders(of: configuration, environment: environment)
+        let folders = configuration.secretFolders(environment: environment)
         let census = census(for: next.plan.limits)
         let access = access(for: next.plan)
         // One turn of the keeper's loop, which also answers admin requests: they see the old or the new, never half of each.

@@ -191,7 +191,7 @@ public final class Gateway: Sendable {
             keeper.assumeIsolated { $0.takeUp(seeds, for: loops) }
             fleet?.start()
         }
-        watchSecrets(FolderWatch.folders(of: startedWith, environment: environment))
+        watchSecrets(startedWith.secretFolders(environment: environment))
         tellOfSecrets(of: startedWith)
         watchAddresses()
         watchCertificates(of: plan.listeners)

@@ -46,7 +46,7 @@ extension Gateway {
         status.certificates = plan.listeners.flatMap { listener in
             guard let tls = listener.tls else { return [CertificateStatus]() }
             return zip(tls.sources, tls.identities).map { source, identity in
-                CertificateStatus(listener: listener.text, file: source.files.certificate, notAfter: identity.notAfter)
+                CertificateStatus(listener: listener.text, file: source.certificate, notAfter: identity.notAfter)
             }
         }
         return status

@@ -59,8 +59,8 @@ extension Configuration {
             if let path = listener.intercept?.ca, isReadable(.file(path: path)) {
                 do { _ = try compiler.forward(of: listener, tickets: TicketKeys()) } catch { tell(error, of: path) }
             }
-            for source in compiler.sources(of: listener) where isReadable(source.files.key) {
-                let file = source.files.certificate
+            for (files, source) in zip(listener.tls, compiler.sources(of: listener)) where isReadable(files.key) {
+                let file = files.certificate
                 func warn(_ text: String) {
                     let what = "certificate \(file) of listener '\(listener.name)'"
                     diagnostics.append(

@@ -1,4 +1,3 @@
-internal import Configuration
 internal import HTTP1
 internal import Octets
 internal import Reactor
@@ -10,7 +9,7 @@ internal import TLS
 /// Loops compare digests: that takes the same time for every wrong token, whatever its length, and needs neither a lock nor memory. The
 /// four words of the digest change one by one, so a reader takes them only where the version before and after is the same even number.
 final class CallerToken: Sendable {
-    private let read: @Sendable () throws -> SecretBytes
+    private let read: @Sendable (_ use: (UnsafeRawBufferPointer) -> Void) throws -> Void
     private let version = Atomic<UInt64>(0)
     private let first = Atomic<UInt64>(0)
     private let second = Atomic<UInt64>(0)
@@ -19,16 +18,17 @@ final class CallerToken: Sendable {
     /// Readings take turns.
     private let fault = Mutex<String?>(nil)
 
-    init(read: @escaping @Sendable () throws -> SecretBytes) { self.read = read }
+    /// - Parameter read: lends the secret to its argument; blocks.
+    init(read: @escaping @Sendable (_ use: (UnsafeRawBufferPointer) -> Void) throws -> Void) { self.read = read }
 
     /// Blocks. What cannot be read leaves the token before in force.
     /// - Returns: a new fault.
     func reload() -> String? {
-        let result = Result { try read() }
+        var digest: Words?
+        let result = Result { try read { digest = $0.isEmpty ? nil : Self.digest($0) } }
         return fault.withLock { known in
             switch result {
-            case .success(let secret):
-                let digest = secret.withBytes { $0.isEmpty ? nil : CallerToken.digest($0) }
+            case .success:
                 guard let digest else {
                     defer { known = "empty" }
                     return known == "empty" ? nil : "empty"
@@ -77,23 +77,6 @@ final class CallerToken: Sendable {
             func word(_ index: Int) -> UInt64 { place.load(fromByteOffset: index * 8, as: UInt64.self) }
             return (word(0), word(1), word(2), word(3))
         }
-    }
-}
-
-/// Every caller token of a configuration.
-final class CallerTokenCatalog: Sendable {
-    private let tokens = Mutex<[CallerToken]>([])
-
-    var all: [CallerToken] { tokens.withLock { $0 } }
-
-    /// Reads the secret; blocks.
-    func token(
-        _ reference: SecretReference, environment: @escaping @Sendable (String) -> String?, policy: SecretFilePolicy
-    ) -> CallerToken {
-        let token = CallerToken { try readSecret(reference, environment: environment, policy: policy) }
-        _ = token.reload()
-        tokens.withLock { $0.append(token) }
-        return token
     }
 }
 

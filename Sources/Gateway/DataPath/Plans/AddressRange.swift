@@ -1,4 +1,3 @@
-internal import Configuration
 internal import Reactor
 
 /// A CIDR range of callers.
@@ -7,17 +6,6 @@ struct AddressRange: Sendable {
     let network: [UInt8]
     /// Leading bits that must be equal.
     let prefixLength: Int
-
-    /// Nil for what is no IP address.
-    init?(_ network: Callers.Network) {
-        guard let address = SocketAddress(host: "\(network.address)", port: 0) else { return nil }
-        self.init(network: address.ipBytes, prefixLength: network.prefixLength)
-    }
-
-    init(network: [UInt8], prefixLength: Int) {
-        self.network = network
-        self.prefixLength = prefixLength
-    }
 
     func contains(_ address: SocketAddress) -> Bool { holds(address.ipBytes) }
 

@@ -1,6 +1,3 @@
-internal import Configuration
-internal import Octets
-internal import Reactor
 internal import Synchronization
 internal import TLS
 
@@ -9,10 +6,17 @@ internal import TLS
 /// Written by the blocking thread, read by loops when they make a TLS configuration, not per connection and never on a cache hit: they
 /// compare `version`, which is one load, and take the lock only when it has moved.
 final class ClientKeys: Sendable {
-    let files: [ClientKeyFiles]
-    private let read: @Sendable (ClientKeyFiles) throws -> ClientCertificate
+    let files: [Files]
     private let entries: Mutex<[Entry]>
     private let changes = Atomic<UInt64>(1)
+
+    /// The files of one certificate.
+    struct Files: Sendable {
+        /// Path of the certificate's file.
+        let certificate: String
+        /// Reads and matches certificate and key; blocks.
+        let read: @Sendable () throws -> ClientCertificate
+    }
 
     /// What one set of files gave.
     struct Entry: Sendable {
@@ -21,9 +25,8 @@ final class ClientKeys: Sendable {
         var fault: String?
     }
 
-    init(_ files: [ClientKeyFiles], read: @escaping @Sendable (ClientKeyFiles) throws -> ClientCertificate) {
+    init(_ files: [Files]) {
         self.files = files
-        self.read = read
         entries = Mutex(files.map { _ in Entry() })
     }
 
@@ -42,7 +45,7 @@ final class ClientKeys: Sendable {
         var changed: [Int] = []
         var failed: [Int] = []
         for (index, file) in files.enumerated() {
-            let result = Result { try read(file) }
+            let result = Result { try file.read() }
             entries.withLock { entries in
                 switch result {
                 case .success(let certificate):
@@ -59,60 +62,5 @@ final class ClientKeys: Sendable {
         }
         if !changed.isEmpty { changes.add(1, ordering: .acquiringAndReleasing) }
         return (changed, failed)
-    }
-}
-
-/// Every set of client keys of a configuration; routes and identities that name the same files share one.
-final class ClientKeyCatalog: Sendable {
-    private let sets = Mutex(KeyedList<[ClientKeyFiles], ClientKeys>())
-    private let earlier: KeyedList<[ClientKeyFiles], ClientKeys>
-
-    /// - Parameter running: whose sets go on where the files are the same, and with them the connections that were made with them.
-    init(after running: ClientKeyCatalog? = nil) { earlier = running?.sets.withLock { $0 } ?? KeyedList() }
-
-    var all: [ClientKeys] { sets.withLock { $0.all } }
-
-    /// Reads the files of a set that is new; blocks. A file that cannot be read is no error here: its routes answer 503 until it can.
-    func keys(
-        _ files: [ClientKeyFiles], environment: @escaping @Sendable (String) -> String?, policy: SecretFilePolicy
-    ) -> ClientKeys? {
-        guard !files.isEmpty else { return nil }
-        if let known = sets.withLock({ $0[files] }) { return known }
-        if let known = earlier[files] {
-            sets.withLock { $0.append(known, for: files) }
-            return known
-        }
-        let keys = ClientKeys(files) { try ClientCertificate(reading: $0, environment: environment, policy: policy) }
-        _ = keys.reload()
-        sets.withLock { $0.append(keys, for: files) }
-        return keys
-    }
-}
-
-extension ClientCertificate {
-    /// Reads and matches certificate and key. PEM is told from PKCS#12 by its first line.
-    convenience init(
-        reading files: ClientKeyFiles, environment: (String) -> String?, policy: SecretFilePolicy
-    ) throws {
-        let certificate = try readKeyFile(files.certificate).withBytes { Array($0) }
-        var password: [UInt8] = []
-        if let reference = files.password {
-            password = try readSecret(reference, environment: environment, policy: policy).withBytes { Array($0) }
-        }
-        defer { password.wipe() }
-        do {
-            guard certificate.firstRange(of: Array("-----BEGIN ".utf8)) != nil else {
-                try self.init(pkcs12: certificate, password: password)
-                return
-            }
-            var key = certificate
-            if let reference = files.key {
-                key = try readSecret(reference, environment: environment, policy: policy).withBytes { Array($0) }
-            }
-            defer { key.wipe() }
-            try self.init(certificatePEM: certificate, keyPEM: key, password: password)
-        } catch let fault as TLSFault {
-            throw GatewayFault("\(files.certificate): \(fault)")
-        }
     }
 }

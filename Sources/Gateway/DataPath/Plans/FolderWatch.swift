@@ -1,5 +1,4 @@
 internal import CLinux
-internal import Configuration
 internal import Glibc
 internal import Reactor
 
@@ -36,31 +35,5 @@ final class FolderWatch: Watched {
     override func timerFired(_ kind: UInt8) {
         isArmed = false
         changed()
-    }
-
-    /// Folders of all certificates, authorities and all `file:` and `credential:` secrets, and those that their links lead to.
-    static func folders(of configuration: Configuration, environment: (String) -> String?) -> [String] {
-        var folders: Set<String> = []
-        func add(_ path: String) {
-            guard let end = path.lastIndex(of: "/") else { return }
-            folders.insert(end == path.startIndex ? "/" : String(path[..<end]))
-        }
-        for keys in configuration.clientKeys { add(keys.files.certificate) }
-        for authority in configuration.authorities {
-            switch authority {
-            case .file(let path): add(path)
-            case .system: if let path = environment("SSL_CERT_FILE") { add(path) }
-            }
-        }
-        for secret in configuration.secrets {
-            var path: String?
-            switch secret.reference {
-            case .file(let file): path = file
-            case .credential(let name): path = environment("CREDENTIALS_DIRECTORY").map { "\($0)/\(name)" }
-            default: break
-            }
-            if let path { add(path) }
-        }
-        return folders.sorted()
     }
 }

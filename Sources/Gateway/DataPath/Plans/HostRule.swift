@@ -1,4 +1,3 @@
-internal import Configuration
 internal import HTTP1
 
 /// Names by which requests may call us.
@@ -18,19 +17,6 @@ struct HostRule: Sendable {
         for index in exact.indices where equalsIgnoringCase(host, exact[index]) { return true }
         for index in suffixes.indices where names(host, .oneLabel(suffix: suffixes[index])) { return true }
         return false
-    }
-
-    mutating func add(_ host: Match.Host) {
-        switch RouteMatch.Host(host) {
-        case .any: isAny = true
-        case .exact(let name): exact.append(name)
-        case .oneLabel(let suffix): suffixes.append(suffix)
-        }
-    }
-
-    mutating func add(_ hosts: ServedHosts) {
-        if hosts.isAny { isAny = true }
-        for name in hosts.names { add(name) }
     }
 }
 

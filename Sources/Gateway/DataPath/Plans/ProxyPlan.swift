@@ -1,21 +1,24 @@
-internal import Configuration
 internal import Octets
 internal import Reactor
 internal import Synchronization
 
 /// The HTTP proxy on the way to an upstream or issuer. Shared by all that go through it with the same words of the configuration.
 final class ProxyPlan: Sendable {
-    let settings: OutgoingProxy
     let endpoint: UpstreamEndpoint
     let credential: ProxyCredential?
+    /// Whether a host, in lower case and without brackets, is reached through it.
+    private let takes: @Sendable (String) -> Bool
 
-    init(_ settings: OutgoingProxy, credential: ProxyCredential?) {
-        self.settings = settings
-        endpoint = UpstreamEndpoint(host: settings.host, port: settings.port)
+    init(
+        _ endpoint: UpstreamEndpoint, credential: ProxyCredential?,
+        serves: @escaping @Sendable (_ host: String) -> Bool
+    ) {
+        self.endpoint = endpoint
         self.credential = credential
+        takes = serves
     }
 
-    func serves(_ host: String) -> Bool { settings.serves(host.lowercased()) }
+    func serves(_ host: String) -> Bool { takes(host.lowercased()) }
 }
 
 /// The `Proxy-Authorization` line for one proxy, read from its secret again when that changes. Like `ClientKeys`: loops compare `version`
@@ -64,37 +67,5 @@ final class ProxyCredential: Sendable {
     private static func line(_ username: String, _ password: [UInt8]) -> [UInt8] {
         let encoded = Base64.encode(Array(username.utf8) + [0x3a] + password)
         return Array("Proxy-Authorization: Basic \(encoded)\r\n".utf8)
-    }
-}
-
-/// Every proxy of a configuration.
-final class ProxyCatalog: Sendable {
-    private let plans = Mutex(KeyedList<OutgoingProxy, ProxyPlan>())
-    private let earlier: KeyedList<OutgoingProxy, ProxyPlan>
-
-    /// - Parameter running: whose plans go on where the settings are the same.
-    init(after running: ProxyCatalog? = nil) { earlier = running?.plans.withLock { $0 } ?? KeyedList() }
-
-    var all: [ProxyPlan] { plans.withLock { $0.all } }
-
-    /// Reads the password of a proxy that is new; blocks.
-    func plan(
-        _ settings: OutgoingProxy, environment: @escaping @Sendable (String) -> String?, policy: SecretFilePolicy
-    ) -> ProxyPlan {
-        if let known = plans.withLock({ $0[settings] }) { return known }
-        if let known = earlier[settings] {
-            plans.withLock { $0.append(known, for: settings) }
-            return known
-        }
-        var credential: ProxyCredential?
-        if let username = settings.username, let password = settings.password {
-            credential = ProxyCredential(username: username) {
-                try readSecret(password, environment: environment, policy: policy).withBytes { Array($0) }
-            }
-            _ = credential?.reload()
-        }
-        let plan = ProxyPlan(settings, credential: credential)
-        plans.withLock { $0.append(plan, for: settings) }
-        return plan
     }
 }

@@ -1,4 +1,3 @@
-internal import Configuration
 internal import HTTP1
 
 /// How a route answers callers' own token requests (`token_stub`): with a placeholder, whatever they show to get a token.
@@ -33,17 +32,6 @@ extension TokenStubGrants {
         case extensions + "saml2-bearer": self = .saml2Bearer
         case extensions + "token-exchange": self = .tokenExchange
         default: return nil
-        }
-    }
-
-    init(_ word: TokenStub.Grant) {
-        switch word {
-        case .clientCredentials: self = .clientCredentials
-        case .password: self = .password
-        case .refreshToken: self = .refreshToken
-        case .jwtBearer: self = .jwtBearer
-        case .saml2Bearer: self = .saml2Bearer
-        case .tokenExchange: self = .tokenExchange
         }
     }
 }

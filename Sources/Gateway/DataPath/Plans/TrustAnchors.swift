@@ -1,5 +1,4 @@
 internal import CLinux
-internal import Configuration
 internal import Glibc
 internal import Synchronization
 internal import TLS
@@ -10,11 +9,19 @@ internal import TLS
 /// compare `version`, which is one load, and take the lock only when it has moved.
 final class TrustAnchors: Sendable {
     /// As configured.
-    let places: [ClientTLS.Authority]
+    let places: [Place]
     /// What `system` is read from at once, where the environment names it (`SSL_CERT_FILE`).
     private let systemFile: String?
     private let state = Mutex(State())
     private let changes = Atomic<UInt64>(1)
+
+    /// Where authorities are read from.
+    enum Place: Sendable {
+        /// The machine's own, or the file that `SSL_CERT_FILE` names.
+        case system
+        /// A PEM file with one or more certificates.
+        case file(String)
+    }
 
     private struct State {
         /// Nil until all of them could be read.
@@ -24,7 +31,7 @@ final class TrustAnchors: Sendable {
         var fault: String?
     }
 
-    init(_ places: [ClientTLS.Authority], systemFile: String?) {
+    init(_ places: [Place], systemFile: String?) {
         self.places = places
         self.systemFile = systemFile
     }
@@ -115,31 +122,5 @@ extension TrustAnchors {
             Int64(bitPattern: UInt64(status.st_ino)), Int64(status.st_size), Int64(status.st_mtim.tv_sec),
             Int64(status.st_mtim.tv_nsec),
         ]
-    }
-}
-
-/// Every set of authorities of a configuration; routes and identities that name the same files share one.
-final class TrustCatalog: Sendable {
-    private let sets = Mutex(KeyedList<[ClientTLS.Authority], TrustAnchors>())
-    private let earlier: KeyedList<[ClientTLS.Authority], TrustAnchors>
-
-    /// - Parameter running: whose sets go on where the files are the same, and with them the connections that were made with them.
-    init(after running: TrustCatalog? = nil) { earlier = running?.sets.withLock { $0 } ?? KeyedList() }
-
-    var all: [TrustAnchors] { sets.withLock { $0.all } }
-
-    /// Reads the files of a set that is new; blocks. A file that cannot be read is no error here: its routes answer 502 until it can.
-    func anchors(_ places: [ClientTLS.Authority], environment: (String) -> String?) -> TrustAnchors {
-        if let known = sets.withLock({ $0[places] }) { return known }
-        let anchors: TrustAnchors
-        if let known = earlier[places] {
-            anchors = known
-        } else {
-            anchors = TrustAnchors(
-                places, systemFile: places.contains(.system) ? environment("SSL_CERT_FILE") : nil)
-            _ = anchors.reload()
-        }
-        sets.withLock { $0.append(anchors, for: places) }
-        return anchors
     }
 }

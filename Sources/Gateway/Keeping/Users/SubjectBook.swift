@@ -1,5 +1,3 @@
-internal import Configuration
-
 /// How many end users have a token of their own in memory, and how fast new ones come: `limits.subjects` and
 /// `limits.new_subjects_per_second`. Time is a parameter.
 struct SubjectBook: Sendable {
@@ -49,11 +47,4 @@ struct SubjectBook: Sendable {
     mutating func removed() { count -= 1 }
     mutating func noteEviction() { evicted += 1 }
     mutating func noteRefusal() { refused += 1 }
-}
-
-extension SubjectBook.Limits {
-    init(_ configuration: Configuration) {
-        self.init(
-            subjects: configuration.limits.subjects, perSecond: configuration.limits.newSubjectsPerSecond)
-    }
 }
