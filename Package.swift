@@ -15,7 +15,7 @@ let settings: [SwiftSetting] = [
 // has it, for the promises to be tried on (`make promises BUILD=checked`).
 let exclusivity = Context.environment["CARDEA_EXCLUSIVITY"] ?? "unchecked"
 let unchecked: SwiftSetting = .unsafeFlags(["-enforce-exclusivity=\(exclusivity)"], .when(configuration: .release))
-let onTheDataPath: Set = ["Octets", "HTTP1", "HTTP2", "HotCache", "Telemetry", "Reactor", "TLS", "Gateway"]
+let onTheDataPath: Set = ["Octets", "HTTP1", "HTTP2", "HotCache", "Telemetry", "Reactor", "TLS", "DataPath"]
 
 func module(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
     .target(
@@ -66,18 +66,31 @@ let package = Package(
         module("Fleet", ["Numbers", "Octets", "TLS", "World"]),
         module("Handshakes", ["CZlib", "Numbers", "Octets", "Tokens", "HTTP1", "Configuration", "TLS", "World"]),
         module(
+            "DataPath",
+            [
+                "Numbers", "Octets", "World", "HTTP1", "HTTP2", "HotCache", "Tokens", "Telemetry", "Reactor", "TLS",
+                "Handshakes",
+            ]),
+        module(
+            "Keeping",
+            [
+                "Numbers", "Octets", "World", "HTTP1", "HotCache", "Tokens", "Configuration", "Telemetry", "Reactor",
+                "TLS", "TokenStore", "Fleet", "Handshakes", "DataPath",
+            ]),
+        module(
             "Gateway",
             [
-                "HTTP1", "HTTP2", "HotCache", "Numbers", "Octets", "Tokens", "Configuration", "Telemetry", "Reactor",
-                "TLS", "TokenStore", "Handshakes", "Fleet", "World",
+                "Numbers", "Octets", "World", "HTTP1", "HotCache", "Tokens", "Configuration", "Telemetry", "Reactor",
+                "TLS", "TokenStore", "Fleet", "Handshakes", "DataPath", "Keeping",
             ]),
-        module("Admin", ["Gateway", "Numbers", "Octets", "Tokens", "Telemetry", "Configuration"]),
+        module(
+            "Admin", ["DataPath", "Gateway", "Keeping", "Numbers", "Octets", "Tokens", "Telemetry", "Configuration"]),
 
         .executableTarget(
             name: "cardea",
             dependencies: [
                 "HTTP1", "HotCache", "Numbers", "Octets", "Tokens", "Configuration", "Telemetry", "Reactor", "TLS",
-                "TokenStore", "Handshakes", "Gateway", "Admin", "World",
+                "TokenStore", "Handshakes", "DataPath", "Keeping", "Gateway", "Admin", "World",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ], swiftSettings: settings,
             // Everything is bound at the start, after which the linker's tables are read-only.
@@ -108,11 +121,12 @@ let package = Package(
         tests(
             "Gateway",
             [
-                "CLinux", "Configuration", "Fleet", "GoldenFiles", "HTTP1", "Handshakes", "HotCache", "Numbers",
+                "DataPath", "Keeping", "CLinux", "Configuration", "Fleet", "GoldenFiles", "HTTP1", "Handshakes",
+                "HotCache", "Numbers",
                 "Octets", "Reactor", "ScriptedKernel", "ScriptedWorld", "TLS", "TLSTests", "Telemetry", "TokenStore",
                 "Tokens",
             ]),
-        tests("Admin", ["Gateway", "GoldenFiles", "Octets", "Telemetry", "TLS"]),
+        tests("Admin", ["DataPath", "Gateway", "Keeping", "GoldenFiles", "Octets", "Telemetry", "TLS"]),
 
         .target(name: "TemporaryFolder", path: "Tests/TemporaryFolder", swiftSettings: settings),
         // Texts under Tests/Golden that tests compare what is stored, shared or told with.
@@ -131,7 +145,10 @@ let package = Package(
         .target(name: "CMallocCount", path: "Tests/Budgets/CMallocCount"),
         .testTarget(
             name: "Budgets",
-            dependencies: ["CMallocCount", "Gateway", "GatewayTests", "HotCache", "Reactor", "ScriptedKernel", "TLS"],
+            dependencies: [
+                "CMallocCount", "DataPath", "Gateway", "GatewayTests", "Keeping", "HotCache", "Reactor",
+                "ScriptedKernel", "TLS",
+            ],
             path: "Tests/Budgets", exclude: ["CMallocCount", "test_exchanges_cost_what_they_may.py"],
             swiftSettings: settings),
     ]

@@ -3,6 +3,7 @@ import Gateway
 import Testing
 
 @testable import Admin
+@testable import DataPath
 
 @Suite struct AdminSiteTests {
     private func text(_ answer: AdminAnswer) -> String { String(decoding: answer.body, as: UTF8.self) }

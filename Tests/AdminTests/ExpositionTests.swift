@@ -3,6 +3,7 @@ internal import Tokens
 
 @testable import Admin
 @testable import Gateway
+@testable import Keeping
 @testable import Telemetry
 
 @Suite struct ExpositionTests {

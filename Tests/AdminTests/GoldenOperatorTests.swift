@@ -3,8 +3,10 @@ import Testing
 internal import Tokens
 
 @testable import Admin
+@testable import DataPath
 @testable import Gateway
 @testable import Handshakes
+@testable import Keeping
 @testable import Telemetry
 
 /// Names and words that scrapers and scripts read of a running gateway.

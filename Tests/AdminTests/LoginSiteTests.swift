@@ -1,7 +1,9 @@
 import Gateway
+import Keeping
 import Testing
 
 @testable import Admin
+@testable import DataPath
 
 @Suite struct LoginSiteTests {
     let site: SampleSite

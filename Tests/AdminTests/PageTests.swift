@@ -3,7 +3,9 @@ import TLS
 import Testing
 
 @testable import Admin
+@testable import DataPath
 @testable import Gateway
+@testable import Keeping
 
 @Suite struct PageTests {
     @Test func theStyleIsAdmittedByItsDigest() {

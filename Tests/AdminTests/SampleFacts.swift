@@ -3,7 +3,9 @@ import FoundationEssentials
 import Synchronization
 
 @testable import Admin
+@testable import DataPath
 @testable import Gateway
+@testable import Keeping
 @testable import Telemetry
 
 let second: UInt64 = 1_000_000_000

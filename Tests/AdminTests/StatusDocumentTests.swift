@@ -3,6 +3,7 @@ import Testing
 
 @testable import Admin
 @testable import Gateway
+@testable import Keeping
 
 @Suite struct StatusDocumentTests {
     @Test func saysTheFacts() throws {

@@ -1,6 +1,7 @@
 import Testing
 
 @testable import Admin
+@testable import DataPath
 @testable import Gateway
 @testable import Telemetry
 

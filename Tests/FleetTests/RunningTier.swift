@@ -5,8 +5,10 @@ import Synchronization
 import TLS
 import World
 
+@testable import DataPath
 @testable import Fleet
 @testable import Gateway
+@testable import Keeping
 @testable import Reactor
 
 /// A tier on a loop of its own, for tests that ask it from many threads: every call is posted to that loop.

@@ -1,6 +1,7 @@
 import Reactor
 import Testing
 
+@testable import DataPath
 @testable import Gateway
 
 /// Choice, ejection and recovery over a virtual clock.

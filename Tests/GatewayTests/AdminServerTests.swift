@@ -2,7 +2,9 @@ import Reactor
 import ScriptedKernel
 import Testing
 
+@testable import DataPath
 @testable import Gateway
+@testable import Keeping
 
 /// The answer to a change that is to outlast the process leaves when the store has it.
 @Suite struct AdminServerTests {

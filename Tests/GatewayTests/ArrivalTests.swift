@@ -4,6 +4,7 @@ import ScriptedKernel
 import TLS
 import Testing
 
+@testable import DataPath
 @testable import Gateway
 @testable import TLSTests
 

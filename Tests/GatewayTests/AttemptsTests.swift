@@ -4,6 +4,7 @@ import TokenStore
 
 @testable import Gateway
 @testable import Handshakes
+@testable import Keeping
 @testable import Tokens
 
 /// Attempts and durable parts, without the keeper.

@@ -1,6 +1,7 @@
 import HTTP2
 import Testing
 
+@testable import DataPath
 @testable import Gateway
 
 /// How callers of HTTP/2 share what a loop has.

@@ -1,6 +1,7 @@
 import Testing
 
 @testable import Gateway
+@testable import Keeping
 @testable import Tokens
 
 /// Identities and routes over reloads, without the keeper.

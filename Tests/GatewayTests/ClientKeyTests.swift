@@ -1,6 +1,7 @@
 import Configuration
 import Testing
 
+@testable import DataPath
 @testable import Gateway
 @testable import TLS
 

@@ -2,6 +2,7 @@ import Glibc
 import ScriptedKernel
 import Testing
 
+@testable import DataPath
 @testable import Gateway
 @testable import Reactor
 

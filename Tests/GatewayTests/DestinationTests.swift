@@ -1,6 +1,7 @@
 import Reactor
 import Testing
 
+@testable import DataPath
 @testable import Gateway
 
 @Suite struct DestinationTests {

@@ -3,6 +3,7 @@ import Reactor
 import ScriptedKernel
 import Testing
 
+@testable import DataPath
 @testable import Gateway
 
 /// Several addresses behind one route, on a kernel in memory.

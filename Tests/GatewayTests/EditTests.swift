@@ -2,6 +2,7 @@ import HTTP1
 import ScriptedKernel
 import Testing
 
+@testable import DataPath
 @testable import Gateway
 
 /// What a route changes in requests and answers, on the whole loop.

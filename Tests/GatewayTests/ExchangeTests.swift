@@ -1,6 +1,7 @@
 import HotCache
 import Testing
 
+@testable import DataPath
 @testable import Gateway
 
 private let cache = HotCache(readers: 1, slots: 8, byteLimit: 4096)

@@ -2,6 +2,7 @@ import Reactor
 import ScriptedKernel
 import Testing
 
+@testable import DataPath
 @testable import Gateway
 
 /// A body whose two ends are never waited for takes its turn like everybody else.

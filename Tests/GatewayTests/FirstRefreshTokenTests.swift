@@ -3,6 +3,7 @@ import Testing
 
 @testable import Gateway
 @testable import Handshakes
+@testable import Keeping
 @testable import TokenStore
 @testable import Tokens
 

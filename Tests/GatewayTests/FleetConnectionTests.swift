@@ -6,6 +6,7 @@ import Testing
 
 @testable import Fleet
 @testable import Gateway
+@testable import Keeping
 @testable import Reactor
 
 /// The way to the shared server on a loop whose kernel the test plays.

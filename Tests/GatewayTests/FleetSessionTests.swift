@@ -5,6 +5,7 @@ import Testing
 @testable import Fleet
 @testable import Gateway
 @testable import Handshakes
+@testable import Keeping
 @testable import TokenStore
 @testable import Tokens
 

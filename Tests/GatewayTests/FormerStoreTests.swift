@@ -2,6 +2,7 @@ import Testing
 
 @testable import Gateway
 @testable import Handshakes
+@testable import Keeping
 @testable import TokenStore
 @testable import Tokens
 

@@ -2,6 +2,7 @@ import Reactor
 import ScriptedKernel
 import Testing
 
+@testable import DataPath
 @testable import Gateway
 
 /// A caller that closes its side before the answer has gone, or waits: after a while it counts as gone.

@@ -1,5 +1,6 @@
 import Testing
 
+@testable import DataPath
 @testable import Gateway
 
 /// RFC 8305 over a virtual clock.

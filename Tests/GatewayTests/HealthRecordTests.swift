@@ -1,5 +1,6 @@
 import Testing
 
+@testable import DataPath
 @testable import Gateway
 
 /// The checks of one address, in virtual time.

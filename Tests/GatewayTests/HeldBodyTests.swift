@@ -3,6 +3,7 @@ internal import Handshakes
 internal import TLS
 import Testing
 
+@testable import DataPath
 @testable import Gateway
 
 /// Bodies that are held to be looked at or signed, fed in every cut that a network may make.

@@ -2,6 +2,7 @@ import HTTP1
 import ScriptedKernel
 import Testing
 
+@testable import DataPath
 @testable import Gateway
 
 /// Which names in `Host` are ours, by where a listener is and by what admits the callers of a route.

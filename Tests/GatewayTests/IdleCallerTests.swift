@@ -4,6 +4,7 @@ import Reactor
 import ScriptedKernel
 import Testing
 
+@testable import DataPath
 @testable import Gateway
 
 /// Most connections of most gateways wait for the next request: what one holds meanwhile is counted in octets.

@@ -1,6 +1,7 @@
 import HTTP1
 import ScriptedKernel
 
+@testable import DataPath
 @testable import Gateway
 
 /// Configurations whose issuer stands at 127.0.0.1:9100.

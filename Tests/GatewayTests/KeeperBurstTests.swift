@@ -1,7 +1,9 @@
 import ScriptedKernel
 import Testing
 
+@testable import DataPath
 @testable import Gateway
+@testable import Keeping
 @testable import Reactor
 @testable import Tokens
 

@@ -2,7 +2,9 @@ import Glibc
 import ScriptedKernel
 import Testing
 
+@testable import DataPath
 @testable import Gateway
+@testable import Keeping
 @testable import Reactor
 @testable import Tokens
 

@@ -4,6 +4,7 @@ import Testing
 import TokenStore
 
 @testable import Gateway
+@testable import Keeping
 @testable import Reactor
 @testable import Tokens
 

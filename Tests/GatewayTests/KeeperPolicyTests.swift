@@ -4,6 +4,7 @@ import TLS
 import Testing
 
 @testable import Gateway
+@testable import Keeping
 @testable import Reactor
 @testable import Tokens
 

@@ -2,6 +2,7 @@ import ScriptedKernel
 import Testing
 
 @testable import Gateway
+@testable import Keeping
 @testable import Reactor
 @testable import Tokens
 

@@ -3,6 +3,7 @@ import Testing
 
 @testable import Gateway
 @testable import Handshakes
+@testable import Keeping
 @testable import Tokens
 
 /// What is held back, and what callers are told of it: a refusal is told only where somebody has refused.

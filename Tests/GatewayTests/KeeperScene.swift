@@ -8,8 +8,10 @@ import TLS
 import Telemetry
 import Testing
 
+@testable import DataPath
 @testable import Gateway
 @testable import Handshakes
+@testable import Keeping
 @testable import Reactor
 @testable import TokenStore
 @testable import Tokens

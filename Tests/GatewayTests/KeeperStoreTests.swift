@@ -2,8 +2,10 @@ import ScriptedKernel
 import Testing
 internal import TokenStore
 
+@testable import DataPath
 @testable import Gateway
 @testable import Handshakes
+@testable import Keeping
 @testable import Tokens
 
 /// What outlives a gateway: which rows there are, in which order they come, who gets them back.

@@ -3,6 +3,7 @@ import ScriptedKernel
 import Testing
 
 @testable import Gateway
+@testable import Keeping
 @testable import Reactor
 @testable import Tokens
 

@@ -2,6 +2,7 @@ import HotCache
 import ScriptedKernel
 import Testing
 
+@testable import DataPath
 @testable import Gateway
 @testable import Reactor
 @testable import Tokens

@@ -2,6 +2,7 @@ import HotCache
 import ScriptedKernel
 import Testing
 
+@testable import DataPath
 @testable import Gateway
 
 /// Bodies that cannot be kept for a replay are held back until the upstream has shown that it takes the credential.

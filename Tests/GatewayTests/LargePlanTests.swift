@@ -1,5 +1,6 @@
 import Testing
 
+@testable import DataPath
 @testable import Gateway
 
 /// Plans of thousands of routes, upstreams and identities. What a plan takes a constant number of steps for per route is done here in a

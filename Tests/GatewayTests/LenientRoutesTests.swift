@@ -2,6 +2,7 @@ import HTTP1
 import ScriptedKernel
 import Testing
 
+@testable import DataPath
 @testable import Gateway
 
 /// Paths that other servers read as another route's.

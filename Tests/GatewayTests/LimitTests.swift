@@ -3,6 +3,7 @@ import Reactor
 import ScriptedKernel
 import Testing
 
+@testable import DataPath
 @testable import Gateway
 
 /// Every size, count and pace has a bound, and the answer at it says which. Time is the kernel's, which is the test's.

@@ -1,6 +1,7 @@
 import Glibc
 import Testing
 
+@testable import DataPath
 @testable import Gateway
 
 /// What an operator reads where an address cannot be had: of each kind of address what helps there.

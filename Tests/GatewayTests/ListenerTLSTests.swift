@@ -6,6 +6,7 @@ import TLS
 import Testing
 
 @testable import Configuration
+@testable import DataPath
 @testable import Gateway
 @testable import TLSTests
 

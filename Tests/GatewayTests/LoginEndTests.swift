@@ -3,6 +3,7 @@ import TokenStore
 
 @testable import Gateway
 @testable import Handshakes
+@testable import Keeping
 
 @Suite struct LoginEndTests {
     private static let day: UInt64 = 86_400_000_000_000

@@ -3,6 +3,7 @@ import Reactor
 import ScriptedKernel
 import Testing
 
+@testable import DataPath
 @testable import Gateway
 
 /// Resets, ends and deadlines in every phase: what is answered, and that nothing stays behind.

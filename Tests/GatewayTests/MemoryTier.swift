@@ -4,6 +4,7 @@ import TLS
 
 @testable import Fleet
 @testable import Gateway
+@testable import Keeping
 @testable import Reactor
 
 /// A shared server in memory, which outlives its gateways; whoever holds the test may write to it. Access tokens are not shared by it, so that

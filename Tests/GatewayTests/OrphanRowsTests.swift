@@ -3,6 +3,7 @@ import TokenStore
 
 @testable import Gateway
 @testable import Handshakes
+@testable import Keeping
 @testable import Tokens
 
 /// Stored material without an identity (docs/design/tokens.md#rule-8), without the keeper.

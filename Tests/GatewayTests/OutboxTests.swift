@@ -1,6 +1,8 @@
 import Testing
 
+@testable import DataPath
 @testable import Gateway
+@testable import Keeping
 
 @Suite struct OutboxTests {
     private static func tickets(_ letters: [Outbox.Letter]) -> [[UInt64]] {

@@ -1,6 +1,7 @@
 import ScriptedKernel
 import Testing
 
+@testable import DataPath
 @testable import Gateway
 
 /// Connections that a caller authenticates serve that caller alone.

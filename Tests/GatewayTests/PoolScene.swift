@@ -1,5 +1,6 @@
 import Reactor
 
+@testable import DataPath
 @testable import Gateway
 
 /// A pool and an interpreter that opens nothing: connections and sessions have numbers, everything that is done to them is written down, and

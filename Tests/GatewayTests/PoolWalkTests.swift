@@ -1,6 +1,7 @@
 import Reactor
 import Testing
 
+@testable import DataPath
 @testable import Gateway
 
 /// Every short sequence of events that can happen to a pool. Whatever their order, no connection is lost, none is used twice, every bound is

@@ -3,6 +3,7 @@ import Reactor
 import ScriptedKernel
 import Testing
 
+@testable import DataPath
 @testable import Gateway
 
 /// Slow readers, short writes, spurious wake-ups: bytes wait where they are, and none is lost.

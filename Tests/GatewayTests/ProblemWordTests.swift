@@ -1,7 +1,9 @@
 import FoundationEssentials
 import Testing
 
+@testable import DataPath
 @testable import Gateway
+@testable import Keeping
 
 /// One fact, one name: what a caller reads is what an operator finds.
 @Suite struct ProblemWordTests {

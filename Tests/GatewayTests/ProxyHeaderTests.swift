@@ -1,6 +1,7 @@
 import Reactor
 import Testing
 
+@testable import DataPath
 @testable import Gateway
 
 /// The PROXY header, byte by byte and as a listener takes it.

@@ -3,6 +3,7 @@ import ScriptedKernel
 import Testing
 
 @testable import Configuration
+@testable import DataPath
 @testable import Gateway
 
 @Suite struct ProxyTunnelTests {

@@ -4,6 +4,7 @@ import ScriptedKernel
 import Telemetry
 import Testing
 
+@testable import DataPath
 @testable import Gateway
 @testable import Handshakes
 @testable import Reactor

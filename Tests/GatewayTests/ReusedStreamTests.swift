@@ -3,6 +3,7 @@ import ScriptedKernel
 @_spi(Reflection) import Swift
 import Testing
 
+@testable import DataPath
 @testable import Gateway
 @testable import Reactor
 

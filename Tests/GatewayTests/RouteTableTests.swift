@@ -1,6 +1,7 @@
 import HTTP1
 import Testing
 
+@testable import DataPath
 @testable import Gateway
 
 /// The index finds the route that a list would have found.

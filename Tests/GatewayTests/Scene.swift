@@ -7,8 +7,10 @@ import ScriptedWorld
 import Telemetry
 import Testing
 
+@testable import DataPath
 @testable import Gateway
 @testable import Handshakes
+@testable import Keeping
 @testable import Reactor
 @testable import Tokens
 

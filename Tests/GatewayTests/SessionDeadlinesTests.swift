@@ -1,6 +1,7 @@
 import ScriptedKernel
 import Testing
 
+@testable import DataPath
 @testable import Gateway
 
 /// What a caller's HTTP/2 connection has time for: the machine by a table, and the connection in virtual time.

@@ -2,6 +2,7 @@ import Testing
 
 @testable import Gateway
 @testable import Handshakes
+@testable import Keeping
 @testable import Tokens
 
 /// The keeper's sessions and their locks, without the keeper.

@@ -3,6 +3,7 @@ import Reactor
 import ScriptedKernel
 import Testing
 
+@testable import DataPath
 @testable import Gateway
 
 /// Large bodies that the kernel moves: byte for byte, with the same back-pressure, bounds and ends as copied ones.

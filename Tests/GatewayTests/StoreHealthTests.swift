@@ -2,6 +2,7 @@ import Testing
 import TokenStore
 
 @testable import Gateway
+@testable import Keeping
 
 @Suite struct StoreHealthTests {
     private static let full: Result<Void, StoreFault> = .failure(StoreFault(.full, "no space"))

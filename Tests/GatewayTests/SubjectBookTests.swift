@@ -1,6 +1,7 @@
 import Testing
 
 @testable import Gateway
+@testable import Keeping
 
 @Suite struct SubjectBookTests {
     private static let second: UInt64 = 1_000_000_000

@@ -1,5 +1,6 @@
 import Testing
 
+@testable import DataPath
 @testable import Gateway
 
 @Suite struct TokenFormTests {

@@ -1,8 +1,10 @@
 import HotCache
 import Testing
 
+@testable import DataPath
 @testable import Gateway
 @testable import Handshakes
+@testable import Keeping
 @testable import Tokens
 
 /// Tokens by key and slot, and requests that wait for them, without the keeper.

@@ -2,6 +2,7 @@ import HTTP2
 import ScriptedKernel
 import Testing
 
+@testable import DataPath
 @testable import Gateway
 
 /// A caller of HTTP/2 that does not take what is written to it, in virtual time.

@@ -1,6 +1,7 @@
 import ScriptedKernel
 import Testing
 
+@testable import DataPath
 @testable import Gateway
 
 /// `limits` of a route: how many connections the upstream gets, and who waits for one.

@@ -1,5 +1,6 @@
 import Testing
 
+@testable import DataPath
 @testable import Gateway
 
 /// The actions of an upstream's pool, event by event.

@@ -68,9 +68,9 @@ enum Seams {
             ["SystemTime()"], "the age of a proof; OpenSSL dates sessions by the same machine"),
         "Sources/TLS/Keys/SealingKeyRing.swift": Implementation(
             ["SystemRandom.fill("], "nonces of seals, which must differ whatever is simulated"),
-        "Sources/Gateway/DataPath/Loops/DataLoop.swift": Implementation(
+        "Sources/DataPath/Loops/DataLoop.swift": Implementation(
             ["Hasher("], "identifiers that tell nothing, keyed by the runtime's seed, which the environment can fix"),
-        "Sources/Gateway/DataPath/Mail/TakenPaths.swift": Implementation(
+        "Sources/DataPath/Mail/TakenPaths.swift": Implementation(
             ["Hasher("], "a filter whose order nobody sees, keyed by the runtime's seed"),
         "Sources/HotCache/KeyTable.swift": Implementation(
             ["Hasher("], "buckets whose order nobody sees, keyed by the runtime's seed"),
@@ -79,7 +79,7 @@ enum Seams {
         "Sources/TLS/Certificates/CertificateMint.swift": Implementation(
             ["SystemRandom()"], "a serial number, beside a key and a signature that OpenSSL makes by its generator"),
         "Sources/TokenStore/File/KeyFile.swift": Implementation(["SystemRandom()"], "makes a key that stays on disk"),
-        "Sources/Gateway/Keeping/Keeper/Mail/Keeper.swift": Implementation(
+        "Sources/Keeping/Keeper/Mail/Keeper.swift": Implementation(
             ["Task("], "a task on the keeper's own loop, which is its executor"),
         "Sources/Gateway/Lifecycle/Platform.swift": Implementation(
             ["Kernel()", "SystemTime()", "SystemRandom()", "Resolver()", "BlockingThread()", "WorkerThread("],

@@ -1,5 +1,5 @@
 internal import FoundationEssentials
-public import Gateway
+public import Keeping
 
 /// A login or logout as the admin socket tells it and `--json` prints it.
 public struct LoginDocument: Codable, Equatable, Sendable {

@@ -1,5 +1,6 @@
 internal import FoundationEssentials
 public import Gateway
+internal import Keeping
 
 /// The body of `/readyz` for those who may read names.
 struct ReadinessDocument: Codable, Equatable {

@@ -1,5 +1,7 @@
+internal import DataPath
 internal import FoundationEssentials
 internal import Gateway
+internal import Keeping
 internal import Telemetry
 
 /// The facts of `GET /status`, for the command line and for scripts. In JSON the names are in snake_case; times are seconds.

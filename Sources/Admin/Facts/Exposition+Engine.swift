@@ -1,4 +1,5 @@
 internal import Gateway
+internal import Keeping
 internal import Telemetry
 internal import Tokens
 

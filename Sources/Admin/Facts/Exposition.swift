@@ -1,4 +1,6 @@
+internal import DataPath
 internal import Gateway
+internal import Keeping
 internal import Telemetry
 
 /// The metrics of one scrape: what the loops counted, then what is known only now.

@@ -1,4 +1,5 @@
 internal import Gateway
+internal import Keeping
 
 extension IdentityState {
     /// How much it should worry.

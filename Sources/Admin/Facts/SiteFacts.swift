@@ -1,4 +1,5 @@
 internal import Gateway
+internal import Keeping
 internal import Telemetry
 
 /// Everything that the page, the metrics and the status tell, gathered at one moment. What is rendered is a function of this.

@@ -1,3 +1,4 @@
+internal import DataPath
 internal import Gateway
 internal import Synchronization
 internal import Telemetry

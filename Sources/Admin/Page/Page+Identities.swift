@@ -1,4 +1,5 @@
 internal import Gateway
+internal import Keeping
 
 /// Identities and the lives of their tokens.
 extension Page {

@@ -1,4 +1,5 @@
 internal import Gateway
+internal import Keeping
 internal import Octets
 
 /// Changes that can be made from the page, by whoever has signed in. Plain forms: they work without a script.

@@ -1,4 +1,5 @@
 internal import Gateway
+internal import Keeping
 internal import Telemetry
 
 /// Routes: how many requests, how they were answered, how long they took.

@@ -1,4 +1,6 @@
+internal import DataPath
 internal import Gateway
+internal import Keeping
 
 /// Upstreams whose addresses are checked, and those that cannot be reached.
 extension Page {

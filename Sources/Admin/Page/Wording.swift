@@ -1,4 +1,5 @@
 internal import Gateway
+internal import Keeping
 internal import Octets
 
 // How values are told to a person.

@@ -1,4 +1,6 @@
+internal import DataPath
 internal import Gateway
+internal import Keeping
 
 /// Changes, and who may make them: whoever is on the socket, who brings the admin token as Bearer, or who has signed in to the page
 /// with it (Basic, any user name).

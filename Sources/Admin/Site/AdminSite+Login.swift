@@ -1,4 +1,6 @@
+internal import DataPath
 internal import Gateway
+internal import Keeping
 internal import Numbers
 
 /// Logins and logouts, for the command line alone: what is told here leads a person to the issuer.

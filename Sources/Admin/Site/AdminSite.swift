@@ -1,3 +1,4 @@
+public import DataPath
 public import Gateway
 internal import Telemetry
 

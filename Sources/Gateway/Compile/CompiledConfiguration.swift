@@ -1,5 +1,7 @@
 internal import Configuration
+internal import DataPath
 internal import HotCache
+internal import Keeping
 internal import Telemetry
 
 /// A configuration turned into what a keeper and loops work with. `run`, `check` and the commands that need no listener come to it by

@@ -1,4 +1,5 @@
 internal import Configuration
+internal import DataPath
 internal import Octets
 internal import Reactor
 internal import TLS

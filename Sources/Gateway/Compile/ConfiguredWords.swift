@@ -1,4 +1,6 @@
 internal import Configuration
+internal import DataPath
+internal import Keeping
 internal import Reactor
 
 /// What the configuration says in words of its own, in the words of the data path.
@@ -23,6 +25,15 @@ extension HostRule {
     mutating func add(_ hosts: ServedHosts) {
         if hosts.isAny { isAny = true }
         for name in hosts.names { add(name) }
+    }
+}
+
+extension TrustAnchors.Place {
+    init(_ authority: ClientTLS.Authority) {
+        switch authority {
+        case .system: self = .system
+        case .file(let path): self = .file(path)
+        }
     }
 }
 

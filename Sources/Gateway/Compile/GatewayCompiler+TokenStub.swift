@@ -1,4 +1,5 @@
 internal import Configuration
+internal import DataPath
 internal import HTTP1
 internal import TLS
 internal import Telemetry

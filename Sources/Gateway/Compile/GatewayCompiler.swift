@@ -1,8 +1,10 @@
 internal import Configuration
+internal import DataPath
 internal import Glibc
 internal import HTTP1
 internal import Handshakes
 internal import HotCache
+internal import Keeping
 internal import Numbers
 internal import Reactor
 internal import TLS

@@ -1,5 +1,7 @@
 internal import Configuration
+internal import DataPath
 internal import Handshakes
+internal import Keeping
 internal import Reactor
 internal import TLS
 internal import Tokens
@@ -108,14 +110,9 @@ struct IdentityCompiler {
 
     func trust(_ authorities: [ClientTLS.Authority]) -> TrustAnchors {
         trustCatalog.plan(authorities) {
-            let places = authorities.map { authority -> TrustAnchors.Place in
-                switch authority {
-                case .system: .system
-                case .file(let path): .file(path)
-                }
-            }
             let anchors = TrustAnchors(
-                places, systemFile: authorities.contains(.system) ? environment("SSL_CERT_FILE") : nil)
+                authorities.map { .init($0) },
+                systemFile: authorities.contains(.system) ? environment("SSL_CERT_FILE") : nil)
             _ = anchors.reload()
             return anchors
         }

@@ -1,3 +1,4 @@
+internal import DataPath
 internal import Synchronization
 
 /// The plans of one kind in a configuration; what is configured with the same words shares one.

@@ -1,4 +1,6 @@
+internal import DataPath
 internal import HotCache
+internal import Keeping
 internal import Tokens
 
 /// What a configuration takes over from the one that runs: everything that has an identity of its own and must not be lost by being

@@ -1,4 +1,5 @@
 internal import Configuration
+internal import DataPath
 internal import Glibc
 internal import Reactor
 internal import Synchronization

@@ -1,4 +1,6 @@
 internal import Configuration
+internal import DataPath
+internal import Keeping
 internal import Reactor
 internal import TLS
 internal import Telemetry

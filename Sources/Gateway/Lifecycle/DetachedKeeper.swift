@@ -1,6 +1,8 @@
 internal import Configuration
+internal import DataPath
 internal import Fleet
 internal import HotCache
+internal import Keeping
 internal import Reactor
 internal import Telemetry
 internal import Tokens

@@ -1,5 +1,7 @@
 internal import Configuration
+internal import DataPath
 internal import Fleet
+internal import Keeping
 internal import Numbers
 internal import Reactor
 internal import TLS
@@ -30,7 +32,9 @@ extension Gateway {
         let connection = try FleetConnection(
             to: shared.place,
             trust: shared.usesTLS
-                ? TrustAnchors(places, systemFile: places.contains(.system) ? environment("SSL_CERT_FILE") : nil) : nil,
+                ? TrustAnchors(
+                    places.map { .init($0) }, systemFile: places.contains(.system) ? environment("SSL_CERT_FILE") : nil)
+                : nil,
             readPassword: password, loop: keeper.loop, resolver: keeper.resources.resolver, blocking: keeper.blocking)
         let time = platform.time
         let tier = RedisTier(

@@ -1,4 +1,6 @@
+internal import DataPath
 internal import Glibc
+internal import Keeping
 internal import Reactor
 internal import Synchronization
 internal import Telemetry

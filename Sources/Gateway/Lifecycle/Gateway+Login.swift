@@ -1,5 +1,6 @@
 public import Configuration
 internal import Handshakes
+public import Keeping
 
 /// Logins and logouts of the running gateway. Everything here must be called on the keeper's loop, where admin requests are answered.
 extension Gateway {

@@ -1,6 +1,7 @@
-internal import CLinux
 internal import Configuration
+internal import DataPath
 internal import Glibc
+internal import Keeping
 internal import Reactor
 internal import TLS
 internal import Telemetry

@@ -1,8 +1,10 @@
 public import Configuration
+public import DataPath
 internal import Fleet
 internal import Glibc
 internal import Handshakes
 internal import HotCache
+internal import Keeping
 internal import Reactor
 internal import Synchronization
 internal import TLS

@@ -1,4 +1,4 @@
-internal import CLinux
+internal import DataPath
 internal import Glibc
 internal import Numbers
 internal import Reactor
@@ -22,7 +22,8 @@ public final class InheritedSockets: Sendable {
         {
             for descriptor in Self.first..<(Self.first + max(0, min(count, Self.most))) {
                 _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
-                guard Self.isListening(descriptor), let address = ListeningSocket.boundAddress(descriptor) else {
+                guard ListeningSocket.isListening(descriptor), let address = ListeningSocket.boundAddress(descriptor)
+                else {
                     continue
                 }
                 _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK)
@@ -68,9 +69,4 @@ public final class InheritedSockets: Sendable {
 
     /// Addresses of sockets that nobody took.
     public var left: [String] { waiting.withLock { $0.map { "\($0.address)" } } }
-
-    private static func isListening(_ descriptor: Int32) -> Bool {
-        cardea_get_option(descriptor, SOL_SOCKET, SO_ACCEPTCONN) == 1
-            && cardea_get_option(descriptor, SOL_SOCKET, SO_TYPE) == Int32(SOCK_STREAM.rawValue)
-    }
 }

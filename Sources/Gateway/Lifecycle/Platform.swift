@@ -1,3 +1,4 @@
+internal import DataPath
 internal import Reactor
 internal import TLS
 internal import Telemetry

@@ -1,5 +1,7 @@
 public import Configuration
+internal import DataPath
 internal import Glibc
+internal import Keeping
 internal import Reactor
 internal import Synchronization
 internal import TLS

@@ -1,5 +1,7 @@
+internal import DataPath
 internal import HTTP1
 internal import Handshakes
+internal import Keeping
 
 /// What a route does to a request, and what it makes of a refusal, in words.
 extension Explanation {

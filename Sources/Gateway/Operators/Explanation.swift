@@ -1,7 +1,9 @@
 public import Configuration
+public import DataPath
 internal import HTTP1
 internal import Handshakes
 internal import HotCache
+internal import Keeping
 internal import Reactor
 internal import Telemetry
 internal import Tokens
@@ -107,7 +109,7 @@ extension Explanation {
         defer { scratch.deallocate() }
         var head = RequestHead(maxFields: 128)
         var found: RoutePlan?
-        let fault: HeadFault? = bytes.withUnsafeBytes { bytes in
+        let fault = bytes.withUnsafeBytes { bytes -> HeadFault? in
             do throws(HeadFault) {
                 guard try head.parse(bytes.octets, limits: HeadLimits()) == bytes.count else { return nil }
             } catch { return error }

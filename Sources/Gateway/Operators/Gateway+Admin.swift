@@ -1,6 +1,7 @@
-internal import CLinux
 public import Configuration
+public import DataPath
 internal import Glibc
+public import Keeping
 internal import Reactor
 internal import Synchronization
 internal import TLS

@@ -1,3 +1,4 @@
+internal import DataPath
 public import Telemetry
 
 /// What the loops have counted, in the terms of the configuration.

@@ -1,6 +1,8 @@
 public import Configuration
+public import DataPath
 internal import Fleet
 internal import Handshakes
+internal import Keeping
 internal import Reactor
 internal import Synchronization
 internal import Telemetry

@@ -1,4 +1,6 @@
+internal import DataPath
 internal import Handshakes
+internal import Keeping
 
 /// What the last run of a recipe did, for operators. Names and lengths, never a value.
 public struct RunReport: Sendable {

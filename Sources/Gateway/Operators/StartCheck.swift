@@ -1,4 +1,5 @@
 public import Configuration
+internal import DataPath
 internal import Glibc
 internal import HotCache
 internal import TLS

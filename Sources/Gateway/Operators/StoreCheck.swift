@@ -1,4 +1,3 @@
-internal import CLinux
 public import Configuration
 internal import Glibc
 internal import TLS

@@ -1,6 +1,7 @@
 import Admin
 import ArgumentParser
 import Configuration
+import DataPath
 import FoundationEssentials
 import Gateway
 import Octets

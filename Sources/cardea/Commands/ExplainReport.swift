@@ -1,6 +1,7 @@
 import Admin
 import FoundationEssentials
 import Gateway
+import Keeping
 
 /// The report that `explain` prints.
 struct ExplainReport: Encodable {

@@ -1,8 +1,10 @@
 import Admin
 import ArgumentParser
 import Configuration
+import DataPath
 import Gateway
 import Glibc
+import Keeping
 import World
 
 struct Login: ParsableCommand {

@@ -2,6 +2,7 @@ import Admin
 import ArgumentParser
 import Configuration
 import Gateway
+import Keeping
 import Octets
 import Reactor
 

@@ -1,6 +1,7 @@
 import Admin
 import ArgumentParser
 import Configuration
+import DataPath
 import Gateway
 import Glibc
 import Reactor

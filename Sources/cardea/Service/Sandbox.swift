@@ -1,4 +1,5 @@
 import Configuration
+import DataPath
 import Gateway
 import Glibc
 import Reactor

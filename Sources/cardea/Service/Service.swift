@@ -1,5 +1,6 @@
 import Admin
 import Configuration
+import DataPath
 import Gateway
 import Glibc
 import Reactor

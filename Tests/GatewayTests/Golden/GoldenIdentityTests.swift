@@ -7,7 +7,9 @@ import Telemetry
 import Testing
 
 @testable import Configuration
+@testable import DataPath
 @testable import Gateway
+@testable import Keeping
 @testable import Tokens
 
 /// The digests that stand in the key of every stored token, session and registration.

@@ -4,8 +4,10 @@ import ScriptedWorld
 import TLS
 import Testing
 
+@testable import DataPath
 @testable import Gateway
 @testable import Handshakes
+@testable import Keeping
 @testable import TokenStore
 @testable import Tokens
 

@@ -1,0 +1,330 @@
+internal import HotCache
+
+/// One request of a caller on its way to an answer: a pure machine. Events go in, one action comes out; it holds no socket, no
+/// clock and no bytes. `CallerConnection` is its interpreter, `RequestPhases.swift` says in which order things happen and why.
+///
+/// ```
+/// idle ──routed──▶ waiting ──granted──▶ connecting ──connected──▶ asking ──answered──▶ relaying ──completed──▶ idle
+///                     ▲                    ▲   ▲                     │
+///                     │                    │   └──── lost (pooled) ──┤
+///                     └── (cold: parked) ──┴──── verdict ── parked ◀─┘ challenged
+/// ```
+package struct Exchange: ~Copyable {
+    private(set) var phase = Phase.idle
+    /// How the request carries, or does not carry, a credential.
+    private(set) var credential = Credential.none
+    /// The one replay of this request has been used.
+    private(set) var replayed = false
+    /// The one retry on a fresh connection has been used.
+    private(set) var retried = false
+    /// The one retry at another address has been used, for this request and its replay together.
+    private(set) var moved = false
+    private var withdrawn = false
+    /// The request cannot be sent again, or has been: whatever the keeper says of its challenge, the held answer is the last.
+    private(set) var isFinal = false
+    /// How often the upstream could not take it at that moment.
+    private(set) var conflicts = 0
+    /// The one request that only the server's nonce was missing from has been sent again.
+    private(set) var renonced = false
+    /// It is sent this often again at most, over some three seconds.
+    static let mostConflicts = 6
+
+    var replay = ReplayPolicy.never
+    var body = RequestBody.none
+    /// The method may be sent twice without harm (RFC 9110 §9.2.2).
+    var idempotent = false
+
+    enum Phase: UInt8, Sendable { case idle, waiting, connecting, asking, parked, pausing, relaying }
+
+    enum Credential: Equatable, Sendable {
+        /// The route uses no identity, or one whose certificate the TLS layer shows.
+        case none
+        /// Sent without one: the scout of a cold key, or a path learned as open.
+        case bare(scout: Bool)
+        /// Bytes that the keeper handed to this request alone.
+        case carried(slot: Slot, generation: UInt64)
+        /// The token of `slot`, in the generation that was spliced in.
+        case token(slot: Slot, generation: UInt64)
+
+        /// What was sent, for the keeper to compare.
+        var sent: (slot: Slot, generation: UInt64)? {
+            switch self {
+            case .none, .bare: nil
+            case .carried(let slot, let generation), .token(let slot, let generation): (slot, generation)
+            }
+        }
+    }
+
+    package enum ReplayPolicy: Sendable { case never, once }
+
+    enum RequestBody: Sendable {
+        case none
+        /// Everything that was received of it is still at hand.
+        case retained
+        /// Some of it has been forwarded and is gone: the request cannot be sent again.
+        case lost
+    }
+
+    enum Event: Sendable {
+        /// The route is known and the desk was asked for a token.
+        case routed(Lookup)
+        /// A wait for a token ended.
+        case granted(Credential)
+        // Faults stand behind a reference: with one in it, every event and action would be handed on as seven words.
+        indirect case refused(Fault)
+        case connected
+        /// The token left the hot cache between the lookup and the connection; nothing has been sent.
+        case withdrawn(slot: Slot)
+        /// The final answer's head arrived.
+        case answered(Judgement)
+        /// The keeper's word on a challenge that was reported.
+        case verdict(Verdict)
+        /// The pause after a conflict is over.
+        case rested
+        /// The upstream's connection failed before the answer's head was complete.
+        /// - elsewhere: another address of the upstream may be had.
+        indirect case lost(Fault, pooled: Bool, elsewhere: Bool = false)
+        /// What was sent in the request's place has shown what it could; the request itself goes out.
+        case probed
+        case completed
+    }
+
+    enum Lookup: Equatable, Sendable {
+        case unneeded
+        case ready(slot: Slot, generation: UInt64)
+        case open
+        /// No token that may be served: one is to be had from the keeper.
+        case missing(slot: Slot)
+        /// Which realm guards this path is not known yet.
+        case cold
+    }
+
+    enum Judgement: Equatable, Sendable {
+        case answer
+        case challenge
+        /// Neither the request nor the credential is to blame.
+        case conflict
+        /// The credential lacked the server's nonce, which has come with this answer (RFC 9449 §9).
+        case nonce
+        /// The answer shows that the identity cannot work as configured.
+        indirect case misconfigured(Fault)
+    }
+
+    enum Verdict: Sendable {
+        case replay(Credential)
+        /// There is nothing better to send: the upstream's refusal stands.
+        case final
+        /// The held answer goes to the caller as received.
+        case pass
+        indirect case fault(Fault)
+    }
+
+    enum Action: Equatable, Sendable {
+        case none
+        case askToken(slot: Slot)
+        case parkCold
+        /// Get a connection, from the pool unless `fresh`.
+        case connect(fresh: Bool)
+        case send
+        case relay
+        /// Tell the keeper of the challenge and hold the answer until its verdict.
+        case reportAndPark
+        /// Hold the answer for a moment, then send the request again; which conflict it is, from 0.
+        case pause(Int)
+        /// The scout met no challenge: tell the keeper, relay.
+        case reportOpenAndRelay
+        /// The held answer goes to the caller after all, or a fault in its place: the route's `final` decides.
+        case refuseFinally
+        indirect case fault(Fault)
+        case finish
+    }
+
+    // MARK: - Behaviour
+
+    mutating func on(_ event: Event) -> Action {
+        switch (phase, event) {
+        case (.idle, .routed(let lookup)):
+            return routed(lookup)
+
+        case (.waiting, .granted(let credential)):
+            self.credential = credential
+            phase = .connecting
+            return .connect(fresh: false)
+
+        case (.parked, .refused) where isFinal, (.parked, .verdict) where isFinal:
+            return giveHeldAnswer()
+
+        case (.waiting, .refused(let fault)), (.parked, .refused(let fault)):
+            return end(with: fault)
+
+        case (.connecting, .connected):
+            phase = .asking
+            return .send
+
+        case (.asking, .withdrawn(let slot)):
+            // Once: a token that is gone again by the time its connection stands will be gone the next time too.
+            guard !withdrawn else {
+                return end(
+                    with: Fault(.issuerUnavailable, retryAfter: 1, detail: "tokens expire before they can be used"))
+            }
+            withdrawn = true
+            phase = .waiting
+            return .askToken(slot: slot)
+
+        case (.connecting, .lost(let fault, _, _)):
+            return end(with: fault)
+
+        case (.asking, .answered(let judgement)):
+            return answered(judgement)
+
+        case (.asking, .lost(let fault, let pooled, let elsewhere)):
+            // A pooled connection that dies without a byte was, most often, closed by the server while it was idle: the request was
+            // not seen. A new one that dies so took the request, and its server is likely gone: at the same address that says enough,
+            // at another one the request may still be served, once, so that one which kills servers does not meet them all.
+            guard !retried, pooled || elsewhere && !moved, mayRepeat(after: fault) else { return end(with: fault) }
+            retried = true
+            if !pooled { moved = true }
+            phase = .connecting
+            return .connect(fresh: true)
+
+        case (.parked, .verdict(let verdict)):
+            switch verdict {
+            case .replay(let credential):
+                self.credential = credential
+                replayed = true
+                retried = false
+                phase = .connecting
+                return .connect(fresh: false)
+            case .final:
+                phase = .relaying
+                return .refuseFinally
+            case .pass:
+                phase = .relaying
+                return .relay
+            case .fault(let fault):
+                return end(with: fault)
+            }
+
+        case (.pausing, .rested):
+            retried = false
+            phase = .connecting
+            return .connect(fresh: false)
+
+        case (.asking, .probed), (.relaying, .probed):
+            phase = .connecting
+            return .connect(fresh: false)
+
+        case (.relaying, .completed):
+            phase = .idle
+            return .finish
+
+        default:
+            // An event that outlived its phase: a verdict for a request whose caller is gone, a second loss.
+            return .none
+        }
+    }
+
+    /// Out of line, as a refusal is rare: `on` is short enough then to be a part of its callers, which costs a hit 80 instructions less.
+    @inline(never) private mutating func giveHeldAnswer() -> Action {
+        phase = .relaying
+        return replayed ? .refuseFinally : .relay
+    }
+
+    /// The generation that was spliced into the head; the lookup's may have been replaced since.
+    mutating func spliced(generation: UInt64) {
+        if case .token(let slot, _) = credential { credential = .token(slot: slot, generation: generation) }
+    }
+
+    /// Makes the machine ready for the connection's next request.
+    mutating func reset() {
+        phase = .idle
+        credential = .none
+        replayed = false
+        retried = false
+        moved = false
+        withdrawn = false
+        isFinal = false
+        conflicts = 0
+        renonced = false
+        replay = .never
+        body = .none
+        idempotent = false
+    }
+
+    /// Most often unseen is not surely unseen: of what may have been seen only idempotent requests are sent again (RFC 9110 §9.2.2), and
+    /// none with a credential on trial, which may have been judged.
+    private func mayRepeat(after fault: Fault) -> Bool {
+        guard body != .lost else { return false }
+        switch fault.retry {
+        case .never: return false
+        case .unsent: return true
+        case .ifRepeatable:
+            if case .carried = credential { return false }
+            return idempotent
+        }
+    }
+
+    private mutating func routed(_ lookup: Lookup) -> Action {
+        switch lookup {
+        case .unneeded:
+            credential = .none
+        case .open:
+            credential = .bare(scout: false)
+        case .ready(let slot, let generation):
+            credential = .token(slot: slot, generation: generation)
+        case .missing(let slot):
+            phase = .waiting
+            return .askToken(slot: slot)
+        case .cold:
+            phase = .waiting
+            return .parkCold
+        }
+        phase = .connecting
+        return .connect(fresh: false)
+    }
+
+    private mutating func answered(_ judgement: Judgement) -> Action {
+        switch judgement {
+        case .misconfigured(let fault):
+            return end(with: fault)
+        case .answer:
+            phase = .relaying
+            return credential == .bare(scout: true) ? .reportOpenAndRelay : .relay
+        case .conflict:
+            guard replay == .once, body != .lost, conflicts < Self.mostConflicts else {
+                phase = .relaying
+                return .relay
+            }
+            conflicts += 1
+            phase = .pausing
+            return .pause(conflicts - 1)
+        case .nonce where renonced:
+            phase = .relaying
+            return .refuseFinally
+        case .nonce:
+            guard replay == .once, body != .lost else {
+                phase = .relaying
+                return .relay
+            }
+            // Not the replay: the credential was not judged, and the keeper has no part in it.
+            renonced = true
+            retried = false
+            phase = .connecting
+            return .connect(fresh: false)
+        case .challenge where credential == .none:
+            // What was refused stands in the connection, and there is nothing else to send.
+            phase = .relaying
+            return .refuseFinally
+        case .challenge:
+            // Also where the caller is refused anyway: his next request, sent at once, must not meet the token that was refused.
+            isFinal = replayed || replay != .once || body == .lost
+            phase = .parked
+            return .reportAndPark
+        }
+    }
+
+    private mutating func end(with fault: Fault) -> Action {
+        phase = .relaying
+        return .fault(fault)
+    }
+}

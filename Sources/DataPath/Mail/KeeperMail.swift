@@ -1,0 +1,100 @@
+package import Handshakes
+package import HotCache
+
+/// What a loop tells the keeper. One mail a slot and flight for misses; one a request where the request itself matters.
+package enum LoopReport: Sendable {
+    /// A request needs the token of `slot` and there is none to serve.
+    case needed(slot: Slot)
+    /// The first hit past the refresh point, for this loop and generation.
+    case refreshDue(slot: Slot, generation: UInt64)
+    /// A request of a challenge-driven route met a path whose realm is not known.
+    case cold(ParkedRequest)
+    /// The caller of a parked request left.
+    case left(ticket: Ticket)
+    /// The scout's answer was no challenge.
+    case foundOpen(ticket: Ticket)
+    /// The scout's exchange ended without an answer that says anything.
+    case scoutFailed(ticket: Ticket)
+    case challenged(ChallengeOfRequest)
+    /// An upstream took the credential of `slot`.
+    case accepted(slot: Slot, generation: UInt64)
+}
+
+/// Names one parked request of one loop. Never reused.
+package struct Ticket: Hashable, Sendable {
+    package let loop: Int
+    package let number: UInt64
+
+    package init(loop: Int, number: UInt64) {
+        self.loop = loop
+        self.number = number
+    }
+}
+
+package struct ParkedRequest: Sendable {
+    package let ticket: Ticket
+    package let route: Int
+    /// The route's slot where it has one.
+    package let slot: Slot?
+    package let path: [UInt8]
+    package let method: [UInt8]
+    package let isReplayable: Bool
+    /// GET or HEAD.
+    package let isSafe: Bool
+    /// For whom, where each end user has a token.
+    package let subject: RequestSubject?
+}
+
+package struct ChallengeOfRequest: Sendable {
+    /// Nil where nobody waits: the answer went to the caller.
+    package var ticket: Ticket?
+    /// The ticket under which this request was made the scout.
+    package let scout: Ticket?
+    package let loop: Int
+    package let route: Int
+    package let path: [UInt8]
+    package let method: [UInt8]
+    package let challenge: Handshakes.Challenge
+    /// The slot and generation that were sent; nil for none.
+    package let sent: (slot: Slot, generation: UInt64)?
+    package let isReplay: Bool
+    /// The request is not sent again. Its answer waits only until the token that was refused is served no more.
+    package let isFinal: Bool
+    /// What was sent is what the request's wait was ended with, and not what has taken its place meanwhile.
+    package let justGranted: Bool
+    /// A token of the slot has been taken on this path since the route has been watched.
+    package let hadTaken: Bool
+    package let subject: RequestSubject?
+}
+
+/// What the keeper tells a loop.
+package enum KeeperOrder: Sendable {
+    /// Every request that waits for `slot` goes on.
+    case settled(slot: Slot, TokenAnswer)
+    case request(Ticket, TokenAnswer)
+    /// The next answer that is no refusal of this slot's credential is to be told again.
+    case wantsSuccess(slot: Slot)
+    /// Until then challenges of this slot on this route are to be told with what was taken there.
+    case watch(slot: Slot, route: Int, until: UInt64)
+}
+
+package enum TokenAnswer: Sendable {
+    /// Load this slot (again).
+    /// - Parameter granted: the generation that was granted for this very wait; 0 where the token is older.
+    case use(slot: Slot, granted: UInt64)
+    /// Send these bytes, which are not in the hot cache: the one try of a secret that has not succeeded yet.
+    case carry(Secret, slot: Slot, generation: UInt64)
+    /// Send these bytes, which are this request's alone and good once.
+    case once(Secret)
+    /// Go out without a credential.
+    case bare(scout: Bool)
+    /// Ask again, as a request of its own.
+    case scout
+    /// The slot is no key's any more, or its token needs what only the request has: ask again with that, where the route has it.
+    case gone
+    /// The refusal stands.
+    case final
+    /// The caller gets the challenge as received.
+    case pass
+    case fault(Fault)
+}

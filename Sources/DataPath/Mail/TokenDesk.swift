@@ -1,0 +1,306 @@
+internal import HTTP1
+internal import Handshakes
+internal import HotCache
+internal import Reactor
+internal import Telemetry
+internal import Tokens
+
+/// Where the exchanges of one loop get their tokens: from the hot cache, or by waiting for the keeper.
+package final class TokenDesk {
+    // Unchecked: a loop lives as long as the process, and a check here would be a locked instruction for every request.
+    unowned(unsafe) let data: DataLoop
+    private let keeper: any KeeperInbox
+    private let loopIndex: Int
+
+    /// Requests that wait for a slot. One mail stands for all of them.
+    private var waiting: [Slot: WaitingLine<CallerConnection>] = [:]
+    /// Requests that the keeper knows one by one.
+    private(set) var parked: [UInt64: CallerConnection] = [:]
+    private var lastTicket: UInt64 = 0
+    private(set) var waiters = 0
+    /// Of routes where tokens were refused lately; empty on most days.
+    private var takenPaths = TakenPaths() {
+        didSet { data.watchesPaths = !takenPaths.isEmpty }
+    }
+
+    init(data: DataLoop, keeper: any KeeperInbox, loopIndex: Int) {
+        self.data = data
+        self.keeper = keeper
+        self.loopIndex = loopIndex
+    }
+
+    // MARK: - Looking up
+
+    /// A token that is served should be renewed by now.
+    func askForRefresh(_ slot: Slot, generation: UInt64) {
+        if !keeper.send(.refreshDue(slot: slot, generation: generation), from: loopIndex) {
+            data.reader.refreshNotAsked(slot)
+        }
+    }
+
+    func lookUpLearned(
+        _ route: RoutePlan, path: UnsafeRawBufferPointer, method: UnsafeRawBufferPointer, caller: CallerConnection
+    ) -> Exchange.Lookup {
+        guard route.identity != nil, let learned = route.learned else { return .cold }
+        if let urls = route.urls,
+            let slot = URLKey.with(path, on: route, { data.reader.slot(of: $0, in: urls) })
+        {
+            return caller.lookUp(slot)
+        }
+        var path = UnsafeRawBufferPointer(rebasing: path.prefix { $0 != UInt8(ascii: "?") })
+        if route.urls != nil {
+            // What is known of one path that needs no token says nothing of those below it.
+            var cursor = OutputCursor(data.buffers.scratch)
+            cursor.append(path.octets)
+            cursor.append("/")
+            path = cursor.written(in: data.buffers.scratch)
+        }
+        let found = data.reader.withSnapshot(learned) { $0.verdict(path: path, method: method) }
+        switch found {
+        case .slot(let slot)?: return caller.lookUp(slot)
+        case .open?: return .open
+        case .cold?, nil: return .cold
+        }
+    }
+
+    // MARK: - Waiting
+
+    /// - Returns: what there is to do at once.
+    func wait(_ caller: CallerConnection, slot: Slot) -> Exchange.Action {
+        guard hasRoom else { return refuse(caller) }
+        caller.exchange.waitsFor = slot
+        count(caller)
+        let isFirst = waiting[slot] == nil
+        waiting[slot, default: WaitingLine()].append(caller)
+        waiters += 1
+        guard isFirst, !keeper.send(.needed(slot: slot), from: loopIndex) else { return .none }
+        // Not through `settle`: it would read the next request from within this one, and so on down the stack.
+        leave(caller)
+        return refuse(caller)
+    }
+
+    func parkCold(_ caller: CallerConnection) -> Exchange.Action {
+        guard hasRoom else { return refuse(caller) }
+        guard let route = caller.exchange.route else { return .none }
+        let ticket = park(caller)
+        let request = ParkedRequest(
+            ticket: ticket, route: route.number, slot: route.slot, path: Array(caller.heldPath),
+            method: Array(caller.heldMethod),
+            isReplayable: caller.exchange.machine.replay == .once
+                && (caller.exchange.machine.body == .none || caller.exchange.retainsBody
+                    || caller.exchange.caution.way != .send),
+            isSafe: caller.exchange.method != .other, subject: caller.subject(on: route))
+        if keeper.send(.cold(request), from: loopIndex) { return .none }
+        unpark(caller)
+        return refuse(caller)
+    }
+
+    /// Another request may wait.
+    private var hasRoom: Bool { waiters + parked.count < data.limits.waiters }
+
+    private func refuse(_ caller: CallerConnection) -> Exchange.Action {
+        caller.exchange.machine.on(.refused(Fault(.tooManyWaiters, retryAfter: 1)))
+    }
+
+    private func park(_ caller: CallerConnection) -> Ticket {
+        lastTicket += 1
+        caller.exchange.ticket = lastTicket
+        count(caller)
+        parked[lastTicket] = caller
+        return Ticket(loop: loopIndex, number: lastTicket)
+    }
+
+    private func unpark(_ caller: CallerConnection) {
+        guard caller.exchange.ticket != 0 else { return }
+        parked[caller.exchange.ticket] = nil
+        caller.exchange.ticket = 0
+        uncount(caller)
+    }
+
+    private func count(_ caller: CallerConnection) {
+        guard caller.exchange.countedAt == nil, let identity = caller.exchange.route?.identity?.index else { return }
+        caller.exchange.countedAt = identity
+        data.count(for: caller.exchange.route) { $0.waitBegan(identity: identity) }
+    }
+
+    private func uncount(_ caller: CallerConnection) {
+        guard let identity = caller.exchange.countedAt else { return }
+        caller.exchange.countedAt = nil
+        data.count(for: caller.exchange.route) { $0.waitEnded(identity: identity) }
+    }
+
+    /// The caller's exchange no longer waits, whatever it waited for. Safe to call when it does not.
+    func leave(_ caller: CallerConnection) {
+        if let slot = caller.exchange.waitsFor {
+            caller.exchange.waitsFor = nil
+            uncount(caller)
+            waiters -= 1
+            waiting[slot]?.remove(caller)
+            if waiting[slot]?.isEmpty == true { waiting[slot] = nil }
+        }
+        if caller.exchange.ticket != 0 {
+            let ticket = Ticket(loop: loopIndex, number: caller.exchange.ticket)
+            unpark(caller)
+            _ = keeper.send(.left(ticket: ticket), from: loopIndex)
+        }
+        if caller.exchange.scoutTicket != 0 {
+            let ticket = Ticket(loop: loopIndex, number: caller.exchange.scoutTicket)
+            caller.exchange.scoutTicket = 0
+            // Not sent when the mailbox is full: the keeper then finds out by its own deadline.
+            _ = keeper.send(.scoutFailed(ticket: ticket), from: loopIndex)
+        }
+    }
+
+    // MARK: - Reporting
+
+    /// A challenge. The request waits for the keeper's word on it.
+    func report(_ caller: CallerConnection) -> Exchange.Action {
+        guard let route = caller.exchange.route, let challenge = caller.exchange.record.challenge?.challenge else {
+            return .none
+        }
+        // At the bound the keeper hears even so of what goes out no more, or the refused token would be served on.
+        let waits = !caller.exchange.machine.isFinal || hasRoom
+        if waits, !hasRoom { return refuse(caller) }
+        if let sent = caller.exchange.machine.credential.sent { reported[sent.slot] = nil }
+        let ticket = waits ? park(caller) : nil
+        var scout: Ticket?
+        if caller.exchange.scoutTicket != 0 {
+            scout = Ticket(loop: loopIndex, number: caller.exchange.scoutTicket)
+            caller.exchange.scoutTicket = 0
+        }
+        let report = ChallengeOfRequest(
+            ticket: ticket, scout: scout, loop: loopIndex, route: route.number, path: Array(caller.heldPath),
+            method: Array(caller.heldMethod), challenge: challenge, sent: caller.exchange.machine.credential.sent,
+            isReplay: caller.exchange.machine.replayed, isFinal: caller.exchange.machine.isFinal,
+            justGranted: caller.exchange.sendsJustGranted, hadTaken: hadTaken(caller),
+            subject: caller.subject(on: route))
+        if keeper.send(.challenged(report), from: loopIndex), waits { return .none }
+        unpark(caller)
+        return refuse(caller)
+    }
+
+    func reportOpen(_ caller: CallerConnection) {
+        guard caller.exchange.scoutTicket != 0 else { return }
+        let ticket = Ticket(loop: loopIndex, number: caller.exchange.scoutTicket)
+        caller.exchange.scoutTicket = 0
+        _ = keeper.send(.foundOpen(ticket: ticket), from: loopIndex)
+    }
+
+    func reportSuccess(_ caller: CallerConnection) {
+        caller.exchange.scoutTicket = 0
+        guard let (slot, generation) = caller.exchange.machine.credential.sent, reported[slot] != generation else {
+            return
+        }
+        if keeper.send(.accepted(slot: slot, generation: generation), from: loopIndex) { reported[slot] = generation }
+    }
+    /// Generations whose success was told and not followed by a refusal since.
+    private var reported: [Slot: UInt64] = [:]
+
+    /// The answer is no refusal, and some route is watched.
+    func noteTaken(_ caller: CallerConnection) {
+        guard let sent = caller.exchange.machine.credential.sent, let route = caller.exchange.route else { return }
+        takenPaths.note(caller.heldPath, slot: sent.slot, route: route.number, now: data.loop.now)
+    }
+
+    private func hadTaken(_ caller: CallerConnection) -> Bool {
+        guard !takenPaths.isEmpty, let sent = caller.exchange.machine.credential.sent,
+            let route = caller.exchange.route
+        else { return false }
+        return takenPaths.contains(
+            caller.heldPath, slot: sent.slot, route: route.number, forgets: caller.exchange.machine.replayed)
+    }
+
+    func scoutSawNothing(_ caller: CallerConnection) {
+        guard caller.exchange.scoutTicket != 0 else { return }
+        let ticket = Ticket(loop: loopIndex, number: caller.exchange.scoutTicket)
+        caller.exchange.scoutTicket = 0
+        _ = keeper.send(.scoutFailed(ticket: ticket), from: loopIndex)
+    }
+
+    // MARK: - The keeper's orders
+
+    package func open(_ order: KeeperOrder) {
+        switch order {
+        case .settled(let slot, let answer): settle(slot, answer)
+        case .wantsSuccess(let slot): reported[slot] = nil
+        case .watch(let slot, let route, let until):
+            takenPaths.watch(slot: slot, route: route, until: until, now: data.loop.now)
+        case .request(let ticket, let answer):
+            guard let caller = parked[ticket.number] else {
+                // Its caller left while the order was on its way; `left` has told the keeper.
+                return
+            }
+            unpark(caller)
+            deliver(answer, to: caller, ticket: ticket.number)
+        }
+    }
+
+    private func settle(_ slot: Slot, _ answer: TokenAnswer) {
+        guard var line = waiting.removeValue(forKey: slot) else { return }
+        waiters -= line.count
+        // First all of them are taken off the desk: one that finds the token gone again must become the first of a new wait.
+        var callers: [CallerConnection] = []
+        callers.reserveCapacity(line.count)
+        while let caller = line.first {
+            line.remove(caller)
+            caller.exchange.waitsFor = nil
+            uncount(caller)
+            callers.append(caller)
+        }
+        for caller in callers { deliver(answer, to: caller, ticket: 0) }
+    }
+
+    private func deliver(_ answer: TokenAnswer, to caller: CallerConnection, ticket: UInt64) {
+        caller.perform(action(for: answer, to: caller, ticket: ticket))
+        caller.continueIfReading()
+    }
+
+    private func action(
+        for answer: TokenAnswer, to caller: CallerConnection, ticket: UInt64
+    ) -> Exchange.Action {
+        let isParked = caller.exchange.machine.phase == .parked
+        let event: Exchange.Event
+        switch answer {
+        case .use(let slot, let granted):
+            caller.exchange.justGranted = granted
+            let credential = Exchange.Credential.token(slot: slot, generation: 0)
+            event = isParked ? .verdict(.replay(credential)) : .granted(credential)
+        case .bare(let scout):
+            if scout { caller.exchange.scoutTicket = ticket }
+            let credential = Exchange.Credential.bare(scout: scout)
+            event = isParked ? .verdict(.replay(credential)) : .granted(credential)
+        case .carry(let line, let slot, let generation):
+            caller.exchange.carried = line
+            // The ticket stays known: if the exchange ends without an answer, the next request tries the secret.
+            caller.exchange.scoutTicket = ticket
+            event = .granted(.carried(slot: slot, generation: generation))
+        case .once(let line):
+            caller.exchange.carried = line
+            let credential = Exchange.Credential.carried(slot: .nowhere, generation: 0)
+            event = isParked ? .verdict(.replay(credential)) : .granted(credential)
+        case .scout: return parkCold(caller)
+        case .gone:
+            // Somebody else's token took its place in memory.
+            let route = caller.exchange.route
+            if route?.subject != nil || route?.learned != nil { return parkCold(caller) }
+            event = .refused(Fault(.issuerUnavailable, retryAfter: 1))
+        case .pass: event = isParked ? .verdict(.pass) : .refused(Fault(.internalFault))
+        case .final: event = isParked ? .verdict(.final) : .refused(Fault(.upstreamRefusedCredential))
+        case .fault(let fault): event = isParked ? .verdict(.fault(fault)) : .refused(fault)
+        }
+        return caller.exchange.machine.on(event)
+    }
+}
+
+/// The keeper's end of the mail, as a loop sees it.
+package protocol KeeperInbox: AnyObject, Sendable {
+    /// - Returns: false when the keeper's mailbox is full.
+    func send(_ report: LoopReport, from loop: Int) -> Bool
+}
+
+extension CallerConnection: Waiter {
+    var waitingPlace: Int? {
+        get { exchange.waitingPlace }
+        set { exchange.waitingPlace = newValue }
+    }
+}

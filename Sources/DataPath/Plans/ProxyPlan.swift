@@ -1,0 +1,71 @@
+internal import Octets
+internal import Reactor
+internal import Synchronization
+
+/// The HTTP proxy on the way to an upstream or issuer. Shared by all that go through it with the same words of the configuration.
+package final class ProxyPlan: Sendable {
+    let endpoint: UpstreamEndpoint
+    package let credential: ProxyCredential?
+    /// Whether a host, in lower case and without brackets, is reached through it.
+    private let takes: @Sendable (String) -> Bool
+
+    package init(
+        _ endpoint: UpstreamEndpoint, credential: ProxyCredential?,
+        serves: @escaping @Sendable (_ host: String) -> Bool
+    ) {
+        self.endpoint = endpoint
+        self.credential = credential
+        takes = serves
+    }
+
+    package func serves(_ host: String) -> Bool { takes(host.lowercased()) }
+}
+
+/// The `Proxy-Authorization` line for one proxy, read from its secret again when that changes. Like `ClientKeys`: loops compare `version`
+/// and keep a copy.
+package final class ProxyCredential: Sendable {
+    private let read: @Sendable () throws -> [UInt8]
+    private let username: String
+    private let contents = Mutex(Contents())
+    private let changes = Atomic<UInt64>(0)
+
+    package struct Contents: Sendable {
+        /// With its CRLF; nil where the secret has never been read.
+        var line: [UInt8]?
+        package var fault: String?
+    }
+
+    package init(username: String, password: @escaping @Sendable () throws -> [UInt8]) {
+        self.username = username
+        read = password
+    }
+
+    package var version: UInt64 { changes.load(ordering: .acquiring) }
+    package var current: Contents { contents.withLock { $0 } }
+
+    /// Blocks.
+    /// - Returns: a new fault.
+    package func reload() -> String? {
+        let result = Result { try read() }
+        return contents.withLock { contents in
+            switch result {
+            case .success(let password):
+                let line = Self.line(username, password)
+                contents.fault = nil
+                guard contents.line != line else { return nil }
+                contents.line = line
+                changes.add(1, ordering: .acquiringAndReleasing)
+                return nil
+            case .failure(let error):
+                guard contents.fault != "\(error)" else { return nil }
+                contents.fault = "\(error)"
+                return contents.fault
+            }
+        }
+    }
+
+    private static func line(_ username: String, _ password: [UInt8]) -> [UInt8] {
+        let encoded = Base64.encode(Array(username.utf8) + [0x3a] + password)
+        return Array("Proxy-Authorization: Basic \(encoded)\r\n".utf8)
+    }
+}

@@ -1,0 +1,266 @@
+package import HTTP1
+package import Handshakes
+package import HotCache
+internal import Reactor
+package import Tokens
+
+/// A route as the data path needs it: compiled from the configuration once, immutable, shared by all loops.
+package final class RoutePlan: Sendable {
+    /// Position in its plan.
+    let index: Int
+    /// Names the route in mail to the keeper, over reloads; never given to another one.
+    package let number: Int
+    let edition: Edition
+    package let name: String
+    /// Number of the name in access records.
+    let logName: UInt16
+    package let matches: RouteMatch
+    let admission: Admission
+    package let upstream: UpstreamPlan
+    /// Stands before every path toward the upstream; empty or without a trailing slash.
+    package let pathPrefix: String
+    package let edits: RequestEdits
+    let answerEdits: ResponseEdits
+    package let identity: IdentityPlan?
+    package let injection: Injection?
+    /// What the upstream is told of the caller's connection.
+    let forwarding: ForwardedHop
+    let answerNotes: AnswerNotes
+    /// What a caller sends as `Authorization` reaches the upstream, so it may authenticate the connection (`UpstreamOwner`).
+    let bindsConnections: Bool
+    /// The field that carries the credential, in lower case: HTTP/2 never indexes it.
+    let secretName: [UInt8]
+    /// The slot of a route whose access key is known from the configuration; nil for none and for challenge-driven identities.
+    let slot: Slot?
+    /// Where the end user comes from, where each has a token; then `slot` is of no token and names the users' key space.
+    package let subject: SubjectPlan?
+    /// What was learned of a challenge-driven route: written by the keeper.
+    let learned: Published<LearnedSnapshot>?
+    /// Where a token is good for one URL (`token_scope: url`), the space of the URLs' keys.
+    let urls: Slot?
+    package let strictPaths: Bool
+    /// The same number for routes that are equal in `use`, `callers`, `subject` and `to`: a request may take one for the other.
+    let standing: Int
+    /// A path that leads here is held against what a less exact server would make of it.
+    let readsPathsTwice: Bool
+    package let replay: Exchange.ReplayPolicy
+    /// Upper-case methods whose requests may be replayed; empty: all.
+    package let replayMethods: [[UInt8]]
+    /// Bytes of a request body that are kept for a replay.
+    package let replayBody: Int
+    /// What is done about larger ones.
+    package let largeBody: BodyCaution.Way
+    package let passesFinalRefusal: Bool
+    /// Nanoseconds.
+    let answerTimeout: UInt64
+    let idleTimeout: UInt64
+    /// How long a request goes on whose caller has closed its side before the answer.
+    let halfClosedTimeout: UInt64
+    /// The route answers token requests itself; its upstream is then never connected to.
+    let tokenStub: TokenStubPlan?
+
+    package init(
+        index: Int, number: Int, edition: Edition, name: String, logName: UInt16, matches: RouteMatch,
+        admission: Admission, upstream: UpstreamPlan, pathPrefix: String, edits: RequestEdits,
+        answerEdits: consuming ResponseEdits, identity: IdentityPlan?, injection: Injection?, forwarding: ForwardedHop,
+        answerNotes: AnswerNotes, slot: Slot?, subject: SubjectPlan? = nil,
+        learned: Published<LearnedSnapshot>?, urls: Slot? = nil,
+        strictPaths: Bool, standing: Int = -1, replay: Exchange.ReplayPolicy, replayMethods: [[UInt8]], replayBody: Int,
+        largeBody: BodyCaution.Way,
+        passesFinalRefusal: Bool, answerTimeout: UInt64, idleTimeout: UInt64, halfClosedTimeout: UInt64 = 1_000_000_000,
+        tokenStub: TokenStubPlan? = nil
+    ) {
+        self.index = index
+        self.number = number
+        self.edition = edition
+        self.name = name
+        self.logName = logName
+        self.matches = matches
+        self.admission = admission
+        self.upstream = upstream
+        self.pathPrefix = pathPrefix
+        self.edits = edits
+        self.answerEdits = answerEdits
+        self.identity = identity
+        self.injection = injection
+        self.forwarding = forwarding
+        self.answerNotes = answerNotes
+        bindsConnections = edits.passesAuthorization
+        secretName = Self.secretName(injection, identity, injection?.place ?? edits.place)
+        self.slot = slot
+        self.subject = subject
+        self.learned = learned
+        self.urls = urls
+        self.strictPaths = strictPaths
+        self.standing = standing
+        if case .exact = matches.path { readsPathsTwice = false } else { readsPathsTwice = strictPaths }
+        self.replay = replay
+        self.replayMethods = replayMethods
+        self.replayBody = replayBody
+        self.largeBody = largeBody
+        self.passesFinalRefusal = passesFinalRefusal
+        self.answerTimeout = answerTimeout
+        self.idleTimeout = idleTimeout
+        self.halfClosedTimeout = halfClosedTimeout
+        self.tokenStub = tokenStub
+    }
+}
+
+extension RoutePlan {
+    /// Of the configuration; the others were made for a place of a caller's choice.
+    var isConfigured: Bool { index >= 0 }
+
+    private static func secretName(_ injection: Injection?, _ identity: IdentityPlan?, _ place: CredentialPlace)
+        -> [UInt8]
+    {
+        guard let identity else { return [] }
+        if place == .cookie { return Array("cookie".utf8) }
+        let name =
+            injection.map { Array($0.before.prefix { $0 != 0x3a }) }
+            ?? Array(identity.handshake.injection(for: []).name.utf8)
+        return name.map { $0 >= 0x41 && $0 <= 0x5a ? $0 | 0x20 : $0 }
+    }
+
+    /// What stands around the token where the route has a field line, a parameter or a cookie of its own.
+    package struct Injection: Sendable {
+        package let before: [UInt8]
+        package let after: [UInt8]
+        package let place: CredentialPlace
+
+        package init(before: [UInt8], after: [UInt8], place: CredentialPlace) {
+            self.before = before
+            self.after = after
+            self.place = place
+        }
+    }
+
+    /// Lines of our own in answers.
+    package struct AnswerNotes: OptionSet, Sendable {
+        package let rawValue: UInt8
+
+        package init(rawValue: UInt8) { self.rawValue = rawValue }
+
+        /// `Cache-Control: private` where a credential was sent.
+        package static let keepsFromSharedCaches = AnswerNotes(rawValue: 1)
+        package static let serverTiming = AnswerNotes(rawValue: 2)
+    }
+}
+
+/// An identity as the data path needs it.
+package final class IdentityPlan: Sendable {
+    package let index: Int
+    package let name: String
+    package let handshake: any Handshake
+    package let isChallengeDriven: Bool
+    /// Statuses in which a challenge may hide; at most a handful.
+    package let inspectedStatuses: [Int]
+    /// Any of `inspectedStatuses` refuses the credential.
+    let refusesByStatus: Bool
+    /// The route counts a 403 as a refusal of the credential, not as a word on the user's rights.
+    let isRefusedBy403: Bool
+    /// Nanoseconds that a caller waits for a token at most.
+    package let acquireTimeout: UInt64
+    /// Successful answers are told to the keeper until it says that it knows: `basic` is on probation until then.
+    package let reportsSuccess: Bool
+    /// The URL told to the issuer is the one that the caller used, not the upstream's.
+    package let resourceFromCaller: Bool
+    /// The TLS layer shows the credential; nothing is looked up or put into a request.
+    package let isTokenless: Bool
+    /// Its credentials are good for one request; nothing of them is in the hot cache.
+    let isOneTime: Bool
+    /// Bytes before the token in the ready line.
+    let linePrefix: Int
+    /// Answers of `inspectedStatuses` with a JSON body are held until that has been seen.
+    let readsAnswers: Bool
+    /// Requests wait until the last byte of their body has come: its digest is part of the credential.
+    let signsBody: Bool
+    /// Makes the credential of each request; the ready line then holds its material. Nil for all others.
+    package let signer: (any RequestSigner)?
+    // Of it, for every request to ask: to look into what it is would copy it first.
+    let signs: Bool
+    let usesNonces: Bool
+
+    package init(
+        index: Int, name: String, handshake: any Handshake, acquireTimeout: UInt64, reportsSuccess: Bool,
+        resourceFromCaller: Bool, statuses: [Int]?, signer: (any RequestSigner)? = nil
+    ) {
+        self.index = index
+        self.name = name
+        self.handshake = handshake
+        isChallengeDriven = handshake.isChallengeDriven
+        isTokenless = handshake.scheme == "client_certificate"
+        isOneTime = handshake is any OneTimeHandshake
+        self.signer = signer
+        readsAnswers = handshake.readsBody
+        signs = signer != nil
+        signsBody = signer?.readsBody == true
+        usesNonces = signer?.usesNonces == true
+        isRefusedBy403 = statuses?.contains(403) == true
+        switch (handshake.statusRule, statuses) {
+        case (.refusals(let always), let statuses?):
+            refusesByStatus = true
+            inspectedStatuses = statuses + always
+        case (.inspected, let statuses?):
+            refusesByStatus = false
+            inspectedStatuses = statuses
+        case (.known, _), (_, nil):
+            refusesByStatus = false
+            inspectedStatuses = handshake.inspectedStatuses
+        }
+        self.acquireTimeout = acquireTimeout
+        self.reportsSuccess = reportsSuccess
+        self.resourceFromCaller = resourceFromCaller
+        let empty = handshake.injection(for: [])
+        linePrefix = empty.name.utf8.count + 2 + empty.value.count
+    }
+}
+
+/// Which requests a route takes.
+package struct RouteMatch: Sendable {
+    package var host: Host = .any
+    package var path: Path = .any
+    /// Of the place that a proxy's caller names.
+    package var ports: [UInt16] = []
+    /// As written on the wire; empty: all.
+    package var methods: [[UInt8]] = []
+    package var headers: [(name: [UInt8], value: [UInt8])] = []
+
+    package init() {}
+
+    package enum Host: Sendable {
+        case any
+        /// Lower case, without a port.
+        case exact([UInt8])
+        /// `*.example.com`: exactly one label before the suffix, which begins with a dot.
+        case oneLabel(suffix: [UInt8])
+    }
+
+    package enum Path: Sendable {
+        case any
+        case exact([UInt8])
+        case prefix([UInt8])
+    }
+}
+
+/// Whom a route admits. Everything that is written must hold; a refusal never falls through to the next route.
+package struct Admission: Sendable {
+    package var from: From = .local
+    /// User ids admitted on a unix socket; empty: any that can open it.
+    package var unixUsers: [UInt32] = []
+    /// DNS names (lower case), URIs or mail addresses of which the caller's certificate must have one; empty: no condition.
+    package var tlsNames: [[UInt8]] = []
+    /// What the request has to bring; nil: nothing.
+    package var token: CallerToken?
+    package var browsers = false
+    /// Neither a token nor a certificate is asked for.
+    package var restsOnPlace = true
+    /// What a request may call us by, where that is looked at.
+    package var hosts = HostRule()
+
+    package init() {}
+
+    package enum From: Sendable {
+        case local, any
+        case networks([AddressRange])
+    }
+}

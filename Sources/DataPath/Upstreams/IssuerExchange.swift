@@ -1,0 +1,260 @@
+package import HTTP1
+package import Handshakes
+internal import Octets
+internal import Reactor
+
+/// One call to an issuer, on the same connections, parser and limits as the data path. Runs on the keeper's loop.
+///
+/// Redirects are not followed, and the answer is bounded: what an issuer says is hostile input until it is decoded.
+package final class IssuerExchange: UpstreamUser {
+    private let call: IssuerCall
+    private let group: UpstreamGroup
+    private let deadline: UInt64
+    private let limits: HeadLimits
+    private var completion: ((Result<IssuerAnswer, IssuerFault>) -> Void)?
+    private var connection: UpstreamConnection?
+    private var sentAt: UInt64 = 0
+    private var head: ResponseHead
+    private var answer: IssuerAnswer?
+    private var reader = BodyReader.none
+    private var persistent = false
+    private var retried = false
+    private var interim = 0
+    /// Keeps itself alive until the outcome, also while no connection holds it.
+    private var itself: IssuerExchange?
+
+    /// Most bytes of an answer's body.
+    static let answerLimit = 64 * 1024
+
+    package init(
+        _ call: IssuerCall, group: UpstreamGroup, deadline: UInt64, limits: HeadLimits,
+        completion: @escaping (Result<IssuerAnswer, IssuerFault>) -> Void
+    ) {
+        self.call = call
+        self.group = group
+        self.deadline = deadline
+        self.limits = limits
+        self.completion = completion
+        head = ResponseHead(maxFields: limits.fields)
+    }
+
+    package func start() {
+        itself = self
+        // A step that spends an attempt gets a connection of its own: a loss on a pooled one would leave open whether the issuer has counted it.
+        let connection = group.take(for: self, fresh: call.carriesPassword || retried, once: call.method != "GET")
+        self.connection = connection
+        if connection.state == .busy { upstreamConnected(connection) }
+    }
+
+    func cancel() {
+        finish(.failure(IssuerFault(.cancelled, provablyUnsent: sentAt == 0)))
+    }
+
+    // MARK: - The connection's events
+
+    package func upstreamConnected(_ connection: UpstreamConnection) {
+        connection.expectForUser(by: deadline)
+        connection.requests += 1
+        sentAt = group.loop.kernel.now()
+        var message = requestMessage()
+        let sent = message.withUnsafeBytes { connection.send($0) }
+        message.wipe()
+        guard sent else { return connection.lose(Fault(.upstreamClosed, retry: .ifRepeatable)) }
+        if connection.canRead { upstreamReady(connection) }
+    }
+
+    package func upstreamReady(_ connection: UpstreamConnection) {
+        while completion != nil, self.connection === connection {
+            if answer == nil {
+                guard readHead(connection) else { return }
+            } else {
+                guard readBody(connection) else { return }
+            }
+        }
+    }
+
+    package func upstreamLost(_ connection: UpstreamConnection, _ fault: Fault) {
+        self.connection = nil
+        let unsent = fault.retry == .unsent || sentAt == 0
+        if connection.isPooled, !retried, answer == nil, !call.carriesPassword {
+            retried = true
+            sentAt = 0
+            return start()
+        }
+        let kind: IssuerFault.Kind =
+            switch fault.kind {
+            case .upstreamUnresolvable: .unresolvable
+            case .upstreamRefused: .refused
+            case .upstreamConnectTimeout: .timedOut
+            // The log has said which, and callers are told of this failure.
+            case .secretUnreadable: .tls("a secret of the gateway's own cannot be read; its log says why")
+            case .upstreamTLS, .proxyRefused: .tls(group.outage.tlsFailure ?? "handshake failed")
+            default: .closed
+            }
+        finish(.failure(IssuerFault(kind, provablyUnsent: unsent)))
+    }
+
+    package func upstreamTimedOut(_ connection: UpstreamConnection) {
+        finish(.failure(IssuerFault(.timedOut, provablyUnsent: sentAt == 0)))
+    }
+
+    // MARK: - Reading
+
+    private func readHead(_ connection: UpstreamConnection) -> Bool {
+        if connection.end > connection.start {
+            do throws(HeadFault) {
+                head.reset()
+                if let length = try head.parse(connection.input.octets, limits: limits) {
+                    return takeHead(length, connection)
+                }
+            } catch {
+                finish(.failure(IssuerFault(.brokenAnswer, provablyUnsent: false)))
+                return false
+            }
+        }
+        switch connection.fill() {
+        case .bytes: return true
+        case .notNow: return false
+        case .blockFull
+        where connection.end < limits.headSize && connection.growBlock(to: min(connection.end * 4, limits.headSize)):
+            return true
+        case .blockFull, .noBuffer:
+            finish(.failure(IssuerFault(.answerTooLarge, provablyUnsent: false)))
+        case .ended, .truncated, .failed:
+            connection.lose(connection.fault(afterFailure: true))
+        }
+        return false
+    }
+
+    private func takeHead(_ length: Int, _ connection: UpstreamConnection) -> Bool {
+        let bytes = UnsafeRawBufferPointer(rebasing: connection.input[..<length])
+        if head.status < 200 {
+            interim += 1
+            guard interim < 16, head.status != 101 else {
+                finish(.failure(IssuerFault(.brokenAnswer, provablyUnsent: false)))
+                return false
+            }
+            connection.start += length
+            return true
+        }
+        connection.noteAnswer(head, in: bytes.octets)
+        let framing = head.framing(forMethodHEAD: call.method == "HEAD", connect: false)
+        reader = BodyReader(framing)
+        persistent = head.keepAlive && framing != .untilClose
+        var fields: [(name: String, value: String)] = []
+        for index in 0..<head.fieldCount {
+            let field = head[index]
+            fields.append(
+                (
+                    String(decoding: bytes[field.name], as: UTF8.self),
+                    String(decoding: bytes[field.value], as: UTF8.self)
+                ))
+        }
+        answer = IssuerAnswer(
+            status: head.status, headers: fields, body: [], sentAt: sentAt, overTLS: group.plan.usesTLS)
+        connection.start += length
+        if reader.isComplete { complete(connection) }
+        return completion != nil
+    }
+
+    private func readBody(_ connection: UpstreamConnection) -> Bool {
+        if connection.end > connection.start {
+            do throws(ChunkFault) {
+                let raw = connection.input
+                let piece = try reader.next(raw)
+                connection.start += piece.consumed
+                answer?.body.append(contentsOf: raw[piece.data])
+                if let answer, answer.body.count > Self.answerLimit {
+                    finish(.failure(IssuerFault(.answerTooLarge, provablyUnsent: false)))
+                    return false
+                }
+                if piece.ended {
+                    complete(connection)
+                    return false
+                }
+                if piece.consumed > 0 { return true }
+            } catch {
+                finish(.failure(IssuerFault(.brokenAnswer, provablyUnsent: false)))
+                return false
+            }
+        }
+        connection.compact()
+        if connection.start == connection.end {
+            connection.start = 0
+            connection.end = 0
+        }
+        switch connection.fill() {
+        case .bytes: return true
+        case .notNow: return false
+        case .ended:
+            if case .untilClose = reader {
+                complete(connection)
+            } else {
+                finish(.failure(IssuerFault(.brokenAnswer, provablyUnsent: false)))
+            }
+        case .truncated, .failed, .blockFull, .noBuffer:
+            finish(.failure(IssuerFault(.brokenAnswer, provablyUnsent: false)))
+        }
+        return false
+    }
+
+    private func complete(_ connection: UpstreamConnection) {
+        guard let answer else { return }
+        self.connection = nil
+        connection.user = nil
+        connection.wipeInput()
+        if connection.mayBeReused(answerComplete: true, requestComplete: true, persistent: persistent) {
+            group.give(connection)
+        } else {
+            connection.close()
+        }
+        finish(.success(answer))
+    }
+
+    private func finish(_ result: Result<IssuerAnswer, IssuerFault>) {
+        guard let completion else { return }
+        self.completion = nil
+        defer { itself = nil }
+        if let connection {
+            self.connection = nil
+            connection.user = nil
+            connection.wipeInput()
+            connection.close()
+        }
+        completion(result)
+    }
+
+    // MARK: - Writing
+
+    private func requestMessage() -> [UInt8] {
+        let isProxied = group.plan.proxy != nil && !group.plan.usesTLS
+        let target = isProxied ? call.url.origin + call.url.path : call.url.path
+        var head = "\(call.method) \(target) HTTP/1.1\r\nHost: \(call.url.authority)\r\n"
+        var hasAgent = false
+        var hasAccept = false
+        for field in call.headers {
+            // The handshakes check their values; a line break here would still be a second header, so it is looked for once more.
+            guard !field.name.utf8.contains(where: { $0 <= 0x20 || $0 == 0x3a || $0 >= 0x7f }),
+                !field.value.utf8.contains(where: { $0 < 0x20 && $0 != 0x09 || $0 == 0x7f })
+            else { continue }
+            switch field.name.lowercased() {
+            case "user-agent": hasAgent = true
+            case "accept": hasAccept = true
+            default: break
+            }
+            head += "\(field.name): \(field.value)\r\n"
+        }
+        if !hasAgent { head += "User-Agent: cardea\r\n" }
+        if !hasAccept { head += "Accept: application/json\r\n" }
+        if !call.body.isEmpty || call.method == "POST" { head += "Content-Length: \(call.body.count)\r\n" }
+        let proxyLine = isProxied ? group.tls.proxyLine : []
+        return Array(head.utf8) + proxyLine + [13, 10] + call.body
+    }
+}
+
+extension Stream {
+    /// Overwrites what was received: an issuer's answer held a token.
+    package final func wipeInput() {
+        block?.wipe()
+    }
+}

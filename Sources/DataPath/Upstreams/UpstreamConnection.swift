@@ -1,0 +1,458 @@
+internal import CLinux
+internal import Glibc
+internal import HTTP1
+internal import HTTP2
+internal import Reactor
+internal import TLS
+
+/// One connection to an upstream or an issuer: connects, does the TLS handshake, then carries one request at a time, and between
+/// requests waits in its group's pool.
+///
+/// Over HTTP/2 it is one stream of a shared session: connected as soon as the session is, and never pooled.
+package final class UpstreamConnection: Stream, HTTP2StreamUser, PoolMember {
+    // As a caller's connection holds its loop: a cycle until it closes.
+    package let group: UpstreamGroup
+    package private(set) var state = State.connecting
+    /// Strong, so a cycle while it is set: both ends cut it, the user by giving the connection back or dropping it, the connection by
+    /// being lost. A weak one would make every reference count of the user go through a side table.
+    package var user: (any UpstreamUser)?
+    /// It has carried a request before: a loss before the first byte of an answer may be a stale connection.
+    private(set) var isPooled = false
+    var requests = 0
+    // Its pool's to write.
+    var seat = PoolSeat.outside
+    /// Where it leads, once it is connected.
+    var address: UpstreamAddress?
+    var wish = UpstreamWish()
+    var waitingPlace: Int?
+    /// Whose requests alone it carries; nil: anybody's.
+    var owner: UpstreamOwner?
+    /// Its server has asked for the next message of its owner's authentication, which has not come yet.
+    var isInHandshake = false
+    /// When it became idle last.
+    private(set) var idleSince: UInt64 = 0
+    /// Seconds that its server has announced to keep it without a request, at most a day.
+    private(set) var announcedTimeout: Int?
+    /// An answer's head has come on it.
+    private var hasAnswered = false
+    /// The connection that carries it over HTTP/2.
+    private(set) var session: UpstreamSession?
+    /// Of the group, when it was made.
+    private(set) var tlsEdition: UInt64 = 0
+    private var dialer: Dialer?
+    private var begunAt: UInt64
+    /// Addresses that are left to try when this one cannot do TLS.
+    private var others: [UpstreamAddress] = []
+
+    /// While it asks a proxy for a way through.
+    private var tunnel: ProxyTunnelBox?
+
+    package enum State { case connecting, tunnelling, handshaking, busy, idle, closed }
+
+    enum Deadline { static let connect: UInt8 = 1, idle: UInt8 = 2, user: UInt8 = 3, message: UInt8 = 4 }
+
+    init(group: UpstreamGroup, user: any UpstreamUser) {
+        self.group = group
+        self.user = user
+        begunAt = group.loop.now
+        super.init(loop: group.loop, buffers: group.buffers)
+    }
+
+    /// Makes it what it was when it was made, for another request of its upstream.
+    /// - Precondition: it is closed, holds nothing, and nobody else holds it.
+    func renew(for user: any UpstreamUser) {
+        self.user = user
+        begunAt = group.loop.now
+        state = .connecting
+        isPooled = false
+        requests = 0
+        seat = .outside
+        address = nil
+        wish = UpstreamWish()
+        owner = nil
+        isInHandshake = false
+        idleSince = 0
+        announcedTimeout = nil
+        hasAnswered = false
+        waitingPlace = nil
+        session = nil
+        tlsEdition = 0
+        dialer = nil
+        // Most often empty already: giving up even an empty array costs a locked instruction.
+        if !others.isEmpty { others = [] }
+        tunnel = nil
+        renewStream()
+    }
+
+    /// A session that has room is not there: it waits for one, or for a socket of its own. From here on, so that waiting for the resolver is
+    /// bounded too.
+    func beginWaiting() {
+        loop.adopt(self)
+        expect(by: begunAt + group.plan.connectTimeout, kind: Deadline.connect)
+    }
+
+    /// When its user wants to hear that nothing came.
+    func expectForUser(by deadline: UInt64) {
+        guard state != .closed else { return }
+        // A stream of a session that stood already has no place in the loop: most of them never need one.
+        if !hasPlace { loop.adopt(self) }
+        expect(by: deadline, kind: Deadline.user)
+    }
+
+    // MARK: - Connecting
+
+    /// The socket of before is closed, or a session's: the connection waits for another one.
+    private func beginAnew() {
+        canRead = false
+        canWrite = false
+        inputEndSeen = false
+        state = .connecting
+    }
+
+    /// Makes a socket's connection to the first of these addresses that takes it.
+    func dial(_ addresses: [UpstreamAddress]) {
+        let dialer = Dialer(addresses, for: self)
+        self.dialer = dialer
+        dialer.begin()
+    }
+
+    /// The socket is connected and becomes this connection's own.
+    func dialed(_ attempt: Attempt, at address: UpstreamAddress, others: [UpstreamAddress]) {
+        dialer = nil
+        group.tell { $0.dialled(self, to: address) }
+        self.others = others
+        guard loop.handOver(attempt, to: self) else { return lose(Fault(.outOfMemory, retry: .unsent)) }
+        if let reason = group.missingKey {
+            group.noteTLSFailure(reason)
+            return lose(Fault(.secretUnreadable, retry: .unsent))
+        }
+        guard group.plan.usesTLS else { return becomeReady() }
+        guard group.plan.proxy != nil else { return beginTLS() }
+        state = .tunnelling
+        canWrite = true
+        tunnel = ProxyTunnelBox()
+        let request = ProxyTunnel.request(authority: group.plan.authority, credential: group.tls.proxyLine)
+        guard request.withUnsafeBytes({ send($0) }) else {
+            return tryElsewhere(Fault(.upstreamRefused, retry: .unsent))
+        }
+    }
+
+    /// Reads the proxy's answer.
+    private func advanceTunnel() {
+        while state == .tunnelling, let tunnel {
+            switch end > start ? tunnel.machine.judge(input.octets) : .needsMore {
+            case .open(let length):
+                start += length
+                self.tunnel = nil
+                releaseEmptyBlock()
+                return beginTLS()
+            case .skip(let length): start += length
+            case .refused(let status):
+                group.noteTLSFailure("the proxy answered CONNECT with \(status)")
+                return lose(Fault(.proxyRefused, retry: .unsent, receivedStatus: status))
+            case .broken: return lose(Fault(.upstreamGarbage, retry: .unsent))
+            case .needsMore:
+                compact()
+                switch fill() {
+                case .bytes: continue
+                case .notNow: return
+                case .noBuffer: return lose(Fault(.outOfMemory, retry: .unsent, retryAfter: 1))
+                case .ended, .truncated, .failed, .blockFull:
+                    return tryElsewhere(Fault(.upstreamClosed, retry: .unsent))
+                }
+            }
+        }
+    }
+
+    private func beginTLS() {
+        tlsEdition = group.tls.edition
+        do {
+            tls = try group.makeTLS(descriptor: descriptor, upgrades: wish.onlyHTTP1)
+        } catch {
+            group.noteTLSFailure("\(error)")
+            return lose(Fault(.upstreamTLS, retry: .unsent))
+        }
+        state = .handshaking
+        advanceHandshake()
+    }
+
+    /// No address took the connection.
+    func dialingFailed(_ fault: Fault) {
+        dialer = nil
+        group.noteUnreachable(fault)
+        if group.rescue(self) { return }
+        lose(fault)
+    }
+
+    private func advanceHandshake() {
+        guard let tls else { return }
+        switch tls.handshake() {
+        case .done: becomeReady()
+        case .wantsRead: canRead = false
+        case .wantsWrite: canWrite = false
+        case .failed(let fault):
+            group.noteTLSFailure("\(fault)")
+            tryElsewhere(Fault(.upstreamTLS, retry: .unsent))
+        }
+    }
+
+    /// One server of several may be the only one with a bad certificate, or in the middle of its end.
+    private func tryElsewhere(_ fault: Fault) {
+        if let address { group.failed(address, .connect) }
+        guard !others.isEmpty else { return lose(fault) }
+        group.tell { $0.redials(self) }
+        tls = nil
+        tunnel = nil
+        start = 0
+        end = 0
+        inputEnded = false
+        loop.closeDescriptor(of: self)
+        beginAnew()
+        dial(others)
+    }
+
+    private func becomeReady() {
+        group.noteReached()
+        group.gauges.metrics?.connected(nanoseconds: loop.now - min(loop.now, begunAt))
+        if speaksHTTP2 { return group.shareSocket(of: self) }
+        group.tell { $0.ready(self) }
+        state = .busy
+        canWrite = true
+        expectNothing()
+        user?.upstreamConnected(self)
+    }
+
+    private var speaksHTTP2: Bool {
+        if let tls { return tls.negotiatedProtocol == "h2" }
+        return group.plan.protocols == .http2 && !wish.onlyHTTP1
+    }
+
+    // MARK: - Over HTTP/2
+
+    /// Gives the socket to a session that others can use too, and becomes its first user.
+    func share(_ session: UpstreamSession) {
+        session.tls = tls
+        tls = nil
+        dropTimer()
+        guard loop.handOver(self, to: session) else {
+            session.end(.cancel)
+            return lose(Fault(.outOfMemory, retry: .unsent))
+        }
+        loop.adopt(self)
+        session.begin()
+        guard wish.leavesHTTP else { return use(session) }
+        guard !session.isOver else { return lose(Fault(.upstreamClosed, retry: .unsent)) }
+        beginAnew()
+        expect(by: begunAt + group.plan.connectTimeout, kind: Deadline.connect)
+        group.tell { $0.awaitOffer(self) }
+    }
+
+    /// A session has room for this request, which has waited for it.
+    func use(_ session: UpstreamSession) {
+        assign(session)
+        user?.upstreamConnected(self)
+    }
+
+    func assign(_ session: UpstreamSession) {
+        self.session = session
+        // A stream that is refused was not seen, whether or not the connection is new.
+        isPooled = true
+        state = .busy
+        canWrite = true
+        expectNothing()
+    }
+
+    /// Sends the head of a request that is passed on, the stream's first word: `buffers.outgoing`, over HTTP/2 alone.
+    ///
+    /// - Parameters:
+    ///   - received: the head's bytes it was written from.
+    ///   - connects: the request is for a WebSocket.
+    ///   - ended: no body follows.
+    /// - Returns: false when the connection is lost.
+    func sendHead(
+        received: UnsafeRawBufferPointer, route: RoutePlan, acceptsTrailers: Bool, connects: Bool, ended: Bool
+    ) -> Bool {
+        guard
+            let stream = uncountedSession?._withUnsafeGuaranteedRef({
+                $0.open(
+                    received: received, secretName: route.secretName, secretTarget: route.edits.place == .query,
+                    acceptsTrailers: acceptsTrailers, connects: connects, ended: ended)
+            })
+        else { return false }
+        begin(stream, octets: buffers.outgoing.size)
+        return true
+    }
+
+    /// Read without a count, for calls that do not close this connection, which alone lets go of it.
+    private var uncountedSession: Unmanaged<UpstreamSession>? { session.map(Unmanaged.passUnretained) }
+
+    /// Sends a request of ours, without a body.
+    /// - Parameter head: is changed in place over HTTP/2.
+    func sendHead(ownRequest head: UnsafeMutableRawBufferPointer) -> Bool {
+        guard let session else { return send(UnsafeRawBufferPointer(head)) }
+        guard let stream = session.open(ownRequest: head) else { return false }
+        begin(stream, octets: head.count)
+        return true
+    }
+
+    private func begin(_ stream: HTTP2Stream, octets: Int) {
+        bytesOut &+= UInt64(octets)
+        stream.user = self
+        lane = stream
+    }
+
+    func streamReady(_ stream: HTTP2Stream) {
+        guard stream === lane, state == .busy else { return }
+        canRead = true
+        if stream.isReset, !hasAnswered, let session {
+            // RFC 9113 §8.7: not processed. Of other resets only those that came with the connection's end may be a matter of chance.
+            if stream.resetCode == HTTP2ErrorCode.http11Required.rawValue { group.insistOnHTTP1() }
+            if stream.wasNotProcessed { return lose(Fault(.upstreamClosed, retry: .unsent)) }
+            if !stream.hasHead { return lose(Fault(.upstreamClosed, retry: session.isOver ? .ifRepeatable : .never)) }
+        }
+        user?.upstreamReady(self)
+    }
+
+    // MARK: - Events
+
+    override func ready(_ readiness: Readiness) {
+        note(readiness)
+        switch state {
+        case .tunnelling:
+            guard flush() else { return tryElsewhere(Fault(.upstreamClosed, retry: .unsent)) }
+            advanceTunnel()
+        case .handshaking:
+            advanceHandshake()
+        case .busy:
+            if !flush() { abandonOutput() }
+            user?.upstreamReady(self)
+        case .idle:
+            // Whatever arrives on an idle connection, the end or bytes that nobody asked for, ends its use.
+            if canRead { close() }
+        case .connecting, .closed:
+            break
+        }
+    }
+
+    package override func deadlinePassed(_ kind: UInt8) {
+        switch kind {
+        case Deadline.connect:
+            if seat == .inLine { return lose(UpstreamGroup.busy) }
+            dialer?.end(timedOut: true)
+            dialer = nil
+            if let address { group.failed(address, .connect) }
+            let fault = Fault(.upstreamConnectTimeout, retry: .unsent)
+            group.noteUnreachable(fault)
+            lose(fault)
+        case Deadline.idle: close()
+        case Deadline.message:
+            // From here on it is idle like others, and may be closed for one who waits.
+            isInHandshake = false
+            expect(by: idleSince + group.plan.idleTimeout, kind: Deadline.idle)
+            group.tell { $0.serveLine() }
+        default: user?.upstreamTimedOut(self)
+        }
+    }
+
+    /// A read or write has failed: what that means to the exchange. In TLS 1.3 a server refuses our certificate only now.
+    /// - Parameter nothing: no byte of an answer has come.
+    func fault(afterFailure nothing: Bool) -> Fault {
+        if let failure = tls?.failure, case .alert = failure.kind {
+            group.noteTLSFailure("\(failure)")
+            return Fault(.upstreamTLS)
+        }
+        return Fault(.upstreamClosed, retry: nothing ? .ifRepeatable : .never)
+    }
+
+    /// Reading has failed in the middle of an answer: what that means, and the upstream's own word for it where it gave one that says
+    /// something to the caller.
+    var breakOff: (fault: Fault, code: HTTP2ErrorCode?) {
+        guard let lane else { return (fault(afterFailure: false), nil) }
+        switch lane.resetBy {
+        case .connection: return (Fault(.upstreamClosed), nil)
+        case .peer: return (Fault(.upstreamClosed), lane.resetCode.flatMap(HTTP2ErrorCode.init(passing:)))
+        case .us:
+            let lacksRoom = lane.resetCode == HTTP2ErrorCode.enhanceYourCalm.rawValue
+            return (Fault(lacksRoom ? .outOfMemory : .upstreamGarbage), nil)
+        }
+    }
+
+    /// The head of a final answer has come.
+    /// - Parameter bytes: what it was parsed from.
+    func noteAnswer(_ head: borrowing ResponseHead, in bytes: Span<UInt8>) {
+        hasAnswered = true
+        address?.answered()
+        if let seconds = head.keepAliveTimeout(in: bytes) { announcedTimeout = Int(min(seconds, 86_400)) }
+    }
+
+    /// Ends the connection and tells its user.
+    func lose(_ fault: Fault) {
+        guard state != .closed else { return }
+        let user = self.user
+        if state != .busy, seat != .inLine { group.gauges.metrics?.failed() }
+        // On a pooled connection the server may just have been tired of waiting; on a fresh one it took a request and was gone.
+        if state == .busy, lane == nil, requests > 0, !hasAnswered, let address { group.failed(address, .reset) }
+        close()
+        user?.upstreamLost(self, fault)
+    }
+
+    package func close() {
+        guard state != .closed else { return }
+        dialer?.end(timedOut: false)
+        dialer = nil
+        state = .closed
+        user = nil
+        let wasStream = session.take() != nil
+        tearDown()
+        group.closed(self)
+        if wasStream { group.keep(self) }
+    }
+
+    // MARK: - Reuse
+
+    /// Its pool keeps it for the next request: anybody's, or its owner's.
+    func becomeIdle() {
+        state = .idle
+        idleSince = loop.now
+        user = nil
+        releaseEmptyBlock()
+        isFlowing = false
+        guard owner != nil else {
+            return expect(by: loop.now + min(group.plan.keepTimeout, keepLimit), kind: Deadline.idle)
+        }
+        guard isInHandshake else { return expect(by: loop.now + group.plan.idleTimeout, kind: Deadline.idle) }
+        // The owner's turn has come; whoever waits for the connection meanwhile has the connect timeout.
+        expect(by: loop.now + min(Self.handshakePause, group.plan.connectTimeout / 2), kind: Deadline.message)
+    }
+
+    /// How long an owner may take at most between two messages of its handshake, before whom nobody else gets the connection: callers
+    /// that displaced one another there would all begin again for ever.
+    private static let handshakePause: UInt64 = 1_000_000_000
+
+    /// Takes the place of an idle connection, with its socket and everything that is known of it.
+    func goOn(with other: UpstreamConnection) {
+        tls = other.tls
+        other.tls = nil
+        tlsEdition = other.tlsEdition
+        requests = other.requests
+        hasAnswered = other.hasAnswered
+        announcedTimeout = other.announcedTimeout
+        let isOurs = loop.handOver(other, to: self)
+        loop.adopt(other)
+        other.close()
+        guard isOurs else { return lose(Fault(.outOfMemory, retry: .unsent)) }
+        isPooled = true
+        state = .busy
+        canWrite = true
+        expectNothing()
+        user?.upstreamConnected(self)
+    }
+
+    func takeUp(_ user: any UpstreamUser) {
+        state = .busy
+        isPooled = true
+        isInHandshake = false
+        self.user = user
+        expectNothing()
+    }
+}

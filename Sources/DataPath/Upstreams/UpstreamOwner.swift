@@ -1,0 +1,39 @@
+/// Who alone may send requests on a connection to an upstream, since the connection itself has been authenticated, or begun to be: NTLM and
+/// Negotiate vouch for a connection and not for a request (RFC 4559 §6).
+///
+/// The pool compares owners and knows nothing else of them.
+package enum UpstreamOwner: Hashable, Comparable, Sendable {
+    /// A caller's connection, by a number that its loop gives to no other one.
+    case caller(UInt64)
+}
+
+/// The owned connections of a pool that wait for their owners' next requests: one an owner at most.
+struct OwnedConnections<Member: PoolMember> {
+    private var members: [UpstreamOwner: Member] = [:]
+
+    var count: Int { members.count }
+    var isEmpty: Bool { members.isEmpty }
+    var all: [Member] { members.sorted { $0.key < $1.key }.map(\.value) }
+
+    mutating func take(_ owner: UpstreamOwner) -> Member? { members.removeValue(forKey: owner) }
+
+    /// - Returns: the connection that the owner had there before.
+    mutating func put(_ connection: Member, of owner: UpstreamOwner) -> Member? {
+        members.updateValue(connection, forKey: owner)
+    }
+
+    mutating func remove(_ connection: Member) {
+        guard let owner = connection.owner, members[owner] === connection else { return }
+        members[owner] = nil
+    }
+
+    /// The one that has been without an exchange the longest, a handshake between two of its messages being the last one chosen. Looks at all
+    /// of them, which only a bound that is reached asks for.
+    /// - Parameter sparing: no such handshake is chosen.
+    func idlest(sparing: Bool) -> Member? {
+        members.lazy.filter { !sparing || !$0.value.isInHandshake }.min {
+            ($0.value.isInHandshake ? 1 : 0, $0.value.idleSince, $0.key)
+                < ($1.value.isInHandshake ? 1 : 0, $1.value.idleSince, $1.key)
+        }?.value
+    }
+}

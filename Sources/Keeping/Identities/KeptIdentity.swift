@@ -1,0 +1,143 @@
+package import DataPath
+package import Handshakes
+internal import Telemetry
+package import Tokens
+
+/// An identity as the keeper holds it.
+/// Touched on the keeper's loop only.
+package final class KeptIdentity: @unchecked Sendable {
+    package private(set) var plan: IdentityPlan
+    package let digest: IdentityDigest
+    package private(set) var policy: IdentityPolicy
+    /// Whose account is locked when a password is wrong; nil for schemes without one.
+    package let account: Account?
+    /// Where its session and durable material come from; nil for schemes that have none.
+    package let issuer: Origin?
+
+    var epoch: UInt64 = 1
+    /// The epoch that the last logout began.
+    var logoutEpoch: UInt64 = 0
+    /// The epoch that the last login of a person began.
+    var loginEpoch: UInt64 = 0
+    /// What a person's login brought, on its way to the disk.
+    var keeping: Task<Void, Never>?
+    /// As it was last told to operators.
+    var toldLogin: LoginNeed.Word?
+    /// Rises when a secret's value changes.
+    var secretVersion: UInt64 = 1
+    var secretHashes: [String: [UInt8]] = [:]
+    var secretsCheckedAt: UInt64 = 0
+    /// What a token for another identity's exchange is good for.
+    package var scopes: [String] = []
+    /// Path that is asked to get a challenge when no caller's request brings one.
+    package var probe: String?
+    /// The mark of a refusal on its way to the store: the caller hears of the refusal after it, so that a crash cannot come between.
+    var marking: Task<Void, Never>?
+    /// Version of the secrets of which a refusal is being booked.
+    var refusedVersion: UInt64?
+    /// What the last run of a recipe did.
+    package var lastRun: RunTrace?
+    /// Nil when it has worked since.
+    private(set) var lastFailure: String?
+    private(set) var lastFailureAt: UInt64 = 0
+    private(set) var lastTrouble: Trouble?
+    /// What its issuer would say to some resources, and when it was asked.
+    var preview: (at: UInt64, facts: [IdentityFact])?
+    /// What was denied a short time ago, by resource; bounded.
+    var denials: [String: (until: UInt64, reason: String)] = [:]
+    var grants: UInt64 = 0
+    /// Grants with fewer scopes than were asked for, and tokens that another key's wider one stood in for.
+    var narrowerGrants: UInt64 = 0
+    var borrowings: UInt64 = 0
+    /// From a grant's start to its end, good or bad.
+    var grantTimes = DurationDistribution()
+    /// Misses that a failure or refusal that stands has answered without a grant.
+    var negativeHits: UInt64 = 0
+    /// Refresh tokens that the issuer would not take.
+    var refreshTokensRefused: UInt64 = 0
+    /// Logins of a person that ended, by the word for how.
+    var logins: [String: UInt64] = [:]
+    /// Each end user has a token of it.
+    package var isPerUser = false
+    /// Each URL has a token of it (`token_scope: url`).
+    package var bindsToURL = false
+    /// Its tokens are kept under keys that requests bring.
+    var isPerKey: Bool { isPerUser || bindsToURL }
+    private(set) var failures: [Handshakes.GrantFailure.Reason: UInt64] = [:]
+
+    /// - Parameters:
+    ///   - user: it was about one end user's token: what the issuer refuses him says nothing of the identity.
+    ///   - place: the server that was asked last, `host:port`; nil where none was.
+    func note(
+        _ failure: Handshakes.GrantFailure, ofUser user: Bool = false, asking place: String?, at now: UInt64
+    ) {
+        if case .policyDenied = failure, user {
+        } else {
+            failed(IssuerTrail.words("\(failure)", asking: place), at: now)
+        }
+        failures[failure.word, default: 0] += 1
+    }
+
+    func noteRefusal(byUpstream reason: String, at now: UInt64) {
+        failed(reason, at: now)
+        failures[.credentialRejected, default: 0] += 1
+    }
+
+    package init(plan: IdentityPlan, digest: IdentityDigest, policy: IdentityPolicy, account: Account?, issuer: Origin?)
+    {
+        self.plan = plan
+        self.digest = digest
+        self.policy = policy
+        self.account = account
+        self.issuer = issuer
+    }
+
+    private func failed(_ reason: String, at now: UInt64) {
+        lastFailure = reason
+        lastFailureAt = now
+        if lastTrouble == nil || lastTrouble?.overAt != nil { lastTrouble = Trouble(reason: reason, began: now) }
+        lastTrouble?.reason = reason
+        lastTrouble?.failures += 1
+    }
+
+    /// It has worked, or an operator says that it may.
+    func recovered(at now: UInt64) {
+        lastFailure = nil
+        if lastTrouble?.overAt == nil { lastTrouble?.overAt = now }
+    }
+
+    /// Failures with no success between them.
+    struct Trouble {
+        /// Of the last of them.
+        var reason: String
+        let began: UInt64
+        var failures: UInt64 = 0
+        var overAt: UInt64?
+
+        init(reason: String, began: UInt64) {
+            self.reason = reason
+            self.began = began
+        }
+    }
+
+    /// Whether the other is the same one to its issuer, whatever it is called.
+    func isSame(as other: KeptIdentity) -> Bool {
+        digest == other.digest && account == other.account && issuer == other.issuer
+            && policy.kind == other.policy.kind
+    }
+
+    /// Takes name, policy, network and the places of secrets. Material, marks and epoch stay.
+    func take(_ next: KeptIdentity) {
+        plan = next.plan
+        policy = next.policy
+        probe = next.probe
+        scopes = next.scopes
+        isPerUser = next.isPerUser
+        bindsToURL = next.bindsToURL
+    }
+
+    /// The configuration gives the refresh token that its logins begin with.
+    var namesFirstRefreshToken: Bool { policy.secrets["refresh_token"] != nil }
+
+    package var standing: Standing { Standing(digest: digest, secretVersion: secretVersion, epoch: epoch) }
+}

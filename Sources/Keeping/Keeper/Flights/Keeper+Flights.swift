@@ -1,0 +1,276 @@
+internal import DataPath
+internal import Handshakes
+internal import HotCache
+internal import Reactor
+internal import TLS
+internal import Telemetry
+internal import Tokens
+internal import World
+
+/// Runs grants: one task a flight, on the keeper's loop.
+extension Keeper {
+    func startFlight(_ flight: Flight, of token: KeptToken) {
+        // What was cut off is taken up with the challenge that it was to answer.
+        let challenge = token.challenge ?? (flight.reason == .restarted ? token.answering : nil)
+        token.challenge = nil
+        token.answering = challenge
+        hold(token) { await $0.fly(flight, token, challenge: challenge) }
+    }
+
+    /// Runs what gets the token, and holds the task no longer than it runs: a task that has ended keeps its stack, tens of kilobytes,
+    /// as long as somebody holds it. By then the next may have begun, whose task is not this one's to let go.
+    private func hold(_ token: KeptToken, _ work: @escaping @Sendable (isolated Keeper) async -> Void) {
+        token.flights &+= 1
+        let number = token.flights
+        token.flightTask = start { keeper in
+            await work(keeper)
+            guard token.flights == number else { return }
+            token.flightTask = nil
+            token.answering = nil
+        }
+    }
+
+    private func fly(_ flight: Flight, _ token: KeptToken, challenge: Handshakes.Challenge?) async {
+        let identity = token.identity
+        let began = now
+        defer { identity.grantTimes.observe(nanoseconds: now - min(now, began)) }
+        var wanted = token.wanted
+        wanted.challenge = challenge
+        // A challenge that asked for more was answered once; a renewal that asked for less would only bring it back.
+        wanted.scopes += flight.scopes.scopes.map { String(decoding: $0.bytes, as: UTF8.self) }
+            .filter { !wanted.scopes.contains($0) }
+        let ledger = KeeperLedger(
+            keeper: self, identity: identity, standing: flight.token.standing, claimant: sessions.nextClaimant(),
+            subject: token.user)
+        if challenge != nil { ledger.challengedRoute = token.challengedRoute }
+        token.claimant = ledger.claimant
+        defer {
+            release(ledger.claimant)
+        }
+        let client = KeeperIssuerClient(keeper: self, network: identity.policy.network)
+        // A client secret that was refused is not sent again either, though no account is locked by it.
+        if identity.policy.kind == .proactive { await readMarked(of: identity) }
+        if identity.policy.kind == .proactive, let held = heldBack(identity) {
+            return fail(flight, token, held.failure)
+        }
+        // Before it says that a person must log in: perhaps one has.
+        if let refusal = storeRefusal(of: identity) { return fail(flight, token, refusal) }
+        let hold: FleetHold?
+        switch await claimInFleet(flight, of: token, challenge) {
+        case .landed: return
+        case .overdue: return fail(flight, token, .timedOut(step: "waiting for another gateway"))
+        case .grant(let found): hold = found
+        }
+        defer { letGo(hold) }
+        do throws(Handshakes.GrantFailure) {
+            if wanted.challenge == nil, let route = token.route, let path = probePath(of: token) {
+                wanted.challenge = try await probe(path, on: route, identity)
+            }
+            wanted.user = try endUser(of: token)
+            let grant = try await identity.plan.handshake.acquire(wanted, ledger: ledger, issuer: client)
+            note(doubt: false, of: identity)
+            land(flight, token, grant, challenge: challenge)
+            publishToFleet(token, under: hold)
+        } catch {
+            doubtRegistration(of: identity, after: error, ledger)
+            // A password step has booked its own outcome.
+            // What was refused is marked by its value, which may be another one by now.
+            if case .credentialRejected = error, identity.policy.kind == .proactive, !identity.policy.sendsPassword,
+                identity.secretVersion == ledger.secretVersion
+            {
+                markRejected(identity)
+                // The callers hear of it after it is on disk, so that a crash cannot come between.
+                await identity.marking?.value
+            }
+            fail(flight, token, error, asking: client.trail.place)
+        }
+    }
+
+    private func land(_ flight: Flight, _ token: KeptToken, _ grant: AccessGrant, challenge: Handshakes.Challenge?) {
+        let lifetime = token.identity.policy.lifetime.lifetime(
+            sentAt: grant.sentAt, expiresIn: seconds(of: grant, token.identity),
+            jitter: random.jitter())
+        let generation = tokens.nextGeneration()
+        let line = (grant.material ?? grant.token).withBytes { bytes in
+            Self.fieldLine(token.identity.plan.handshake.injection(for: Array(bytes)))
+        }
+        let asked = token.key.scopes.union(flight.scopes)
+        let granted = grant.grantedScopes.map { ScopeSet($0.map { ByteString($0) }) } ?? asked
+        noteGranted(granted, asked: asked, for: token)
+        token.landing = (generation, Secret(line))
+        token.lastFailure = nil
+        token.secretFault = nil
+        token.grants += 1
+        token.identity.grants += 1
+        token.identity.recovered(at: now)
+        apply(
+            token.machine.landed(
+                flight.token,
+                Grant(
+                    generation: generation, lifetime: lifetime, level: grant.level ?? challenge?.level,
+                    granted: granted, asked: asked),
+                at: now),
+            to: token)
+    }
+
+    /// What the issuer said, or else the token itself. Its `exp` is a time of the issuer's clock, which is corrected by what is known of
+    /// that clock; and no token lives longer than from its `iat` to its `exp`, whatever the clocks say.
+    private func seconds(of grant: AccessGrant, _ identity: KeptIdentity) -> Int64? {
+        let skew = skew(of: identity)
+        let waited = Int64(clamping: (now - min(now, grant.sentAt)) / 1_000_000_000)
+        guard let end = grant.notAfter else { return secondsStated(by: grant, skew, waited) }
+        // Made from another token, and never good beyond it.
+        let most = skew.remaining(until: end, wall: wall / 1000).addingReportingOverflow(waited).partialValue
+        let own = secondsStated(by: grant, skew, waited)
+        return min(own ?? Int64(clamping: identity.policy.lifetime.defaultLifetime / 1_000_000_000), most)
+    }
+
+    private func secondsStated(by grant: AccessGrant, _ skew: ClockSkew, _ waited: Int64) -> Int64? {
+        if let lifetime = grant.lifetime { return Int64(clamping: lifetime / 1_000_000_000) }
+        guard let stated = grant.statedTimes else { return nil }
+        let left = skew.remaining(until: stated.expires, wall: wall / 1000)
+        let whole = stated.issued.map { stated.expires.subtractingReportingOverflow($0) }
+        let life = whole.flatMap { $0.overflow || $0.partialValue <= 0 ? nil : $0.partialValue }
+        // Over by our clock on arrival: then it is our clock that is wrong.
+        guard left > 0 else { return life }
+        return min(left.addingReportingOverflow(waited).partialValue, life ?? .max)
+    }
+
+    private func fail(
+        _ flight: Flight, _ token: KeptToken, _ failure: Handshakes.GrantFailure, asking place: String? = nil
+    ) {
+        token.failed(failure, asking: place, at: now)
+        token.identity.note(failure, ofUser: token.user != nil, asking: place, at: now)
+        apply(token.machine.failed(flight.token, Tokens.GrantFailure(failure), at: now), to: token)
+    }
+
+    /// `Name: value` with its line end, ready to splice.
+    static func fieldLine(_ field: InjectedField) -> [UInt8] {
+        Array(field.name.utf8) + [UInt8(ascii: ":"), UInt8(ascii: " ")] + field.value + [13, 10]
+    }
+
+    /// Asks the upstream for a challenge, as a caller without a credential would.
+    func probe(
+        _ path: String, on route: KeptRoute, _ identity: KeptIdentity
+    ) async throws(Handshakes.GrantFailure) -> Handshakes.Challenge? {
+        guard let url = IssuerURL(route.upstream.origin + route.pathPrefix + path) else {
+            throw .configuration(reason: "probe: not a path")
+        }
+        let call = IssuerCall(
+            step: "probe", method: "GET", url: url, headers: [("User-Agent", route.probeAgent)], body: [],
+            carriesPassword: false)
+        let answer: IssuerAnswer
+        do throws(IssuerFault) { answer = try await askUpstream(call, of: route, for: identity) } catch {
+            throw .issuerUnavailable(retryAfterSeconds: nil, reason: "probe: \(error.kind)")
+        }
+        switch identity.plan.handshake.judge(
+            UpstreamAnswer(
+                status: answer.status, fields: answer.headers.map { (Array($0.name.utf8), Array($0.value.utf8)) },
+                body: answer.body, requestURL: url.description, requestMethod: Array("GET".utf8)))
+        {
+        case .challenged(let challenge): return challenge
+        case .none, .conflict: throw .configuration(reason: "probe: the path is not protected")
+        case .unusable(let reason), .misconfigured(let reason): throw .configuration(reason: "probe: \(reason)")
+        }
+    }
+
+    /// A request to the upstream of a route, as the route reaches it.
+    func askUpstream(
+        _ call: IssuerCall, of route: KeptRoute, for identity: KeptIdentity
+    ) async throws(IssuerFault) -> IssuerAnswer {
+        // Whoever composed the call: what is trusted and shown there is for this one place.
+        guard call.url.origin == IssuerURL(route.upstream.origin)?.origin else {
+            throw IssuerFault(.unresolvable, provablyUnsent: true)
+        }
+        let network = IssuerNetwork(
+            trust: route.upstream.trust, minimumVersion: route.upstream.minimumVersion,
+            legacyTLS: route.upstream.legacyTLS, clientKeys: route.upstream.clientKeys, proxy: route.upstream.proxy,
+            serverName: route.upstream.serverName,
+            timeout: identity.policy.network.timeout, connections: identity.policy.network.connections,
+            patience: identity.policy.network.patience, resolve: [:], pinned: route.upstream.endpoints)
+        return try await self.call(call, network: network)
+    }
+
+    // MARK: - Fixed credentials
+
+    /// Reads the secret of a `static` or `basic` identity and makes it the token.
+    /// - Parameter then: what the trial of a new value begins with, once it is there.
+    func loadFixed(_ token: KeptToken, then actions: [BasicProbation.Action] = []) {
+        token.loadedAt = now
+        token.isLoading = true
+        hold(token) { await $0.readFixed(token, then: actions) }
+    }
+
+    private func readFixed(_ token: KeptToken, then actions: [BasicProbation.Action]) async {
+        let ledger = KeeperLedger(
+            keeper: self, identity: token.identity, standing: token.identity.standing, claimant: sessions.nextClaimant()
+        )
+        let client = KeeperIssuerClient(keeper: self, network: token.identity.policy.network)
+        do {
+            let grant = try await token.identity.plan.handshake.acquire(
+                token.wanted, ledger: ledger, issuer: client)
+            let line = grant.token.withBytes { bytes in
+                Self.fieldLine(token.identity.plan.handshake.injection(for: Array(bytes)))
+            }
+            token.line = (tokens.nextGeneration(), Secret(line))
+            token.lastFailure = nil
+            token.secretFault = nil
+            if token.probation?.state == .unproven { await learnRefusal(of: token.identity) }
+            // Given up while it was read, its slot may be another's by now.
+            let isOurs = tokens.holds(token)
+            if isOurs, token.probation == nil || token.probation?.state == .proven { publishFixed(token) }
+            if !isOurs {
+                // Those who wait are told below.
+            } else if token.probation?.state == .unproven, attemptsRefused(token.identity) {
+                // Refused before a restart: a process that starts again and again would lock the account.
+                let refused = token.probation?.quarantined() ?? []
+                perform(refused, on: token)
+            } else {
+                perform(actions, on: token)
+            }
+        } catch {
+            token.failed(error, asking: client.trail.place, at: now)
+            token.identity.note(error, asking: client.trail.place, at: now)
+            events.error(
+                "secret cannot be read",
+                [LogField("identity", .name(token.identity.plan.name)), LogField("reason", .name("\(error)"))])
+            // Nothing can be served: callers learn why, and a later request tries the secret again.
+            token.line = nil
+            if tokens.holds(token) { cache.clear(slot: token.slot) }
+        }
+        token.isLoading = false
+        let waiting = token.onLoaded
+        token.onLoaded = []
+        for work in waiting { work() }
+    }
+
+    func publishFixed(_ token: KeptToken) {
+        guard let line = token.line else { return }
+        let forever = Lifetime(
+            sentAt: now, refreshAt: .max, stopServingAt: .max, expiresAt: .max, original: LifetimePolicy.longest)
+        apply(
+            token.machine.adopted(Grant(generation: line.generation, lifetime: forever), from: .configuration, at: now),
+            to: token)
+    }
+}
+
+extension Tokens.GrantFailure {
+    /// What the token's machine has to know of a handshake's failure.
+    init(_ failure: Handshakes.GrantFailure) {
+        switch failure {
+        case .issuerUnavailable(let seconds, _):
+            self = .issuerUnavailable(retryAfter: seconds.map { .seconds(UInt64(max(0, $0))) })
+        case .issuerAnswerInvalid: self = .issuerAnswerInvalid
+        case .credentialRejected, .quarantined, .unanswered: self = .credentialRejected
+        case .configuration: self = .configuration
+        case .interactionRequired: self = .interactionRequired
+        case .policyDenied: self = .policyDenied
+        case .timedOut: self = .timedOut
+        // Without a challenge nothing can be asked; the next one brings it.
+        case .challengeNeeded: self = .notPermitted(retryAfter: .seconds(1))
+        case .secretUnreadable, .secretUnusable: self = .issuerUnavailable(retryAfter: .seconds(1))
+        case .storeUnusable: self = .notPermitted(retryAfter: .seconds(1))
+        case .internal: self = .issuerAnswerInvalid
+        }
+    }
+}

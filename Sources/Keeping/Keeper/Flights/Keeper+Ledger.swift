@@ -1,0 +1,357 @@
+internal import DataPath
+internal import Handshakes
+internal import HotCache
+internal import Reactor
+internal import TLS
+internal import Telemetry
+internal import TokenStore
+internal import Tokens
+
+/// Layers, secrets and login attempts, as a running handshake asks for them.
+extension Keeper {
+    // MARK: - Durable layer
+
+    func durable(_ part: DurablePart, of identity: KeptIdentity) -> LayerMaterial? {
+        identity.durableKey(part).flatMap { sessions.parts.live($0, at: now) }
+    }
+
+    /// One flight makes the part, the others wait for what becomes of it.
+    func claimDurable(_ part: DurablePart, unless refused: LayerMaterial?, of identity: KeptIdentity) async
+        -> DurableTurn
+    {
+        guard let key = identity.durableKey(part) else {
+            return .failed(.internal(reason: "a scheme without an issuer"))
+        }
+        if let refused { drop(part, ifStill: refused, of: identity) }
+        let wait = Wait<DurableTurn>()
+        if let turn = sessions.parts.claim(key, wait, at: now) { return turn }
+        return await wait.next()
+    }
+
+    func durableMade(
+        _ part: DurablePart, of identity: KeptIdentity, _ result: Result<LayerMaterial, Handshakes.GrantFailure>
+    ) {
+        guard let key = identity.durableKey(part) else { return }
+        for wait in sessions.parts.made(key) {
+            switch result {
+            case .success(let material): wait.give(.standing(material))
+            case .failure(let failure): wait.give(.failed(failure))
+            }
+        }
+    }
+
+    /// Keeps the part, in memory at once and in the store before this returns. After a logout, what came too late is not kept; any other
+    /// new epoch is no reason to register again.
+    func commit(
+        _ part: DurablePart, _ material: LayerMaterial, of identity: KeptIdentity, standing: Standing
+    ) async throws(Handshakes.GrantFailure) {
+        guard let key = identity.durableKey(part) else { throw .internal(reason: "a scheme without an issuer") }
+        guard standing.epoch >= identity.logoutEpoch else { throw .timedOut(step: "superseded by a logout") }
+        sessions.parts[key] = material
+        await storeDurable(key, material, of: identity)
+    }
+
+    func drop(_ part: DurablePart, ifStill material: LayerMaterial, of identity: KeptIdentity) {
+        // Compared, because another flight may have replaced it while this one awaited its answer.
+        guard let key = identity.durableKey(part), sessions.parts.drop(key, ifStill: material) else { return }
+        deleteDurable(key)
+        withdraw(key, material)
+    }
+
+    // MARK: - Secrets
+
+    /// Reads the secret on the blocking thread: a program or a slow disk behind it must not hold up the keeper.
+    func secret(_ name: String, of identity: KeptIdentity) async throws(Handshakes.GrantFailure) -> Secret {
+        guard let source = identity.policy.secrets[name] else { throw .internal(reason: "no secret named \(name)") }
+        switch await read(source) {
+        case .success(let secret):
+            noteValue(of: secret, name: name, identity: identity)
+            return secret
+        case .failure(let fault):
+            throw .secretUnreadable(name: name, reason: "\(fault)")
+        }
+    }
+
+    private func read(_ source: @escaping SecretSource) async -> Result<Secret, any Error> {
+        while true {
+            let read: Result<Secret, any Error>? = await withCheckedContinuation { continuation in
+                let accepted = blocking.run { continuation.resume(returning: Result { try source() }) }
+                if accepted { oneTime.readings.began() } else { continuation.resume(returning: nil) }
+            }
+            if let read {
+                oneTime.readings.ended()?.give(())
+                return read
+            }
+            guard oneTime.readings.hasRoom else {
+                oneTime.readings.next()?.give(())
+                return .failure(GatewayFault("too many secrets are being read"))
+            }
+            let wait = Wait<Void>()
+            oneTime.readings.add(wait)
+            await wait.next()
+        }
+    }
+
+    /// On the same thread: what takes a while to compute must not hold up the keeper either.
+    func aside(_ work: @escaping @Sendable () throws -> Secret) async throws(Handshakes.GrantFailure) -> Secret {
+        let made: Result<Secret, any Error> = await withCheckedContinuation { continuation in
+            let accepted = blocking.run { continuation.resume(returning: Result { try work() }) }
+            if !accepted { continuation.resume(returning: .failure(GatewayFault("too much waits to be computed"))) }
+        }
+        do { return try made.get() } catch { throw .internal(reason: "\(error)") }
+    }
+
+    func pause(_ span: UInt64) async {
+        await withCheckedContinuation { continuation in later(span) { _ in continuation.resume() } }
+    }
+
+    func warn(_ what: String, of identity: KeptIdentity) {
+        events.warn(
+            "handshake", [LogField("identity", .name(identity.plan.name)), LogField("reason", .name(what))])
+    }
+
+    private func noteValue(of secret: Secret, name: String, identity: KeptIdentity) {
+        let hash = attempts.hash(secret)
+        let before = identity.secretHashes.updateValue(hash, forKey: name)
+        guard let before, before != hash else { return }
+        identity.secretVersion += 1
+        events.info(
+            "secret changed", [LogField("identity", .name(identity.plan.name)), LogField("secret", .name(name))])
+        liftSessionRefusals(of: identity)
+        for token in tokens.of(identity) {
+            apply(token.machine.secretChanged(to: identity.secretVersion, at: now), to: token)
+            if token.probation != nil || identity.policy.kind == .fixed { reload(token) }
+        }
+    }
+
+    /// A fixed credential's value is another one: nothing of the old one is served, and those on trial begin anew.
+    func reload(_ token: KeptToken) {
+        dropTrial(of: token)
+        let actions = token.probation?.secretChanged() ?? []
+        token.line = nil
+        cache.clear(slot: token.slot)
+        loadFixed(token, then: actions)
+    }
+
+    /// Looks whether a secret's value has changed, at most once a second: a request that would meet a quarantine is the moment to find out
+    /// that the operator has put things right.
+    func noticeSecrets(of identity: KeptIdentity, then work: @escaping @Sendable (isolated Keeper) -> Void) {
+        guard isRefused(identity), now > identity.secretsCheckedAt + 1_000_000_000 else { return work(self) }
+        identity.secretsCheckedAt = now
+        start { keeper in
+            await keeper.readSecrets(of: identity)
+            work(keeper)
+        }
+    }
+
+    private func isRefused(_ identity: KeptIdentity) -> Bool {
+        // Where each user has a token, what was refused to one is no matter of the identity's secret.
+        attemptsRefused(identity)
+            || tokens.shared.values.contains { token in
+                guard token.identity === identity else { return false }
+                switch token.machine.state(at: now) {
+                case .quarantined, .loginNeeded: return true
+                default: return token.probation?.state == .quarantined
+                }
+            }
+    }
+
+    /// A folder of secrets changed.
+    package func secretsMayHaveChanged() {
+        start { keeper in
+            for identity in keeper.identities { await keeper.readSecrets(of: identity) }
+        }
+    }
+
+    /// After a start the mark of a refused secret is there before the secret is; which value was refused, only the value says. Read ahead
+    /// only where there is a mark: a program that brings a secret may bring another one each time.
+    func readMarked(of identity: KeptIdentity) async {
+        guard attempts.knows(identity) else { return }
+        await readUnread(of: identity)
+    }
+
+    /// Those that no flight has read yet: a mark is made of all of them.
+    private func readUnread(of identity: KeptIdentity) async {
+        for name in identity.policy.secrets.keys.sorted() where identity.secretHashes[name] == nil {
+            _ = try? await secret(name, of: identity)
+        }
+    }
+
+    private func readSecrets(of identity: KeptIdentity) async {
+        for name in identity.policy.secrets.keys.sorted() { _ = try? await secret(name, of: identity) }
+    }
+
+    // MARK: - Login attempts
+
+    /// Whether a password step would be refused now.
+    func attemptsRefused(_ identity: KeptIdentity) -> Bool { heldBack(identity) != nil }
+
+    /// Why a password step would not be made now; nil where it would.
+    func heldBack(_ identity: KeptIdentity) -> HeldBack? {
+        attempts.heldBack(identity, sparesPassword: hasSession(identity))
+    }
+
+    /// The identity's marks, or its login, stand in a store that cannot be read.
+    package func lacksStore(_ identity: KeptIdentity) -> Bool {
+        if storeRefusal(of: identity) != nil { return true }
+        guard identity.policy.sendsPassword, !hasSession(identity) else { return false }
+        return attempts.cannotRead(identity)
+    }
+
+    /// Something that may spare the password.
+    private func hasSession(_ identity: KeptIdentity) -> Bool {
+        identity.sessionKey(subject: nil).map { sessions.sparesPassword($0, at: now) } ?? false
+    }
+
+    /// Books an attempt on disk before the password leaves: a crash in between must not give it back.
+    /// - Parameter secret: the one that is about to be sent; another reading may have found a new value since.
+    /// - Returns: what `settleAttempt` needs; nil for schemes without an issuer.
+    func spendAttempt(
+        of identity: KeptIdentity, user: String, secret: Secret
+    ) async throws(Handshakes.GrantFailure) -> AttemptMark? {
+        if let refusal = refusal(of: .password) { throw refusal }
+        guard let issuer = identity.issuer else { return nil }
+        let mark = AttemptMark(
+            account: Account(issuer: issuer, user: ByteString(user)), secretHash: ByteString(attempts.hash(secret)))
+        try attempts.begin(mark, identity.policy.attempts)
+        do throws(Handshakes.GrantFailure) { try await spendInFleet(mark, secret, of: identity) } catch {
+            attempts.cancel(mark)
+            throw error
+        }
+        // A reload may have brought other bounds meanwhile.
+        let policy = identity.policy.attempts
+        let needsMark = attempts.needsMark(mark, policy)
+        let isMarked = await storeAttempts([attempts.ledger.spend(mark, policy)])
+        guard isMarked || !needsMark else {
+            await settleAttempt(.notSent, of: mark)
+            throw .storeUnusable
+        }
+        return mark
+    }
+
+    func settleAttempt(_ outcome: AttemptOutcome, of mark: AttemptMark) async {
+        let rows = attempts.settle(outcome, of: mark)
+        settleInFleet(outcome, of: mark)
+        if outcome != .unknown { await storeAttempts(rows) }
+    }
+
+    /// `basic`: the upstream itself refused, there was no password step.
+    func markRejected(_ identity: KeptIdentity) {
+        guard identity.account != nil else { return }
+        let isRead = identity.policy.secrets.keys.allSatisfy { identity.secretHashes[$0] != nil }
+        // Of the values that were refused, not of those that another reading brings meanwhile.
+        let version = identity.secretVersion
+        let known = isRead ? bookRejected(identity) : nil
+        // Until it is booked: other tokens of the identity must not send it meanwhile.
+        identity.refusedVersion = version
+        identity.marking = start { keeper in
+            defer { if identity.refusedVersion == version { identity.refusedVersion = nil } }
+            if !isRead { await keeper.readUnread(of: identity) }
+            guard identity.secretVersion == version else { return }
+            guard let rows = known ?? (isRead ? nil : keeper.bookRejected(identity)) else { return }
+            await keeper.storeAttempts(rows)
+            if let fleet = keeper.fleet, identity.policy.kind == .basic { await keeper.tellRejected(identity, fleet) }
+        }
+    }
+
+    private func bookRejected(_ identity: KeptIdentity) -> [AttemptLedger.Row]? {
+        attempts.marks(of: identity).first.map { attempts.bookRejected($0) }
+    }
+
+    // MARK: - Operators
+
+    /// Lifts a quarantine. False when there is no such identity.
+    package func reset(identity name: String) -> Bool {
+        guard let identity = catalogue.identity(named: name) else { return false }
+        identity.recovered(at: now)
+        if doubtsRegistration(of: identity) { letRegistrationGo(of: identity) }
+        overruleDoubt(of: identity)
+        settleForHeld(of: identity)
+        let all = identity.accounts
+        if !all.isEmpty {
+            let rows = all.flatMap { attempts.ledger.reset($0) }
+            start { await $0.storeAttempts(rows) }
+            for one in all { resetInFleet(one) }
+        }
+        for token in tokens.all where token.key.digest == identity.digest { token.lastFailure = nil }
+        // Whoever shares its tokens shares its refusals.
+        for one in catalogue.same(as: identity) { raiseEpoch(of: one, cause: .reset) }
+        events.info("identity reset", [LogField("identity", .name(name))])
+        return true
+    }
+
+    /// What an issuer says of a registration that it has forgotten is not always known: an operator decides, and the log says how.
+    func doubtRegistration(of identity: KeptIdentity, after failure: Handshakes.GrantFailure, _ ledger: KeeperLedger) {
+        switch failure {
+        case .credentialRejected, .policyDenied, .configuration, .issuerAnswerInvalid, .interactionRequired: break
+        default: return
+        }
+        note(doubt: ledger.usesRegistration, of: identity)
+        guard ledger.usesRegistration else { return }
+        let name = identity.plan.name
+        events.warn(
+            "a step with a kept registration failed",
+            [
+                LogField("identity", .name(name)), LogField("reason", .name("\(failure)")),
+                LogField(
+                    "advice",
+                    .name("if the issuer has forgotten the registration, a new one is made after: cardea reset \(name)")
+                ),
+            ])
+    }
+
+    /// A copy of the registration under a name of its own: it outlives a restart, and says nothing of another registration.
+    private static let doubtedRegistration: DurablePart = "doubted_registration"
+
+    private func doubtsRegistration(of identity: KeptIdentity) -> Bool {
+        guard let standing = identity.durableKey(.registration).flatMap({ sessions.parts[$0] }) else { return false }
+        return identity.durableKey(Self.doubtedRegistration).flatMap { sessions.parts[$0] }?.bytes == standing.bytes
+    }
+
+    /// - Parameter doubt: whether the last failure was of a step that used the registration that stands.
+    func note(doubt: Bool, of identity: KeptIdentity) {
+        guard let key = identity.durableKey(Self.doubtedRegistration) else { return }
+        guard doubt, let standing = identity.durableKey(.registration).flatMap({ sessions.parts[$0] }) else {
+            if sessions.parts.remove(key) { deleteDurable(key) }
+            return
+        }
+        guard sessions.parts[key]?.bytes != standing.bytes else { return }
+        let copy = LayerMaterial(bytes: standing.bytes, obtainedAt: now, lifetime: nil)
+        sessions.parts[key] = copy
+        start { await $0.storeDurable(key, copy, of: identity) }
+    }
+
+    private func letRegistrationGo(of identity: KeptIdentity) {
+        note(doubt: false, of: identity)
+        guard let key = identity.durableKey(.registration), let material = sessions.parts[key] else { return }
+        drop(.registration, ifStill: material, of: identity)
+        events.info("registration let go", [LogField("identity", .name(identity.plan.name))])
+    }
+
+    /// Outcomes of flights that are under way for the identity are not published any more (docs/design/tokens.md#rule-9). A purge or logout
+    /// also drops what is held.
+    func raiseEpoch(of identity: KeptIdentity, cause: EpochCause) {
+        identity.epoch += 1
+        if cause == .logout {
+            identity.logoutEpoch = identity.epoch
+            if !identity.plan.handshake.keepsRegistration {
+                for key in sessions.parts.forget(identity.digest) { deleteDurable(key) }
+            }
+        }
+        if cause == .purge || cause == .logout { dropAbsent(of: identity) }
+        if cause == .purge || cause == .logout { withdrawFromFleet(identity) }
+        raiseSessionEpoch(of: identity, cause: cause)
+        for token in tokens.of(identity) {
+            apply(token.machine.epochRose(to: identity.epoch, cause: cause, at: now), to: token)
+            switch cause {
+            case .purge, .logout: reloadFixed(token)
+            case .reset, .reload: if token.probation != nil { reload(token) }
+            }
+        }
+    }
+
+    /// After a purge: nobody grants a fixed credential, it is read anew.
+    func reloadFixed(_ token: KeptToken) {
+        if token.probation != nil || token.identity.policy.kind == .fixed { reload(token) }
+    }
+}

@@ -1,0 +1,229 @@
+package import DataPath
+internal import Handshakes
+package import Tokens
+
+/// The keeper as a running handshake sees it. One a flight; `Keeper.release` ends its claims.
+/// Touched on the keeper's loop only.
+package final class KeeperLedger: GrantLedger, @unchecked Sendable {
+    private let keeper: Keeper
+    let identity: KeptIdentity
+    let standing: Standing
+    /// Under which the session machines know this flight.
+    package let claimant: SessionMachine.Claimant
+    let sessionKey: SessionKey?
+    /// The one request that it is all for, where there is one.
+    let ticket: Ticket?
+    /// Whose challenge it answers, where it answers one.
+    var challengedRoute: KeptRoute?
+    /// Durable parts that were forgotten a moment ago, by their keys: a logout has to tell the issuer of it as the one that it knows.
+    var forgotten: [DurableKey: LayerMaterial] = [:]
+    /// The refresh token of the configuration, where this flight sends it.
+    private(set) var firstRefreshToken: Secret?
+    /// This flight has used a registration that was there before it.
+    private(set) var usesRegistration = false
+    /// As this flight has read them.
+    private var secrets: [String: Secret] = [:]
+    /// Of the identity's secrets when this flight read its last one.
+    private(set) var secretVersion: UInt64
+    /// Of the attempts that are spent and not settled, by what was sent.
+    private var openMarks: [(secret: String, mark: AttemptMark)] = []
+
+    /// - Parameter subject: the end user of a token per subject; otherwise the session is the identity's account's.
+    package init(
+        keeper: Keeper, identity: KeptIdentity, standing: Standing, claimant: SessionMachine.Claimant,
+        subject: ByteString? = nil, ticket: Ticket? = nil
+    ) {
+        self.keeper = keeper
+        self.identity = identity
+        self.standing = standing
+        secretVersion = standing.secretVersion
+        self.claimant = claimant
+        self.ticket = ticket
+        sessionKey = identity.sessionKey(subject: subject)
+    }
+
+    // MARK: - Durable layer
+
+    func durable(_ part: DurablePart) async -> LayerMaterial? {
+        if let material = await keeper.durable(part, of: identity) {
+            if part == .registration { usesRegistration = true }
+            return material
+        }
+        if let material = identity.durableKey(part).flatMap({ forgotten[$0] }) { return material }
+        return await keeper.durableOfFleet(part, of: identity)
+    }
+
+    func durable(
+        _ part: DurablePart, unless refused: LayerMaterial?,
+        make: () async throws(Handshakes.GrantFailure) -> LayerMaterial
+    ) async throws(Handshakes.GrantFailure) -> LayerMaterial {
+        switch await keeper.claimDurable(part, unless: refused, of: identity) {
+        case .standing(let material): return material
+        case .failed(let failure): throw failure
+        case .make: break
+        }
+        do throws(Handshakes.GrantFailure) {
+            let material: LayerMaterial
+            switch try await keeper.claimInFleet(part, unless: refused, of: identity) {
+            case .made(let found): material = found
+            case .make(let hold):
+                do throws(Handshakes.GrantFailure) { material = try await make() } catch {
+                    await keeper.letGo(hold)
+                    throw error
+                }
+                await keeper.publish(material, under: hold)
+            }
+            try await keeper.commit(part, material, of: identity, standing: standing)
+            await keeper.durableMade(part, of: identity, .success(material))
+            if part == .registration { usesRegistration = false }
+            return material
+        } catch {
+            await keeper.durableMade(part, of: identity, .failure(error))
+            throw error
+        }
+    }
+
+    func commit(_ part: DurablePart, _ material: LayerMaterial) async throws(Handshakes.GrantFailure) {
+        try await keeper.commit(part, material, of: identity, standing: standing)
+    }
+
+    func drop(_ part: DurablePart, ifStill material: LayerMaterial) async {
+        await keeper.drop(part, ifStill: material, of: identity)
+    }
+
+    // MARK: - Session layer
+
+    func session() async -> LayerMaterial? {
+        guard let sessionKey else { return nil }
+        await keeper.freshen(sessionKey, of: identity)
+        return await keeper.liveSession(sessionKey)
+    }
+
+    func session(
+        _ claim: SessionClaim,
+        step:
+            (SessionRung, LayerMaterial?) async throws(Handshakes.GrantFailure) ->
+            LayerMaterial
+    ) async throws(Handshakes.GrantFailure) -> SessionGrant {
+        await keeper.freshen(sessionKey, of: identity)
+        var turn = await keeper.claimSession(claim, ledger: self)
+        // Ends: the ladder has two rungs and is walked down.
+        while true {
+            switch turn {
+            case .ready(let material, let isFresh): return SessionGrant(material: material, isFresh: isFresh)
+            case .failed(let failure): throw failure
+            case .run(let run, let standing):
+                do throws(Handshakes.GrantFailure) {
+                    let material = try await material(run, claim, standing, step)
+                    turn = await keeper.stepEnded(run, .success(material), ledger: self)
+                } catch {
+                    turn = await keeper.stepEnded(run, .failure(error), ledger: self)
+                }
+            }
+        }
+    }
+
+    /// Makes the step; in a fleet, in its turn and from what the fleet knows.
+    private func material(
+        _ run: SessionMachine.Step, _ claim: SessionClaim, _ standing: LayerMaterial?,
+        _ step:
+            (SessionRung, LayerMaterial?) async throws(Handshakes.GrantFailure) ->
+            LayerMaterial
+    ) async throws(Handshakes.GrantFailure) -> LayerMaterial {
+        guard let turn = try await keeper.fleetTurn(for: run, claim, standing, ledger: self) else {
+            return try await step(run.rung == .refreshToken ? .refreshToken : .fullGrant, standing)
+        }
+        do throws(Handshakes.GrantFailure) {
+            var material = turn.ready
+            if material == nil {
+                do throws(Handshakes.GrantFailure) { material = try await step(turn.rung, turn.standing) } catch {
+                    // Our own ladder did not know of the fleet's refresh token and stands on its last rung already.
+                    guard turn.rung == .refreshToken, run.rung != .refreshToken, claim.canGrantFully,
+                        Tokens.GrantFailure(error).consequence == .block
+                    else { throw error }
+                    material = try await step(.fullGrant, nil)
+                }
+                if let material { await keeper.commit(material, in: turn) }
+            }
+            await keeper.letGo(turn.hold)
+            guard let material else { throw .internal(reason: "a step without material") }
+            return material
+        } catch {
+            await keeper.letGo(turn.hold)
+            throw error
+        }
+    }
+
+    // MARK: - Secrets and attempts
+
+    func secret(_ name: String) async throws(Handshakes.GrantFailure) -> Secret {
+        if let secret = secrets[name] { return secret }
+        let secret = try await keeper.secret(name, of: identity)
+        secrets[name] = secret
+        secretVersion = identity.secretVersion
+        return secret
+    }
+
+    func latestSecret(_ name: String) async throws(Handshakes.GrantFailure) -> Secret {
+        secrets[name] = nil
+        return try await secret(name)
+    }
+
+    func token(of name: String) async throws(Handshakes.GrantFailure) -> Secret {
+        try await keeper.subjectToken(of: name, for: identity)
+    }
+
+    func spendAttempt(user: String, secret name: String) async throws(Handshakes.GrantFailure) {
+        guard
+            let mark = try await keeper.spendAttempt(of: identity, user: user, secret: try await secret(name))
+        else { return }
+        openMarks.append((name, mark))
+    }
+
+    func settleAttempt(_ outcome: AttemptOutcome) async {
+        guard let mark = openMarks.popLast()?.mark else { return }
+        await keeper.settleAttempt(outcome, of: mark)
+    }
+
+    func settleAttempt(_ outcome: AttemptOutcome, secret: String) async {
+        guard let index = openMarks.firstIndex(where: { $0.secret == secret }) else { return }
+        await keeper.settleAttempt(outcome, of: openMarks.remove(at: index).mark)
+    }
+
+    func now() async -> UInt64 { await keeper.now }
+
+    func pause(_ span: UInt64) async { await keeper.pause(span) }
+
+    func turn(_ quota: CallQuota) async throws(Handshakes.GrantFailure) {
+        try await keeper.turn(quota, for: ticket)
+    }
+
+    func turnedAway(_ quota: CallQuota) async { await keeper.turnedAway(quota) }
+
+    func aside(_ work: @escaping @Sendable () throws -> Secret) async throws(Handshakes.GrantFailure) -> Secret {
+        try await keeper.aside(work)
+    }
+
+    func askUpstream(_ call: IssuerCall) async throws(IssuerFault) -> IssuerAnswer {
+        guard let challengedRoute else { throw IssuerFault(.unresolvable, provablyUnsent: true) }
+        return try await keeper.askUpstream(call, of: challengedRoute, for: identity)
+    }
+
+    func warn(_ what: String) async { await keeper.warn(what, of: identity) }
+
+    func refused(refreshToken: Secret) async {
+        await keeper.refused(refreshToken: refreshToken, of: identity)
+    }
+
+    func standing(ofFirst refreshToken: Secret, beside held: Secret?) async -> FirstRefreshToken {
+        let standing = await keeper.standing(ofFirst: refreshToken, beside: held, ledger: self)
+        if standing == .unspent { firstRefreshToken = refreshToken }
+        return standing
+    }
+
+    func note(_ trace: RunTrace) async { await keeper.note(trace, of: identity) }
+}
+
+extension Keeper {
+    func note(_ trace: RunTrace, of identity: KeptIdentity) { identity.lastRun = trace }
+}

@@ -1,0 +1,66 @@
+package import DataPath
+package import HotCache
+package import Reactor
+package import Telemetry
+package import TokenStore
+package import World
+
+/// The parts that a keeper is made of. Built before any thread runs, handed over once.
+package struct KeeperParts: @unchecked Sendable {
+    let executor: LoopExecutor
+    let cache: HotCache
+    let events: EventLog
+    let resolver: any NameResolver
+    let blocking: any BlockingWork
+    let identities: [KeptIdentity]
+    let routes: [KeptRoute]
+    let store: (any RowStore)?
+    let storeState: StoreHealth.State
+    let markKey: MarkKey
+    let random: any RandomSource
+    let subjects: SubjectBook.Limits
+
+    package init(
+        executor: LoopExecutor, cache: HotCache, events: EventLog, resolver: any NameResolver,
+        blocking: any BlockingWork, identities: [KeptIdentity], routes: [KeptRoute], store: (any RowStore)?,
+        storeState: StoreHealth.State, markKey: MarkKey, random: any RandomSource, subjects: SubjectBook.Limits
+    ) {
+        self.executor = executor
+        self.cache = cache
+        self.events = events
+        self.resolver = resolver
+        self.blocking = blocking
+        self.identities = identities
+        self.routes = routes
+        self.store = store
+        self.storeState = storeState
+        self.markKey = markKey
+        self.random = random
+        self.subjects = subjects
+    }
+}
+
+/// The constants of a keeper.
+package struct KeeperResources: @unchecked Sendable {
+    let cache: HotCache
+    let events: EventLog
+    let blocking: any BlockingWork
+    /// Nil where nothing is kept on disk.
+    let store: ErasureMask?
+    let postman: Postman
+    let random: any RandomSource
+    /// For connections to issuers.
+    package let resolver: any NameResolver
+    package let buffers: LoopBuffers
+
+    init(_ parts: KeeperParts) {
+        cache = parts.cache
+        events = parts.events
+        blocking = parts.blocking
+        store = parts.store.map { ErasureMask($0, lastingKinds: RowKind.lasting) }
+        postman = Postman(loop: parts.executor.loop)
+        random = parts.random
+        resolver = parts.resolver
+        buffers = LoopBuffers(blocks: 256, largeLimit: 8 << 20, scratchSize: 64 * 1024)
+    }
+}

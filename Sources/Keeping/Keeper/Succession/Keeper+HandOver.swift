@@ -1,0 +1,77 @@
+internal import DataPath
+internal import Handshakes
+internal import HotCache
+internal import Telemetry
+package import TokenStore
+internal import Tokens
+
+/// An upgrade, as the keeper of the old process lives through it. Two processes that grant at a time would send a password twice and use a
+/// refresh token twice; so this one stops, ends what it has begun, gives the store away, and goes on only when the other one is dead.
+extension Keeper {
+    static let upgrading = Fault(.upgrading, retryAfter: 1)
+
+    /// What is held is served, what is under way ends; whatever needs a grant or the store is told to come again.
+    /// - Parameter completion: called once on the keeper's loop, when the last outcome is on its way to the disk. Not called after
+    ///   `grantAgain`.
+    package func stopGranting(_ completion: @escaping @Sendable () -> Void) {
+        handOver.mayGrant = false
+        handOver.whenQuiet = completion
+        for token in tokens.all.inOrder { apply(token.machine.suspended(at: now), to: token) }
+        checkQuiet()
+    }
+
+    /// After anything that may have ended something.
+    func checkQuiet() {
+        guard handOver.works == 0, let completion = handOver.whenQuiet else { return }
+        // The one try of a secret is with a loop: its outcome decides over a mark.
+        guard !tokens.all.contains(where: { $0.probation?.isTrying == true }) else { return }
+        handOver.whenQuiet = nil
+        if store != nil {
+            // The other process will read what stands.
+            putAgain()
+            handOver.stateBefore = health.state
+            // As where another process owns it from the start: no step that only its owner may make.
+            health.state = .locked("handed over to another process")
+        }
+        completion()
+    }
+
+    /// The store is not given away any more, if it has not been.
+    package func keepStore() { handOver.whenQuiet = nil }
+
+    /// The other process is dead. What it has written is younger than what is here.
+    package func grantAgain(_ rows: [StoredRow], _ state: StoreHealth.State?) {
+        handOver.mayGrant = true
+        keepStore()
+        if handOver.stateBefore != nil, let state { health.state = state }
+        handOver.stateBefore = nil
+        for row in store?.visible(rows) ?? [] {
+            switch row.kind {
+            case RowKind.attempt, RowKind.history, RowKind.family: attempts.restore(row, replacing: true)
+            case RowKind.durable:
+                guard let key = try? KeyCodec.durableKey(row.key) else { continue }
+                sessions.parts[key] = nil
+                restoreDurable(row)
+            case RowKind.session:
+                guard let key = try? KeyCodec.sessionKey(row.key) else { continue }
+                sessions[key] = nil
+                restoreSession(row)
+            case RowKind.version: restoreVersion(row, replacing: true)
+            default: break
+            }
+        }
+        for token in tokens.all.inOrder {
+            if store != nil, token.identity.policy.access.persist, token.machine.heldGrant == nil {
+                token.mayBeStored = true
+            }
+            apply(token.machine.resumed(at: now), to: token)
+        }
+        warmUp([], routes)
+    }
+
+    /// A secret that has not succeeded yet is the other process's to try.
+    func refuseWhileHandingOver(_ ticket: BasicProbation.Ticket, _ token: KeptToken) {
+        answer(Ticket(loop: ticket.loop, number: ticket.number), .fault(Self.upgrading))
+        perform(token.probation?.left(ticket) ?? [], on: token)
+    }
+}

@@ -1,0 +1,431 @@
+internal import DataPath
+internal import Handshakes
+internal import HotCache
+internal import Telemetry
+internal import Tokens
+
+/// Misses, cold keys, scouts and challenges: from a loop's report to the machines and back.
+extension Keeper {
+    // MARK: - Misses
+
+    func needed(_ slot: Slot, from loop: Int) {
+        guard let token = tokens[slot] else {
+            return order(.settled(slot: slot, .gone), to: loop)
+        }
+        noticeSecrets(of: token.identity) { $0.needed(token, from: loop) }
+    }
+
+    private func needed(_ token: KeptToken, from loop: Int) {
+        let slot = token.slot
+        if token.probation != nil {
+            // Each request of an unproven secret is a login attempt, so the keeper wants to see them one by one.
+            return order(.settled(slot: slot, .scout), to: loop)
+        }
+        if token.identity.policy.kind == .fixed, token.line == nil {
+            if token.isLoading { return token.onLoaded.append { self.needed(token, from: loop) } }
+            if now > token.loadedAt + 1_000_000_000 { loadFixed(token) }
+            return order(
+                .settled(
+                    slot: slot,
+                    .fault(Fault(token.secretFault ?? .secretUnreadable, retryAfter: 1, detail: token.toldFailure))),
+                to: loop)
+        }
+        // Served from the store's row it needs nobody; another grant does.
+        if lacksCallerToken(token), token.machine.servedGeneration(at: now) == nil {
+            return order(.settled(slot: slot, .gone), to: loop)
+        }
+        guard needsRecall(token) else {
+            borrow(for: token)
+            token.noteMiss(at: now)
+            apply(token.machine.missed(from: loop, at: now), to: token)
+            return
+        }
+        recall(token) { keeper, fault in
+            if let fault { return keeper.order(.settled(slot: slot, .fault(fault)), to: loop) }
+            keeper.borrow(for: token)
+            token.noteMiss(at: keeper.now)
+            keeper.apply(token.machine.missed(from: loop, at: keeper.now), to: token)
+        }
+    }
+
+    /// A request whose realm is not known, or whose token has to be fetched with a challenge.
+    func cold(_ request: ParkedRequest) {
+        guard let route = catalogue.routesByNumber[request.route], let identity = route.identity else {
+            return answer(request.ticket, .fault(Fault(.internalFault)))
+        }
+        noticeSecrets(of: identity) { $0.cold(request, route, identity) }
+    }
+
+    private func cold(_ request: ParkedRequest, _ route: KeptRoute, _ identity: KeptIdentity) {
+        if let handshake = identity.plan.handshake as? any OneTimeHandshake {
+            return fetch(for: request.ticket, target: request.path, on: route, identity, by: handshake)
+        }
+        if let subject = request.subject {
+            if route.bindsToURL { return arrived(request, at: subject.key, on: route, identity) }
+            return arrived(request, for: subject, on: route, identity)
+        }
+        if let slot = request.slot, let token = tokens[slot], token.probation != nil {
+            return arriveOnProbation(request.ticket, token)
+        }
+        let entry = LearnedEntry(path: path(of: request.path, on: route), method: request.method)
+        switch route.table.target(of: entry) {
+        case .open?: return answer(request.ticket, .bare(scout: false))
+        case .realm(let index)?:
+            guard let token = token(of: route.table.realms[index], on: route) else {
+                return answer(request.ticket, .fault(Fault(.tooManyWaiters, retryAfter: 1)))
+            }
+            if needsRecall(token) {
+                return recall(token) { keeper, fault in
+                    if let fault { return keeper.answer(request.ticket, .fault(fault)) }
+                    keeper.cold(request, route, identity)
+                }
+            }
+            var scouts = false
+            token.noteMiss(at: now)
+            for action in token.machine.missed(from: request.ticket.loop, at: now) {
+                switch action {
+                case .scout: scouts = true
+                case .answer(_, let outcome): answer(request.ticket, tokenAnswer(outcome, of: token))
+                default: apply([action], to: token)
+                }
+            }
+            if scouts { break }
+            // Joined a flight: it is answered with the others.
+            if token.machine.servedGeneration(at: now) == nil, token.machine.state(at: now) == .acquiring {
+                token.tickets.append(request.ticket)
+            }
+            return
+        case nil:
+            if let held = heldBack(identity) {
+                return answer(request.ticket, .fault(heldBackFault(held, identity)))
+            }
+        }
+        scout(request, entry, on: route)
+    }
+
+    func scout(_ request: ParkedRequest, _ entry: LearnedEntry, on route: KeptRoute) {
+        perform(
+            route.scouts.arrived(
+                ScoutMachine.Parked(
+                    ticket: .init(loop: request.ticket.loop, number: request.ticket.number), entry: entry,
+                    isReplayable: request.isReplayable, isSafeMethod: request.isSafe)), on: route)
+    }
+
+    // MARK: - Scouts
+
+    func left(_ ticket: Ticket) {
+        if let token = users.left(ticket) { return token.drop(ticket) }
+        if oneTime.tickets.remove(ticket) != nil { return }
+        for route in catalogue.routesByNumber.values where !route.scouts.isEmpty {
+            perform(route.scouts.left(.init(loop: ticket.loop, number: ticket.number)), on: route)
+        }
+        for token in tokens.shared.values {
+            token.drop(ticket)
+            if token.probation != nil {
+                perform(token.probation?.left(.init(loop: ticket.loop, number: ticket.number)) ?? [], on: token)
+            }
+        }
+    }
+
+    func foundOpen(_ ticket: Ticket) {
+        for route in catalogue.routesByNumber.values where !route.scouts.isEmpty {
+            perform(route.scouts.answeredWithoutChallenge(.init(loop: ticket.loop, number: ticket.number)), on: route)
+        }
+    }
+
+    func scoutFailed(_ ticket: Ticket) {
+        for route in catalogue.routesByNumber.values where !route.scouts.isEmpty {
+            perform(route.scouts.failed(.init(loop: ticket.loop, number: ticket.number)), on: route)
+        }
+        for token in tokens.shared.values where token.probation != nil {
+            perform(token.probation?.left(.init(loop: ticket.loop, number: ticket.number)) ?? [], on: token)
+        }
+    }
+
+    private func perform(_ actions: [ScoutMachine.Action], on route: KeptRoute) {
+        for action in actions {
+            switch action {
+            case .dispatch(let ticket):
+                let ticket = Ticket(loop: ticket.loop, number: ticket.number)
+                answer(ticket, .bare(scout: true))
+                expectScout(ticket, on: route)
+            case .release(let tickets):
+                for ticket in tickets { answer(Ticket(loop: ticket.loop, number: ticket.number), .bare(scout: false)) }
+            case .learnOpen(let entry):
+                learnOpen(at: entry, on: route)
+            case .handOver: break
+            case .refuse(let ticket):
+                answer(
+                    Ticket(loop: ticket.loop, number: ticket.number), .fault(Fault(.tooManyWaiters, retryAfter: 1)))
+            }
+        }
+    }
+
+    /// A scout whose word is lost on its way, in a full mailbox, must not keep the route waiting for ever.
+    private func expectScout(_ ticket: Ticket, on route: KeptRoute) {
+        set(&route.alarm, at: now + route.scoutPatience) { $0.scoutFailed(ticket) }
+    }
+
+    // MARK: - Challenges
+
+    func challenged(_ report: ChallengeOfRequest) {
+        guard report.isFinal, let ticket = report.ticket else { return learn(of: report) }
+        var unanswered = report
+        unanswered.ticket = nil
+        learn(of: unanswered)
+        answer(ticket, .pass)
+    }
+
+    private func learn(of report: ChallengeOfRequest) {
+        guard let route = catalogue.routesByNumber[report.route], let identity = route.identity else {
+            if let ticket = report.ticket { answer(ticket, .pass) }
+            return
+        }
+        if let handshake = identity.plan.handshake as? any OneTimeHandshake {
+            // Refused once: another one is fetched. Refused twice: it is not the token.
+            guard let ticket = report.ticket else { return }
+            if report.isReplay { return answer(ticket, .final) }
+            return fetch(for: ticket, target: report.path, on: route, identity, by: handshake)
+        }
+        let token: KeptToken?
+        switch identity.policy.kind {
+        case .challengeDriven where route.bindsToURL: return learnURL(of: report, on: route, identity)
+        case .challengeDriven:
+            let realm = route.realm ?? Realm(ByteString(report.challenge.realm))
+            let entry = LearnedEntry(path: path(of: report.path, on: route), method: report.method)
+            if let fault = learn(realm, at: entry, on: route) {
+                if let ticket = report.ticket { answer(ticket, .fault(fault)) }
+                return endScout(report, on: route, joining: nil)
+            }
+            token = self.token(of: realm, on: route)
+        case .fixed, .basic, .proactive:
+            token = report.sent.flatMap { tokens[$0.slot] }
+        }
+        guard let token else {
+            if let ticket = report.ticket { answer(ticket, .fault(Fault(.tooManyWaiters, retryAfter: 1))) }
+            return endScout(report, on: route, joining: nil)
+        }
+        if token.probation != nil {
+            refusedOnProbation(report, token)
+            return
+        }
+        // Of one that had given way, or was learned before a restart, the store may have the token.
+        if report.sent?.slot != token.slot, identity.policy.kind == .challengeDriven, needsRecall(token) {
+            return recall(token) { keeper, _ in
+                keeper.decide(report, token, on: route)
+                keeper.endScout(report, on: route, joining: token)
+            }
+        }
+        decide(report, token, on: route)
+        endScout(report, on: route, joining: token)
+    }
+
+    /// - Parameter along: scopes that others who wait want beside it.
+    func decide(
+        _ report: ChallengeOfRequest, _ token: KeptToken, on route: KeptRoute, along: [String] = []
+    ) {
+        if let own = report.subject?.token { token.subject?.token = own }
+        token.usedAt = now
+        var sentGeneration: UInt64 = 0
+        if let sent = report.sent, sent.slot == token.slot { sentGeneration = sent.generation }
+        let actions = token.machine.challenged(
+            from: report.loop,
+            ChallengeReport(
+                generation: sentGeneration, isReplay: report.isReplay, justGranted: report.justGranted,
+                demand: Demand(report.challenge),
+                place: Place(route: report.route, path: report.path.prefix { $0 != UInt8(ascii: "?") }.hashValue),
+                hadTaken: report.hadTaken, along: ScopeSet(along.map { ByteString($0) })), at: now)
+        if actions.contains(.postpone) { postpone(report, token) }
+        // Kept only for the flight that it starts: a context is good once, and not for long.
+        let startsFlight = actions.contains { if case .startFlight = $0 { true } else { false } }
+        if startsFlight {
+            token.challenge = report.challenge
+            token.challengedRoute = route
+        }
+        let outcome = apply(actions, to: token, direct: true)
+        guard let ticket = report.ticket, !actions.contains(.postpone) else { return }
+        if let outcome { answer(ticket, tokenAnswer(outcome, of: token)) } else { wait(ticket, for: token) }
+    }
+
+    // MARK: - Challenges that wait for another flight
+
+    private func postpone(_ report: ChallengeOfRequest, _ token: KeptToken) {
+        // Nobody waits for it: one such is enough to have the grant made.
+        if report.ticket == nil, token.postponed.contains(where: { $0.ticket == nil }) { return }
+        token.postponed.append(report)
+        if let ticket = report.ticket { users.waits(ticket, for: token) }
+    }
+
+    /// No flight is under way any more: those whose challenge it could not answer are looked at anew. Who asks for the highest level comes
+    /// first, and all scopes are asked for together, so that one flight more serves them all.
+    func reconsider(_ token: KeptToken) {
+        let reports = token.postponed.enumerated().sorted { one, other in
+            (other.element.challenge.level ?? -1, one.offset) < (one.element.challenge.level ?? -1, other.offset)
+        }
+        token.postponed = []
+        let along = reports.flatMap(\.element.challenge.scopes)
+        for (_, report) in reports {
+            if let route = catalogue.routesByNumber[report.route] {
+                decide(report, token, on: route, along: along)
+            } else if let ticket = report.ticket {
+                answer(ticket, tokenAnswer(.moved, of: token))
+            }
+        }
+    }
+
+    /// The token's key is gone.
+    func releasePostponed(of token: KeptToken) {
+        for ticket in token.postponed.compactMap(\.ticket) { answer(ticket, tokenAnswer(.moved, of: token)) }
+        token.postponed = []
+    }
+
+    /// The scout has brought its challenge: those behind it wait for the same token.
+    func endScout(_ report: ChallengeOfRequest, on route: KeptRoute, joining token: KeptToken?) {
+        guard let scout = report.scout else { return }
+        for action in route.scouts.challenged(.init(loop: scout.loop, number: scout.number)) {
+            guard case .handOver(let tickets) = action else { continue }
+            for ticket in tickets {
+                let ticket = Ticket(loop: ticket.loop, number: ticket.number)
+                guard let token else {
+                    answer(ticket, .fault(Fault(.issuerUnavailable, retryAfter: 1)))
+                    continue
+                }
+                if let outcome = apply(token.machine.missed(from: ticket.loop, at: now), to: token, direct: true) {
+                    answer(ticket, tokenAnswer(outcome, of: token))
+                } else {
+                    wait(ticket, for: token)
+                }
+            }
+        }
+    }
+
+    /// What the learned table is keyed by: the path, or the whole target where a token belongs to one URL.
+    func path(of target: [UInt8], on route: KeptRoute) -> [UInt8] {
+        let path = target.prefix { $0 != UInt8(ascii: "?") }
+        return route.bindsToURL ? path + [UInt8(ascii: "/")] : Array(path)
+    }
+
+    func token(of realm: Realm, on route: KeptRoute) -> KeptToken? {
+        guard let identity = route.identity, let key = route.key(of: realm) else { return nil }
+        let token = token(of: key, identity: identity, wanted: route.wanted)
+        if token?.route == nil { token?.route = route }
+        return token
+    }
+
+    func publishTable(of route: KeptRoute) {
+        guard let published = route.published else { return }
+        published.publish(
+            route.table.snapshot(seed: tokens.seed) { [self] realm in token(of: realm, on: route)?.slot ?? .nowhere })
+        storeTable(of: route)
+    }
+
+    // MARK: - Basic
+
+    private func arriveOnProbation(_ ticket: Ticket, _ token: KeptToken) {
+        perform(token.probation?.arrived(.init(loop: ticket.loop, number: ticket.number)) ?? [], on: token)
+    }
+
+    func accepted(_ slot: Slot, _ generation: UInt64) {
+        guard let token = tokens[slot], token.line?.generation == generation else { return }
+        perform(token.probation?.succeeded() ?? [], on: token)
+    }
+
+    private func refusedOnProbation(_ report: ChallengeOfRequest, _ token: KeptToken) {
+        if report.sent?.generation == token.line?.generation {
+            let path = report.path.prefix { $0 != UInt8(ascii: "?") }
+            perform(token.probation?.refused(path: ByteString(path)) ?? [], on: token)
+        }
+        if token.probation?.state == .proven {
+            // A success from now on clears the count of refused paths, on whichever loop it comes.
+            for loop in 0..<loopCount { order(.wantsSuccess(slot: token.slot), to: loop) }
+        }
+        guard let ticket = report.ticket else { return }
+        guard let marking = token.identity.marking else { return answer(ticket, .final) }
+        token.identity.marking = nil
+        start { keeper in
+            await marking.value
+            keeper.answer(ticket, .final)
+        }
+    }
+
+    func perform(_ actions: [BasicProbation.Action], on token: KeptToken) {
+        for action in actions {
+            switch action {
+            case .dispatch(let ticket):
+                guard handOver.mayGrant else {
+                    refuseWhileHandingOver(ticket, token)
+                    continue
+                }
+                guard let line = token.line else {
+                    if token.isLoading {
+                        // By then it may be known that this very secret was refused before.
+                        token.onLoaded.append {
+                            let isRefused = token.probation?.state == .quarantined
+                            self.perform(isRefused ? [.refuse([ticket], .credentialRejected)] : [action], on: token)
+                        }
+                        continue
+                    }
+                    if now > token.loadedAt + 1_000_000_000 { loadFixed(token) }
+                    // With everybody behind it: who would wait for a try that nobody makes waits in vain.
+                    perform(token.probation?.withheld() ?? [], on: token)
+                    continue
+                }
+                // Each request with it is a login attempt, whose mark is the other process's to keep.
+                if let refusal = refusal(of: .password) {
+                    token.failed(refusal, asking: nil, at: now)
+                    token.secretFault = .storeUnusable
+                    perform(token.probation?.withheld() ?? [], on: token)
+                    continue
+                }
+                if awaitsTrial(token) { continue }
+                answer(
+                    Ticket(loop: ticket.loop, number: ticket.number),
+                    .carry(line.bytes, slot: token.slot, generation: line.generation))
+            case .publish(let tickets):
+                publishFixed(token)
+                for ticket in tickets {
+                    answer(Ticket(loop: ticket.loop, number: ticket.number), .use(slot: token.slot, granted: 0))
+                }
+            case .refuse(let tickets, let failure):
+                let fault =
+                    failure == .credentialRejected
+                    ? heldBackFault(heldBack(token.identity) ?? .rejected, token.identity)
+                    : Fault(token.secretFault ?? .issuerUnavailable, retryAfter: 1, detail: token.toldFailure)
+                for ticket in tickets { answer(Ticket(loop: ticket.loop, number: ticket.number), .fault(fault)) }
+            case .quarantine:
+                cache.clear(slot: token.slot)
+                token.identity.noteRefusal(byUpstream: "the upstream refused the user name or password", at: now)
+                markRejected(token.identity)
+                log(.credentialQuarantined, token)
+            }
+        }
+        settleTrial(of: token)
+    }
+
+    func heldBackFault(_ held: HeldBack, _ identity: KeptIdentity) -> Fault {
+        let name = identity.plan.name
+        switch held {
+        case .rejected:
+            return Fault(
+                .quarantined,
+                detail: "identity \(name) is quarantined; change its secret, or run: cardea reset \(name)")
+        case .unanswered:
+            return Fault(
+                .quarantined,
+                detail:
+                    "identity \(name) is quarantined: a login was cut off before its answer came, or got one that is not the "
+                    + "issuer's own, so nobody knows whether the issuer accepted it; look whether the account is locked, then run: cardea reset \(name)"
+            )
+        case .store:
+            return Fault(.storeUnusable, retryAfter: 1, detail: "\(Handshakes.GrantFailure.storeUnusable)")
+        }
+    }
+}
+
+extension Demand {
+    init(_ challenge: Handshakes.Challenge) {
+        self.init(
+            level: challenge.level, scopes: ScopeSet(challenge.scopes.map { ByteString($0) }),
+            lacksScope: challenge.error == "insufficient_scope")
+    }
+}

@@ -1,0 +1,150 @@
+internal import DataPath
+internal import Handshakes
+internal import Telemetry
+internal import Tokens
+
+/// Credentials that are good for one request: each is fetched for the ticket that waits for it, in the issuer's pace, and handed to it
+/// alone. Nothing here joins flights: two requests never share one.
+extension Keeper {
+    /// Requests that wait for one at a time, over all identities.
+    static let mostOneTime = 1024
+    /// Calls for them that are under way at a time: fewer than the connections that the keeper has to one issuer, so that its other calls
+    /// always find one.
+    static let mostOneTimeCalls = 32
+    /// How long a denial is told again without a call, so that callers who insist do not use up what the issuer allows.
+    static let denialMemory: UInt64 = 5_000_000_000
+
+    func fetch(
+        for ticket: Ticket, target: [UInt8], on route: KeptRoute, _ identity: KeptIdentity,
+        by handshake: any OneTimeHandshake
+    ) {
+        guard let resource = handshake.resource(of: target, on: route.wanted) else {
+            return answer(ticket, .fault(Fault(.resourceMissing)))
+        }
+        if let fault = fault(ahead: resource, identity) { return answer(ticket, .fault(fault)) }
+        guard oneTime.tickets.count < Self.mostOneTime else {
+            return answer(ticket, .fault(Fault(.tooManyWaiters, retryAfter: 1)))
+        }
+        oneTime.tickets.insert(ticket)
+        start { keeper in
+            let found = await keeper.fetch(resource, for: ticket, identity, by: handshake)
+            // Whoever left meanwhile has thrown it away: nobody else may have it.
+            if keeper.oneTime.tickets.remove(ticket) != nil { keeper.answer(ticket, found) }
+        }
+    }
+
+    /// What is known without asking.
+    private func fault(ahead resource: String, _ identity: KeptIdentity) -> Fault? {
+        if let held = heldBack(identity) { return heldBackFault(held, identity) }
+        if identity.policy.access.connectivity == .offline {
+            return Fault(
+                .issuerUnavailable, retryAfter: 1, detail: "identity \(identity.plan.name) is configured to be offline")
+        }
+        guard handOver.mayGrant else { return Self.upgrading }
+        guard let denial = identity.denials[resource], denial.until > now else { return nil }
+        return Fault(.resourceDenied, detail: denial.reason)
+    }
+
+    private func fetch(
+        _ resource: String, for ticket: Ticket, _ identity: KeptIdentity, by handshake: any OneTimeHandshake
+    ) async -> TokenAnswer {
+        let ledger = KeeperLedger(
+            keeper: self, identity: identity, standing: identity.standing, claimant: sessions.nextClaimant(),
+            ticket: ticket)
+        defer { release(ledger.claimant) }
+        await readMarked(of: identity)
+        if let held = heldBack(identity) { return .fault(heldBackFault(held, identity)) }
+        let client = KeeperIssuerClient(keeper: self, network: identity.policy.network, isQueued: true)
+        do throws(Handshakes.GrantFailure) {
+            let token = try await handshake.credential(for: resource, ledger: ledger, issuer: client)
+            let line = token.withBytes { bytes in Self.fieldLine(handshake.injection(for: Array(bytes))) }
+            identity.grants += 1
+            identity.recovered(at: now)
+            return .once(Secret(line))
+        } catch {
+            if case .policyDenied(let reason) = error {
+                note(denial: reason, of: resource, identity)
+                return .fault(Fault(.resourceDenied, detail: reason))
+            }
+            if case .credentialRejected = error, ledger.secretVersion == identity.secretVersion {
+                markRejected(identity)
+                await identity.marking?.value
+            }
+            if oneTime.tickets.contains(ticket) { identity.note(error, asking: client.trail.place, at: now) }
+            if case .interactionRequired = error { watchLogins() }
+            var fault = Fault(Tokens.GrantFailure(error), retryAfter: nil, detail: error.toldToCallers)
+            if case .issuerUnavailable(let seconds, _) = error { fault.retryAfter = seconds ?? 1 }
+            if let secret = Fault.Kind(secret: error) { fault.kind = secret }
+            return .fault(fault)
+        }
+    }
+
+    private func note(denial reason: String, of resource: String, _ identity: KeptIdentity) {
+        if identity.denials.count >= 256 { identity.denials = identity.denials.filter { $0.value.until > now } }
+        if identity.denials.count >= 256 { identity.denials.removeAll() }
+        identity.denials[resource] = (now + Self.denialMemory, reason)
+    }
+
+    // MARK: - Calls
+
+    /// Waits for a place among the calls first, over all issuers.
+    func queuedCall(_ call: IssuerCall, network: IssuerNetwork) async throws(IssuerFault) -> IssuerAnswer {
+        let wait = Wait<Bool>()
+        if !oneTime.calls.enter(wait, limit: Self.mostOneTimeCalls) { _ = await wait.next() }
+        defer { oneTime.calls.leave()?.give(true) }
+        return try await self.call(call, network: network)
+    }
+
+    // MARK: - For operators
+
+    /// How long a preview stands.
+    static let previewLife: UInt64 = 300_000_000_000
+
+    /// What is known now; where the preview is old, a new one is asked for and seen by the next look.
+    func facts(of identity: KeptIdentity) -> [IdentityFact] {
+        guard let handshake = identity.plan.handshake as? any OneTimeHandshake,
+            let key = identity.sessionKey(subject: nil), let session = sessions[key]?.material, session.isLive(at: now)
+        else { return [] }
+        if handshake.hasPreview, handOver.mayGrant, identity.policy.access.connectivity != .offline,
+            !attemptsRefused(identity), identity.preview.map({ now - $0.at > Self.previewLife }) ?? true
+        {
+            // Marked before it is asked, so that a failure is not asked again at each look.
+            identity.preview = (now, [])
+            start { await $0.preview(identity, by: handshake) }
+        }
+        return handshake.facts(of: session) + (identity.preview?.facts ?? [])
+    }
+
+    private func preview(_ identity: KeptIdentity, by handshake: any OneTimeHandshake) async {
+        let ledger = KeeperLedger(
+            keeper: self, identity: identity, standing: identity.standing, claimant: sessions.nextClaimant())
+        defer { release(ledger.claimant) }
+        let client = KeeperIssuerClient(keeper: self, network: identity.policy.network)
+        let facts: [IdentityFact]
+        do throws(Handshakes.GrantFailure) {
+            facts = try await handshake.preview(ledger: ledger, issuer: client)
+        } catch {
+            facts = [IdentityFact(name: "preview", value: "\(error)")]
+        }
+        identity.preview?.facts = facts
+    }
+
+    // MARK: - Pace
+
+    func turn(_ quota: CallQuota, for ticket: Ticket?) async throws(Handshakes.GrantFailure) {
+        // A handful: one an issuer, and they are few.
+        guard let wait = oneTime.paces[quota.origin, default: CallPace()].take(quota, at: now) else {
+            throw .issuerUnavailable(
+                retryAfterSeconds: Int(clamping: quota.patience / 1_000_000_000),
+                reason: "more calls wait than the issuer takes in time")
+        }
+        if wait > 0 { await pause(wait) }
+        guard let ticket, !oneTime.tickets.contains(ticket) else { return }
+        throw .timedOut(step: "the caller left")
+    }
+
+    func turnedAway(_ quota: CallQuota) {
+        oneTime.paces[quota.origin, default: CallPace()].turnedAway(quota, at: now)
+        events.warn("issuer throttles", [LogField("issuer", .name(quota.origin))])
+    }
+}

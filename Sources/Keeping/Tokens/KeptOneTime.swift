@@ -1,0 +1,13 @@
+internal import DataPath
+internal import Handshakes
+
+/// What the keeper remembers of credentials that are good once: who waits, and how fast its issuers may be asked.
+struct KeptOneTime {
+    var tickets: Set<Ticket> = []
+    /// Readings of secrets, of whatever kind of credential.
+    var readings = SecretTurns()
+    /// No more wait than there are tickets.
+    var calls = Places()
+    /// By origin.
+    var paces: [String: CallPace] = [:]
+}
