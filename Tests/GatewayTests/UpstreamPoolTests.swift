@@ -99,6 +99,11 @@ import Testing
             "what is there carries one that finds no way", .either(), at: [1, 2],
             made(0, http2: true) + [.want, .turn, .fails(1)], ["dial 0 12", "0 on s0", "dial 1 21", "1 on s0"]),
         Case(
+            "a session whose address has just been given up carries nothing more", .either(), at: [1, 2],
+            made(0, http2: true) + [.want, .turn, .connects(1), .http2(1), .full(0), .full(1)]
+                + [.want, .turn, .room(0), .fails(2)],
+            ["dial 0 12", "0 on s0", "dial 1 21", "1 on s1", "dial 2 12", "2 closed"]),
+        Case(
             "sessions count against the limit", .either(1, waiters: 1),
             made(0, http2: true) + [.full(0), .want, .turn, .room(0), .turn], ["dial 0 1", "0 on s0", "1 on s0"]),
         // The first of these waits in line and is the one that asks: when it goes out on the session after all, the other must not wait for its word.
