@@ -95,7 +95,7 @@ import Testing
         #expect(!book.failed(bad, .reset, at: 0))
         #expect(!book.failed(bad, .reset, at: 0))
         #expect(book.failed(bad, .reset, at: 0))
-        #expect(book.isEjected(bad, at: second - 1) && !book.isEjected(bad, at: second))
+        #expect(bad.ejectedUntil == second)
     }
 
     @Test func eachEjectionWithoutAnAnswerDoublesTheTimeUpToAMinute() {

@@ -165,8 +165,6 @@ private struct Row: Sendable, CustomTestStringConvertible {
             _ = exchange.on(.connected)
         }
         #expect(exchange.on(.answered(.conflict)) == .relay && exchange.phase == .relaying)
-        exchange.reset()
-        #expect(exchange.conflicts == 0)
     }
 
     struct Loss: Sendable {
@@ -299,8 +297,7 @@ private struct Row: Sendable, CustomTestStringConvertible {
     }
 
     @Test func startsAnew() {
-        var exchange = Story.askingAgain.with(body: .retained).machine()
-        exchange.reset()
+        let exchange = Exchange()
         #expect(exchange.phase == .idle && exchange.credential == .none)
         #expect(!exchange.replayed && !exchange.retried && !exchange.idempotent)
         #expect(exchange.replay == .never && exchange.body == .none)

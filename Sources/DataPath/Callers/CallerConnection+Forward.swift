@@ -68,12 +68,12 @@ extension CallerConnection {
         guard listener.forward.tunnelsUnmatched else { return .fault(Fault(.noRoute)) }
         // Whom one route refuses has no right to the proxy as such.
         for route in listener.routes { if let fault = admit(to: route) { return .fault(fault) } }
-        guard let wanderer = data.wanderer(to: destination, resembling: listener.routes.first) else {
+        guard let open = data.openDestination(to: destination, resembling: listener.routes.first) else {
             return .fault(Fault(.tooManyConnections, retryAfter: 1))
         }
-        let route = wanderer.route
+        let route = open.route
         exchange.route = route
-        exchange.wanders = wanderer.group
+        exchange.chosenUpstream = open.group
         if let fault = guardCredential(of: route) { return .fault(fault) }
         if !exchange.opensTunnel, let fault = guardConnection(of: route) { return refuse(unbound: fault) }
         prepareReplay(on: route)
@@ -97,9 +97,11 @@ extension CallerConnection {
         isRedirected = true
         enterExchange()
         for route in listener.routes where admitPeer(to: route) != nil { return close() }
-        guard let wanderer = data.wanderer(to: destination, resembling: listener.routes.first) else { return close() }
-        exchange.route = wanderer.route
-        exchange.wanders = wanderer.group
+        guard let open = data.openDestination(to: destination, resembling: listener.routes.first) else {
+            return close()
+        }
+        exchange.route = open.route
+        exchange.chosenUpstream = open.group
         perform(exchange.machine.on(.routed(.unneeded)))
     }
 
@@ -148,11 +150,11 @@ extension DataLoop {
 
     /// What leads to where the caller wanted to go: nothing is edited but what every hop edits.
     /// - Returns: nil when too many such places are in use.
-    func wanderer(to destination: Destination, resembling model: RoutePlan?) -> Wanderer? {
-        if let known = wanderers[destination] { return known }
-        if wanderers.count >= Self.destinationLimit {
-            guard let unused = wanderers.filter({ $0.value.group.isUnused }).keys.min() else { return nil }
-            wanderers[unused] = nil
+    func openDestination(to destination: Destination, resembling model: RoutePlan?) -> OpenDestination? {
+        if let known = openDestinations[destination] { return known }
+        if openDestinations.count >= Self.destinationLimit {
+            guard let unused = openDestinations.filter({ $0.value.group.isUnused }).keys.min() else { return nil }
+            openDestinations[unused] = nil
         }
         let upstream = UpstreamPlan(
             index: -1, origin: "http://\(destination.host):\(destination.port)", host: destination.host,
@@ -171,14 +173,14 @@ extension DataLoop {
             replayMethods: [], replayBody: 0, largeBody: .send, passesFinalRefusal: true,
             answerTimeout: model?.answerTimeout ?? 60_000_000_000, idleTimeout: model?.idleTimeout ?? 60_000_000_000,
             halfClosedTimeout: model?.halfClosedTimeout ?? 1_000_000_000)
-        let wanderer = Wanderer(route: route, group: makeGroup(upstream))
-        wanderers[destination] = wanderer
-        return wanderer
+        let open = OpenDestination(route: route, group: makeGroup(upstream))
+        openDestinations[destination] = open
+        return open
     }
 }
 
-/// A place of a caller's choice. Requests hold its group for as long as they are on their way there.
-struct Wanderer {
+/// An upstream of a caller's choice, which no route names. Requests hold the group for as long as they are on their way there.
+struct OpenDestination {
     let route: RoutePlan
     let group: UpstreamGroup
 }

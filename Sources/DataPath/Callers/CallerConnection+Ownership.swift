@@ -76,6 +76,6 @@ extension DataLoop {
     func removeOwner(_ caller: CallerConnection) {
         guard let owner = owners.removeValue(forKey: ObjectIdentifier(caller)) else { return }
         for group in groups { group?.closeOwned(by: owner) }
-        for wanderer in wanderers.values { wanderer.group.closeOwned(by: owner) }
+        for open in openDestinations.values { open.group.closeOwned(by: owner) }
     }
 }

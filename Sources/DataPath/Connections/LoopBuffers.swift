@@ -91,7 +91,7 @@ package final class LoopBuffers: BlockSource {
     }
 
     /// Whether more lies ready than `connections` are likely to use.
-    func hasSurplus(for connections: Int) -> Bool {
+    func canTrim(for connections: Int) -> Bool {
         pool.waitingCount > 2 * Self.kept(for: connections) || (pipes?.waitingCount ?? 0) > connections
     }
 

@@ -66,7 +66,7 @@ extension CallerConnection {
         if exchange.requestFraming != .none { exchange.asksToClose = false }
         guard sendMessage(message) else { return close() }
         exchange.answerBegun = true
-        exchange.machine.reset()
+        exchange.machine = Exchange()
         nextRequest()
     }
 }

@@ -42,8 +42,8 @@ struct CallerExchange: ~Copyable {
     var opensTunnel = false
     /// It has left HTTP.
     var tunnel: CallerConnection.TunnelState?
-    /// Where it goes when the caller chose the place.
-    var wanders: UpstreamGroup?
+    /// The upstream, where the caller chose it.
+    var chosenUpstream: UpstreamGroup?
 
     // The credential.
     /// The caller's own credential authenticates the connection that it goes out on.

@@ -235,22 +235,6 @@ package struct Exchange: ~Copyable {
         if case .token(let slot, _) = credential { credential = .token(slot: slot, generation: generation) }
     }
 
-    /// Makes the machine ready for the connection's next request.
-    mutating func reset() {
-        phase = .idle
-        credential = .none
-        replayed = false
-        retried = false
-        moved = false
-        withdrawn = false
-        isFinal = false
-        conflicts = 0
-        renonced = false
-        replay = .never
-        body = .none
-        idempotent = false
-    }
-
     /// Most often unseen is not surely unseen: of what may have been seen only idempotent requests are sent again (RFC 9110 §9.2.2), and
     /// none with a credential on trial, which may have been judged.
     private func mayRepeat(after fault: Fault) -> Bool {

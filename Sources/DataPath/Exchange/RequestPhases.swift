@@ -107,7 +107,8 @@ extension CallerConnection {
         exchange.record.replayed = exchange.machine.replayed
         // A secret on trial goes out once: a stale pooled connection would leave open whether it was judged.
         if case .carried = exchange.machine.credential { fresh = true }
-        let group: UpstreamGroup = if let wanders = exchange.wanders { wanders } else { data.group(route.upstream) }
+        let group: UpstreamGroup =
+            if let chosen = exchange.chosenUpstream { chosen } else { data.group(route.upstream) }
         let connection = group.take(
             for: self, fresh: fresh || exchange.opensTunnel, upgrades: exchange.upgrades, avoiding: exchange.lostAt,
             once: !exchange.canBeRepeated, owner: route.bindsConnections ? upstreamOwner : nil,

@@ -21,7 +21,7 @@ package final class DataLoop {
     package private(set) var desk: TokenDesk!
     /// The desk wants to know where tokens are taken. The answer of every hit asks, so it stands here, where no reference is counted for it.
     var watchesPaths = false
-    private var surplus: Surplus!
+    private var memoryTrim: MemoryTrim!
     private(set) var metrics: LoopMetrics
     private(set) var access: AccessRing?
     let events: EventLog
@@ -46,8 +46,8 @@ package final class DataLoop {
     var handshakes: [Arrival] = []
     var logRates = LogRates()
     private(set) var sessions = Roster<CallerSession>()
-    /// Places of callers' choice, with their connections.
-    var wanderers: [Destination: Wanderer] = [:]
+    /// Upstreams of callers' choice, with their connections.
+    var openDestinations: [Destination: OpenDestination] = [:]
     /// Callers that own connections to upstreams, few of all: their numbers stand here and not in each idle caller.
     var owners: [ObjectIdentifier: UpstreamOwner] = [:]
     var lastOwner: UInt64 = 0
@@ -101,13 +101,13 @@ package final class DataLoop {
         responseHead = ResponseHead(maxFields: plan.limits.heads.fields)
         groups = Array(repeating: nil, count: plan.upstreamRoom)
         desk = TokenDesk(data: self, keeper: keeper, loopIndex: index)
-        surplus = Surplus(of: self)
+        memoryTrim = MemoryTrim(of: self)
         loop.turnBegan = { [unowned self] in self.reader.enterTick() }
         loop.willBlock = { [unowned self] in self.reader.goOffline() }
     }
 
     deinit {
-        surplus.end()
+        memoryTrim.end()
         buffers.frames.forgetStreams()
     }
 
@@ -136,7 +136,7 @@ package final class DataLoop {
             metrics.callerClosed()
             uncount(session.peer)
         }
-        surplus.look()
+        memoryTrim.look()
         finishDrain()
     }
 
@@ -145,11 +145,11 @@ package final class DataLoop {
             metrics.callerClosed()
             uncount(caller.peer)
         }
-        surplus.look()
+        memoryTrim.look()
         finishDrain()
     }
 
-    var hasSurplus: Bool { buffers.hasSurplus(for: callers.count) }
+    var canTrim: Bool { buffers.canTrim(for: callers.count) }
 
     func trim() { buffers.trim(for: callers.count) }
 
@@ -383,8 +383,8 @@ package final class DataLoop {
         if access == nil { access = next.access.isEmpty ? nil : next.access[index] }
         // Places of callers' choice belong to the plan of before; exchanges on their way there hold what they need. Retired first: idle
         // connections point at their group without holding it.
-        for (_, wanderer) in wanderers.sorted(by: { $0.key < $1.key }) { wanderer.group.retire() }
-        wanderers.removeAll()
+        for (_, open) in openDestinations.sorted(by: { $0.key < $1.key }) { open.group.retire() }
+        openDestinations.removeAll()
         takeUpstreams()
         takeListeners(sockets)
         if listenersBefore.contains(where: { listener(succeeding: $0) == nil }) {

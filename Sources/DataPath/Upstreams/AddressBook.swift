@@ -107,8 +107,6 @@ extension AddressBook {
         for entry in addresses { entry.isHealthy = !unhealthy.contains(entry.address) }
     }
 
-    func isEjected(_ entry: UpstreamAddress, at now: UInt64) -> Bool { now < entry.ejectedUntil }
-
     // MARK: - Choice
 
     /// Where the next request goes best. Nil when no address is known.

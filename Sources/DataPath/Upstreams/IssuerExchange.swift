@@ -46,10 +46,6 @@ package final class IssuerExchange: UpstreamUser {
         if connection.state == .busy { upstreamConnected(connection) }
     }
 
-    func cancel() {
-        finish(.failure(IssuerFault(.cancelled, provablyUnsent: sentAt == 0)))
-    }
-
     // MARK: - The connection's events
 
     package func upstreamConnected(_ connection: UpstreamConnection) {

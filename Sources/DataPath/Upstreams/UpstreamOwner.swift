@@ -12,7 +12,6 @@ struct OwnedConnections<Member: PoolMember> {
     private var members: [UpstreamOwner: Member] = [:]
 
     var count: Int { members.count }
-    var isEmpty: Bool { members.isEmpty }
     var all: [Member] { members.sorted { $0.key < $1.key }.map(\.value) }
 
     mutating func take(_ owner: UpstreamOwner) -> Member? { members.removeValue(forKey: owner) }

@@ -77,10 +77,10 @@ public final class BufferPool {
 
     /// The least recently used first.
     private func trim(keeping kept: Int) {
-        let surplus = waitingCount - kept
-        guard surplus > 0 else { return }
-        for place in 0..<surplus { munmap(waiting[place], blockSize) }
+        let excess = waitingCount - kept
+        guard excess > 0 else { return }
+        for place in 0..<excess { munmap(waiting[place], blockSize) }
         waitingCount = kept
-        waiting.update(from: waiting + surplus, count: kept)
+        waiting.update(from: waiting + excess, count: kept)
     }
 }

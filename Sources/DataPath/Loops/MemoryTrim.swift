@@ -2,7 +2,7 @@ internal import Reactor
 
 /// Gives a loop's memory back when a burst is over: looked at once a second for as long as there is more than is likely to be used, and not
 /// with each connection that ends, since the next one would fetch from the kernel what this one gave to it.
-final class Surplus: Watched {
+final class MemoryTrim: Watched {
     private unowned let data: DataLoop
     private var timer: TimerID?
 
@@ -16,8 +16,8 @@ final class Surplus: Watched {
 
     /// A connection has ended.
     func look() {
-        guard timer == nil, data.hasSurplus else { return }
-        // Only while it is needed: whom the loop keeps keeps the loop.
+        guard timer == nil, data.canTrim else { return }
+        // Only while it is needed: the loop would hold this object, and this object holds the loop.
         loop.adopt(self)
         timer = loop.arm(self, at: loop.now + Self.period, kind: 0)
         if timer == nil { loop.close(self) }
