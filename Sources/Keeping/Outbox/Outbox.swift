@@ -8,30 +8,27 @@ struct Outbox {
     /// Orders wait, and whoever gave the first of them was told so.
     private var isDue = false
 
-    /// Orders for one loop that do not wait for the end of the turn: a full mailbox takes long to read, and whoever was answered first
-    /// must not wait until its last letter is read.
-    static let most = 64
+    /// Orders that wait, for whichever loop.
+    private(set) var count = 0
 
     init(loops: Int) { orders = Array(repeating: [], count: loops) }
 
     var loops: Int { orders.count }
 
-    /// When the letters are to be taken.
-    enum Delivery { case now, atEndOfTurn }
-
     /// An order for a loop that is not there is dropped: a keeper without data loops has nobody to tell.
-    /// - Returns: nil where what was said before holds.
-    mutating func add(_ order: KeeperOrder, for loop: Int) -> Delivery? {
-        guard loop < orders.count else { return nil }
+    /// - Returns: whether the letters are to be taken at the end of this turn; false where that is known already.
+    mutating func add(_ order: KeeperOrder, for loop: Int) -> Bool {
+        guard loop < orders.count else { return false }
         orders[loop].append(order)
-        if orders[loop].count == Self.most { return .now }
+        count += 1
         defer { isDue = true }
-        return isDue ? nil : .atEndOfTurn
+        return !isDue
     }
 
     /// All that waits.
     mutating func takeLetters() -> [Letter] {
-        orders.indices.compactMap { loop in
+        count = 0
+        return orders.indices.compactMap { loop in
             guard !orders[loop].isEmpty else { return nil }
             defer { orders[loop] = [] }
             return Letter(loop: loop, orders: orders[loop])
@@ -42,7 +39,10 @@ struct Outbox {
     mutating func turnEnded() { isDue = false }
 
     /// The loop's mailbox was full. What the letter holds stays ahead of what is ordered later.
-    mutating func putBack(_ letter: Letter) { orders[letter.loop].insert(contentsOf: letter.orders, at: 0) }
+    mutating func putBack(_ letter: Letter) {
+        orders[letter.loop].insert(contentsOf: letter.orders, at: 0)
+        count += letter.orders.count
+    }
 
     struct Letter: Sendable {
         let loop: Int

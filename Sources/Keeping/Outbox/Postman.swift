@@ -10,6 +10,8 @@ final class Postman: Watched {
 
     /// Nanoseconds after which a loop whose mailbox was full is tried again.
     private static let pause: UInt64 = 10_000_000
+    /// Orders that do not wait for the end of the turn.
+    static let many = 64
 
     override init(loop: Loop) {
         super.init(loop: loop)
@@ -24,11 +26,13 @@ final class Postman: Watched {
     var loopCount: Int { outbox.loops }
 
     func order(_ order: KeeperOrder, to index: Int) {
-        switch outbox.add(order, for: index) {
-        case .now?: deliver()
-        case .atEndOfTurn?: loop.callAtEndOfTurn(self)
-        case nil: break
-        }
+        if outbox.add(order, for: index) { loop.callAtEndOfTurn(self) }
+    }
+
+    /// A letter to the keeper was opened to its end. A full mailbox takes long to read: whoever was answered first must not wait until its
+    /// last letter is read. A loop that takes nothing is tried again later.
+    func letterEnded() {
+        if outbox.count >= Self.many, retry == nil { deliver() }
     }
 
     override func turnEnds() {

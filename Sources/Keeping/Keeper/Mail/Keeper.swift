@@ -120,7 +120,12 @@ package actor Keeper: KeeperInbox {
     /// - Returns: false when the loop's mailbox is full: the letter is lost, and whoever waits for it needs an alarm.
     @discardableResult
     nonisolated func post(_ letter: @escaping @Sendable (isolated Keeper) -> Void) -> Bool {
-        executor.loop.post { self.assumeIsolated(letter) }
+        executor.loop.post {
+            self.assumeIsolated { keeper in
+                letter(keeper)
+                keeper.resources.postman.letterEnded()
+            }
+        }
     }
 
     /// Looked at whenever there is work, not by a timer: an idle gateway does not wake up, and a jump matters when a token is used.
@@ -140,6 +145,7 @@ package actor Keeper: KeeperInbox {
     private func run(_ work: @escaping @Sendable (isolated Keeper) async -> Void) async {
         await work(self)
         handOver.works -= 1
+        resources.postman.letterEnded()
         checkQuiet()
     }
 
