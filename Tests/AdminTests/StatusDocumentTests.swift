@@ -7,7 +7,7 @@ import Testing
 
 @Suite struct StatusDocumentTests {
     @Test func saysTheFacts() throws {
-        let document = try StatusDocument(parsing: Array(StatusDocument(try sampleFacts()).encoded().utf8))
+        let document = try #require(StatusDocument(parsing: StatusDocument(try sampleFacts()).encoded()))
         #expect(document.ready && document.version == "1.0.0")
         #expect(document.store == StatusDocument.Store(state: "serving", detail: "serving", restoredTokens: 5))
         #expect(
@@ -45,7 +45,7 @@ import Testing
         let made = StatusDocument(try facts(saying: text))
         let encoded = made.encoded()
         #expect(!encoded.utf8.dropLast().contains { $0 < 0x20 })
-        let read = try StatusDocument(parsing: Array(encoded.utf8))
+        let read = try #require(StatusDocument(parsing: encoded))
         #expect(read == made)
         #expect(read.identities[4].name == text)
         #expect(read.tokens[0].realm.unicodeScalars.count <= 513)

@@ -1,8 +1,7 @@
-internal import FoundationEssentials
 public import Keeping
 
 /// A login or logout as the admin socket tells it and `--json` prints it.
-public struct LoginDocument: Codable, Equatable, Sendable {
+public struct LoginDocument: AdminDocument, Equatable, Sendable {
     /// The identity's name in the configuration.
     public var identity: String
     /// Names it at the admin socket.
@@ -47,23 +46,14 @@ public struct LoginDocument: Codable, Equatable, Sendable {
         reason = report.reason
     }
 
-    /// Nil for what is no such document.
-    public init?(parsing text: String) {
-        guard let document: LoginDocument = parsed(text) else { return nil }
-        self = document
-    }
-
     /// Done, failed, expired or cancelled.
     public var isOver: Bool { state != LoginReport.State.running.rawValue }
     /// The login succeeded.
     public var isDone: Bool { state == LoginReport.State.done.rawValue }
-
-    /// JSON with a line's end.
-    public func encoded() -> String { json(self) }
 }
 
 /// The reply to the sender of an answer to the redirect address.
-public struct RedirectDocument: Codable, Equatable, Sendable {
+public struct RedirectDocument: AdminDocument, Equatable, Sendable {
     /// The request was an answer that a login waited for.
     public var isAnswer: Bool
     /// The text for the person's browser.
@@ -74,31 +64,14 @@ public struct RedirectDocument: Codable, Equatable, Sendable {
         isAnswer = reply.isAnswer
         text = reply.text
     }
-
-    /// Nil for what is no such document.
-    public init?(parsing text: String) {
-        guard let document: RedirectDocument = parsed(text) else { return nil }
-        self = document
-    }
-
-    /// JSON with a line's end.
-    public func encoded() -> String { json(self) }
 }
 
 /// Why the gateway refused, out of the answer's body; nil where there is no such document.
 public func refusal(in body: String) -> String? {
-    let document: ResetDocument? = parsed(body)
-    return document?.error
+    ResetDocument(parsing: body)?.error
 }
 
 /// Why the body of `/readyz` says that traffic should not come; nil for anything else.
 public func reasons(in body: String) -> String? {
-    let document: ReadinessDocument? = parsed(body)
-    return document.flatMap { $0.reasons.isEmpty ? nil : $0.reasons.joined(separator: "; ") }
-}
-
-private func parsed<Document: Decodable>(_ text: String) -> Document? {
-    let decoder = JSONDecoder()
-    decoder.keyDecodingStrategy = .convertFromSnakeCase
-    return try? decoder.decode(Document.self, from: Data(text.utf8))
+    ReadinessDocument(parsing: body).flatMap { $0.reasons.isEmpty ? nil : $0.reasons.joined(separator: "; ") }
 }

@@ -1,8 +1,7 @@
-internal import FoundationEssentials
 public import Gateway
 
 /// The body of `GET /run?identity=NAME`: the last run of its recipe. In JSON the names are in snake_case.
-public struct RunDocument: Codable, Sendable, Equatable {
+public struct RunDocument: AdminDocument, Sendable, Equatable {
     /// The identity's name in the configuration.
     public var identity: String
     /// nil: it has not run since the start, or it is no recipe.
@@ -61,6 +60,4 @@ public struct RunDocument: Codable, Sendable, Equatable {
                 })
         }
     }
-
-    func encoded() -> String { json(self) }
 }

@@ -1,9 +1,8 @@
-internal import FoundationEssentials
 public import Gateway
 internal import Keeping
 
 /// The body of `/readyz` for those who may read names.
-struct ReadinessDocument: Codable, Equatable {
+struct ReadinessDocument: AdminDocument, Equatable {
     var ready: Bool
     /// Why it is not.
     var reasons: [String]
@@ -20,8 +19,6 @@ struct ReadinessDocument: Codable, Equatable {
         store = shortened(status.store)
         configuration = ConfigurationDocument(status.configuration)
     }
-
-    func encoded() -> String { json(self) }
 }
 
 /// Which configuration runs. A reload that was refused stands here until one is not.
@@ -41,15 +38,13 @@ public struct ConfigurationDocument: Codable, Sendable, Equatable {
 }
 
 /// The body of every answer to a reset: what was reset, or why nothing was and which names there are.
-struct ResetDocument: Codable, Equatable {
+struct ResetDocument: AdminDocument, Equatable {
     var error: String?
     var identities: [String]
-
-    func encoded() -> String { json(self) }
 }
 
 /// The outcome of a purge.
-public struct PurgeDocument: Codable, Equatable, Sendable {
+public struct PurgeDocument: AdminDocument, Equatable, Sendable {
     /// The names of the identities that were purged.
     public var identities: [String]
     /// Held in memory when they went.
@@ -59,18 +54,10 @@ public struct PurgeDocument: Codable, Equatable, Sendable {
         identities = report.identities
         tokens = report.tokens
     }
-
-    /// - Parameter text: as `encoded` writes it; nil for anything else.
-    public init?(_ text: String) {
-        guard let document = try? JSONDecoder().decode(PurgeDocument.self, from: Data(text.utf8)) else { return nil }
-        self = document
-    }
-
-    func encoded() -> String { json(self) }
 }
 
 /// A task on the store, how far it is or what came of it, as the admin socket tells it and the command line reads it.
-public struct StoreDocument: Codable, Equatable, Sendable {
+public struct StoreDocument: AdminDocument, Equatable, Sendable {
     /// Counts the tasks of this process.
     public var number: UInt64
     /// `rotate`, `verify` or `compact`.
@@ -111,27 +98,4 @@ public struct StoreDocument: Codable, Equatable, Sendable {
         isDone = work.isDone
         failure = work.failure
     }
-
-    /// - Parameter text: as `encoded` writes it; nil for anything else.
-    public init?(_ text: String) {
-        let decoder = JSONDecoder()
-        decoder.keyDecodingStrategy = .convertFromSnakeCase
-        guard let document = try? decoder.decode(StoreDocument.self, from: Data(text.utf8)) else { return nil }
-        self = document
-    }
-
-    /// JSON with a line's end.
-    public func encoded() -> String { json(self) }
-}
-
-/// In snake_case and with a line end, for terminals.
-func json(_ value: some Encodable) -> String {
-    let encoder = JSONEncoder()
-    encoder.keyEncodingStrategy = .convertToSnakeCase
-    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-    encoder.nonConformingFloatEncodingStrategy = .convertToString(
-        positiveInfinity: "+Inf", negativeInfinity: "-Inf", nan: "NaN")
-    // Every document consists of strings, numbers and lists of them, which always have a JSON form.
-    guard let data = try? encoder.encode(value) else { return "{}\n" }
-    return String(decoding: data, as: UTF8.self) + "\n"
 }

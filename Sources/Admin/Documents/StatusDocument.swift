@@ -1,11 +1,10 @@
 internal import DataPath
-internal import FoundationEssentials
 internal import Gateway
 internal import Keeping
 internal import Telemetry
 
 /// The facts of `GET /status`, for the command line and for scripts. In JSON the names are in snake_case; times are seconds.
-public struct StatusDocument: Codable, Sendable, Equatable {
+public struct StatusDocument: AdminDocument, Sendable, Equatable {
     /// The version of the running binary.
     public var version: String
     /// Where the configuration was found.
@@ -239,14 +238,6 @@ public struct StatusDocument: Codable, Sendable, Equatable {
 
     /// The most entries of `tokens`.
     public static let maximumTokens = 1000
-
-    /// Reads the JSON text of an answer.
-    /// - Throws: what `JSONDecoder` throws when the text is no such document.
-    public init(parsing json: [UInt8]) throws {
-        let decoder = JSONDecoder()
-        decoder.keyDecodingStrategy = .convertFromSnakeCase
-        self = try decoder.decode(StatusDocument.self, from: Data(json))
-    }
 }
 
 // MARK: - Making
@@ -284,8 +275,6 @@ extension StatusDocument {
         glitches = Self.table(facts.traffic.glitches)
         logDropped = facts.logDropped
     }
-
-    func encoded() -> String { json(self) }
 
     fileprivate static func seconds(_ nanoseconds: UInt64) -> Double {
         (Double(nanoseconds) / 1e6).rounded() / 1e3

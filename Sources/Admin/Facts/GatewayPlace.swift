@@ -1,10 +1,9 @@
 public import Configuration
-internal import FoundationEssentials
 internal import Synchronization
 
 /// The marks that tell one gateway from another on the same machine: the configuration that it serves and its store. The body of `GET /place`,
 /// which is answered on the admin socket alone.
-public struct PlaceDocument: Codable, Sendable, Equatable {
+public struct PlaceDocument: AdminDocument, Sendable, Equatable {
     /// Where the configuration was found.
     public enum Kind: String, Codable, Sendable { case file, text, environment }
 
@@ -35,15 +34,6 @@ public struct PlaceDocument: Codable, Sendable, Equatable {
         }
         self.stores = stores.map { Store(path: $0.map(FilePlace.init)) }
     }
-
-    /// - Parameter text: as `encoded` writes it; nil for anything else.
-    public init?(_ text: String) {
-        guard let document = try? JSONDecoder().decode(PlaceDocument.self, from: Data(text.utf8)) else { return nil }
-        self = document
-    }
-
-    /// JSON with a line's end.
-    public func encoded() -> String { json(self) }
 
     /// Whether a process that looks at `other` means this gateway.
     public func isSame(as other: PlaceDocument) -> Bool {

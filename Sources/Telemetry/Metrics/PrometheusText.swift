@@ -52,19 +52,9 @@ public struct PrometheusText: Sendable {
         text += "# HELP \(name) \(Self.escapeHelp(help))\n# TYPE \(name) \(kind.rawValue)\n"
     }
 
-    /// A line of the family begun last; the value is a counter's.
-    public mutating func sample(_ labels: [(String, String)] = [], _ value: UInt64) {
-        line("", labels, String(value))
-    }
-
-    /// A line of the family begun last; the value is a gauge's and may be negative.
-    public mutating func sample(_ labels: [(String, String)] = [], _ value: Int) {
-        line("", labels, String(value))
-    }
-
-    /// - Parameter value: in the family's unit; infinities and NaN are written as Prometheus spells them.
-    public mutating func sample(_ labels: [(String, String)] = [], _ value: Double) {
-        line("", labels, Self.number(value))
+    /// Adds a sample of the family that was begun last.
+    public mutating func sample(_ labels: [(String, String)] = [], _ value: some SampleValue) {
+        line("", labels, value.sampleText)
     }
 
     /// The buckets, the sum and the count of a histogram.
@@ -125,4 +115,25 @@ public struct PrometheusText: Sendable {
         while digits.last == "0" { digits.removeLast() }
         return "\(nanoseconds / 1_000_000_000).\(digits)"
     }
+}
+
+/// A number as the value of a sample.
+public protocol SampleValue {
+    /// The number in the format's own spelling.
+    var sampleText: String { get }
+}
+
+extension UInt64: SampleValue {
+    /// Decimal digits.
+    public var sampleText: String { String(self) }
+}
+
+extension Int: SampleValue {
+    /// Decimal digits, behind a minus sign where the number is negative.
+    public var sampleText: String { String(self) }
+}
+
+extension Double: SampleValue {
+    /// In the family's unit; infinities and NaN as Prometheus spells them.
+    public var sampleText: String { PrometheusText.number(self) }
 }

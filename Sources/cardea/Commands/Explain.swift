@@ -2,7 +2,6 @@ import Admin
 import ArgumentParser
 import Configuration
 import DataPath
-import FoundationEssentials
 import Gateway
 import Octets
 
@@ -76,10 +75,8 @@ struct Explain: ParsableCommand {
         return fields
     }
 
-    private func document<Document: Decodable>(_ type: Document.Type, _ answer: AdminClient.Answer?) -> Document? {
+    private func document<Document: AdminDocument>(_ type: Document.Type, _ answer: AdminClient.Answer?) -> Document? {
         guard let answer, answer.status == 200 else { return nil }
-        let decoder = JSONDecoder()
-        decoder.keyDecodingStrategy = .convertFromSnakeCase
-        return try? decoder.decode(type, from: Data(answer.body.utf8))
+        return Document(parsing: answer.body)
     }
 }

@@ -74,7 +74,7 @@ private struct StoreRun {
 
     /// Asks the gateway until its task is over.
     private func follow(_ answer: AdminClient.Answer, _ gateway: RunningGateway) throws -> StoreDocument {
-        guard var told = StoreDocument(answer.body), answer.status == 202 else {
+        guard var told = StoreDocument(parsing: answer.body), answer.status == 202 else {
             gateway.complain(of: answer)
             throw ExitCode(ExitStatus.unavailable)
         }
@@ -83,7 +83,7 @@ private struct StoreRun {
             show(told.rows, told.total)
             SystemTime().pause(milliseconds: 100)
             guard let answer = gateway.client.request("GET", "/store"), answer.status == 200,
-                let next = StoreDocument(answer.body),
+                let next = StoreDocument(parsing: answer.body),
                 next.number == number
             else {
                 ConfigurationAccess.complain("cardea: the gateway no longer answers; its log says what came of it")

@@ -23,7 +23,7 @@ struct TokensCommand: ParsableCommand {
             let gateway = try RunningGateway.found(common)
             try gateway.require(identities, as: "identity") { $0.identities.map(\.name) }
             let answer = try answer(of: gateway, "GET", "/status")
-            guard answer.status == 200, let status = try? StatusDocument(parsing: Array(answer.body.utf8)) else {
+            guard answer.status == 200, let status = StatusDocument(parsing: answer.body) else {
                 throw gateway.refused(answer)
             }
             if gateway.configuration == nil {
@@ -72,7 +72,9 @@ struct TokensCommand: ParsableCommand {
             var names: [String] = []
             for wish in wishes {
                 let answer = try answer(of: gateway, "POST", "/tokens/purge?\(wish)")
-                guard answer.status == 200, let told = PurgeDocument(answer.body) else { throw gateway.refused(answer) }
+                guard answer.status == 200, let told = PurgeDocument(parsing: answer.body) else {
+                    throw gateway.refused(answer)
+                }
                 count += told.tokens
                 names += told.identities.filter { !names.contains($0) }
             }

@@ -35,7 +35,7 @@ struct PlaceSearch {
 
     func verdict(on client: AdminClient) -> Verdict {
         guard let answer = client.request("GET", "/place") else { return .nobody }
-        guard answer.status == 200, let theirs = PlaceDocument(answer.body) else { return .silent }
+        guard answer.status == 200, let theirs = PlaceDocument(parsing: answer.body) else { return .silent }
         return places.contains { theirs.isSame(as: $0) } ? .ours : .other(theirs.words)
     }
 
