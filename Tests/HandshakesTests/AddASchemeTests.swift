@@ -53,9 +53,9 @@ struct DeskHandshake: Handshake {
     func injection(for token: [UInt8]) -> InjectedField { InjectedField(name: "X-Ticket", value: token) }
 
     func acquire(
-        _ wanted: Wanted, ledger: any GrantLedger, issuer: any IssuerClient
+        _ wanted: Wanted, environment: any GrantEnvironment, issuer: any IssuerClient
     ) async throws(GrantFailure) -> AccessGrant {
-        let password = try await ledger.secret("password")
+        let password = try await environment.secret("password")
         var form = FormBody(capacity: 256)
         form.member("user", user)
         form.member("password", password)
@@ -65,17 +65,17 @@ struct DeskHandshake: Handshake {
             body: form.finish(), carriesPassword: true)
         defer { call.body.wipe() }
         // Secret, mark, send, settle: a refused password is never sent again (docs/design/tokens.md#rule-5).
-        try await ledger.spendAttempt(user: user)
+        try await environment.spendAttempt(user: user)
         let answer: IssuerAnswer
         do throws(IssuerFault) { answer = try await issuer.send(call) } catch {
-            await ledger.settleAttempt(error.provablyUnsent ? .notSent : .unknown)
+            await environment.settleAttempt(error.provablyUnsent ? .notSent : .unknown)
             throw GrantFailure(error, step: "ticket")
         }
         guard answer.status == 200 else {
-            await ledger.settleAttempt(answer.status == 403 ? .rejected : .unknown)
+            await environment.settleAttempt(answer.status == 403 ? .rejected : .unknown)
             throw .issuerAnswerInvalid(reason: "ticket: status \(answer.status)")
         }
-        await ledger.settleAttempt(.accepted)
+        await environment.settleAttempt(.accepted)
         let ticket = Secret(answer.body)
         guard TokenAlphabet.fieldValue.admits(ticket) else {
             throw .issuerAnswerInvalid(reason: "ticket: not fit for a header")
@@ -97,10 +97,11 @@ struct DeskHandshake: Handshake {
         #expect(scheme.traits(of: identity).kind == .proactive)
         let issuer = ScriptedIssuer([.ok("row-1")])
         let handshake = try scheme.handshake(of: identity, statuses: nil, GrantWorld())
-        let ledger = MemoryLedger(password: "opensesame")
-        let grant = try await handshake.acquire(Wanted(upstreamOrigin: "https://u"), ledger: ledger, issuer: issuer)
+        let environment = MemoryEnvironment(password: "opensesame")
+        let grant = try await handshake.acquire(
+            Wanted(upstreamOrigin: "https://u"), environment: environment, issuer: issuer)
         #expect(handshake.injection(for: bytes(grant.token.text)).value == bytes("row-1"))
-        #expect(issuer.sent.map(\.body) == ["user=anna&password=opensesame"] && ledger.outcomes == [.accepted])
+        #expect(issuer.sent.map(\.body) == ["user=anna&password=opensesame"] && environment.outcomes == [.accepted])
         let nobody = Configuration.load(.text(text.replacing("anna", with: "nobody")), schemes: [DeskScheme.self]) {
             _ in nil
         }

@@ -16,13 +16,13 @@ import Testing
             settings, GrantWorld(wallMilliseconds: { Self.now }, random: { Array(repeating: 0x11, count: $0) }))
     }
 
-    private func ledger(loggedIn: Bool = true) -> MemoryLedger {
-        var state = MemoryLedger.State()
+    private func environment(loggedIn: Bool = true) -> MemoryEnvironment {
+        var state = MemoryEnvironment.State()
         state.secrets["software_statement"] = "a.b.c"
         if loggedIn {
             state.session = LayerMaterial(bytes: Secret("p"), obtainedAt: 1, lifetime: 1_000_000, isHuman: true)
         }
-        return MemoryLedger(state)
+        return MemoryEnvironment(state)
     }
 
     private static let registered = ScriptedIssuer.Line.answer(
@@ -53,7 +53,8 @@ import Testing
             #"{"profiles":{"CableCo":{"notBefore":-9223372036854775808,"notAfter":\#(end),"type":"regular"}}}"#
         let issuer = ScriptedIssuer([Self.registered, Self.token, Self.session(session), .ok(profile)])
         let grant = try await handshake().login(
-            Wanted(upstreamOrigin: ""), dialogue: ScriptedPerson(), ledger: ledger(loggedIn: false), issuer: issuer)
+            Wanted(upstreamOrigin: ""), dialogue: ScriptedPerson(), environment: environment(loggedIn: false),
+            issuer: issuer)
         #expect(issuer.isFinished && grant.material.lifetime == 10 * 365 * 86_400_000_000_000)
     }
 
@@ -65,7 +66,8 @@ import Testing
         ])
         await #expect(throws: GrantFailure.self) {
             _ = try await handshake().login(
-                Wanted(upstreamOrigin: ""), dialogue: ScriptedPerson(), ledger: ledger(loggedIn: false), issuer: issuer)
+                Wanted(upstreamOrigin: ""), dialogue: ScriptedPerson(), environment: environment(loggedIn: false),
+                issuer: issuer)
         }
         #expect(issuer.isFinished)
     }
@@ -76,7 +78,7 @@ import Testing
         ])
         let person = ScriptedPerson()
         let grant = try await handshake().login(
-            Wanted(upstreamOrigin: ""), dialogue: person, ledger: ledger(loggedIn: false), issuer: issuer)
+            Wanted(upstreamOrigin: ""), dialogue: person, environment: environment(loggedIn: false), issuer: issuer)
         #expect(issuer.isFinished)
         #expect(issuer.steps == ["register", "token", "sessions", "profiles", "profiles", "profiles"])
         let sent = issuer.sent
@@ -107,7 +109,8 @@ import Testing
             Self.profile(from: from, until: until),
         ])
         let grant = try await handshake().login(
-            Wanted(upstreamOrigin: ""), dialogue: ScriptedPerson(), ledger: ledger(loggedIn: false), issuer: issuer)
+            Wanted(upstreamOrigin: ""), dialogue: ScriptedPerson(), environment: environment(loggedIn: false),
+            issuer: issuer)
         #expect(grant.material.lifetime == UInt64(milliseconds) * 1_000_000)
     }
 
@@ -124,7 +127,7 @@ import Testing
         let person = ScriptedPerson()
         let why = await failure {
             _ = try await handshake().login(
-                Wanted(upstreamOrigin: ""), dialogue: person, ledger: ledger(loggedIn: false), issuer: issuer)
+                Wanted(upstreamOrigin: ""), dialogue: person, environment: environment(loggedIn: false), issuer: issuer)
         }
         guard case .issuerAnswerInvalid = why else {
             Issue.record("\(String(describing: why))")
@@ -139,7 +142,7 @@ import Testing
         let issuer = ScriptedIssuer([Self.registered, Self.token, answer])
         var token: Secret?
         let why = await failure {
-            token = try await handshake().credential(for: "CH\"1", ledger: ledger(), issuer: issuer)
+            token = try await handshake().credential(for: "CH\"1", environment: environment(), issuer: issuer)
         }
         #expect(issuer.sent.last?.body == #"{"resources":["CH\"1"]}"#)
         return (token, why)
@@ -197,7 +200,7 @@ import Testing
     @Test func withoutALoginNobodyIsAsked() async throws {
         let issuer = ScriptedIssuer([])
         let why = await failure {
-            _ = try await handshake().credential(for: "CH1", ledger: ledger(loggedIn: false), issuer: issuer)
+            _ = try await handshake().credential(for: "CH1", environment: environment(loggedIn: false), issuer: issuer)
         }
         #expect(why == .interactionRequired(reason: "nobody has logged in at the provider"))
         #expect(issuer.sent.isEmpty)
@@ -208,16 +211,16 @@ import Testing
             Self.registered, Self.token,
             .status(403, #"{"action":"authentication","code":"authenticated_profile_expired","status":403}"#),
         ])
-        let ledger = ledger()
-        _ = await failure { _ = try await handshake().credential(for: "CH1", ledger: ledger, issuer: issuer) }
-        #expect(ledger.heldSession == nil)
+        let environment = environment()
+        _ = await failure { _ = try await handshake().credential(for: "CH1", environment: environment, issuer: issuer) }
+        #expect(environment.heldSession == nil)
     }
 
     @Test func twoThrottledCallsAreEnough() async throws {
         let page = ScriptedIssuer.Line.status(429, "<html>")
         let issuer = ScriptedIssuer([Self.registered, page, page, Self.token])
         let why = await failure {
-            _ = try await handshake().credential(for: "CH1", ledger: ledger(), issuer: issuer)
+            _ = try await handshake().credential(for: "CH1", environment: environment(), issuer: issuer)
         }
         #expect(why == .issuerUnavailable(retryAfterSeconds: 1, reason: "token: throttled, status 429"))
         #expect(issuer.steps == ["register", "token", "token"])

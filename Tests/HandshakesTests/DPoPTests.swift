@@ -28,15 +28,15 @@ private func claims(_ sent: ScriptedIssuer.Sent) throws -> AnswerObject {
 
 @Suite struct DPoPTests {
     @Test func `the token request is proven and the token goes with its key`() async throws {
-        let ledger = MemoryLedger()
+        let environment = MemoryEnvironment()
         let issuer = ScriptedIssuer([.ok(bound), .ok(bound)])
         let handshake = try handshake()
-        let grant = try await handshake.acquire(wanted, ledger: ledger, issuer: issuer)
+        let grant = try await handshake.acquire(wanted, environment: environment, issuer: issuer)
         let proof = try claims(issuer.sent[0])
         #expect(proof.string("htu") == "https://idp.example.com/token" && proof.string("htm") == "POST")
         #expect(proof.string("ath") == nil && proof.string("nonce") == nil)
         let material = try #require(grant.material)
-        let next = try await handshake.acquire(wanted, ledger: ledger, issuer: issuer)
+        let next = try await handshake.acquire(wanted, environment: environment, issuer: issuer)
         #expect(next.material == material)
         let signer = try #require(handshake.signer)
         let request = RequestToSign(method: "GET", url: "https://api.example.com/a?b#c")
@@ -53,15 +53,15 @@ private func claims(_ sent: ScriptedIssuer.Sent) throws -> AnswerObject {
     @Test func `a nonce is put in once and kept`() async throws {
         let issuer = ScriptedIssuer([lacksNonce("n1"), .ok(bound), .ok(bound)])
         let handshake = try handshake()
-        let ledger = MemoryLedger()
-        for _ in 0..<2 { _ = try await handshake.acquire(wanted, ledger: ledger, issuer: issuer) }
+        let environment = MemoryEnvironment()
+        for _ in 0..<2 { _ = try await handshake.acquire(wanted, environment: environment, issuer: issuer) }
         #expect(try issuer.sent.map { try claims($0).string("nonce") } == [nil, "n1", "n1"])
     }
 
     @Test func `a server that is never content is asked twice`() async throws {
         let issuer = ScriptedIssuer([lacksNonce("n1"), lacksNonce("n2"), .ok(bound)])
         let failed = await failure {
-            _ = try await handshake().acquire(wanted, ledger: MemoryLedger(), issuer: issuer)
+            _ = try await handshake().acquire(wanted, environment: MemoryEnvironment(), issuer: issuer)
         }
         #expect(failed?.kind == "configuration" && issuer.sent.count == 2)
     }
@@ -69,43 +69,46 @@ private func claims(_ sent: ScriptedIssuer.Sent) throws -> AnswerObject {
     @Test func `the same nonce again is no reason to ask again`() async throws {
         let issuer = ScriptedIssuer([lacksNonce("n"), .ok(bound), lacksNonce("n"), .ok(bound)])
         let handshake = try handshake()
-        _ = try await handshake.acquire(wanted, ledger: MemoryLedger(), issuer: issuer)
-        _ = await failure { _ = try await handshake.acquire(wanted, ledger: MemoryLedger(), issuer: issuer) }
+        _ = try await handshake.acquire(wanted, environment: MemoryEnvironment(), issuer: issuer)
+        _ = await failure { _ = try await handshake.acquire(wanted, environment: MemoryEnvironment(), issuer: issuer) }
         #expect(issuer.sent.count == 3)
     }
 
     @Test(arguments: ["", "a b", "a\"b", String(repeating: "n", count: 1025)])
     func `what is no nonce does not get into a proof`(nonce: String) async throws {
         let issuer = ScriptedIssuer([lacksNonce(nonce), .ok(bound)])
-        _ = await failure { _ = try await handshake().acquire(wanted, ledger: MemoryLedger(), issuer: issuer) }
+        _ = await failure {
+            _ = try await handshake().acquire(wanted, environment: MemoryEnvironment(), issuer: issuer)
+        }
         #expect(issuer.sent.count == 1)
     }
 
     @Test func `a password that was not judged for want of a nonce is one attempt`() async throws {
         let journal = Journal()
-        let ledger = MemoryLedger(journal: journal)
+        let environment = MemoryEnvironment(journal: journal)
         let issuer = ScriptedIssuer([lacksNonce("n"), .ok(bound)], journal: journal)
-        _ = try await handshake(.password(username: "u")).acquire(wanted, ledger: ledger, issuer: issuer)
+        _ = try await handshake(.password(username: "u")).acquire(wanted, environment: environment, issuer: issuer)
         #expect(journal.all.filter { $0.hasPrefix("spend") } == ["spend u"])
-        #expect(ledger.outcomes == [.accepted])
+        #expect(environment.outcomes == [.accepted])
     }
 
     @Test func `a token that nobody bound is refused`() async throws {
         let issuer = ScriptedIssuer([.ok(#"{"access_token":"t","token_type":"Bearer"}"#)])
         let failed = await failure {
-            _ = try await handshake().acquire(wanted, ledger: MemoryLedger(), issuer: issuer)
+            _ = try await handshake().acquire(wanted, environment: MemoryEnvironment(), issuer: issuer)
         }
         #expect(failed?.kind == "invalid")
     }
 
     @Test func `a key that cannot be read is replaced`() async throws {
-        let ledger = MemoryLedger()
-        ledger.state.withLock {
+        let environment = MemoryEnvironment()
+        environment.state.withLock {
             $0.durables[.proofKey] = LayerMaterial(bytes: Secret("garbage"), obtainedAt: 1, lifetime: nil)
         }
-        let grant = try await handshake().acquire(wanted, ledger: ledger, issuer: ScriptedIssuer([.ok(bound)]))
+        let grant = try await handshake().acquire(
+            wanted, environment: environment, issuer: ScriptedIssuer([.ok(bound)]))
         #expect(grant.material != nil)
-        let kept = await ledger.durable(.proofKey)
+        let kept = await environment.durable(.proofKey)
         #expect(kept.flatMap { DPoPKey($0.bytes) } != nil)
     }
 

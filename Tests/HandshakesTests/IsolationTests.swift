@@ -2,8 +2,8 @@ import Testing
 
 @testable import Handshakes
 
-/// A keeper in miniature: its actor is ledger and issuer at once, and isolated methods meet the requirements.
-private actor MiniatureKeeper: GrantLedger, IssuerClient {
+/// A keeper in miniature: its actor is environment and issuer at once, and isolated methods meet the requirements.
+private actor MiniatureKeeper: GrantEnvironment, IssuerClient {
     func durable(_ part: DurablePart) async -> LayerMaterial? { nil }
     func commit(_ part: DurablePart, _ material: LayerMaterial) async throws(GrantFailure) {}
     func drop(_ part: DurablePart, ifStill material: LayerMaterial) async {}
@@ -33,7 +33,7 @@ private actor MiniatureKeeper: GrantLedger, IssuerClient {
     }
 
     func run(_ scheme: any Handshake, over issuer: any IssuerClient) async throws -> AccessGrant {
-        try await scheme.acquire(Wanted(upstreamOrigin: "https://a"), ledger: self, issuer: issuer)
+        try await scheme.acquire(Wanted(upstreamOrigin: "https://a"), environment: self, issuer: issuer)
     }
 }
 

@@ -32,10 +32,10 @@ private func device(_ change: (inout MobileFirstSettings.Device) -> Void = { _ i
         GrantWorld(wallMilliseconds: { 1_000_000 }, random: { Array(repeating: 7, count: $0) }))
 }
 
-private func ledger(_ journal: Journal = Journal()) -> MemoryLedger {
-    var state = MemoryLedger.State()
+private func environment(_ journal: Journal = Journal()) -> MemoryEnvironment {
+    var state = MemoryEnvironment.State()
     state.secrets = ["answers.Pin.pin": "4711", "answers.Badge.number": "12"]
-    return MemoryLedger(state, journal: journal)
+    return MemoryEnvironment(state, journal: journal)
 }
 
 private func members(_ part: Substring) throws -> String {
@@ -51,8 +51,8 @@ private func members(_ part: Substring) throws -> String {
                 tokenReply,
             ],
             journal: journal)
-        let ledger = ledger(journal)
-        let grant = try await device().acquire(wanted, ledger: ledger, issuer: issuer)
+        let environment = environment(journal)
+        let grant = try await device().acquire(wanted, environment: environment, issuer: issuer)
         #expect(grant.token.text == "eyJ.a" && grant.lifetime == 60_000_000_000)
         #expect(grant.grantedScopes == ["read", "write"])
 
@@ -104,7 +104,7 @@ private func members(_ part: Substring) throws -> String {
             $0.name = "edge"
             $0.usesStandardBase64 = isStandard
         }
-        _ = await failure { _ = try await native.acquire(wanted, ledger: ledger(), issuer: issuer) }
+        _ = await failure { _ = try await native.acquire(wanted, environment: environment(), issuer: issuer) }
         let parts = issuer.sent[0].body.split(separator: "\"").filter { $0.utf8.count > 40 }
         #expect(parts.count == 3)
         let decode: (Substring) -> [UInt8]? = { isStandard ? Base64.decode(String($0)) : Base64.decodeURL(String($0)) }
@@ -119,13 +119,13 @@ private func members(_ part: Substring) throws -> String {
 
     @Test func `a logout ends each check that was passed, and takes its turn`() async throws {
         let issuer = ScriptedIssuer([registered, challenge(#""Pin":null,"Badge":null"#), granted, code, tokenReply])
-        let ledger = ledger()
+        let environment = environment()
         let handshake = try device()
-        _ = try await handshake.acquire(wanted, ledger: ledger, issuer: issuer)
-        let session = try #require(await ledger.session())
+        _ = try await handshake.acquire(wanted, environment: environment, issuer: issuer)
+        let session = try #require(await environment.session())
         let journal = Journal()
         let after = ScriptedIssuer([.ok(""), .ok("")], journal: journal)
-        _ = await handshake.revoke(session, ledger: MemoryLedger(journal: journal), issuer: after)
+        _ = await handshake.revoke(session, environment: MemoryEnvironment(journal: journal), issuer: after)
         #expect(after.sent.map { String($0.body.prefix(20)) } == ["security_check=Badge", "security_check=Pin&c"])
         let jws = try #require(after.sent[0].body.split(separator: "=").last).split(separator: ".")
         #expect(try members(jws[1]).contains(#""jti":null,"aud":null"#))
@@ -176,11 +176,11 @@ private func members(_ part: Substring) throws -> String {
         Case("an error code of its own", "configuration", [], .status(400, #"{"errorCode":"\#(canary)"}"#)),
     ])
     func `what ends a login, and what it costs`(_ row: Case) async throws {
-        let ledger = ledger()
+        let environment = environment()
         let issuer = ScriptedIssuer(row.lines)
-        let said = await failure { _ = try await device().acquire(wanted, ledger: ledger, issuer: issuer) }
+        let said = await failure { _ = try await device().acquire(wanted, environment: environment, issuer: issuer) }
         #expect(said?.kind == row.kind, "\(said.map { "\($0)" } ?? "a token")")
-        #expect(ledger.outcomes == row.outcomes && ledger.isBalanced)
+        #expect(environment.outcomes == row.outcomes && environment.isBalanced)
         #expect(issuer.isFinished)
         #expect("\(said.map { "\($0)" } ?? "")".contains("4711") == false)
     }
@@ -201,22 +201,22 @@ private func members(_ part: Substring) throws -> String {
     ])
     func `after a conflict an answer is not sent again blindly`(_ row: Conflict) async throws {
         let conflict = ScriptedIssuer.Line.answer(409, "", [("MFP-Conflict", "x")])
-        let ledger = ledger()
+        let environment = environment()
         let issuer = ScriptedIssuer(
             [
                 registered, challenge(#""Pin":{"remainingAttempts":\#(row.before)}"#), conflict, row.after, code,
                 tokenReply,
             ])
-        let said = await failure { _ = try await device().acquire(wanted, ledger: ledger, issuer: issuer) }
+        let said = await failure { _ = try await device().acquire(wanted, environment: environment, issuer: issuer) }
         #expect(said?.kind == row.kind)
-        #expect(ledger.outcomes == row.outcomes)
+        #expect(environment.outcomes == row.outcomes)
         #expect(issuer.sent[3].body.contains("challengeResponse") == false)
     }
 
     @Test func `a cooldown instead of a reset`() async throws {
         let issuer = ScriptedIssuer([registered, .status(403, #"{"failures":{"Pin":{}}}"#)])
         let said = await failure {
-            _ = try await device { $0.cooldown = 90 }.acquire(wanted, ledger: ledger(), issuer: issuer)
+            _ = try await device { $0.cooldown = 90 }.acquire(wanted, environment: environment(), issuer: issuer)
         }
         #expect(said == .issuerUnavailable(retryAfterSeconds: 90, reason: "preauthorize: Pin failed"))
     }
@@ -227,7 +227,7 @@ private func members(_ part: Substring) throws -> String {
     ])
     func `a registration's place is on the server`(location: String) async throws {
         let issuer = ScriptedIssuer([.answer(201, "", [("Location", location)])])
-        let said = await failure { _ = try await device().acquire(wanted, ledger: ledger(), issuer: issuer) }
+        let said = await failure { _ = try await device().acquire(wanted, environment: environment(), issuer: issuer) }
         #expect(said?.kind == "invalid" && issuer.steps == ["register"])
     }
 

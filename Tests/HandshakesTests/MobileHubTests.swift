@@ -38,10 +38,10 @@ private func consumer() throws -> OAuth2Settings {
     return settings
 }
 
-private func ledger(_ secrets: [String: String]) -> MemoryLedger {
-    var state = MemoryLedger.State()
+private func environment(_ secrets: [String: String]) -> MemoryEnvironment {
+    var state = MemoryEnvironment.State()
     state.secrets = secrets
-    return MemoryLedger(state)
+    return MemoryEnvironment(state)
 }
 
 private func failure(_ work: () async throws -> AccessGrant) async -> GrantFailure? {
@@ -55,7 +55,8 @@ private func failure(_ work: () async throws -> AccessGrant) async -> GrantFailu
     @Test func `an exchange at the single sign-on endpoint, exactly as the server knows it`() async throws {
         let token = jwt(expires: now + 60)
         let issuer = ScriptedIssuer([.ok(#"{"access_token":"mobile.1","expires_in":"21600"}"#)])
-        let grant = try await exchange().acquire(wanted, ledger: ledger(["third_party_token": token]), issuer: issuer)
+        let grant = try await exchange().acquire(
+            wanted, environment: environment(["third_party_token": token]), issuer: issuer)
         #expect(grant.token.text == "mobile.1" && grant.lifetime == 21_600_000_000_000 && grant.notAfter == nil)
         let sent = try #require(issuer.sent.first)
         #expect(sent.method == "GET" && sent.body.isEmpty)
@@ -69,7 +70,7 @@ private func failure(_ work: () async throws -> AccessGrant) async -> GrantFailu
         let issuer = ScriptedIssuer([.ok(#"{"access_token":"mobile.1","token_type":"bearer","expires_in":60}"#)])
         let proof = MobileHubSettings.Exchange.ClientProof.form(id: "app", hasSecret: true)
         _ = try await exchange(.token(proof)).acquire(
-            wanted, ledger: ledger(["third_party_token": token, "client_secret": "s:cret +"]), issuer: issuer)
+            wanted, environment: environment(["third_party_token": token, "client_secret": "s:cret +"]), issuer: issuer)
         let sent = try #require(issuer.sent.first)
         let boundary = Base64.encodeURL(Array(repeating: 7, count: 24))
         #expect(sent.url == "https://acme.mobile.example:8443/mobile/platform/auth/token" && sent.method == "POST")
@@ -86,21 +87,22 @@ private func failure(_ work: () async throws -> AccessGrant) async -> GrantFailu
     @Test func `the scope of a backend keeps its port, and nothing stands in between`() async throws {
         let issuer = ScriptedIssuer([.ok(#"{"access_token":"a","token_type":"Bearer","refresh_token":"r"}"#)])
         let scope = MobileHubSettings.scope(ofBase: "https://acme.mobile.example:443")
-        let ledger = ledger(["client_secret": "s:cret +"])
-        _ = try await handshake(.consumer(consumer(), scope: scope)).acquire(wanted, ledger: ledger, issuer: issuer)
+        let environment = environment(["client_secret": "s:cret +"])
+        _ = try await handshake(.consumer(consumer(), scope: scope)).acquire(
+            wanted, environment: environment, issuer: issuer)
         #expect(
             issuer.sent.first?.body
                 == "grant_type=client_credentials&scope=https%3A%2F%2Facme.mobile.example%3A443urn%3Aopc%3Aresource%3Aconsumer%3A%3Aall"
         )
         #expect(issuer.sent.first?.header("Authorization") == "Basic " + Base64.encode(Array("app:s:cret +".utf8)))
-        #expect(ledger.heldSession == nil)
+        #expect(environment.heldSession == nil)
     }
 
     @Test func `a document is compressed before it is encoded`() async throws {
         let document = "<Assertion><Conditions NotOnOrAfter='2030-01-02T03:04:05Z'/>\n</Assertion>"
         let issuer = ScriptedIssuer([.ok(#"{"access_token":"mobile.1"}"#)])
         let grant = try await exchange(.sso, .secret) { $0.format = .samlXML }
-            .acquire(wanted, ledger: ledger(["third_party_token": document]), issuer: issuer)
+            .acquire(wanted, environment: environment(["third_party_token": document]), issuer: issuer)
         let sent = try #require(issuer.sent.first?.header("Authorization")?.dropFirst("Bearer ".count))
         let packed = try #require(Base64.decode(String(sent)))
         #expect(packed.prefix(3) == [0x1F, 0x8B, 8])
@@ -118,7 +120,7 @@ private func failure(_ work: () async throws -> AccessGrant) async -> GrantFailu
     {
         let issuer = ScriptedIssuer([.ok(#"{"access_token":"\#(token)"}"#)])
         let grant = try await exchange().acquire(
-            wanted, ledger: ledger(["third_party_token": "opaque"]), issuer: issuer)
+            wanted, environment: environment(["third_party_token": "opaque"]), issuer: issuer)
         #expect(grant.lifetime == nil && grant.statedTimes?.issued == issued && grant.statedTimes?.expires == expires)
     }
 
@@ -126,7 +128,7 @@ private func failure(_ work: () async throws -> AccessGrant) async -> GrantFailu
         let issuer = ScriptedIssuer([.ok(#"{"access_token":"mobile.1","expires_in":21600}"#)])
         var asked = wanted
         asked.user = .token(Secret(jwt(expires: now + 60)))
-        let grant = try await exchange(.sso, .caller).acquire(asked, ledger: ledger([:]), issuer: issuer)
+        let grant = try await exchange(.sso, .caller).acquire(asked, environment: environment([:]), issuer: issuer)
         #expect(grant.notAfter == now + 60)
     }
 
@@ -134,7 +136,7 @@ private func failure(_ work: () async throws -> AccessGrant) async -> GrantFailu
         let issuer = ScriptedIssuer([])
         let failed = await failure {
             try await exchange().acquire(
-                wanted, ledger: ledger(["third_party_token": jwt(expires: now)]), issuer: issuer)
+                wanted, environment: environment(["third_party_token": jwt(expires: now)]), issuer: issuer)
         }
         #expect(failed?.word == .secretUnusable && issuer.sent.isEmpty)
     }
@@ -143,7 +145,8 @@ private func failure(_ work: () async throws -> AccessGrant) async -> GrantFailu
     func `a refusal of what still stands in the file is final`(status: Int) async throws {
         let issuer = ScriptedIssuer([.status(status, "whatever")])
         let failed = await failure {
-            try await exchange().acquire(wanted, ledger: ledger(["third_party_token": "opaque"]), issuer: issuer)
+            try await exchange().acquire(
+                wanted, environment: environment(["third_party_token": "opaque"]), issuer: issuer)
         }
         #expect(failed == .credentialRejected(reason: "exchange: status \(status)") && issuer.isFinished)
     }
@@ -152,7 +155,7 @@ private func failure(_ work: () async throws -> AccessGrant) async -> GrantFailu
         let issuer = ScriptedIssuer([.status(400, #"{"error":"invalid_request","error_description":"opaque"}"#)])
         let failed = await failure {
             try await exchange(.token(.basic(id: "app"))).acquire(
-                wanted, ledger: ledger(["third_party_token": "opaque", "client_secret": "x"]), issuer: issuer)
+                wanted, environment: environment(["third_party_token": "opaque", "client_secret": "x"]), issuer: issuer)
         }
         #expect(failed == .configuration(reason: "token: status 400, invalid_request") && issuer.isFinished)
     }
@@ -162,11 +165,11 @@ private func failure(_ work: () async throws -> AccessGrant) async -> GrantFailu
         let patient = ScriptedIssuer([
             .status(503), .fault(IssuerFault(.timedOut, provablyUnsent: false)), .ok(#"{"access_token":"mobile.1"}"#),
         ])
-        let secrets = ledger(["third_party_token": "opaque"])
-        _ = try await own.acquire(wanted, ledger: secrets, issuer: patient)
+        let secrets = environment(["third_party_token": "opaque"])
+        _ = try await own.acquire(wanted, environment: secrets, issuer: patient)
         #expect(patient.isFinished)
         let stated = ScriptedIssuer([.answer(503, "", [("Retry-After", "60")])])
-        let failed = await failure { try await own.acquire(wanted, ledger: secrets, issuer: stated) }
+        let failed = await failure { try await own.acquire(wanted, environment: secrets, issuer: stated) }
         #expect(failed?.word == .issuerUnavailable && stated.sent.count == 1)
     }
 
@@ -174,7 +177,7 @@ private func failure(_ work: () async throws -> AccessGrant) async -> GrantFailu
     func `an anonymous key that cannot be one is not used`(key: String) async throws {
         let failed = await failure {
             try await handshake(.anonymousKey).acquire(
-                wanted, ledger: ledger(["anonymous_key": key]), issuer: ScriptedIssuer([]))
+                wanted, environment: environment(["anonymous_key": key]), issuer: ScriptedIssuer([]))
         }
         #expect(failed?.word == .secretUnusable)
     }

@@ -30,14 +30,14 @@ private let deadHandle = ScriptedIssuer.Line.status(
     @Test func `three calls on a cold start, exactly as the service knows them`() async throws {
         let journal = Journal()
         let issuer = ScriptedIssuer([handleReply, userReply, accessReply], journal: journal)
-        let ledger = MemoryLedger(journal: journal)
+        let environment = MemoryEnvironment(journal: journal)
         let webgate = try OAMWebGateHandshake(
             settings {
                 $0.deviceClaims = ["udid": "u-1", "oracle:idm:claims:client:ostype": "Linux", "locale": "de"]
                 $0.restVersion = "v1"
                 $0.resourceSuffix = "?"
             })
-        let grant = try await webgate.acquire(wanted, ledger: ledger, issuer: issuer)
+        let grant = try await webgate.acquire(wanted, environment: environment, issuer: issuer)
 
         #expect(grant.token.text == "qMn4%2FV1")
         #expect(grant.level == 2 && grant.lifetime == nil && grant.sentAt == 5_000)
@@ -76,7 +76,7 @@ private let deadHandle = ScriptedIssuer.Line.status(
                 "spend svc-hr", "send register", "settle accepted", "commit registration",
                 "spend svc-hr", "send authenticate", "settle accepted", "commit session", "send access",
             ])
-        #expect(ledger.heldSession?.text == "j0Y9%2Bu")
+        #expect(environment.heldSession?.text == "j0Y9%2Bu")
     }
 
     @Test func `desktop service proves no client and registers nothing`() async throws {
@@ -88,7 +88,7 @@ private let deadHandle = ScriptedIssuer.Line.status(
                 $0.serviceDomain = "Default"
                 $0.userTokenType = "USERTOKEN::OAMUT"
             })
-        _ = try await webgate.acquire(wanted, ledger: MemoryLedger(password: "pw"), issuer: issuer)
+        _ = try await webgate.acquire(wanted, environment: MemoryEnvironment(password: "pw"), issuer: issuer)
         #expect(issuer.steps == ["authenticate", "access"])
         #expect(issuer.sent.allSatisfy { $0.header("X-Idaas-Rest-Authorization") == nil })
         #expect(
@@ -105,7 +105,7 @@ private let deadHandle = ScriptedIssuer.Line.status(
                 $0.clientAuthHeader = "Authorization"
                 $0.paths.access = "v2/grant"
             })
-        _ = try await webgate.acquire(wanted, ledger: MemoryLedger(handle: "h", session: "u"), issuer: issuer)
+        _ = try await webgate.acquire(wanted, environment: MemoryEnvironment(handle: "h", session: "u"), issuer: issuer)
         #expect(issuer.sent[0].header("Authorization") == "Basic RWRnZVByb3h5Omg=")
         #expect(issuer.sent[0].url.hasSuffix("/mobileoamauthentication/v2/grant"))
     }
@@ -161,16 +161,16 @@ private let deadHandle = ScriptedIssuer.Line.status(
 
     @Test(arguments: ladder) func `the ladder`(_ rung: Rung) async throws {
         let issuer = ScriptedIssuer(rung.script)
-        let ledger = MemoryLedger(handle: rung.handle, session: rung.session)
+        let environment = MemoryEnvironment(handle: rung.handle, session: rung.session)
         let webgate = try OAMWebGateHandshake(settings())
-        let failed = await failure { _ = try await webgate.acquire(wanted, ledger: ledger, issuer: issuer) }
+        let failed = await failure { _ = try await webgate.acquire(wanted, environment: environment, issuer: issuer) }
         #expect(failed?.kind == rung.failure)
         #expect(issuer.steps == rung.steps)
         #expect(issuer.isFinished)
-        #expect(ledger.outcomes == rung.outcomes)
-        #expect(ledger.isBalanced)
-        #expect((ledger.heldHandle != nil) == rung.keepsHandle)
-        #expect((ledger.heldSession != nil) == rung.keepsSession)
+        #expect(environment.outcomes == rung.outcomes)
+        #expect(environment.isBalanced)
+        #expect((environment.heldHandle != nil) == rung.keepsHandle)
+        #expect((environment.heldSession != nil) == rung.keepsSession)
     }
 
     /// The rows of the error table, met while the password is on its way.
@@ -219,11 +219,11 @@ private let deadHandle = ScriptedIssuer.Line.status(
     ) async throws {
         let webgate = try OAMWebGateHandshake(settings())
         let issuer = ScriptedIssuer([line])
-        let ledger = MemoryLedger(handle: "h")
-        let failed = await failure { _ = try await webgate.acquire(wanted, ledger: ledger, issuer: issuer) }
+        let environment = MemoryEnvironment(handle: "h")
+        let failed = await failure { _ = try await webgate.acquire(wanted, environment: environment, issuer: issuer) }
         #expect(failed?.kind == kind)
         #expect(issuer.steps == ["authenticate"])
-        #expect(ledger.outcomes == [outcome])
+        #expect(environment.outcomes == [outcome])
         let said = failed.map { "\($0)" } ?? ""
         #expect(!said.contains("pa\"ss") && !said.contains("Evil") && !said.contains("token expired"))
     }
@@ -239,10 +239,10 @@ private let deadHandle = ScriptedIssuer.Line.status(
     ) async throws {
         let webgate = try OAMWebGateHandshake(settings())
         let issuer = ScriptedIssuer([line])
-        let ledger = MemoryLedger(handle: "h", session: "u")
-        let failed = await failure { _ = try await webgate.acquire(wanted, ledger: ledger, issuer: issuer) }
+        let environment = MemoryEnvironment(handle: "h", session: "u")
+        let failed = await failure { _ = try await webgate.acquire(wanted, environment: environment, issuer: issuer) }
         #expect(failed?.kind == kind)
-        #expect(issuer.steps == ["access"] && ledger.outcomes.isEmpty && ledger.heldSession != nil)
+        #expect(issuer.steps == ["access"] && environment.outcomes.isEmpty && environment.heldSession != nil)
     }
 
     /// Its user token may be dead: there is one new login, with the handle that is there.
@@ -251,20 +251,20 @@ private let deadHandle = ScriptedIssuer.Line.status(
     {
         let webgate = try OAMWebGateHandshake(settings())
         let issuer = ScriptedIssuer([.status(401, body), reply("USERTOKEN", "u2"), reply("ACCESSTOKEN", "a")])
-        let ledger = MemoryLedger(handle: "h", session: "u")
-        _ = try await webgate.acquire(wanted, ledger: ledger, issuer: issuer)
-        #expect(issuer.steps == ["access", "authenticate", "access"] && ledger.outcomes == [.accepted])
+        let environment = MemoryEnvironment(handle: "h", session: "u")
+        _ = try await webgate.acquire(wanted, environment: environment, issuer: issuer)
+        #expect(issuer.steps == ["access", "authenticate", "access"] && environment.outcomes == [.accepted])
     }
 
     @Test func `only the code of a refusal is told`() async throws {
         let webgate = try OAMWebGateHandshake(settings())
-        let ledger = MemoryLedger(handle: "h")
+        let environment = MemoryEnvironment(handle: "h")
         let failed = await failure {
-            _ = try await webgate.acquire(wanted, ledger: ledger, issuer: ScriptedIssuer([deadUser]))
+            _ = try await webgate.acquire(wanted, environment: environment, issuer: ScriptedIssuer([deadUser]))
         }
         #expect(failed == .credentialRejected(reason: "authenticate: status 401, IDAAS-61002"))
         let again = ScriptedIssuer([userReply])
-        let next = await failure { _ = try await webgate.acquire(wanted, ledger: ledger, issuer: again) }
+        let next = await failure { _ = try await webgate.acquire(wanted, environment: environment, issuer: again) }
         #expect(next == .quarantined)
         #expect(again.sent.isEmpty)
     }
@@ -272,7 +272,7 @@ private let deadHandle = ScriptedIssuer.Line.status(
     @Test func `a code that means the handle is configured`() async throws {
         let webgate = try OAMWebGateHandshake(settings { $0.handleRejectedCodes = ["IDAAS-61002"] })
         let issuer = ScriptedIssuer([deadUser, handleReply, userReply, accessReply])
-        _ = try await webgate.acquire(wanted, ledger: MemoryLedger(handle: "h", session: "u"), issuer: issuer)
+        _ = try await webgate.acquire(wanted, environment: MemoryEnvironment(handle: "h", session: "u"), issuer: issuer)
         #expect(issuer.steps == ["access", "register", "authenticate", "access"])
     }
 
@@ -281,33 +281,35 @@ private let deadHandle = ScriptedIssuer.Line.status(
             LayerMaterial(bytes: Secret("u"), obtainedAt: 1, lifetime: 9_999),
             LayerMaterial(bytes: Secret("u\r\n"), obtainedAt: 1, lifetime: nil),
         ] {
-            var state = MemoryLedger.State()
+            var state = MemoryEnvironment.State()
             state.durables = [.registration: LayerMaterial(bytes: Secret("h"), obtainedAt: 1, lifetime: nil)]
             state.session = session
             let issuer = ScriptedIssuer([userReply, accessReply])
-            _ = try await OAMWebGateHandshake(settings()).acquire(wanted, ledger: MemoryLedger(state), issuer: issuer)
+            _ = try await OAMWebGateHandshake(settings()).acquire(
+                wanted, environment: MemoryEnvironment(state), issuer: issuer)
             #expect(issuer.steps == ["authenticate", "access"])
         }
     }
 
     @Test func `a user token purged after its commit is not used`() async throws {
-        var state = MemoryLedger.State()
+        var state = MemoryEnvironment.State()
         state.forgetsCommits = true
         let issuer = ScriptedIssuer([reply("USERTOKEN", "u"), accessReply])
         let desktop = try OAMWebGateHandshake(settings { $0.clientAuth = .none })
         let failed = await failure {
-            _ = try await desktop.acquire(wanted, ledger: MemoryLedger(state), issuer: issuer)
+            _ = try await desktop.acquire(wanted, environment: MemoryEnvironment(state), issuer: issuer)
         }
         #expect(failed?.kind == "unavailable")
         #expect(issuer.steps == ["authenticate"])
     }
 
     @Test func `nothing goes on when a commit is refused`() async throws {
-        var state = MemoryLedger.State()
+        var state = MemoryEnvironment.State()
         state.refusesCommits = true
         let issuer = ScriptedIssuer([handleReply, userReply])
         let failed = await failure {
-            _ = try await OAMWebGateHandshake(settings()).acquire(wanted, ledger: MemoryLedger(state), issuer: issuer)
+            _ = try await OAMWebGateHandshake(settings()).acquire(
+                wanted, environment: MemoryEnvironment(state), issuer: issuer)
         }
         #expect(failed?.kind == "internal")
         #expect(issuer.steps == ["register"])
@@ -315,27 +317,27 @@ private let deadHandle = ScriptedIssuer.Line.status(
 
     @Test(arguments: ["", "a\u{7}b", "line\n"]) func `unfit passwords never leave`(_ password: String) async throws {
         let issuer = ScriptedIssuer([])
-        let ledger = MemoryLedger(handle: "h", password: password)
+        let environment = MemoryEnvironment(handle: "h", password: password)
         let failed = await failure {
-            _ = try await OAMWebGateHandshake(settings()).acquire(wanted, ledger: ledger, issuer: issuer)
+            _ = try await OAMWebGateHandshake(settings()).acquire(wanted, environment: environment, issuer: issuer)
         }
         #expect(failed?.kind == "secret")
-        #expect(issuer.sent.isEmpty && ledger.outcomes.isEmpty)
+        #expect(issuer.sent.isEmpty && environment.outcomes.isEmpty)
     }
 
     @Test func `without a challenge only the session can be had`() async throws {
         let webgate = try OAMWebGateHandshake(settings())
         let none = ScriptedIssuer([])
-        let ledger = MemoryLedger()
+        let environment = MemoryEnvironment()
         let failed = await failure {
             _ = try await webgate.acquire(
-                Wanted(upstreamOrigin: "https://hr.example.com"), ledger: ledger, issuer: none)
+                Wanted(upstreamOrigin: "https://hr.example.com"), environment: environment, issuer: none)
         }
         #expect(failed == .challengeNeeded)
         #expect(none.sent.isEmpty)
         let issuer = ScriptedIssuer([handleReply, userReply])
         for _ in 0..<2 {
-            let trial = try await webgate.tryOut(Wanted(upstreamOrigin: ""), ledger: ledger, issuer: issuer)
+            let trial = try await webgate.tryOut(Wanted(upstreamOrigin: ""), environment: environment, issuer: issuer)
             #expect(trial?.text.hasPrefix("logged in") == true)
         }
         #expect(issuer.steps == ["register", "authenticate"])
@@ -346,7 +348,7 @@ private let deadHandle = ScriptedIssuer.Line.status(
             .ok(#"{"x-idaas-rest-token-type":"ACCESSTOKEN","X-IDAAS-REST-TOKEN-VALUE":"abc"}"#)
         ])
         let grant = try await OAMWebGateHandshake(settings()).acquire(
-            wanted, ledger: MemoryLedger(handle: "h", session: "u"), issuer: issuer)
+            wanted, environment: MemoryEnvironment(handle: "h", session: "u"), issuer: issuer)
         #expect(grant.token.text == "abc")
     }
 

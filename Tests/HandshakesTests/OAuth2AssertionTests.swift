@@ -21,10 +21,10 @@ private func handshake(_ change: (inout OAuth2Settings) -> Void) throws -> OAuth
         settings, GrantWorld(wallMilliseconds: { 1_000_000_000 }, random: { [UInt8](repeating: 0xFF, count: $0) }))
 }
 
-private func ledger(_ secrets: [String: String]) -> MemoryLedger {
-    let ledger = MemoryLedger()
-    ledger.state.withLock { $0.secrets.merge(secrets) { $1 } }
-    return ledger
+private func environment(_ secrets: [String: String]) -> MemoryEnvironment {
+    let environment = MemoryEnvironment()
+    environment.state.withLock { $0.secrets.merge(secrets) { $1 } }
+    return environment
 }
 
 private let good = #"{"access_token":"t","token_type":"Bearer"}"#
@@ -43,7 +43,7 @@ private func parts(_ body: String) throws -> [String] {
     @Test func `a proof of the client`() async throws {
         let issuer = ScriptedIssuer([.ok(good)])
         _ = try await handshake { $0.signing.lifetime = 90 }.acquire(
-            wanted, ledger: ledger(["key": p256]), issuer: issuer)
+            wanted, environment: environment(["key": p256]), issuer: issuer)
         let sent = issuer.sent[0]
         #expect(
             sent.body.hasPrefix(
@@ -62,13 +62,15 @@ private func parts(_ body: String) throws -> [String] {
         let oauth = try handshake { $0.keys = ["key", "key 2"] }
         let secrets = ["key": p256, "key 2": ed25519]
         let second = ScriptedIssuer([refused, .ok(good)])
-        _ = try await oauth.acquire(wanted, ledger: ledger(secrets), issuer: second)
+        _ = try await oauth.acquire(wanted, environment: environment(secrets), issuer: second)
         #expect(try second.sent.map { try parts($0.body)[0].contains("EdDSA") } == [false, true])
         let neither = ScriptedIssuer([refused, refused, .ok(good)])
-        let failed = await failure { _ = try await oauth.acquire(wanted, ledger: ledger(secrets), issuer: neither) }
+        let failed = await failure {
+            _ = try await oauth.acquire(wanted, environment: environment(secrets), issuer: neither)
+        }
         #expect(failed?.kind == "rejected" && neither.sent.count == 2)
         let other = ScriptedIssuer([.status(400, #"{"error":"invalid_scope"}"#), .ok(good)])
-        _ = await failure { _ = try await oauth.acquire(wanted, ledger: ledger(secrets), issuer: other) }
+        _ = await failure { _ = try await oauth.acquire(wanted, environment: environment(secrets), issuer: other) }
         #expect(other.sent.count == 1)
     }
 
@@ -88,9 +90,9 @@ private func parts(_ body: String) throws -> [String] {
             $0.grant = .password(username: "u")
         }
         let issuer = ScriptedIssuer([line, line, line])
-        let ledger = ledger(["key": p256, "key 2": ed25519])
-        _ = await failure { _ = try await oauth.acquire(wanted, ledger: ledger, issuer: issuer) }
-        #expect(issuer.sent.count == count && ledger.outcomes == [outcome] && ledger.isBalanced)
+        let environment = environment(["key": p256, "key 2": ed25519])
+        _ = await failure { _ = try await oauth.acquire(wanted, environment: environment, issuer: issuer) }
+        #expect(issuer.sent.count == count && environment.outcomes == [outcome] && environment.isBalanced)
     }
 
     @Test func `an assertion of our own as the grant`() async throws {
@@ -101,7 +103,7 @@ private func parts(_ body: String) throws -> [String] {
             $0.signing.audience = .text("aud")
             $0.signing.keyID = "k"
         }
-        _ = try await oauth.acquire(wanted, ledger: ledger(["key": #"{"keys":[\#(p256)]}"#]), issuer: issuer)
+        _ = try await oauth.acquire(wanted, environment: environment(["key": #"{"keys":[\#(p256)]}"#]), issuer: issuer)
         #expect(
             try parts(issuer.sent[0].body) == [
                 #"{"alg":"ES256","typ":"JWT","kid":"k"}"#,
@@ -115,7 +117,7 @@ private func parts(_ body: String) throws -> [String] {
     ]) func `what is no key is not sent`(_ key: String) async throws {
         let issuer = ScriptedIssuer([.ok(good)])
         let failed = await failure {
-            _ = try await handshake { _ in }.acquire(wanted, ledger: ledger(["key": key]), issuer: issuer)
+            _ = try await handshake { _ in }.acquire(wanted, environment: environment(["key": key]), issuer: issuer)
         }
         #expect(failed?.kind == "secret" && issuer.sent.isEmpty)
     }
@@ -127,7 +129,7 @@ private func parts(_ body: String) throws -> [String] {
         for change in changes {
             let failed = await failure {
                 _ = try await handshake(change).acquire(
-                    wanted, ledger: ledger(["key": p256]), issuer: ScriptedIssuer([]))
+                    wanted, environment: environment(["key": p256]), issuer: ScriptedIssuer([]))
             }
             #expect(failed?.kind == "configuration")
         }

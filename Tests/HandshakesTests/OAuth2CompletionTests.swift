@@ -25,9 +25,9 @@ import Testing
             $0.introspects = true
             $0.introspectionURL = IssuerURL("https://idp.example.com/introspect")
         }
-        let isActive = try await oauth.introspect(Secret("t"), ledger: MemoryLedger(), issuer: issuer)
+        let isActive = try await oauth.introspect(Secret("t"), environment: MemoryEnvironment(), issuer: issuer)
         #expect(isActive == true && issuer.sent.map(\.url).last == "https://idp.example.com/introspect")
-        #expect(try await oauth.endpointConflicts(ledger: MemoryLedger(), issuer: ScriptedIssuer([])).isEmpty)
+        #expect(try await oauth.endpointConflicts(environment: MemoryEnvironment(), issuer: ScriptedIssuer([])).isEmpty)
     }
 
     @Test func `the metadata counts where both name one, and the difference is told`() async throws {
@@ -38,9 +38,9 @@ import Testing
             $0.introspects = true
             $0.introspectionURL = IssuerURL("https://idp.example.com/introspect")
         }
-        _ = try await oauth.introspect(Secret("t"), ledger: MemoryLedger(), issuer: issuer)
+        _ = try await oauth.introspect(Secret("t"), environment: MemoryEnvironment(), issuer: issuer)
         #expect(issuer.sent.map(\.url).last == "https://idp.example.com/v2/introspect")
-        let told = try await oauth.endpointConflicts(ledger: MemoryLedger(), issuer: ScriptedIssuer([]))
+        let told = try await oauth.endpointConflicts(environment: MemoryEnvironment(), issuer: ScriptedIssuer([]))
         #expect(
             told.count == 1
                 && told[0].hasPrefix("'introspection_url' is not what the issuer's metadata names, https://idp"))
@@ -51,7 +51,7 @@ import Testing
         let oauth = try handshake { $0.revocationURL = IssuerURL("https://idp.example.com/revoke") }
         var session = LayerMaterial(bytes: Secret("s"), obtainedAt: 1, lifetime: nil)
         session.refreshToken = Secret("r")
-        #expect(await oauth.revoke(session, ledger: MemoryLedger(), issuer: issuer) == .revoked)
+        #expect(await oauth.revoke(session, environment: MemoryEnvironment(), issuer: issuer) == .revoked)
         #expect(issuer.sent.map(\.url).last == "https://idp.example.com/revoke")
     }
 
@@ -62,12 +62,12 @@ import Testing
     func `a client that is refused for its encoding`(
         secret: String, encoding: OAuth2Settings.BasicEncoding, advice: String
     ) async throws {
-        let ledger = MemoryLedger()
-        ledger.state.withLock { $0.secrets["client_secret"] = secret }
+        let environment = MemoryEnvironment()
+        environment.state.withLock { $0.secrets["client_secret"] = secret }
         let issuer = ScriptedIssuer([metadata(), .status(401, #"{"error":"invalid_client"}"#)])
         let oauth = try handshake { $0.basicEncoding = encoding }
         do throws(GrantFailure) {
-            _ = try await oauth.acquire(wanted, ledger: ledger, issuer: issuer)
+            _ = try await oauth.acquire(wanted, environment: environment, issuer: issuer)
             Issue.record("it was refused")
         } catch {
             let said = "\(error)"
@@ -88,7 +88,8 @@ import Testing
             $0.deviceAuthorizationURL = IssuerURL("https://idp.example.com/device")
         }
         do throws(GrantFailure) {
-            _ = try await oauth.login(wanted, dialogue: ScriptedPerson(), ledger: MemoryLedger(), issuer: issuer)
+            _ = try await oauth.login(
+                wanted, dialogue: ScriptedPerson(), environment: MemoryEnvironment(), issuer: issuer)
             Issue.record("it was refused")
         } catch { #expect("\(error)" == said) }
         #expect(issuer.sent.last?.url == "https://idp.example.com/device")
@@ -107,7 +108,7 @@ import Testing
             $0.registration = registration
         }
         do throws(GrantFailure) {
-            _ = try await oauth.acquire(wanted, ledger: MemoryLedger(), issuer: issuer)
+            _ = try await oauth.acquire(wanted, environment: MemoryEnvironment(), issuer: issuer)
             Issue.record("it was refused")
         } catch { #expect("\(error)" == "configuration: registration: status 400, invalid_redirect_uri") }
         let body = try #require(issuer.sent.last?.body)

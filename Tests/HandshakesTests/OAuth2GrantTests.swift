@@ -12,9 +12,9 @@ private func handshake(_ grant: OAuth2Settings.Grant) throws -> OAuth2Handshake 
     return try OAuth2Handshake(settings)
 }
 
-private func ledger(refresh: String? = nil, journal: Journal) -> MemoryLedger {
-    let ledger = MemoryLedger(journal: journal)
-    ledger.state.withLock {
+private func environment(refresh: String? = nil, journal: Journal) -> MemoryEnvironment {
+    let environment = MemoryEnvironment(journal: journal)
+    environment.state.withLock {
         if let refresh {
             $0.session = LayerMaterial(
                 bytes: Secret([]), obtainedAt: 1, lifetime: nil, refreshToken: Secret(refresh))
@@ -23,10 +23,10 @@ private func ledger(refresh: String? = nil, journal: Journal) -> MemoryLedger {
         $0.secrets["assertion"] = "e30.e30.c2ln"
         $0.secrets["subject_token"] = "subject"
     }
-    return ledger
+    return environment
 }
 
-extension MemoryLedger {
+extension MemoryEnvironment {
     fileprivate var refreshToken: String? { state.withLock { $0.session?.refreshToken?.text } }
 }
 
@@ -39,10 +39,11 @@ private func refusal(_ code: String) -> ScriptedIssuer.Line { .status(400, #"{"e
 @Suite struct OAuth2GrantTests {
     @Test func `a rotated refresh token is committed before its access token is used`() async throws {
         let journal = Journal()
-        let ledger = ledger(refresh: "r1", journal: journal)
+        let environment = environment(refresh: "r1", journal: journal)
         let issuer = ScriptedIssuer([answer("t", refresh: "r2")], journal: journal)
-        let grant = try await handshake(.password(username: "u")).acquire(wanted, ledger: ledger, issuer: issuer)
-        #expect(grant.token.text == "t" && ledger.refreshToken == "r2")
+        let grant = try await handshake(.password(username: "u")).acquire(
+            wanted, environment: environment, issuer: issuer)
+        #expect(grant.token.text == "t" && environment.refreshToken == "r2")
         #expect(journal.all == ["send token", "commit session"])
         #expect(issuer.sent[0].body == "grant_type=refresh_token&refresh_token=r1&scope=a")
         #expect(issuer.sent[0].carriesPassword)
@@ -50,26 +51,26 @@ private func refusal(_ code: String) -> ScriptedIssuer.Line { .status(400, #"{"e
 
     @Test func `a refresh token survives an access token beside it that cannot be used`() async throws {
         let journal = Journal()
-        let ledger = ledger(refresh: "r1", journal: journal)
+        let environment = environment(refresh: "r1", journal: journal)
         let issuer = ScriptedIssuer(
             [.ok(#"{"access_token":"a b","token_type":"Bearer","refresh_token":"r2"}"#)], journal: journal)
         let failed = await failure {
-            _ = try await handshake(.password(username: "u")).acquire(wanted, ledger: ledger, issuer: issuer)
+            _ = try await handshake(.password(username: "u")).acquire(wanted, environment: environment, issuer: issuer)
         }
-        #expect(failed?.kind == "invalid" && ledger.refreshToken == "r2")
+        #expect(failed?.kind == "invalid" && environment.refreshToken == "r2")
     }
 
     @Test func `one rung down, and each secret once`() async throws {
         let journal = Journal()
-        let ledger = ledger(refresh: "r1", journal: journal)
+        let environment = environment(refresh: "r1", journal: journal)
         let issuer = ScriptedIssuer([refusal("invalid_grant"), answer("t", refresh: "r2")], journal: journal)
-        _ = try await handshake(.password(username: "u")).acquire(wanted, ledger: ledger, issuer: issuer)
+        _ = try await handshake(.password(username: "u")).acquire(wanted, environment: environment, issuer: issuer)
         #expect(
             journal.all == [
                 "send token", "drop refresh token", "spend u", "send token", "settle accepted", "commit session",
             ])
         #expect(issuer.sent[1].body.hasPrefix("grant_type=password&username=u&password=pa%22ss"))
-        #expect(issuer.sent[1].carriesPassword && ledger.refreshToken == "r2")
+        #expect(issuer.sent[1].carriesPassword && environment.refreshToken == "r2")
     }
 
     @Test(
@@ -81,12 +82,12 @@ private func refusal(_ code: String) -> ScriptedIssuer.Line { .status(400, #"{"e
         ] as [(ScriptedIssuer.Line, String)])
     func `trouble with a refresh does not cost a password`(_ line: ScriptedIssuer.Line, _ kind: String) async throws {
         let journal = Journal()
-        let ledger = ledger(refresh: "r1", journal: journal)
+        let environment = environment(refresh: "r1", journal: journal)
         let issuer = ScriptedIssuer([line], journal: journal)
         let failed = await failure {
-            _ = try await handshake(.password(username: "u")).acquire(wanted, ledger: ledger, issuer: issuer)
+            _ = try await handshake(.password(username: "u")).acquire(wanted, environment: environment, issuer: issuer)
         }
-        #expect(failed?.kind == kind && ledger.refreshToken == "r1")
+        #expect(failed?.kind == kind && environment.refreshToken == "r1")
         #expect(issuer.sent.count == 1 && !journal.all.contains("spend u"))
     }
 
@@ -102,62 +103,62 @@ private func refusal(_ code: String) -> ScriptedIssuer.Line { .status(400, #"{"e
     func `what becomes of a password`(
         _ line: ScriptedIssuer.Line, _ kind: String, _ outcome: AttemptOutcome
     ) async throws {
-        let ledger = ledger(journal: Journal())
+        let environment = environment(journal: Journal())
         let failed = await failure {
             _ = try await handshake(.password(username: "u")).acquire(
-                wanted, ledger: ledger, issuer: ScriptedIssuer([line]))
+                wanted, environment: environment, issuer: ScriptedIssuer([line]))
         }
-        #expect(failed?.kind == kind && ledger.outcomes == [outcome] && ledger.isBalanced)
+        #expect(failed?.kind == kind && environment.outcomes == [outcome] && environment.isBalanced)
     }
 
     @Test func `a refresh token that is not replaced stays`() async throws {
-        let ledger = ledger(refresh: "r1", journal: Journal())
+        let environment = environment(refresh: "r1", journal: Journal())
         let issuer = ScriptedIssuer([answer("t"), answer("t")])
         let oauth = try handshake(.password(username: "u"))
-        _ = try await oauth.acquire(wanted, ledger: ledger, issuer: issuer)
-        _ = try await oauth.acquire(wanted, ledger: ledger, issuer: issuer)
-        #expect(ledger.refreshToken == "r1" && issuer.sent[1].body == issuer.sent[0].body)
+        _ = try await oauth.acquire(wanted, environment: environment, issuer: issuer)
+        _ = try await oauth.acquire(wanted, environment: environment, issuer: issuer)
+        #expect(environment.refreshToken == "r1" && issuer.sent[1].body == issuer.sent[0].body)
     }
 
     @Test func `a refresh token good for less keeps its place`() async throws {
         let journal = Journal()
-        let ledger = ledger(refresh: "r1", journal: journal)
+        let environment = environment(refresh: "r1", journal: journal)
         let issuer = ScriptedIssuer([refusal("invalid_scope")], journal: journal)
         let failed = await failure {
-            _ = try await handshake(.refreshToken).acquire(wanted, ledger: ledger, issuer: issuer)
+            _ = try await handshake(.refreshToken).acquire(wanted, environment: environment, issuer: issuer)
         }
         // The configured one is asked once as well: it may be of another grant.
-        #expect(failed?.kind == "unavailable" && ledger.refreshToken == "r1")
+        #expect(failed?.kind == "unavailable" && environment.refreshToken == "r1")
     }
 
     @Test func `the configured refresh token begins, its successors go on`() async throws {
         let journal = Journal()
-        let ledger = ledger(journal: journal)
+        let environment = environment(journal: journal)
         let issuer = ScriptedIssuer([answer("t", refresh: "r1"), answer("t", refresh: "r2")], journal: journal)
         let oauth = try handshake(.refreshToken)
-        _ = try await oauth.acquire(wanted, ledger: ledger, issuer: issuer)
-        _ = try await oauth.acquire(wanted, ledger: ledger, issuer: issuer)
+        _ = try await oauth.acquire(wanted, environment: environment, issuer: issuer)
+        _ = try await oauth.acquire(wanted, environment: environment, issuer: issuer)
         #expect(issuer.sent.map { $0.body.contains("refresh_token=first") } == [true, false])
-        #expect(ledger.refreshToken == "r2")
+        #expect(environment.refreshToken == "r2")
     }
 
     @Test func `a refused refresh token with nothing below it`() async throws {
-        let ledger = ledger(journal: Journal())
+        let environment = environment(journal: Journal())
         let failed = await failure {
             _ = try await handshake(.refreshToken).acquire(
-                wanted, ledger: ledger, issuer: ScriptedIssuer([refusal("invalid_grant")]))
+                wanted, environment: environment, issuer: ScriptedIssuer([refusal("invalid_grant")]))
         }
         #expect(failed?.kind == "rejected")
     }
 
     @Test func assertions() async throws {
-        let ledger = ledger(journal: Journal())
+        let environment = environment(journal: Journal())
         let issuer = ScriptedIssuer([answer("t"), answer("t"), refusal("invalid_grant")])
-        _ = try await handshake(.jwtBearer).acquire(wanted, ledger: ledger, issuer: issuer)
-        ledger.state.withLock { $0.secrets["assertion"] = "<a>?</a>" }
+        _ = try await handshake(.jwtBearer).acquire(wanted, environment: environment, issuer: issuer)
+        environment.state.withLock { $0.secrets["assertion"] = "<a>?</a>" }
         let saml = try handshake(.saml2Bearer)
-        _ = try await saml.acquire(wanted, ledger: ledger, issuer: issuer)
-        let failed = await failure { _ = try await saml.acquire(wanted, ledger: ledger, issuer: issuer) }
+        _ = try await saml.acquire(wanted, environment: environment, issuer: issuer)
+        let failed = await failure { _ = try await saml.acquire(wanted, environment: environment, issuer: issuer) }
         #expect(
             issuer.sent.map(\.body) == [
                 "grant_type=urn%3Aietf%3Aparams%3Aoauth%3Agrant-type%3Ajwt-bearer&assertion=e30.e30.c2ln&scope=a",
@@ -177,8 +178,8 @@ private func refusal(_ code: String) -> ScriptedIssuer.Line { .status(400, #"{"e
     }
 
     @Test func exchange() async throws {
-        let ledger = ledger(journal: Journal())
-        ledger.state.withLock { $0.secrets["actor_token"] = "actor" }
+        let environment = environment(journal: Journal())
+        environment.state.withLock { $0.secrets["actor_token"] = "actor" }
         var exchange = OAuth2Settings.TokenExchange()
         exchange.subject = .identity("other")
         exchange.actorType = "urn:x"
@@ -186,16 +187,16 @@ private func refusal(_ code: String) -> ScriptedIssuer.Line { .status(400, #"{"e
         let issuer = ScriptedIssuer([answer("t", refresh: "ignored"), refusal("invalid_grant")])
         let oauth = try handshake(.tokenExchange(exchange))
         _ = try await oauth.acquire(
-            Wanted(audience: ["aud"], upstreamOrigin: origin), ledger: ledger, issuer: issuer)
+            Wanted(audience: ["aud"], upstreamOrigin: origin), environment: environment, issuer: issuer)
         #expect(
             issuer.sent[0].body
                 == "grant_type=urn%3Aietf%3Aparams%3Aoauth%3Agrant-type%3Atoken-exchange&subject_token=token+of+other"
                 + "&subject_token_type=urn%3Aietf%3Aparams%3Aoauth%3Atoken-type%3Aaccess_token&actor_token=actor"
                 + "&actor_token_type=urn%3Ax&requested_token_type=urn%3Ay&audience=aud")
-        #expect(ledger.refreshToken == nil)
+        #expect(environment.refreshToken == nil)
         let failed = await failure {
             _ = try await oauth.acquire(
-                Wanted(upstreamOrigin: origin), ledger: ledger, issuer: issuer)
+                Wanted(upstreamOrigin: origin), environment: environment, issuer: issuer)
         }
         #expect(failed?.kind == "configuration")
     }
@@ -203,13 +204,13 @@ private func refusal(_ code: String) -> ScriptedIssuer.Line { .status(400, #"{"e
     @Test(arguments: [
         #""refresh_token":7"#, #""refresh_token":"a\u0000b""#, #""refresh_token":"ä""#, #""refresh_token":["r"]"#,
     ]) func `refresh tokens that are none`(_ member: String) async throws {
-        let ledger = ledger(journal: Journal())
+        let environment = environment(journal: Journal())
         let failed = await failure {
             _ = try await handshake(.password(username: "u")).acquire(
-                wanted, ledger: ledger,
+                wanted, environment: environment,
                 issuer: ScriptedIssuer([.ok(#"{"access_token":"a","token_type":"Bearer",\#(member)}"#)]))
         }
-        #expect(failed?.kind == "invalid" && ledger.refreshToken == nil)
+        #expect(failed?.kind == "invalid" && environment.refreshToken == nil)
     }
 
     @Test func `a refresh token is revoked where the issuer says`() async throws {
@@ -218,12 +219,12 @@ private func refusal(_ code: String) -> ScriptedIssuer.Line { .status(400, #"{"e
         settings.revocationURL = IssuerURL("https://idp.example.com/revoke")
         let session = LayerMaterial(bytes: Secret([]), obtainedAt: 1, lifetime: nil, refreshToken: Secret("r 1"))
         let issuer = ScriptedIssuer([.status(200)])
-        await (try OAuth2Handshake(settings)).revoke(session, ledger: MemoryLedger(), issuer: issuer)
+        await (try OAuth2Handshake(settings)).revoke(session, environment: MemoryEnvironment(), issuer: issuer)
         #expect(issuer.sent.map(\.url) == ["https://idp.example.com/revoke"])
         #expect(issuer.sent[0].body == "token=r+1&token_type_hint=refresh_token")
         #expect(issuer.sent[0].header("Authorization") != nil)
         settings.revocationURL = nil
-        await (try OAuth2Handshake(settings)).revoke(session, ledger: MemoryLedger(), issuer: issuer)
+        await (try OAuth2Handshake(settings)).revoke(session, environment: MemoryEnvironment(), issuer: issuer)
         #expect(issuer.sent.count == 1)
     }
 }

@@ -73,7 +73,8 @@ private func member(_ name: String, of url: String) -> String {
         _ handshake: OAuth2Handshake, _ person: ScriptedPerson, _ issuer: ScriptedIssuer, scopes: [String] = ["read"]
     ) async throws -> LoginGrant {
         try await handshake.login(
-            Wanted(scopes: scopes, upstreamOrigin: ""), dialogue: person, ledger: MemoryLedger(), issuer: issuer)
+            Wanted(scopes: scopes, upstreamOrigin: ""), dialogue: person, environment: MemoryEnvironment(),
+            issuer: issuer)
     }
 
     // MARK: - Authorization code
@@ -150,7 +151,8 @@ private func member(_ name: String, of url: String) -> String {
         }
         let failed = await failure {
             _ = try await handshake(.authorizationCode).login(
-                Wanted(scopes: ["openid"], upstreamOrigin: ""), dialogue: person, ledger: MemoryLedger(), issuer: issuer
+                Wanted(scopes: ["openid"], upstreamOrigin: ""), dialogue: person, environment: MemoryEnvironment(),
+                issuer: issuer
             )
         }
         #expect((failed == nil) == isGood)
@@ -259,7 +261,7 @@ private func member(_ name: String, of url: String) -> String {
         let issuer = ScriptedIssuer([])
         let failed = await failure {
             _ = try await handshake(.deviceCode).acquire(
-                Wanted(upstreamOrigin: ""), ledger: MemoryLedger(), issuer: issuer)
+                Wanted(upstreamOrigin: ""), environment: MemoryEnvironment(), issuer: issuer)
         }
         guard case .interactionRequired? = failed else {
             Issue.record("\(String(describing: failed))")

@@ -4,24 +4,24 @@ import Testing
 
 private let wanted = Wanted(upstreamOrigin: "https://api.example.com")
 
-private func ledger(_ name: String, _ value: String) -> MemoryLedger {
-    var state = MemoryLedger.State()
+private func environment(_ name: String, _ value: String) -> MemoryEnvironment {
+    var state = MemoryEnvironment.State()
     state.secrets = [name: value]
-    return MemoryLedger(state)
+    return MemoryEnvironment(state)
 }
 
 @Suite struct PlainSchemeTests {
     @Test func `static value`() async throws {
         let scheme = try StaticHandshake(header: "X-Api-Key", prefix: "Key ")
         let issuer = ScriptedIssuer([])
-        let grant = try await scheme.acquire(wanted, ledger: ledger("value", "a b\tc"), issuer: issuer)
+        let grant = try await scheme.acquire(wanted, environment: environment("value", "a b\tc"), issuer: issuer)
         #expect(
             scheme.injection(for: bytes(grant.token.text))
                 == InjectedField(name: "X-Api-Key", value: bytes("Key a b\tc")))
         #expect(issuer.sent.isEmpty && grant.sentAt == 10_000)
         for unfit in ["", " a", "a ", "a\r\nb", "a\u{0}", "ä", String(repeating: "a", count: 40_000)] {
             let failed = await failure {
-                _ = try await scheme.acquire(wanted, ledger: ledger("value", unfit), issuer: issuer)
+                _ = try await scheme.acquire(wanted, environment: environment("value", unfit), issuer: issuer)
             }
             #expect(failed?.kind == "secret")
         }
@@ -32,12 +32,12 @@ private func ledger(_ name: String, _ value: String) -> MemoryLedger {
     @Test func `basic credentials`() async throws {
         let scheme = try BasicHandshake(username: "Jörg")
         let issuer = ScriptedIssuer([])
-        let grant = try await scheme.acquire(wanted, ledger: ledger("password", "a:£"), issuer: issuer)
+        let grant = try await scheme.acquire(wanted, environment: environment("password", "a:£"), issuer: issuer)
         #expect(scheme.injection(for: bytes(grant.token.text)).value == bytes("Basic SsO2cmc6YTrCow=="))
         #expect(issuer.sent.isEmpty)
         for unfit in ["a\nb", "\u{7F}"] {
             let failed = await failure {
-                _ = try await scheme.acquire(wanted, ledger: ledger("password", unfit), issuer: issuer)
+                _ = try await scheme.acquire(wanted, environment: environment("password", unfit), issuer: issuer)
             }
             #expect(failed?.kind == "secret")
         }

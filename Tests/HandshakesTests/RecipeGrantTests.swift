@@ -71,17 +71,17 @@ import Testing
     private let access = ScriptedIssuer.Line.ok(#"{"token":"t.1","expires_in":"90"}"#)
 
     private func grant(
-        _ handshake: RecipeHandshake, _ issuer: ScriptedIssuer, _ ledger: MemoryLedger
+        _ handshake: RecipeHandshake, _ issuer: ScriptedIssuer, _ environment: MemoryEnvironment
     ) async throws -> AccessGrant {
         let wanted = Wanted(challenge: try Self.challenge(), upstreamOrigin: "https://u.example.com")
-        return try await handshake.acquire(wanted, ledger: ledger, issuer: issuer)
+        return try await handshake.acquire(wanted, environment: environment, issuer: issuer)
     }
 
     @Test func aWholeRun() async throws {
         let journal = Journal()
         let issuer = ScriptedIssuer([device, login, access], journal: journal)
-        let ledger = MemoryLedger(password: "pa\"ss\\\u{1}wörd", journal: journal)
-        let grant = try await grant(try Self.handshake(), issuer, ledger)
+        let environment = MemoryEnvironment(password: "pa\"ss\\\u{1}wörd", journal: journal)
+        let grant = try await grant(try Self.handshake(), issuer, environment)
         #expect(grant.token.text == "t.1")
         #expect(grant.lifetime == 90_000_000_000)
         #expect(
@@ -103,39 +103,39 @@ import Testing
     }
 
     @Test func keptLayersAreNotMadeAgain() async throws {
-        let ledger = MemoryLedger()
+        let environment = MemoryEnvironment()
         let handshake = try Self.handshake()
-        _ = try await grant(handshake, ScriptedIssuer([device, login, access]), ledger)
+        _ = try await grant(handshake, ScriptedIssuer([device, login, access]), environment)
         let issuer = ScriptedIssuer([.ok(#"{"token":"t2"}"#)])
-        #expect(try await grant(handshake, issuer, ledger).token.text == "t2")
+        #expect(try await grant(handshake, issuer, environment).token.text == "t2")
         #expect(issuer.steps == ["access"])
-        #expect(ledger.outcomes == [.accepted])
+        #expect(environment.outcomes == [.accepted])
     }
 
     @Test func aStaleSessionIsMadeAnewOnce() async throws {
-        let ledger = MemoryLedger()
+        let environment = MemoryEnvironment()
         let handshake = try Self.handshake()
-        _ = try await grant(handshake, ScriptedIssuer([device, login, access]), ledger)
+        _ = try await grant(handshake, ScriptedIssuer([device, login, access]), environment)
         let issuer = ScriptedIssuer([.status(401), login, access])
-        #expect(try await grant(handshake, issuer, ledger).token.text == "t.1")
+        #expect(try await grant(handshake, issuer, environment).token.text == "t.1")
         #expect(issuer.steps == ["access", "login", "access"])
         let twice = ScriptedIssuer([.status(401), login, .status(401)])
-        ledger.state.withLock { $0.isRenewed = false }
-        #expect(await failure { _ = try await grant(handshake, twice, ledger) }?.kind == "invalid")
+        environment.state.withLock { $0.isRenewed = false }
+        #expect(await failure { _ = try await grant(handshake, twice, environment) }?.kind == "invalid")
         #expect(twice.isFinished)
         // The next flight registers anew.
-        #expect(ledger.state.withLock { $0.durables.isEmpty })
+        #expect(environment.state.withLock { $0.durables.isEmpty })
     }
 
     @Test func aStaleRegistrationIsNoRefusedPassword() async throws {
-        let ledger = MemoryLedger()
+        let environment = MemoryEnvironment()
         let handshake = try Self.handshake()
-        _ = try await grant(handshake, ScriptedIssuer([device, login, access]), ledger)
-        ledger.state.withLock { $0.session = nil }
+        _ = try await grant(handshake, ScriptedIssuer([device, login, access]), environment)
+        environment.state.withLock { $0.session = nil }
         let issuer = ScriptedIssuer([.status(401, #"{"unknown_device":true}"#), device, login, access])
-        #expect(try await grant(handshake, issuer, ledger).token.text == "t.1")
+        #expect(try await grant(handshake, issuer, environment).token.text == "t.1")
         #expect(issuer.steps == ["login", "device", "login", "access"])
-        #expect(ledger.outcomes == [.accepted, .notSent, .accepted])
+        #expect(environment.outcomes == [.accepted, .notSent, .accepted])
     }
 
     /// Answers to the password step, what became of the flight and of the attempt.
@@ -150,25 +150,25 @@ import Testing
         (200, #"{"token":null}"#, "invalid", .unknown), (418, "", "configuration", .unknown),
     ])
     func whatAnAnswerMeans(status: Int, body: String, kind: String, outcome: AttemptOutcome) async throws {
-        let ledger = MemoryLedger()
+        let environment = MemoryEnvironment()
         let issuer = ScriptedIssuer([device, .status(status, body)])
-        let failure = await failure { _ = try await grant(try Self.handshake(), issuer, ledger) }
+        let failure = await failure { _ = try await grant(try Self.handshake(), issuer, environment) }
         #expect(failure?.kind == kind)
-        #expect(ledger.outcomes == [outcome])
-        #expect(ledger.isBalanced)
+        #expect(environment.outcomes == [outcome])
+        #expect(environment.isBalanced)
         #expect(issuer.isFinished)
     }
 
     @Test(arguments: [(true, AttemptOutcome.notSent), (false, .unknown)])
     func aLostCallIsCountedUnlessProvablyUnsent(unsent: Bool, outcome: AttemptOutcome) async throws {
-        let ledger = MemoryLedger()
+        let environment = MemoryEnvironment()
         let issuer = ScriptedIssuer([device, .fault(IssuerFault(.closed, provablyUnsent: unsent))])
-        #expect(await failure { _ = try await grant(try Self.handshake(), issuer, ledger) }?.kind == "unavailable")
-        #expect(ledger.outcomes == [outcome])
+        #expect(await failure { _ = try await grant(try Self.handshake(), issuer, environment) }?.kind == "unavailable")
+        #expect(environment.outcomes == [outcome])
     }
 
     @Test func nothingIsBookedForWhatCannotBeSent() async throws {
-        let ledger = MemoryLedger(password: "line\nfeed")
+        let environment = MemoryEnvironment(password: "line\nfeed")
         let handshake = try Self.handshake([
             (
                 "json: { user: svc, password: \"{secret.password}\", device: \"{device.id}\" }",
@@ -176,15 +176,15 @@ import Testing
             )
         ])
         let issuer = ScriptedIssuer([device])
-        #expect(await failure { _ = try await grant(handshake, issuer, ledger) }?.kind == "configuration")
-        #expect(ledger.outcomes == [])
+        #expect(await failure { _ = try await grant(handshake, issuer, environment) }?.kind == "configuration")
+        #expect(environment.outcomes == [])
         #expect(issuer.isFinished)
     }
 
     /// A password on the access layer takes a turn at the issuer, where attempts are booked, and leaves a session alone.
     @Test func aSecretOnTheAccessLayerTakesATurn() async throws {
         let journal = Journal()
-        let ledger = MemoryLedger(journal: journal)
+        let environment = MemoryEnvironment(journal: journal)
         let handshake = try Self.handshake([
             (
                 "headers: { X-User: \"{login.user}\" }",
@@ -192,10 +192,10 @@ import Testing
             )
         ])
         let issuer = ScriptedIssuer([device, login, access, access], journal: journal)
-        _ = try await grant(handshake, issuer, ledger)
-        _ = try await grant(handshake, issuer, ledger)
+        _ = try await grant(handshake, issuer, environment)
+        _ = try await grant(handshake, issuer, environment)
         #expect(issuer.steps == ["device", "login", "access", "access"])
-        #expect(ledger.outcomes == [.accepted, .accepted, .accepted])
+        #expect(environment.outcomes == [.accepted, .accepted, .accepted])
         #expect(issuer.sent[2].header("X-User") == "Basic c3ZjOnBhInNzXHfDtnJk")
         #expect(journal.all.filter { $0.hasPrefix("s") && $0.contains("recipe") }.count == 3)
     }
@@ -248,7 +248,7 @@ import Testing
     /// Values of a challenge never choose where a request goes, whatever they hold.
     @Test(arguments: ["..", ".", "%2e%2e", "/etc", "?x", "#", "a b", "@evil.example", "//evil.example", "\u{0}", "é"])
     func aChallengeChoosesNoPlace(gate: String) async throws {
-        let ledger = MemoryLedger()
+        let environment = MemoryEnvironment()
         let handshake = try Self.handshake([("match: '^([^:]+):'", "match: '^(.+)$'")])
         let verdict = handshake.judge(
             UpstreamAnswer(
@@ -261,7 +261,9 @@ import Testing
         }
         let issuer = ScriptedIssuer([device, login, access])
         let wanted = Wanted(challenge: challenge, upstreamOrigin: "https://u.example.com")
-        let failure = await failure { _ = try await handshake.acquire(wanted, ledger: ledger, issuer: issuer) }
+        let failure = await failure {
+            _ = try await handshake.acquire(wanted, environment: environment, issuer: issuer)
+        }
         guard gate != "..", gate != "." else { return #expect(failure?.kind == "configuration") }
         let url = try #require(issuer.sent.last?.url)
         #expect(url.hasPrefix("https://sso.example.com/access/"))
@@ -275,7 +277,8 @@ import Testing
         for token in [#"a\r\nX: y"#, "", #" a"#, #"é"#] {
             let issuer = ScriptedIssuer([device, login, .ok(#"{"token":"\#(token)"}"#)])
             #expect(
-                await failure { _ = try await grant(try Self.handshake(), issuer, MemoryLedger()) }?.kind == "invalid")
+                await failure { _ = try await grant(try Self.handshake(), issuer, MemoryEnvironment()) }?.kind
+                    == "invalid")
         }
     }
 
@@ -286,24 +289,26 @@ import Testing
         ])
         let wanted = Wanted(challenge: try Self.challenge(), upstreamOrigin: "https://other.example.com")
         let issuer = ScriptedIssuer([device, login, access])
-        let failure = await failure { _ = try await handshake.acquire(wanted, ledger: MemoryLedger(), issuer: issuer) }
+        let failure = await failure {
+            _ = try await handshake.acquire(wanted, environment: MemoryEnvironment(), issuer: issuer)
+        }
         #expect(failure == .configuration(reason: "secret password must not go to https://other.example.com"))
         #expect(issuer.sent.isEmpty)
         let good = Wanted(challenge: try Self.challenge(), upstreamOrigin: "https://u.example.com")
-        let grant = try await handshake.acquire(good, ledger: MemoryLedger(), issuer: issuer)
+        let grant = try await handshake.acquire(good, environment: MemoryEnvironment(), issuer: issuer)
         #expect(grant.token.count == 4 + 64)
     }
 
     // MARK: - Trace
 
     @Test func aTraceHoldsNamesAndLengthsOnly() async throws {
-        let ledger = NotingLedger()
+        let environment = NotingEnvironment()
         let issuer = ScriptedIssuer([device, login, access])
         _ = try await Self.handshake().acquire(
             Wanted(challenge: try Self.challenge(nonce: "canary-nonce"), upstreamOrigin: "https://u.example.com"),
-            ledger: ledger,
+            environment: environment,
             issuer: issuer)
-        let trace = try #require(ledger.trace.withLock { $0 })
+        let trace = try #require(environment.trace.withLock { $0 })
         #expect(trace.steps.map(\.name) == ["device", "login", "access"])
         #expect(trace.steps.map(\.layer) == ["durable", "session", "access"])
         #expect(trace.steps[2].request == "POST https://sso.example.com/access/{challenge.gate}?n={challenge.nonce}")
@@ -316,9 +321,9 @@ import Testing
     }
 }
 
-/// A ledger that keeps the trace; the rest is that of a plain one.
-private final class NotingLedger: GrantLedger {
-    private let inner = MemoryLedger()
+/// An environment that keeps the trace; the rest is that of a plain one.
+private final class NotingEnvironment: GrantEnvironment {
+    private let inner = MemoryEnvironment()
     let trace = Mutex<RunTrace?>(nil)
 
     func durable(_ part: DurablePart) async -> LayerMaterial? { await inner.durable(part) }

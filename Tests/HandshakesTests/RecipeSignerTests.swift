@@ -85,16 +85,16 @@ import Testing
 
     @Test func theKeysStayWithTheirUpstream() async throws {
         let handshake = RecipeSigningHandshake(recipe: try aws(), identity: "a")
-        let ledger = MemoryLedger()
-        ledger.state.withLock { $0.secrets["key"] = Self.key }
+        let environment = MemoryEnvironment()
+        environment.state.withLock { $0.secrets["key"] = Self.key }
         let issuer = ScriptedIssuer([])
         let away = await failure {
             _ = try await handshake.acquire(
-                Wanted(upstreamOrigin: "https://elsewhere.example"), ledger: ledger, issuer: issuer)
+                Wanted(upstreamOrigin: "https://elsewhere.example"), environment: environment, issuer: issuer)
         }
         #expect(away?.kind == "configuration")
         let grant = try await handshake.acquire(
-            Wanted(upstreamOrigin: "https://example.amazonaws.com"), ledger: ledger, issuer: issuer)
+            Wanted(upstreamOrigin: "https://example.amazonaws.com"), environment: environment, issuer: issuer)
         #expect(RecipeMaterial.decode(grant.token) == ["secret": ["key": Secret(Self.key)]])
     }
 

@@ -53,7 +53,7 @@ final class ScriptedIssuer: IssuerClient {
     }
 }
 
-/// What happened, in order, over issuer and ledger.
+/// What happened, in order, over issuer and environment.
 final class Journal: Sendable {
     private let lines = Mutex<[String]>([])
     func write(_ line: String) { lines.withLock { $0.append(line) } }
@@ -61,7 +61,7 @@ final class Journal: Sendable {
 }
 
 /// Layers and attempts in plain memory, for one flight at a time.
-final class MemoryLedger: GrantLedger {
+final class MemoryEnvironment: GrantEnvironment {
     struct State: Sendable {
         var durables: [DurablePart: LayerMaterial] = [:]
         var session: LayerMaterial?
@@ -244,44 +244,44 @@ extension Secret {
 func bytes(_ text: String) -> [UInt8] { Array(text.utf8) }
 
 /// Questions that most tests do not answer.
-extension GrantLedger {
-    /// A ledger without a clock does not wait.
+extension GrantEnvironment {
+    /// An environment without a clock does not wait.
     func pause(_ span: UInt64) async {}
-    /// A ledger without quotas lets every call go.
+    /// An environment without quotas lets every call go.
     func turn(_ quota: CallQuota) async throws(GrantFailure) {}
-    /// A ledger without quotas has nothing to learn.
+    /// An environment without quotas has nothing to learn.
     func turnedAway(_ quota: CallQuota) async {}
-    /// A ledger without a log drops it.
+    /// An environment without a log drops it.
     func warn(_ what: String) async {}
-    /// A ledger without sessions has nothing to forget.
+    /// An environment without sessions has nothing to forget.
     func refused(refreshToken: Secret) async {}
-    /// A ledger without sessions takes every first refresh token as unspent.
+    /// An environment without sessions takes every first refresh token as unspent.
     func standing(ofFirst refreshToken: Secret, beside held: Secret?) async -> FirstRefreshToken { .unspent }
 
-    /// A ledger without an upstream cannot ask one.
+    /// An environment without an upstream cannot ask one.
     func askUpstream(_ call: IssuerCall) async throws(IssuerFault) -> IssuerAnswer {
         throw IssuerFault(.unresolvable, provablyUnsent: true)
     }
 
-    /// A ledger without a thread for blocking work does it here.
+    /// An environment without a thread for blocking work does it here.
     func aside(_ work: @escaping @Sendable () throws -> Secret) async throws(GrantFailure) -> Secret {
         do { return try work() } catch { throw .internal(reason: "\(error)") }
     }
 
-    /// A ledger without operators drops it.
+    /// An environment without operators drops it.
     func note(_ trace: RunTrace) async {}
 
-    /// For ledgers that keep no version.
+    /// For environments that keep no version.
     func latestSecret(_ name: String) async throws(GrantFailure) -> Secret {
         try await secret(name)
     }
 
-    /// A ledger without other identities has no tokens of theirs.
+    /// An environment without other identities has no tokens of theirs.
     func token(of identity: String) async throws(GrantFailure) -> Secret {
         throw .internal(reason: "no tokens of other identities here")
     }
 
-    /// For ledgers that book one attempt at a time.
+    /// For environments that book one attempt at a time.
     func settleAttempt(_ outcome: AttemptOutcome, secret: String) async {
         await settleAttempt(outcome)
     }

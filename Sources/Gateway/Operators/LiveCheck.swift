@@ -96,9 +96,8 @@ extension Keeper {
     private func tryIdentity(_ identity: KeptIdentity, _ conflicts: inout [String]) async -> LiveFinding {
         let begun = now
         let subject = "identity \(identity.plan.name)"
-        let ledger = KeeperLedger(
-            keeper: self, identity: identity, standing: identity.standing, claimant: sessions.nextClaimant())
-        defer { release(ledger.claimant) }
+        let environment = self.environment(of: identity)
+        defer { release(environment.claimant) }
         let client = KeeperIssuerClient(keeper: self, network: identity.policy.network)
         let wanted = routes.first { $0.identity === identity }?.wanted ?? Wanted(upstreamOrigin: "")
         if identity.plan.isTokenless {
@@ -112,9 +111,9 @@ extension Keeper {
                 text: answers ?? "the issuer answers; a token per subject needs a subject and was not tried")
         }
         do throws(Handshakes.GrantFailure) {
-            conflicts = try await identity.plan.handshake.inquire(ledger: ledger, issuer: client)
+            conflicts = try await identity.plan.handshake.inquire(environment: environment, issuer: client)
             if let person = identity.plan.handshake as? any InteractiveHandshake, person.needsPerson {
-                try await person.reach(ledger: ledger, issuer: client)
+                try await person.reach(environment: environment, issuer: client)
                 let isKnown = health.state == .serving
                 let login = loginNeed(of: identity)?.word == .needed ? "nobody is logged in: cardea login" : "logged in"
                 return LiveFinding(
@@ -122,7 +121,7 @@ extension Keeper {
                     text: "the issuer answers; no token was asked for, as a person grants them"
                         + (isKnown ? "; \(login)" : ""))
             }
-            if let trial = try await identity.plan.handshake.tryOut(wanted, ledger: ledger, issuer: client) {
+            if let trial = try await identity.plan.handshake.tryOut(wanted, environment: environment, issuer: client) {
                 return LiveFinding(
                     subject: subject, isGood: trial.isGood, milliseconds: since(begun), text: trial.text)
             }
@@ -139,7 +138,7 @@ extension Keeper {
                         + "tokens; ask it: cardea tokens, cardea explain")
             }
             if error == Self.spared {
-                let fault = await tokenEndpointFault(identity, ledger, client)
+                let fault = await tokenEndpointFault(identity, environment, client)
                 return LiveFinding(
                     subject: subject, isGood: fault == nil, isTried: fault != nil, milliseconds: since(begun),
                     text: fault ?? "not tried: it would spend the refresh token; ask the running gateway")
@@ -152,10 +151,11 @@ extension Keeper {
 
     /// What can be said of an identity whose refresh token is spared: whether its issuer can be reached.
     private func tokenEndpointFault(
-        _ identity: KeptIdentity, _ ledger: KeeperLedger, _ client: KeeperIssuerClient
+        _ identity: KeptIdentity, _ environment: KeeperEnvironment, _ client: KeeperIssuerClient
     ) async -> String? {
         guard let handshake = identity.plan.handshake as? any InteractiveHandshake else { return nil }
-        do throws(Handshakes.GrantFailure) { try await handshake.reach(ledger: ledger, issuer: client) } catch {
+        do throws(Handshakes.GrantFailure) { try await handshake.reach(environment: environment, issuer: client) } catch
+        {
             return IssuerTrail.words("\(error)", asking: client.trail.place)
         }
         return nil

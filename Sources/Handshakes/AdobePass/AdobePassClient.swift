@@ -7,14 +7,14 @@ internal import TLS
 extension AdobePassRun {
     func deviceID() async throws(GrantFailure) -> String {
         if let id = settings.device.id { return id }
-        return try await ledger.deviceID(world.random)
+        return try await environment.deviceID(world.random)
     }
 
     // MARK: - Access token (docs/design/wire/adobe-pass.md#access-token)
 
     /// - Parameter refused: one that the server does not take any more.
     func accessToken(unless refused: LayerMaterial?) async throws(GrantFailure) -> LayerMaterial {
-        try await ledger.durable(.accessToken, unless: refused) { () throws(GrantFailure) in
+        try await environment.durable(.accessToken, unless: refused) { () throws(GrantFailure) in
             try await self.fetchAccessToken()
         }
     }
@@ -60,7 +60,7 @@ extension AdobePassRun {
     }
 
     func registration(unless refused: LayerMaterial?) async throws(GrantFailure) -> Client {
-        let material = try await ledger.durable(.registration, unless: refused) { () throws(GrantFailure) in
+        let material = try await environment.durable(.registration, unless: refused) { () throws(GrantFailure) in
             try await self.register()
         }
         guard let client = Client(material) else { throw .internal(reason: "a registration that is none") }
@@ -68,7 +68,7 @@ extension AdobePassRun {
     }
 
     private func register() async throws(GrantFailure) -> LayerMaterial {
-        let statement = try await ledger.secret("software_statement")
+        let statement = try await environment.secret("software_statement")
         guard !statement.isEmpty, statement.withBytes({ $0.allSatisfy { (0x21...0x7E).contains($0) } }) else {
             throw .secretUnusable(name: "software_statement", reason: "it is no JWT")
         }

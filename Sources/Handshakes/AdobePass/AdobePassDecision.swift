@@ -4,7 +4,7 @@ internal import Configuration
 // (docs/design/wire/adobe-pass.md#authorize).
 extension AdobePassRun: AdobePassAPI {
     func mediaToken(for resource: String) async throws(GrantFailure) -> Secret {
-        guard let profile = await ledger.session() else { throw Self.nobodyLoggedIn }
+        guard let profile = await environment.session() else { throw Self.nobodyLoggedIn }
         let reply: AdobePassReply
         do throws(GrantFailure) {
             reply = try await call("authorize", "POST", settings.authorize, .json(decisionBody([resource])))
@@ -72,7 +72,7 @@ extension AdobePassRun: AdobePassAPI {
 
     /// The server does not know the login any more.
     func forget(_ profile: LayerMaterial) async {
-        _ = try? await ledger.session(SessionClaim(refused: profile, canGrantFully: false)) {
+        _ = try? await environment.session(SessionClaim(refused: profile, canGrantFully: false)) {
             (_, _) throws(GrantFailure) in throw Self.nobodyLoggedIn
         }
     }

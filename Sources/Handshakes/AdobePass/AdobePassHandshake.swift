@@ -13,13 +13,13 @@ struct AdobePassHandshake: OneTimeHandshake {
         self.world = world
     }
 
-    private func run(_ ledger: any GrantLedger, _ issuer: any IssuerClient) -> AdobePassRun {
+    private func run(_ environment: any GrantEnvironment, _ issuer: any IssuerClient) -> AdobePassRun {
         AdobePassRun(
-            settings: settings, world: world, ledger: ledger, issuer: issuer)
+            settings: settings, world: world, environment: environment, issuer: issuer)
     }
 
-    private func api(_ ledger: any GrantLedger, _ issuer: any IssuerClient) -> any AdobePassAPI {
-        let run = run(ledger, issuer)
+    private func api(_ environment: any GrantEnvironment, _ issuer: any IssuerClient) -> any AdobePassAPI {
+        let run = run(environment, issuer)
         return settings.generation == .v1 ? AdobePassV1(run: run) : run
     }
 
@@ -44,9 +44,9 @@ struct AdobePassHandshake: OneTimeHandshake {
     }
 
     func credential(
-        for resource: String, ledger: any GrantLedger, issuer: any IssuerClient
+        for resource: String, environment: any GrantEnvironment, issuer: any IssuerClient
     ) async throws(GrantFailure) -> Secret {
-        try await api(ledger, issuer).mediaToken(for: resource)
+        try await api(environment, issuer).mediaToken(for: resource)
     }
 
     // MARK: - For operators
@@ -66,24 +66,26 @@ struct AdobePassHandshake: OneTimeHandshake {
 
     var hasPreview: Bool { !settings.preauthorized.isEmpty }
 
-    func preview(ledger: any GrantLedger, issuer: any IssuerClient) async throws(GrantFailure) -> [IdentityFact] {
-        guard hasPreview, await ledger.session() != nil else { return [] }
-        return try await api(ledger, issuer).preauthorize()
+    func preview(environment: any GrantEnvironment, issuer: any IssuerClient) async throws(GrantFailure)
+        -> [IdentityFact]
+    {
+        guard hasPreview, await environment.session() != nil else { return [] }
+        return try await api(environment, issuer).preauthorize()
     }
 
     // MARK: - Ahead of requests
 
     /// Makes sure that media tokens can be had, and for how long. The grant's token is a word that opens nothing.
     func acquire(
-        _ wanted: Wanted, ledger: any GrantLedger, issuer: any IssuerClient
+        _ wanted: Wanted, environment: any GrantEnvironment, issuer: any IssuerClient
     ) async throws(GrantFailure) -> AccessGrant {
-        guard let session = await ledger.session() else { throw AdobePassRun.nobodyLoggedIn }
+        guard let session = await environment.session() else { throw AdobePassRun.nobodyLoggedIn }
         do throws(GrantFailure) {
-            let profile = try await api(ledger, issuer).currentLogin().material
+            let profile = try await api(environment, issuer).currentLogin().material
             return AccessGrant(
                 token: Secret("ready"), tokenType: "", lifetime: profile.lifetime, sentAt: profile.obtainedAt)
         } catch {
-            if case .interactionRequired = error { await run(ledger, issuer).forget(session) }
+            if case .interactionRequired = error { await run(environment, issuer).forget(session) }
             throw error
         }
     }
@@ -94,19 +96,21 @@ extension AdobePassHandshake: InteractiveHandshake {
     var redirect: LoginRedirect? { nil }
 
     /// Whatever the token endpoint says to this, it is there.
-    func reach(ledger: any GrantLedger, issuer: any IssuerClient) async throws(GrantFailure) {
-        _ = try await run(ledger, issuer).send("reach", "GET", settings.token, .none, [])
+    func reach(environment: any GrantEnvironment, issuer: any IssuerClient) async throws(GrantFailure) {
+        _ = try await run(environment, issuer).send("reach", "GET", settings.token, .none, [])
     }
 
     func login(
-        _ wanted: Wanted, dialogue: any LoginDialogue, ledger: any GrantLedger, issuer: any IssuerClient
+        _ wanted: Wanted, dialogue: any LoginDialogue, environment: any GrantEnvironment, issuer: any IssuerClient
     ) async throws(GrantFailure) -> LoginGrant {
-        try await api(ledger, issuer).login(dialogue)
+        try await api(environment, issuer).login(dialogue)
     }
 
     /// The call itself deletes the profile; the provider's own page is a browser's affair, and no browser of ours was there
     /// (docs/design/wire/adobe-pass.md#logout).
-    func revoke(_ session: LayerMaterial, ledger: any GrantLedger, issuer: any IssuerClient) async -> Revocation {
-        await api(ledger, issuer).endLogin() ? .revoked : .unconfirmed
+    func revoke(_ session: LayerMaterial, environment: any GrantEnvironment, issuer: any IssuerClient) async
+        -> Revocation
+    {
+        await api(environment, issuer).endLogin() ? .revoked : .unconfirmed
     }
 }

@@ -33,7 +33,9 @@ extension AdobePassRun {
     func becomeClient() async throws(GrantFailure) {
         do throws(GrantFailure) { _ = try await accessToken(unless: nil) } catch {
             // A registration that is gone has taken its logins with it: this login is the moment to register anew.
-            guard case .credentialRejected = error, let gone = await ledger.durable(.registration) else { throw error }
+            guard case .credentialRejected = error, let gone = await environment.durable(.registration) else {
+                throw error
+            }
             _ = try await registration(unless: gone)
         }
     }
@@ -103,10 +105,10 @@ extension AdobePassRun {
         for code: String, at url: String, life: UInt64, _ dialogue: any LoginDialogue,
         _ look: () async throws(GrantFailure) -> LoginGrant?
     ) async throws(GrantFailure) -> LoginGrant {
-        let deadline = await ledger.now() + min(life, AdobePassSettings.longestLogin)
+        let deadline = await environment.now() + min(life, AdobePassSettings.longestLogin)
         await dialogue.show(LoginPrompt(url: url, completeURL: url, code: code, deadline: deadline))
         while true {
-            let now = await ledger.now()
+            let now = await environment.now()
             guard now + AdobePassSettings.pollInterval < deadline else {
                 if now < deadline { try await dialogue.pause(deadline - now) }
                 throw .loginExpired

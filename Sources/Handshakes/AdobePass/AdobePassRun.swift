@@ -20,7 +20,7 @@ protocol AdobePassAPI {
 struct AdobePassRun {
     let settings: AdobePassSettings
     let world: GrantWorld
-    let ledger: any GrantLedger
+    let environment: any GrantEnvironment
     let issuer: any IssuerClient
 
     enum Body {
@@ -65,7 +65,7 @@ struct AdobePassRun {
             if error?.action == "retry" {
                 tries += 1
                 guard tries < AdobePassSettings.mostTries else { throw .timedOut(step: "\(step)\(said(error))") }
-                await ledger.pause(500_000_000 << UInt64(tries - 1))
+                await environment.pause(500_000_000 << UInt64(tries - 1))
                 continue
             }
             return reply
@@ -115,11 +115,11 @@ struct AdobePassRun {
         for attempt in 0... {
             var quota = settings.quota
             quota.calls = attempt == 0 ? turns : 1
-            if quota.calls > 0 { try await ledger.turn(quota) }
+            if quota.calls > 0 { try await environment.turn(quota) }
             let answer = try await issuer.answer(to: call)
             guard answer.status == 429 else { return AdobePassReply(answer) }
             // The answer's body is a page, and it seldom says how long (docs/design/wire/adobe-pass.md#throttling).
-            await ledger.turnedAway(settings.quota)
+            await environment.turnedAway(settings.quota)
             if attempt == 1 { break }
         }
         throw .issuerUnavailable(retryAfterSeconds: 1, reason: "\(step): throttled, status 429")

@@ -91,7 +91,7 @@ struct AdobePassV1: AdobePassAPI {
     // MARK: - Decisions
 
     func mediaToken(for resource: String) async throws(GrantFailure) -> Secret {
-        guard let profile = await run.ledger.session() else { throw AdobePassRun.nobodyLoggedIn }
+        guard let profile = await run.environment.session() else { throw AdobePassRun.nobodyLoggedIn }
         do throws(GrantFailure) {
             // Both turns at once: many requests that make the first call each would leave none of them the time for the second.
             let isPaired = settings.quota.burst > 1

@@ -17,9 +17,9 @@ struct BasicHandshake: Handshake {
     var statusRule: StatusRule { .refusals(always: [401]) }
 
     func acquire(
-        _ wanted: Wanted, ledger: any GrantLedger, issuer: any IssuerClient
+        _ wanted: Wanted, environment: any GrantEnvironment, issuer: any IssuerClient
     ) async throws(GrantFailure) -> AccessGrant {
-        let password = try await ledger.secret("password")
+        let password = try await environment.secret("password")
         guard password.isText else {
             throw .secretUnusable(name: "password", reason: "not UTF-8, or with a control character")
         }
@@ -31,7 +31,7 @@ struct BasicHandshake: Handshake {
         }
         return AccessGrant(
             token: Secret(taking: &token), tokenType: "Basic", lifetime: AccessGrant.longestLifetime,
-            sentAt: await ledger.now())
+            sentAt: await environment.now())
     }
 
     func injection(for token: [UInt8]) -> InjectedField {

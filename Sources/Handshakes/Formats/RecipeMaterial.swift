@@ -1,4 +1,4 @@
-/// The material of a recipe's layer: the values that its steps took, as bytes for the ledger.
+/// The material of a recipe's layer: the values that its steps took, as bytes for the environment.
 enum RecipeMaterial {
     typealias Values = [String: [String: Secret]]
 

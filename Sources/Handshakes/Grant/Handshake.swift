@@ -1,7 +1,7 @@
 /// A handshake is one way to obtain a credential: how its tokens are had, which answers of an upstream are challenges to it, and where the token
 /// goes in a request.
 ///
-/// A handshake holds no state and no secret: what lasts lives in the ledger, secrets are read from it at the time of use.
+/// A handshake holds no state and no secret: what lasts lives in the environment, secrets are read from it at the time of use.
 public protocol Handshake: Sendable {
     /// The key under which the identity is configured, for logs and status.
     var scheme: String { get }
@@ -22,12 +22,13 @@ public protocol Handshake: Sendable {
     /// Obtains one token: cached session, refresh, full grant; one rung down per failure, never back up (docs/design/tokens.md#rule-6).
     /// Runs on the executor of its caller.
     func acquire(
-        _ wanted: Wanted, ledger: any GrantLedger, issuer: any IssuerClient
+        _ wanted: Wanted, environment: any GrantEnvironment, issuer: any IssuerClient
     ) async throws(GrantFailure) -> AccessGrant
 
     /// Tells the issuer that a session is over: after a logout, also for one that came too late. Best effort.
     @discardableResult
-    func revoke(_ session: LayerMaterial, ledger: any GrantLedger, issuer: any IssuerClient) async -> Revocation
+    func revoke(_ session: LayerMaterial, environment: any GrantEnvironment, issuer: any IssuerClient) async
+        -> Revocation
 
     /// Whether `revoke` has something to say of every session, not only of those with a refresh token.
     var endsSessions: Bool { get }
@@ -40,12 +41,12 @@ public protocol Handshake: Sendable {
 
     /// The first thing that `check --live` asks the issuer.
     /// - Returns: where file and issuer differ, one sentence each.
-    func inquire(ledger: any GrantLedger, issuer: any IssuerClient) async throws(GrantFailure) -> [String]
+    func inquire(environment: any GrantEnvironment, issuer: any IssuerClient) async throws(GrantFailure) -> [String]
 
     /// The trial of `check --live` where no person is needed: the least that shows whether the issuer takes the identity.
     /// - Returns: nil where a token was had, or the secret of one, and nothing else is to be said.
     func tryOut(
-        _ wanted: Wanted, ledger: any GrantLedger, issuer: any IssuerClient
+        _ wanted: Wanted, environment: any GrantEnvironment, issuer: any IssuerClient
     ) async throws(GrantFailure) -> LiveTrial?
 
     /// Further sentences of `cardea explain`.
@@ -85,19 +86,21 @@ extension Handshake {
     public var explanation: [String] { [] }
 
     /// A scheme that does not say otherwise has nothing to ask before a token.
-    public func inquire(ledger: any GrantLedger, issuer: any IssuerClient) async throws(GrantFailure) -> [String] { [] }
+    public func inquire(environment: any GrantEnvironment, issuer: any IssuerClient) async throws(GrantFailure)
+        -> [String]
+    { [] }
 
     /// A scheme that does not say otherwise is tried with one token.
     public func tryOut(
-        _ wanted: Wanted, ledger: any GrantLedger, issuer: any IssuerClient
+        _ wanted: Wanted, environment: any GrantEnvironment, issuer: any IssuerClient
     ) async throws(GrantFailure) -> LiveTrial? {
-        _ = try await acquire(wanted, ledger: ledger, issuer: issuer)
+        _ = try await acquire(wanted, environment: environment, issuer: issuer)
         return nil
     }
 
     /// Schemes without a way to say so let the session run out.
     public func revoke(
-        _ session: LayerMaterial, ledger: any GrantLedger, issuer: any IssuerClient
+        _ session: LayerMaterial, environment: any GrantEnvironment, issuer: any IssuerClient
     ) async -> Revocation { .impossible }
 }
 

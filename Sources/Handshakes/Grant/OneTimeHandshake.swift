@@ -15,7 +15,8 @@ public protocol OneTimeHandshake: Handshake {
 
     /// The issuer's answer, were it asked, to the resources that operators care for; advice only, never a reason to admit or refuse. Empty where none
     /// is configured.
-    func preview(ledger: any GrantLedger, issuer: any IssuerClient) async throws(GrantFailure) -> [IdentityFact]
+    func preview(environment: any GrantEnvironment, issuer: any IssuerClient) async throws(GrantFailure)
+        -> [IdentityFact]
 
     /// Whether `preview` asks anything.
     var hasPreview: Bool { get }
@@ -23,7 +24,7 @@ public protocol OneTimeHandshake: Handshake {
     /// Obtains the credential of one request. Throws `.policyDenied` where this resource is denied, and `.interactionRequired` where a
     /// person has to log in first.
     func credential(
-        for resource: String, ledger: any GrantLedger, issuer: any IssuerClient
+        for resource: String, environment: any GrantEnvironment, issuer: any IssuerClient
     ) async throws(GrantFailure) -> Secret
 }
 

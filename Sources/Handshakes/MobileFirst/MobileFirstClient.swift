@@ -5,7 +5,7 @@ internal import TLS
 struct MobileFirstClient {
     let id: String
     let key: SigningKey
-    /// The client in the ledger's form.
+    /// The client in the environment's form.
     let material: LayerMaterial
 }
 
@@ -118,12 +118,12 @@ extension MobileFirstRun {
     /// The client as it stands, or else a new one.
     /// - Parameter refused: one that the server does not know any more.
     func registered(unless refused: LayerMaterial?) async throws(GrantFailure) -> MobileFirstClient {
-        let material = try await ledger.durable(.registration, unless: refused) { () throws(GrantFailure) in
+        let material = try await environment.durable(.registration, unless: refused) { () throws(GrantFailure) in
             try await self.register()
         }
         if let client = MobileFirstClient(material) { return client }
         // A registration that cannot be read can only come from a store of before.
-        let again = try await ledger.durable(.registration, unless: material) { () throws(GrantFailure) in
+        let again = try await environment.durable(.registration, unless: material) { () throws(GrantFailure) in
             try await self.register()
         }
         guard let client = MobileFirstClient(again) else { throw .internal(reason: "a registration that is none") }
@@ -132,7 +132,7 @@ extension MobileFirstRun {
 
     private func register() async throws(GrantFailure) -> LayerMaterial {
         let deviceID = try await deviceID()
-        let made = try await ledger.aside {
+        let made = try await environment.aside {
             var file = try SigningKey.makeRSA()
             return Secret(taking: &file)
         }
@@ -154,7 +154,7 @@ extension MobileFirstRun {
         let call = IssuerCall(
             step: "register", method: "POST", url: handshake.endpoints.register, headers: Self.jsonHeaders,
             body: body.finish(), carriesPassword: true)
-        let answer = try await handshake.send(call, ledger, issuer)
+        let answer = try await handshake.send(call, environment, issuer)
         let id = try clientID(answer)
         return LayerMaterial(
             bytes: RecipeMaterial.encode(["client": MobileFirstClient.values(id: id, key: made)]),
@@ -163,7 +163,7 @@ extension MobileFirstRun {
 
     private func deviceID() async throws(GrantFailure) -> String {
         if let id = device.id { return id }
-        return try await ledger.deviceID(handshake.world.random)
+        return try await environment.deviceID(handshake.world.random)
     }
 
     private func registrationData(_ deviceID: String) -> [UInt8] {

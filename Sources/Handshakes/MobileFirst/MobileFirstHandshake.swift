@@ -29,20 +29,23 @@ struct MobileFirstHandshake: Handshake {
     }
 
     func acquire(
-        _ wanted: Wanted, ledger: any GrantLedger, issuer: any IssuerClient
+        _ wanted: Wanted, environment: any GrantEnvironment, issuer: any IssuerClient
     ) async throws(GrantFailure) -> AccessGrant {
         let scopes = try scopes(wanted)
         switch settings.client {
         case .confidential(let id):
-            return try await confidentialGrant(id, scopes, ledger, issuer)
+            return try await confidentialGrant(id, scopes, environment, issuer)
         case .registered(let device):
-            return try await MobileFirstRun(self, device, scopes: scopes, ledger: ledger, issuer: issuer).grant()
+            return try await MobileFirstRun(self, device, scopes: scopes, environment: environment, issuer: issuer)
+                .grant()
         }
     }
 
-    func revoke(_ session: LayerMaterial, ledger: any GrantLedger, issuer: any IssuerClient) async -> Revocation {
+    func revoke(_ session: LayerMaterial, environment: any GrantEnvironment, issuer: any IssuerClient) async
+        -> Revocation
+    {
         guard case .registered(let device) = settings.client else { return .impossible }
-        return await MobileFirstRun(self, device, scopes: [], ledger: ledger, issuer: issuer).logout(session)
+        return await MobileFirstRun(self, device, scopes: [], environment: environment, issuer: issuer).logout(session)
     }
 
     /// The wanted scopes, sorted, because a server may cache by them (docs/design/wire/mobilefirst.md#lifetime).
@@ -63,9 +66,9 @@ struct MobileFirstHandshake: Handshake {
 
 extension MobileFirstHandshake {
     private func confidentialGrant(
-        _ id: String, _ scopes: [String], _ ledger: any GrantLedger, _ issuer: any IssuerClient
+        _ id: String, _ scopes: [String], _ environment: any GrantEnvironment, _ issuer: any IssuerClient
     ) async throws(GrantFailure) -> AccessGrant {
-        let secret = try await ledger.secret("client_secret")
+        let secret = try await environment.secret("client_secret")
         guard !secret.isEmpty, secret.withBytes({ $0.allSatisfy { (0x20...0x7E).contains($0) } }) else {
             throw .secretUnusable(name: "client_secret", reason: "empty, or not ASCII")
         }
@@ -80,17 +83,17 @@ extension MobileFirstHandshake {
                 ("Authorization", "Basic " + String(decoding: credentials, as: UTF8.self)),
                 ("Content-Type", "application/x-www-form-urlencoded"), ("Accept", "application/json"),
             ], body: body.finish(), carriesPassword: false)
-        return try OAuth2Answer(try await send(call, ledger, issuer)).grant()
+        return try OAuth2Answer(try await send(call, environment, issuer)).grant()
     }
 
     /// Sends a call that does no harm twice, again for as long as the server says that it met a conflict.
     func send(
-        _ call: IssuerCall, _ ledger: any GrantLedger, _ issuer: any IssuerClient
+        _ call: IssuerCall, _ environment: any GrantEnvironment, _ issuer: any IssuerClient
     ) async throws(GrantFailure) -> IssuerAnswer {
         for conflict in 0...MobileFirstSettings.mostConflicts {
             let answer = try await issuer.answer(to: call)
             guard answer.status == 409, answer.header("MFP-Conflict") != nil else { return answer }
-            await ledger.pause(ConflictPause.nanoseconds(after: conflict))
+            await environment.pause(ConflictPause.nanoseconds(after: conflict))
         }
         throw .issuerUnavailable(retryAfterSeconds: nil, reason: "\(call.step): one conflict after the other")
     }

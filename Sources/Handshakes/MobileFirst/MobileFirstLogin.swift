@@ -109,9 +109,9 @@ extension MobileFirstRun {
         for sent in reply.checks { try checkAttempts(sent) }
         let failed = asked.challenges.filter { $0.1.tellsError }.map(\.check)
         if !failed.isEmpty {
-            await ledger.warn("somebody has failed before at \(MobileFirstAnswer.shown(failed))")
+            await environment.warn("somebody has failed before at \(MobileFirstAnswer.shown(failed))")
         }
-        if reply.notice != nil { await ledger.warn("the server has a notice for users of the application") }
+        if reply.notice != nil { await environment.warn("the server has a notice for users of the application") }
         try await book(&reply)
         return reply
     }
@@ -136,24 +136,24 @@ extension MobileFirstRun {
     private func book(_ reply: inout Reply) async throws(GrantFailure) {
         for sent in reply.checks {
             for field in sent.answer.fields {
-                reply.secrets[field.secret] = try await ledger.text(field.secret)
+                reply.secrets[field.secret] = try await environment.text(field.secret)
             }
         }
         var booked: [Sent] = []
         for sent in reply.checks {
             do throws(GrantFailure) {
-                try await ledger.spendAttempt(
+                try await environment.spendAttempt(
                     user: device.account(of: sent.answer.check), secret: sent.answer.attemptKey)
                 booked.append(sent)
             } catch {
-                for other in booked { await ledger.settleAttempt(.notSent, secret: other.answer.attemptKey) }
+                for other in booked { await environment.settleAttempt(.notSent, secret: other.answer.attemptKey) }
                 throw error
             }
         }
     }
 
     private func giveBack(_ reply: Reply) async {
-        for sent in reply.checks { await ledger.settleAttempt(.notSent, secret: sent.answer.attemptKey) }
+        for sent in reply.checks { await environment.settleAttempt(.notSent, secret: sent.answer.attemptKey) }
     }
 }
 
@@ -166,22 +166,25 @@ extension MobileFirstRun {
     ) async throws(GrantFailure) -> (MobileFirstAnswer, isAfterConflict: Bool) {
         var call = call(client, reply)
         defer { call.body.wipe() }
-        guard !reply.isEmpty else { return (MobileFirstAnswer(try await handshake.send(call, ledger, issuer)), false) }
+        guard !reply.isEmpty else {
+            return (MobileFirstAnswer(try await handshake.send(call, environment, issuer)), false)
+        }
         do throws(IssuerFault) {
             let answer = MobileFirstAnswer(try await issuer.send(call))
             guard case .conflict = answer.meaning else { return (answer, false) }
         } catch {
             // An answer without a reply counts as spent (docs/design/wire/mobilefirst.md#answer-rule-9).
             for sent in reply.checks {
-                await ledger.settleAttempt(error.provablyUnsent ? .notSent : .unknown, secret: sent.answer.attemptKey)
+                await environment.settleAttempt(
+                    error.provablyUnsent ? .notSent : .unknown, secret: sent.answer.attemptKey)
             }
             throw GrantFailure(error, step: "preauthorize")
         }
-        await ledger.pause(ConflictPause.nanoseconds(after: 0))
+        await environment.pause(ConflictPause.nanoseconds(after: 0))
         do throws(GrantFailure) {
-            return (MobileFirstAnswer(try await handshake.send(self.call(client, Reply()), ledger, issuer)), true)
+            return (MobileFirstAnswer(try await handshake.send(self.call(client, Reply()), environment, issuer)), true)
         } catch {
-            for sent in reply.checks { await ledger.settleAttempt(.unknown, secret: sent.answer.attemptKey) }
+            for sent in reply.checks { await environment.settleAttempt(.unknown, secret: sent.answer.attemptKey) }
             throw error
         }
     }
@@ -226,7 +229,7 @@ extension MobileFirstRun {
         var refused: [String] = []
         for sent in all {
             let outcome = outcome(of: sent, answer, isAfterConflict: isAfterConflict)
-            await ledger.settleAttempt(outcome, secret: sent.answer.attemptKey)
+            await environment.settleAttempt(outcome, secret: sent.answer.attemptKey)
             if outcome == .rejected || (outcome == .unknown && isAfterConflict) { refused.append(sent.answer.check) }
         }
         return refused

@@ -1,7 +1,7 @@
 internal import Octets
 
 /// A run is what one flight makes of a registered client (docs/design/wire/mobilefirst.md#registered). The registration is the
-/// ledger's; what is asked, answered and signed is here.
+/// environment's; what is asked, answered and signed is here.
 ///
 /// The whole of it runs inside a turn of the session layer: one at a time for each device, so that two flights never answer one
 /// challenge, and attempts can be booked.
@@ -10,19 +10,19 @@ final class MobileFirstRun {
     let device: MobileFirstSettings.Device
     /// Never empty.
     let scopes: [String]
-    let ledger: any GrantLedger
+    let environment: any GrantEnvironment
     let issuer: any IssuerClient
     /// The server's clock minus ours, in milliseconds; told with each preauthorization.
     var clockOffset: Int64 = 0
 
     init(
         _ handshake: MobileFirstHandshake, _ device: MobileFirstSettings.Device, scopes: [String],
-        ledger: any GrantLedger, issuer: any IssuerClient
+        environment: any GrantEnvironment, issuer: any IssuerClient
     ) {
         self.handshake = handshake
         self.device = device
         self.scopes = scopes.isEmpty ? ["RegisteredClient"] : scopes
-        self.ledger = ledger
+        self.environment = environment
         self.issuer = issuer
     }
 
@@ -41,7 +41,7 @@ extension MobileFirstRun {
     func grant() async throws(GrantFailure) -> AccessGrant {
         var granted: AccessGrant?
         // Its own, because each turn brings the token of its own flight.
-        _ = try await ledger.session(SessionClaim(isOwn: true)) { _, standing throws(GrantFailure) in
+        _ = try await environment.session(SessionClaim(isOwn: true)) { _, standing throws(GrantFailure) in
             let (grant, session) = try await self.climb()
             granted = grant
             return session.joined(with: standing)
@@ -57,7 +57,7 @@ extension MobileFirstRun {
         let fresh = try await registered(unless: standing.material)
         if case .done(let result) = try await login(fresh) { return result }
         // Not to be tried again by itself: each time would leave one more dead client on the server.
-        await ledger.drop(.registration, ifStill: fresh.material)
+        await environment.drop(.registration, ifStill: fresh.material)
         throw .interactionRequired(reason: "the server does not know the client that it has just registered")
     }
 
@@ -90,7 +90,7 @@ extension MobileFirstRun {
         let call = IssuerCall(
             step: "authorize", method: "GET", url: url, headers: [("Accept", "application/json")], body: [],
             carriesPassword: false)
-        let answer = try await handshake.send(call, ledger, issuer)
+        let answer = try await handshake.send(call, environment, issuer)
         let tree = try? JSONTree(answer.body)
         if answer.status == 400, MobileFirstAnswer.code(tree) == "INVALID_CLIENT_ID" { return .unknownClient }
         let reason = "authorize: status \(answer.status)"
@@ -130,7 +130,7 @@ extension MobileFirstRun {
             step: "token", method: "POST", url: handshake.endpoints.token, headers: Self.formHeaders,
             body: body.finish(), carriesPassword: true)
         defer { call.body.wipe() }
-        let answer = OAuth2Answer(try await handshake.send(call, ledger, issuer))
+        let answer = OAuth2Answer(try await handshake.send(call, environment, issuer))
         if answer.error == "INVALID_CLIENT_ID" { return .unknownClient }
         do throws(GrantFailure) { return .done(try answer.grant()) } catch {
             // The assertion, which is made anew for every token: there is no secret that an operator could change.
@@ -183,7 +183,7 @@ extension MobileFirstRun {
     func logout(_ material: LayerMaterial) async -> Revocation {
         guard let session = MobileFirstSession(material) else { return .impossible }
         var said = Revocation.revoked
-        _ = try? await ledger.session(SessionClaim(isOwn: true)) { _, _ throws(GrantFailure) in
+        _ = try? await environment.session(SessionClaim(isOwn: true)) { _, _ throws(GrantFailure) in
             for check in session.checks.sorted() {
                 guard let assertion = try? session.client.assertion(self, code: nil) else {
                     said = .unconfirmed
@@ -196,7 +196,7 @@ extension MobileFirstRun {
                 let call = IssuerCall(
                     step: "logout", method: "POST", url: self.handshake.endpoints.logout, headers: Self.formHeaders,
                     body: body.finish(), carriesPassword: false)
-                let answer = try? await self.handshake.send(call, self.ledger, self.issuer)
+                let answer = try? await self.handshake.send(call, self.environment, self.issuer)
                 if answer.map({ !(200...299).contains($0.status) }) ?? true { said = .unconfirmed }
             }
             // The turn was all that was wanted; nothing is to be kept of it.

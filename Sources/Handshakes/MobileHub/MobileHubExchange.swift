@@ -5,7 +5,7 @@ struct MobileHubExchange {
     let handshake: MobileHubHandshake
     let exchange: MobileHubSettings.Exchange
     let wanted: Wanted
-    let ledger: any GrantLedger
+    let environment: any GrantEnvironment
     let issuer: any IssuerClient
 
     /// A token of another issuer: as it was had, as it is sent, and when it says that it ends.
@@ -40,7 +40,7 @@ extension MobileHubExchange {
             grant.notAfter = [grant.notAfter, wanted.user?.expiry].compactMap { $0 }.min()
             return grant
         case .identity(let name):
-            switch try await ask(try subject(try await ledger.token(of: name))) {
+            switch try await ask(try subject(try await environment.token(of: name))) {
             case .granted(let grant): return grant
             case .refused(let reason): throw .policyDenied(reason: reason)
             }
@@ -51,13 +51,13 @@ extension MobileHubExchange {
 
     /// Whoever rotates the file may do so at any moment: a refusal counts only if the token that was refused still stands there.
     private func grantOfFile() async throws(GrantFailure) -> AccessGrant {
-        let first = try current(try await ledger.secret(secret))
+        let first = try current(try await environment.secret(secret))
         let reason: String
         switch try await ask(first) {
         case .granted(let grant): return grant
         case .refused(let said): reason = said
         }
-        let latest = try current(try await ledger.latestSecret(secret))
+        let latest = try current(try await environment.latestSecret(secret))
         guard latest.original != first.original else { throw .credentialRejected(reason: reason) }
         switch try await ask(latest) {
         case .granted(let grant): return grant
@@ -110,7 +110,7 @@ extension MobileHubExchange {
         call.headers += handshake.settings.extraHeaders
         let ready = call
         defer { call.body.wipe() }
-        return try await MobileHubHandshake.patiently(ledger) { () throws(GrantFailure) in
+        return try await MobileHubHandshake.patiently(environment) { () throws(GrantFailure) in
             let answer = try await issuer.answer(to: ready)
             return try outcome(answer, subject)
         }
@@ -138,14 +138,14 @@ extension MobileHubExchange {
         switch proof {
         case .basic(let id):
             var credentials = BasicHandshake.credentials(
-                user: Array(id.utf8), password: try await ledger.text("client_secret"))
+                user: Array(id.utf8), password: try await environment.text("client_secret"))
             defer { credentials.wipe() }
             headers.append(("Authorization", "Basic " + String(decoding: credentials, as: UTF8.self)))
         case .form(let id, let hasSecret):
             fields.append(("client_id", Secret(id)))
-            if hasSecret { fields.append(("client_secret", try await ledger.text("client_secret"))) }
+            if hasSecret { fields.append(("client_secret", try await environment.text("client_secret"))) }
         case .assertion(_, let scope):
-            let own = try await handshake.consumerGrant(scope, wanted, ledger: ledger, issuer: issuer)
+            let own = try await handshake.consumerGrant(scope, wanted, environment: environment, issuer: issuer)
             fields.append(("client_assertion_type", Secret("urn:ietf:params:oauth:client-assertion-type:jwt-bearer")))
             fields.append(("client_assertion", own.token))
         }

@@ -64,30 +64,30 @@ struct MobileHubHandshake: Handshake {
     }
 
     func acquire(
-        _ wanted: Wanted, ledger: any GrantLedger, issuer: any IssuerClient
+        _ wanted: Wanted, environment: any GrantEnvironment, issuer: any IssuerClient
     ) async throws(GrantFailure) -> AccessGrant {
         switch settings.method {
-        case .anonymousKey: return try await anonymousKey(ledger)
+        case .anonymousKey: return try await anonymousKey(environment)
         case .user:
             guard let basic else { throw .internal(reason: "no user") }
-            return try await basic.acquire(wanted, ledger: ledger, issuer: issuer)
+            return try await basic.acquire(wanted, environment: environment, issuer: issuer)
         case .consumer(_, let scope):
-            return try await consumerGrant(scope, wanted, ledger: ledger, issuer: issuer)
+            return try await consumerGrant(scope, wanted, environment: environment, issuer: issuer)
         case .exchange(let exchange):
             let exchange = MobileHubExchange(
-                handshake: self, exchange: exchange, wanted: wanted, ledger: ledger, issuer: issuer)
+                handshake: self, exchange: exchange, wanted: wanted, environment: environment, issuer: issuer)
             return try await exchange.grant()
         }
     }
 
     /// The key is base 64 of a user and a password that nobody needs to know (docs/design/wire/oracle-mobile-hub.md#basic).
-    private func anonymousKey(_ ledger: any GrantLedger) async throws(GrantFailure) -> AccessGrant {
-        let key = try await ledger.secret("anonymous_key")
+    private func anonymousKey(_ environment: any GrantEnvironment) async throws(GrantFailure) -> AccessGrant {
+        let key = try await environment.secret("anonymous_key")
         guard TokenAlphabet.b64token.admits(key) else {
             throw .secretUnusable(name: "anonymous_key", reason: "not the base 64 text that the settings page shows")
         }
         return AccessGrant(
-            token: key, tokenType: "Basic", lifetime: AccessGrant.longestLifetime, sentAt: await ledger.now())
+            token: key, tokenType: "Basic", lifetime: AccessGrant.longestLifetime, sentAt: await environment.now())
     }
 }
 
@@ -95,29 +95,29 @@ struct MobileHubHandshake: Handshake {
 
 extension MobileHubHandshake {
     func consumerGrant(
-        _ scope: String?, _ wanted: Wanted, ledger: any GrantLedger, issuer: any IssuerClient
+        _ scope: String?, _ wanted: Wanted, environment: any GrantEnvironment, issuer: any IssuerClient
     ) async throws(GrantFailure) -> AccessGrant {
         guard let consumer else { throw .internal(reason: "no consumer") }
         var target = Wanted(scopes: scope.map { [$0] } ?? [], upstreamOrigin: wanted.upstreamOrigin)
         target.challenge = wanted.challenge
         // A password that may have arrived counts as tried: it is not sent again by itself.
         guard case .clientCredentials = consumer.settings.grant else {
-            return try await consumer.acquire(target, ledger: ledger, issuer: issuer)
+            return try await consumer.acquire(target, environment: environment, issuer: issuer)
         }
-        return try await Self.patiently(ledger) { () throws(GrantFailure) in
-            try await consumer.acquire(target, ledger: ledger, issuer: issuer)
+        return try await Self.patiently(environment) { () throws(GrantFailure) in
+            try await consumer.acquire(target, environment: environment, issuer: issuer)
         }
     }
 
     /// Does the work up to twice more while the server is in trouble and asks for no longer pause
     /// (docs/design/wire/oracle-mobile-hub.md#consumer).
     static func patiently<Value>(
-        _ ledger: any GrantLedger, _ work: () async throws(GrantFailure) -> Value
+        _ environment: any GrantEnvironment, _ work: () async throws(GrantFailure) -> Value
     ) async throws(GrantFailure) -> Value {
         for pause in [200_000_000, 800_000_000] as [UInt64] {
             do throws(GrantFailure) { return try await work() } catch {
                 switch error {
-                case .issuerUnavailable(retryAfterSeconds: nil, _), .timedOut: await ledger.pause(pause)
+                case .issuerUnavailable(retryAfterSeconds: nil, _), .timedOut: await environment.pause(pause)
                 default: throw error
                 }
             }

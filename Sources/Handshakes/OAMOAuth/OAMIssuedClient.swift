@@ -12,10 +12,10 @@ struct OAMIssuedClient {
     let tokenURL: IssuerURL?
     /// The server keeps the user assertion.
     let usesDeviceStore: Bool
-    /// Nanoseconds from `material.obtainedAt`, as the server has said. Not the material's own life: the ledger forgets what has ended,
+    /// Nanoseconds from `material.obtainedAt`, as the server has said. Not the material's own life: the environment forgets what has ended,
     /// and with it what could renew it.
     let life: UInt64?
-    /// The client in the ledger's form.
+    /// The client in the environment's form.
     let material: LayerMaterial
 }
 
@@ -25,7 +25,7 @@ struct OAMProvenClient {
     var isFresh: Bool
 }
 
-// MARK: - As the ledger keeps it
+// MARK: - As the environment keeps it
 
 extension OAMIssuedClient {
     static let jwtBearer = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
@@ -77,15 +77,15 @@ extension OAuth2Handshake {
         _ issuance: OAMOAuthDialect.Issuance, _ trip: Trip, unless refused: LayerMaterial?
     ) async throws(GrantFailure) -> OAMProvenClient {
         var old = refused
-        if old == nil, let standing = await trip.ledger.durable(.registration) {
-            let now = await trip.ledger.now()
+        if old == nil, let standing = await trip.environment.durable(.registration) {
+            let now = await trip.environment.now()
             if let client = OAMIssuedClient(standing), client.isLive(at: now) {
                 return OAMProvenClient(client: client, isFresh: false)
             }
             old = standing
         }
         let before = old
-        let material = try await trip.ledger.durable(.registration, unless: before) { () throws(GrantFailure) in
+        let material = try await trip.environment.durable(.registration, unless: before) { () throws(GrantFailure) in
             switch issuance {
             case .forSecret: try await self.assertionForSecret(trip)
             case .mobile(let mobile):

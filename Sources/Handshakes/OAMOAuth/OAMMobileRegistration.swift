@@ -181,8 +181,8 @@ extension OAMMobileRegistration {
     private func userAssertion(
         _ client: OAMIssuedClient, unless refused: Secret?
     ) async throws(GrantFailure) -> Secret {
-        let now = await trip.ledger.now()
-        let standing = await trip.ledger.durable(Self.userPart)
+        let now = await trip.environment.now()
+        let standing = await trip.environment.durable(Self.userPart)
         if let standing, standing.obtainedAt > client.material.obtainedAt {
             if standing.isLive(at: now), standing.bytes != refused { return standing.bytes }
         } else if let first = client.userAssertion, first != refused {
@@ -195,7 +195,7 @@ extension OAMMobileRegistration {
         let answer = try await handshake.passwordAnswer(mobile.username, request, trip)
         let grant = try answer.grant()
         let made = LayerMaterial(bytes: grant.token, obtainedAt: grant.sentAt, lifetime: grant.lifetime)
-        try await trip.ledger.commit(Self.userPart, made)
+        try await trip.environment.commit(Self.userPart, made)
         return grant.token
     }
 }

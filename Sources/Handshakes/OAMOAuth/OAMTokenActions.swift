@@ -8,20 +8,20 @@ extension OAuth2Handshake {
     var revokesAccessTokens: Bool { settings.oracle?.deletesByAction == true }
 
     /// Best effort, as any revocation.
-    func delete(_ token: Secret, ledger: any GrantLedger, issuer: any IssuerClient) async -> Revocation {
-        guard case .tokenURL = settings.location, (try? await client(ledger)) != nil else { return .impossible }
+    func delete(_ token: Secret, environment: any GrantEnvironment, issuer: any IssuerClient) async -> Revocation {
+        guard case .tokenURL = settings.location, (try? await client(environment)) != nil else { return .impossible }
         let answer: IssuerAnswer
         do throws(GrantFailure) {
-            answer = try await act("delete", on: token, ledger: ledger, issuer: issuer)
+            answer = try await act("delete", on: token, environment: environment, issuer: issuer)
         } catch { return .unconfirmed }
         return answer.saysSuccessful ? .revoked : .unconfirmed
     }
 
     /// Whether the server calls a token good.
     func validate(
-        _ token: Secret, ledger: any GrantLedger, issuer: any IssuerClient
+        _ token: Secret, environment: any GrantEnvironment, issuer: any IssuerClient
     ) async throws(GrantFailure) -> Bool {
-        let answer = try await act("validate", on: token, ledger: ledger, issuer: issuer)
+        let answer = try await act("validate", on: token, environment: environment, issuer: issuer)
         switch answer.status {
         // A 200 that does not say so is a no (docs/design/wire/oam-oauth.md#token-action), but it has to be an answer.
         case 200:
@@ -32,13 +32,13 @@ extension OAuth2Handshake {
     }
 
     private func act(
-        _ action: String, on token: Secret, ledger: any GrantLedger, issuer: any IssuerClient
+        _ action: String, on token: Secret, environment: any GrantEnvironment, issuer: any IssuerClient
     ) async throws(GrantFailure) -> IssuerAnswer {
         guard case .tokenURL(var url) = settings.location else { throw .internal(reason: "no endpoint") }
         let step = "\(action) token"
-        var client = try await client(ledger)
+        var client = try await client(environment)
         // The standing registration is used: to register a client for the sake of this would make no sense.
-        if settings.oracle?.issued != nil, let material = await ledger.durable(.registration),
+        if settings.oracle?.issued != nil, let material = await environment.durable(.registration),
             let issued = OAMIssuedClient(material)
         {
             client = .issued(issued)

@@ -25,19 +25,19 @@ extension OAMWebGateHandshake {
     /// At most `access`, `authenticate`, `register`, `authenticate`, `access`, in this order downwards: the cached user token is
     /// tried once, a cached handle once, and a user token just made is not made a second time.
     func acquire(
-        _ wanted: Wanted, ledger: any GrantLedger, issuer: any IssuerClient
+        _ wanted: Wanted, environment: any GrantEnvironment, issuer: any IssuerClient
     ) async throws(GrantFailure) -> AccessGrant {
         guard let challenge = wanted.challenge, !challenge.context.isEmpty else { throw .challengeNeeded }
-        var session = try await session(refused: nil, ledger: ledger, issuer: issuer)
-        // Ends: the ledger gives one flight one new session, and what is refused after that ends it.
+        var session = try await session(refused: nil, environment: environment, issuer: issuer)
+        // Ends: the environment gives one flight one new session, and what is refused after that ends it.
         while true {
             let reason: String
-            switch try await access(session.material, challenge: challenge, ledger: ledger, issuer: issuer) {
+            switch try await access(session.material, challenge: challenge, environment: environment, issuer: issuer) {
             case .granted(let grant): return grant
             case .userTokenRefused(let said): reason = "\(said): refused a user token that it had just issued"
             case .handleRefused(let handle, let said):
                 // After a new login the next flight registers anew; this one has used its password step.
-                await ledger.drop(.registration, ifStill: handle)
+                await environment.drop(.registration, ifStill: handle)
                 reason = "\(said): refused the handle that it had accepted before"
             case .materialGone:
                 guard !session.isFresh else {
@@ -47,28 +47,28 @@ extension OAMWebGateHandshake {
                 reason = ""
             }
             guard !session.isFresh else { throw .issuerAnswerInvalid(reason: reason) }
-            session = try await self.session(refused: session.material, ledger: ledger, issuer: issuer)
+            session = try await self.session(refused: session.material, environment: environment, issuer: issuer)
         }
     }
 
     /// Brings the session layer up and no more.
     func tryOut(
-        _ wanted: Wanted, ledger: any GrantLedger, issuer: any IssuerClient
+        _ wanted: Wanted, environment: any GrantEnvironment, issuer: any IssuerClient
     ) async throws(GrantFailure) -> LiveTrial? {
-        _ = try await session(refused: nil, ledger: ledger, issuer: issuer)
+        _ = try await session(refused: nil, environment: environment, issuer: issuer)
         return LiveTrial(text: "logged in; access tokens need a challenge of the upstream and were not tried")
     }
 
     private func session(
-        refused: LayerMaterial?, ledger: any GrantLedger, issuer: any IssuerClient
+        refused: LayerMaterial?, environment: any GrantEnvironment, issuer: any IssuerClient
     ) async throws(GrantFailure) -> SessionGrant {
         var claim = SessionClaim(refused: refused)
         // A user token that does not fit a request can only come from a store of before; it is as good as refused.
-        if refused == nil, let stored = await ledger.session(), !TokenAlphabet.visible.admits(stored.bytes) {
+        if refused == nil, let stored = await environment.session(), !TokenAlphabet.visible.admits(stored.bytes) {
             claim.refused = stored
         }
-        return try await ledger.session(claim) { _, _ throws(GrantFailure) in
-            try await login(ledger: ledger, issuer: issuer)
+        return try await environment.session(claim) { _, _ throws(GrantFailure) in
+            try await login(environment: environment, issuer: issuer)
         }
     }
 
@@ -87,14 +87,14 @@ extension OAMWebGateHandshake {
     }
 
     private func access(
-        _ userToken: LayerMaterial, challenge: Challenge, ledger: any GrantLedger, issuer: any IssuerClient
+        _ userToken: LayerMaterial, challenge: Challenge, environment: any GrantEnvironment, issuer: any IssuerClient
     ) async throws(GrantFailure) -> Access {
         var proof: LayerMaterial?
         if needsHandle {
-            proof = await ledger.durable(.registration)
+            proof = await environment.durable(.registration)
             guard let proof, TokenAlphabet.visible.admits(proof.bytes) else { return .materialGone }
         }
-        guard let current = await ledger.session(), current.bytes == userToken.bytes else {
+        guard let current = await environment.session(), current.bytes == userToken.bytes else {
             return .materialGone
         }
         var call = accessCall(userToken: userToken.bytes, handle: proof?.bytes, challenge: challenge)
@@ -128,21 +128,23 @@ extension OAMWebGateHandshake {
 
 extension OAMWebGateHandshake {
     /// Authenticates with the handle at hand, registering where there is none; a handle that is refused is replaced once.
-    private func login(ledger: any GrantLedger, issuer: any IssuerClient) async throws(GrantFailure) -> LayerMaterial {
+    private func login(environment: any GrantEnvironment, issuer: any IssuerClient) async throws(GrantFailure)
+        -> LayerMaterial
+    {
         guard needsHandle else {
-            return try await authenticate(nil, isFresh: true, ledger: ledger, issuer: issuer)
+            return try await authenticate(nil, isFresh: true, environment: environment, issuer: issuer)
         }
-        let standing = await ledger.durable(.registration)
+        let standing = await environment.durable(.registration)
         if let standing, TokenAlphabet.visible.admits(standing.bytes) {
-            switch try await tryToAuthenticate(standing, isFresh: false, ledger: ledger, issuer: issuer) {
+            switch try await tryToAuthenticate(standing, isFresh: false, environment: environment, issuer: issuer) {
             case .material(let session): return session
             case .clientRefused: break
             }
         }
-        let fresh = try await ledger.durable(.registration, unless: standing) { () throws(GrantFailure) in
-            try await register(ledger: ledger, issuer: issuer)
+        let fresh = try await environment.durable(.registration, unless: standing) { () throws(GrantFailure) in
+            try await register(environment: environment, issuer: issuer)
         }
-        return try await authenticate(fresh, isFresh: true, ledger: ledger, issuer: issuer)
+        return try await authenticate(fresh, isFresh: true, environment: environment, issuer: issuer)
     }
 
     private enum Outcome {
@@ -151,11 +153,11 @@ extension OAMWebGateHandshake {
     }
 
     private func register(
-        ledger: any GrantLedger, issuer: any IssuerClient
+        environment: any GrantEnvironment, issuer: any IssuerClient
     ) async throws(GrantFailure) -> LayerMaterial {
         let step = PasswordStep(
             name: "register", tokenType: "CLIENTREGHANDLE", lifetime: nil, sendsCachedHandle: false)
-        let outcome = try await take(step, ledger: ledger, issuer: issuer) { password in
+        let outcome = try await take(step, environment: environment, issuer: issuer) { password in
             registerCall(password: password)
         }
         switch outcome {
@@ -166,20 +168,20 @@ extension OAMWebGateHandshake {
     }
 
     private func tryToAuthenticate(
-        _ handle: LayerMaterial?, isFresh: Bool, ledger: any GrantLedger, issuer: any IssuerClient
+        _ handle: LayerMaterial?, isFresh: Bool, environment: any GrantEnvironment, issuer: any IssuerClient
     ) async throws(GrantFailure) -> Outcome {
         let step = PasswordStep(
             name: "authenticate", tokenType: settings.userTokenType, lifetime: settings.userTokenTTL,
             sendsCachedHandle: !isFresh)
-        return try await take(step, ledger: ledger, issuer: issuer) { password in
+        return try await take(step, environment: environment, issuer: issuer) { password in
             authenticateCall(password: password, handle: handle?.bytes)
         }
     }
 
     private func authenticate(
-        _ handle: LayerMaterial?, isFresh: Bool, ledger: any GrantLedger, issuer: any IssuerClient
+        _ handle: LayerMaterial?, isFresh: Bool, environment: any GrantEnvironment, issuer: any IssuerClient
     ) async throws(GrantFailure) -> LayerMaterial {
-        switch try await tryToAuthenticate(handle, isFresh: isFresh, ledger: ledger, issuer: issuer) {
+        switch try await tryToAuthenticate(handle, isFresh: isFresh, environment: environment, issuer: issuer) {
         case .material(let session): return session
         case .clientRefused(let reason):
             throw .issuerAnswerInvalid(reason: "\(reason): refused the handle that it had just issued")
@@ -200,32 +202,33 @@ extension OAMWebGateHandshake {
     /// Secret, mark, send, settle. The secret comes before the mark, because reading it may take long and fail, and a mark left behind
     /// by a crash in between costs a reset. Nothing is sent twice, whatever happened to it.
     private func take(
-        _ step: PasswordStep, ledger: any GrantLedger, issuer: any IssuerClient, call make: (Secret) -> IssuerCall
+        _ step: PasswordStep, environment: any GrantEnvironment, issuer: any IssuerClient,
+        call make: (Secret) -> IssuerCall
     ) async throws(GrantFailure) -> Outcome {
-        let password = try await ledger.text("password")
-        try await ledger.spendAttempt(user: settings.username)
+        let password = try await environment.text("password")
+        try await environment.spendAttempt(user: settings.username)
         var call = make(password)
         defer { call.body.wipe() }
         let answer: IssuerAnswer
         do throws(IssuerFault) {
             answer = try await issuer.send(call)
         } catch {
-            await ledger.settleAttempt(error.provablyUnsent ? .notSent : .unknown)
+            await environment.settleAttempt(error.provablyUnsent ? .notSent : .unknown)
             throw GrantFailure(error, step: step.name)
         }
         switch read(answer, step: step.name, tokenType: step.tokenType) {
         case .token(let token):
-            await ledger.settleAttempt(.accepted)
+            await environment.settleAttempt(.accepted)
             return .material(LayerMaterial(bytes: token, obtainedAt: answer.sentAt, lifetime: step.lifetime))
         case .refused(let reason):
-            await ledger.settleAttempt(.rejected)
+            await environment.settleAttempt(.rejected)
             throw .credentialRejected(reason: reason)
         case .clientRefused(let reason):
             // A handle of yesterday explains the refusal; with a new one it may be about the password after all.
-            await ledger.settleAttempt(step.sendsCachedHandle ? .notSent : .unknown)
+            await environment.settleAttempt(step.sendsCachedHandle ? .notSent : .unknown)
             return .clientRefused(reason: reason)
         case .failed(let failure, let judged):
-            await ledger.settleAttempt(judged ? .unknown : .notSent)
+            await environment.settleAttempt(judged ? .unknown : .notSent)
             throw failure
         }
     }

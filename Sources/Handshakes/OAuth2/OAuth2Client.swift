@@ -17,7 +17,7 @@ enum OAuth2Client {
 
 extension OAuth2Handshake {
     /// Reads what the client proves itself with.
-    func client(_ ledger: any GrantLedger) async throws(GrantFailure) -> OAuth2Client {
+    func client(_ environment: any GrantEnvironment) async throws(GrantFailure) -> OAuth2Client {
         switch settings.clientAuth {
         case .tls, .none: return .named
         case .basic, .post, .clientSecretJWT:
@@ -25,27 +25,27 @@ extension OAuth2Handshake {
                 guard let secret = client.secret else { throw .internal(reason: "the registration has no secret") }
                 return .secret(secret)
             }
-            return .secret(try await ledger.text("client_secret"))
+            return .secret(try await environment.text("client_secret"))
         case .privateKeyJWT:
-            return .keys(try await signingKeys(ledger), certificate: try await certificate(ledger))
+            return .keys(try await signingKeys(environment), certificate: try await certificate(environment))
         }
     }
 
     /// Read anew for each flight: a file that was replaced counts at once.
-    func signingKeys(_ ledger: any GrantLedger) async throws(GrantFailure) -> [NamedSigningKey] {
+    func signingKeys(_ environment: any GrantEnvironment) async throws(GrantFailure) -> [NamedSigningKey] {
         var password: Secret?
-        if settings.hasKeyPassword { password = try await ledger.secret("key_password") }
+        if settings.hasKeyPassword { password = try await environment.secret("key_password") }
         var keys: [NamedSigningKey] = []
         for name in settings.keys {
-            keys += try NamedSigningKey.read(try await ledger.secret(name), password: password, name: name)
+            keys += try NamedSigningKey.read(try await environment.secret(name), password: password, name: name)
         }
         return keys
     }
 
     /// DER of the certificate that names the key, where it stands in a file of its own.
-    func certificate(_ ledger: any GrantLedger) async throws(GrantFailure) -> [UInt8]? {
+    func certificate(_ environment: any GrantEnvironment) async throws(GrantFailure) -> [UInt8]? {
         guard settings.signing.hasCertificate, settings.signing.thumbprint != .none else { return nil }
-        let file = try await ledger.secret("certificate").withBytes { Array($0) }
+        let file = try await environment.secret("certificate").withBytes { Array($0) }
         guard let certificate = certificateDER(inPEM: file) else {
             throw .secretUnreadable(name: "certificate", reason: "no PEM certificate found")
         }

@@ -35,12 +35,12 @@ extension OAuth2Handshake {
     var signer: (any RequestSigner)? { settings.dpop ? DPoPSigner(clock: proofs.clock) : nil }
 
     /// The identity's own key pair: made once, kept as long as the registration of a client would be.
-    func proofKey(_ ledger: any GrantLedger) async throws(GrantFailure) -> DPoPKey? {
+    func proofKey(_ environment: any GrantEnvironment) async throws(GrantFailure) -> DPoPKey? {
         guard settings.dpop else { return nil }
         var unusable: LayerMaterial?
         for _ in 0..<2 {
-            let kept = try await ledger.durable(.proofKey, unless: unusable) { () async throws(GrantFailure) in
-                LayerMaterial(bytes: try DPoPKey.make(), obtainedAt: await ledger.now(), lifetime: nil)
+            let kept = try await environment.durable(.proofKey, unless: unusable) { () async throws(GrantFailure) in
+                LayerMaterial(bytes: try DPoPKey.make(), obtainedAt: await environment.now(), lifetime: nil)
             }
             if let key = DPoPKey(kept.bytes) { return key }
             // A key that cannot be read signs nothing, and everything bound to it is lost anyway.

@@ -12,7 +12,7 @@ extension OAuth2Handshake {
         request.members += trip.target.members.filter { $0.name == "resource" || $0.name == "audience" }
         var pace = PollingPace(interval: offer.interval)
         while true {
-            let now = await trip.ledger.now()
+            let now = await trip.environment.now()
             guard now + pace.interval < offer.deadline else {
                 if now < offer.deadline { try await dialogue.pause(offer.deadline - now) }
                 throw .loginExpired

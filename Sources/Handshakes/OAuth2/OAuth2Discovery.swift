@@ -19,9 +19,9 @@ final class OAuth2Discovery: Sendable {
     func forget() { known.withLock { $0 = nil } }
 
     func endpoints(
-        headers: [(name: String, value: String)], ledger: any GrantLedger, issuer: any IssuerClient
+        headers: [(name: String, value: String)], environment: any GrantEnvironment, issuer: any IssuerClient
     ) async throws(GrantFailure) -> OAuth2Endpoints {
-        let now = await ledger.now()
+        let now = await environment.now()
         let last = known.withLock { $0 }
         if let last, now < last.readAt + Self.fresh { return last.endpoints }
         do throws(GrantFailure) {

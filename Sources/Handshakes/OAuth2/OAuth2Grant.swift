@@ -3,27 +3,30 @@ internal import Configuration
 // How an access token is had: with the refresh token at hand, else by the configured grant; one rung down, never back up.
 extension OAuth2Handshake {
     func acquire(
-        _ wanted: Wanted, ledger: any GrantLedger, issuer: any IssuerClient
+        _ wanted: Wanted, environment: any GrantEnvironment, issuer: any IssuerClient
     ) async throws(GrantFailure) -> AccessGrant {
-        try await placed(for: wanted, ledger) { placed throws(GrantFailure) in
-            try await placed.asRegistered(ledger, issuer) { handshake throws(GrantFailure) in
-                try await handshake.acquire(wanted, as: ledger, issuer)
+        try await placed(for: wanted, environment) { placed throws(GrantFailure) in
+            try await placed.asRegistered(environment, issuer) { handshake throws(GrantFailure) in
+                try await handshake.acquire(wanted, as: environment, issuer)
             }
         }
     }
 
     private func acquire(
-        _ wanted: Wanted, as ledger: any GrantLedger, _ issuer: any IssuerClient
+        _ wanted: Wanted, as environment: any GrantEnvironment, _ issuer: any IssuerClient
     ) async throws(GrantFailure) -> AccessGrant {
         // Before anything is asked of the issuer: what only a person can mend is said also while it is down.
-        if needsPerson, await ledger.session() == nil { throw .interactionRequired(reason: "a person must log in") }
+        if needsPerson, await environment.session() == nil {
+            throw .interactionRequired(reason: "a person must log in")
+        }
         var target = OAuth2Request(step: "token")
         try addTarget(wanted, to: &target)
-        let client = try await client(ledger)
-        let key = try await proofKey(ledger)
-        let endpoints = try await endpoints(ledger, issuer)
+        let client = try await client(environment)
+        let key = try await proofKey(environment)
+        let endpoints = try await endpoints(environment, issuer)
         let trip = Trip(
-            target: target, user: wanted.user, client: client, proofKey: key, endpoints: endpoints, ledger: ledger,
+            target: target, user: wanted.user, client: client, proofKey: key, endpoints: endpoints,
+            environment: environment,
             issuer: issuer)
         var grant = try await grant(for: wanted, trip)
         if let key { grant.material = BoundToken.encode(grant.token, boundTo: key) }
@@ -37,7 +40,7 @@ extension OAuth2Handshake {
             grant.notAfter = wanted.user?.expiry
             return grant
         }
-        if needsPerson, let grant = try await lastingGrant(wanted, trip.ledger) { return grant }
+        if needsPerson, let grant = try await lastingGrant(wanted, trip.environment) { return grant }
         return try await acquireInTurn(trip)
     }
 
@@ -51,7 +54,7 @@ extension OAuth2Handshake {
         /// The key that the token will be bound to.
         let proofKey: DPoPKey?
         var endpoints: OAuth2Endpoints
-        let ledger: any GrantLedger
+        let environment: any GrantEnvironment
         let issuer: any IssuerClient
     }
 
@@ -62,7 +65,7 @@ extension OAuth2Handshake {
         var outcome: Result<AccessGrant, GrantFailure> = .failure(.internal(reason: "no step was made"))
         var refusal: RefreshRefusal?
         let isFirstConfigured = settings.grant == .refreshToken
-        _ = try await trip.ledger.session(SessionClaim(canGrantFully: !needsPerson, isOwn: true)) {
+        _ = try await trip.environment.session(SessionClaim(canGrantFully: !needsPerson, isOwn: true)) {
             rung, standing throws(GrantFailure) -> LayerMaterial in
             let answer: OAuth2Answer
             if rung == .refreshToken, let held = standing?.refreshToken {
@@ -97,13 +100,15 @@ extension OAuth2Handshake {
     }
 
     /// The access token of the login itself, where the issuer gave nothing to renew it with. Once it was refused, only a person helps.
-    private func lastingGrant(_ wanted: Wanted, _ ledger: any GrantLedger) async throws(GrantFailure) -> AccessGrant? {
-        guard let session = await ledger.session(), session.refreshToken == nil, !session.bytes.isEmpty else {
+    private func lastingGrant(_ wanted: Wanted, _ environment: any GrantEnvironment) async throws(GrantFailure)
+        -> AccessGrant?
+    {
+        guard let session = await environment.session(), session.refreshToken == nil, !session.bytes.isEmpty else {
             return nil
         }
         guard wanted.challenge == nil else {
             let claim = SessionClaim(refused: session, canGrantFully: false, isOwn: true)
-            _ = try await ledger.session(claim) { _, _ throws(GrantFailure) in
+            _ = try await environment.session(claim) { _, _ throws(GrantFailure) in
                 throw .internal(reason: "no step is left")
             }
             return nil
@@ -129,7 +134,7 @@ extension OAuth2Handshake {
         var answer = try await answer(request, trip)
         answer.sentRefreshToken = held
         // Given to us, used by nobody here, and refused: what a server says, too, when it takes a second use for theft.
-        if answer.error == "invalid_grant" { await trip.ledger.refused(refreshToken: held) }
+        if answer.error == "invalid_grant" { await trip.environment.refused(refreshToken: held) }
         switch answer.error {
         case "invalid_grant", "invalid_scope", "invalid_target", "interaction_required", "login_required",
             "consent_required":
@@ -192,12 +197,12 @@ extension OAuth2Handshake {
         case .authorizationCode, .deviceCode:
             throw .interactionRequired(reason: "a person must log in")
         case .jwtBearer:
-            let assertion = try await trip.ledger.text("assertion")
+            let assertion = try await trip.environment.text("assertion")
             return try await assertionGrant("urn:ietf:params:oauth:grant-type:jwt-bearer", assertion, trip)
         case .mintedJWT(let claims):
             return try await mintedGrant(claims, trip)
         case .saml2Bearer:
-            let assertion = try SAMLAssertion.encoded(try await trip.ledger.secret("assertion"))
+            let assertion = try SAMLAssertion.encoded(try await trip.environment.secret("assertion"))
             return try await assertionGrant("urn:ietf:params:oauth:grant-type:saml2-bearer", assertion, trip)
         case .tokenExchange(let exchange):
             return try await exchangeGrant(exchange, trip)
@@ -230,9 +235,9 @@ extension OAuth2Handshake {
     /// The configured refresh token, or what has replaced it. One that is spent is not sent, whoever spent it: another identity, or this
     /// one before its settings changed.
     private func firstRefresh(_ trip: Trip, after refusal: RefreshRefusal?) async throws(GrantFailure) -> OAuth2Answer {
-        let first = try await trip.ledger.text("refresh_token")
+        let first = try await trip.environment.text("refresh_token")
         let held: Secret
-        switch await trip.ledger.standing(ofFirst: first, beside: refusal?.token) {
+        switch await trip.environment.standing(ofFirst: first, beside: refusal?.token) {
         // After a refusal it is another one, perhaps of a grant for more.
         case .unspent: held = first
         case .replaced(let current): held = current
@@ -265,8 +270,8 @@ extension OAuth2Handshake {
     private static let userRefused = GrantFailure.policyDenied(reason: "token: the issuer refuses this subject")
 
     private func mintedGrant(_ claims: [NamedValue], _ trip: Trip) async throws(GrantFailure) -> OAuth2Answer {
-        let keys = try await signingKeys(trip.ledger)
-        let certificate = try await certificate(trip.ledger)
+        let keys = try await signingKeys(trip.environment)
+        let certificate = try await certificate(trip.environment)
         var others: [(name: String, value: String)] = []
         for claim in claims { others.append((claim.name, try Self.filled(claim.value, for: trip.user))) }
         var subject = settings.clientID
@@ -295,8 +300,8 @@ extension OAuth2Handshake {
     ) async throws(GrantFailure) -> OAuth2Answer {
         let subject: Secret
         switch exchange.subject {
-        case .secret: subject = try await trip.ledger.text("subject_token")
-        case .identity(let name): subject = try await trip.ledger.token(of: name)
+        case .secret: subject = try await trip.environment.text("subject_token")
+        case .identity(let name): subject = try await trip.environment.token(of: name)
         case .caller:
             guard case .token(let token)? = trip.user else {
                 throw .configuration(reason: "subject_token: the route does not take the caller's own")
@@ -307,7 +312,7 @@ extension OAuth2Handshake {
             ("subject_token", .secret(subject)), ("subject_token_type", .text(exchange.subjectType)),
         ]
         if let type = exchange.actorType {
-            members.append(("actor_token", .secret(try await trip.ledger.text("actor_token"))))
+            members.append(("actor_token", .secret(try await trip.environment.text("actor_token"))))
             members.append(("actor_token_type", .text(type)))
         }
         if let type = exchange.requestedType { members.append(("requested_token_type", .text(type))) }
@@ -337,8 +342,8 @@ extension OAuth2Handshake {
     func passwordAnswer(
         _ username: String, _ target: OAuth2Request, _ trip: Trip
     ) async throws(GrantFailure) -> OAuth2Answer {
-        let password = try await trip.ledger.text("password")
-        try await trip.ledger.spendAttempt(user: username)
+        let password = try await trip.environment.text("password")
+        try await trip.environment.spendAttempt(user: username)
         var request = target
         request.members.insert(
             contentsOf: [
@@ -351,14 +356,14 @@ extension OAuth2Handshake {
             answer = try await ask(request, trip)
         } catch {
             if case .fault(let fault) = error, !fault.provablyUnsent {
-                await trip.ledger.settleAttempt(.unknown)
+                await trip.environment.settleAttempt(.unknown)
             } else {
-                await trip.ledger.settleAttempt(.notSent)
+                await trip.environment.settleAttempt(.notSent)
             }
             throw error.grantFailure(step: request.step)
         }
         let outcome = outcome(of: answer)
-        await trip.ledger.settleAttempt(outcome)
+        await trip.environment.settleAttempt(outcome)
         if outcome == .rejected { _ = try answer.grant(rejecting: answer.error) }
         return answer
     }

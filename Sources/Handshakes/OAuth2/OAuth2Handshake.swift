@@ -97,10 +97,11 @@ struct OAuth2Handshake: Handshake {
 
 extension OAuth2Handshake {
     func endpoints(
-        _ ledger: any GrantLedger, _ issuer: any IssuerClient
+        _ environment: any GrantEnvironment, _ issuer: any IssuerClient
     ) async throws(GrantFailure) -> OAuth2Endpoints {
         if let discovery {
-            let found = try await discovery.endpoints(headers: settings.headers, ledger: ledger, issuer: issuer)
+            let found = try await discovery.endpoints(
+                headers: settings.headers, environment: environment, issuer: issuer)
             return found.completed(by: written)
         }
         guard case .tokenURL(let url) = settings.location else { throw .internal(reason: "no endpoint") }
@@ -119,9 +120,11 @@ extension OAuth2Handshake {
     }
 
     /// Where metadata and configuration name different endpoints, in words; the metadata counts. Empty without `issuer`.
-    func endpointConflicts(ledger: any GrantLedger, issuer: any IssuerClient) async throws(GrantFailure) -> [String] {
+    func endpointConflicts(environment: any GrantEnvironment, issuer: any IssuerClient) async throws(GrantFailure)
+        -> [String]
+    {
         guard let discovery else { return [] }
-        let found = try await discovery.endpoints(headers: settings.headers, ledger: ledger, issuer: issuer)
+        let found = try await discovery.endpoints(headers: settings.headers, environment: environment, issuer: issuer)
         let keys = [
             "authorization_url", "device_authorization_url", "revocation_url", "introspection_url", "registration.url",
         ]

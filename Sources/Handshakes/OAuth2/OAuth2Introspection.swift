@@ -1,16 +1,16 @@
 // The issuer's word on a token of ours (RFC 7662). A check for operators; nothing is decided by it.
 extension OAuth2Handshake {
     /// Whether every allowed issuer answers, as itself, and where metadata and configuration name different endpoints.
-    func inquire(ledger: any GrantLedger, issuer: any IssuerClient) async throws(GrantFailure) -> [String] {
-        try await findAllowedIssuers(ledger: ledger, issuer: issuer)
-        return try await endpointConflicts(ledger: ledger, issuer: issuer)
+    func inquire(environment: any GrantEnvironment, issuer: any IssuerClient) async throws(GrantFailure) -> [String] {
+        try await findAllowedIssuers(environment: environment, issuer: issuer)
+        return try await endpointConflicts(environment: environment, issuer: issuer)
     }
 
     func tryOut(
-        _ wanted: Wanted, ledger: any GrantLedger, issuer: any IssuerClient
+        _ wanted: Wanted, environment: any GrantEnvironment, issuer: any IssuerClient
     ) async throws(GrantFailure) -> LiveTrial? {
-        let token = try await acquire(wanted, ledger: ledger, issuer: issuer).token
-        return try await introspect(token, ledger: ledger, issuer: issuer).map { isActive in
+        let token = try await acquire(wanted, environment: environment, issuer: issuer).token
+        return try await introspect(token, environment: environment, issuer: issuer).map { isActive in
             LiveTrial(
                 text: "token obtained, and the issuer calls it \(isActive ? "active" : "inactive")", isGood: isActive)
         }
@@ -18,11 +18,11 @@ extension OAuth2Handshake {
 
     /// Whether the issuer calls a token active; nil where there is nothing to ask.
     func introspect(
-        _ token: Secret, ledger: any GrantLedger, issuer: any IssuerClient
+        _ token: Secret, environment: any GrantEnvironment, issuer: any IssuerClient
     ) async throws(GrantFailure) -> Bool? {
         guard settings.introspects else { return nil }
-        return try await asRegistered(ledger, issuer) { handshake throws(GrantFailure) in
-            try await handshake.askAbout(token, ledger, issuer)
+        return try await asRegistered(environment, issuer) { handshake throws(GrantFailure) in
+            try await handshake.askAbout(token, environment, issuer)
         }
     }
 
@@ -32,18 +32,18 @@ extension OAuth2Handshake {
     }
 
     private func askAbout(
-        _ token: Secret, _ ledger: any GrantLedger, _ issuer: any IssuerClient
+        _ token: Secret, _ environment: any GrantEnvironment, _ issuer: any IssuerClient
     ) async throws(GrantFailure) -> Bool? {
         switch settings.oracle?.inquiry {
-        case .tokenAction: return try await validate(token, ledger: ledger, issuer: issuer)
+        case .tokenAction: return try await validate(token, environment: environment, issuer: issuer)
         case .tokenInfo: return try await readInfo(of: token, issuer: issuer)
         case .standard, nil: break
         }
-        let endpoints = try await endpoints(ledger, issuer)
+        let endpoints = try await endpoints(environment, issuer)
         guard let url = endpoints.introspection else {
             throw .configuration(reason: "introspection: the issuer names no introspection_endpoint")
         }
-        let client = try await client(ledger)
+        let client = try await client(environment)
         var request = OAuth2Request(step: "introspection")
         request.tokenEndpoint = endpoints.token
         request.add("token", token)

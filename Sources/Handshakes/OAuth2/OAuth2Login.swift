@@ -15,8 +15,8 @@ extension OAuth2Handshake: InteractiveHandshake {
             isLoopback: uri.isLoopback && !uri.isTLS)
     }
 
-    func reach(ledger: any GrantLedger, issuer: any IssuerClient) async throws(GrantFailure) {
-        let endpoints = try await endpoints(ledger, issuer)
+    func reach(environment: any GrantEnvironment, issuer: any IssuerClient) async throws(GrantFailure) {
+        let endpoints = try await endpoints(environment, issuer)
         switch settings.grant {
         case .authorizationCode where endpoints.authorization == nil:
             throw .configuration(reason: "the issuer names no authorization_endpoint")
@@ -33,23 +33,23 @@ extension OAuth2Handshake: InteractiveHandshake {
     }
 
     func login(
-        _ wanted: Wanted, dialogue: any LoginDialogue, ledger: any GrantLedger, issuer: any IssuerClient
+        _ wanted: Wanted, dialogue: any LoginDialogue, environment: any GrantEnvironment, issuer: any IssuerClient
     ) async throws(GrantFailure) -> LoginGrant {
-        try await asRegistered(ledger, issuer) { handshake throws(GrantFailure) in
-            try await handshake.login(wanted, dialogue, ledger, issuer)
+        try await asRegistered(environment, issuer) { handshake throws(GrantFailure) in
+            try await handshake.login(wanted, dialogue, environment, issuer)
         }
     }
 
     private func login(
-        _ wanted: Wanted, _ dialogue: any LoginDialogue, _ ledger: any GrantLedger, _ issuer: any IssuerClient
+        _ wanted: Wanted, _ dialogue: any LoginDialogue, _ environment: any GrantEnvironment, _ issuer: any IssuerClient
     ) async throws(GrantFailure) -> LoginGrant {
         var target = OAuth2Request(step: "login")
         try addTarget(wanted, to: &target)
-        let client = try await client(ledger)
-        let key = try await proofKey(ledger)
-        let endpoints = try await endpoints(ledger, issuer)
+        let client = try await client(environment)
+        let key = try await proofKey(environment)
+        let endpoints = try await endpoints(environment, issuer)
         let trip = Trip(
-            target: target, user: nil, client: client, proofKey: key, endpoints: endpoints, ledger: ledger,
+            target: target, user: nil, client: client, proofKey: key, endpoints: endpoints, environment: environment,
             issuer: issuer)
         let answer =
             switch settings.grant {
@@ -110,7 +110,7 @@ extension OAuth2Handshake {
         let joint = endpoint.path.utf8.contains(UInt8(ascii: "?")) ? "&" : "?"
         let url = "\(endpoint)\(joint)" + String(decoding: query.finish(), as: UTF8.self)
         guard url.utf8.count <= 8192 else { throw .configuration(reason: "login: the URL would be over 8 KiB") }
-        let deadline = await trip.ledger.now() + Self.loginPatience
+        let deadline = await trip.environment.now() + Self.loginPatience
         await dialogue.show(LoginPrompt(url: url, awaitsRedirect: true, deadline: deadline))
         let rules = AuthorizationAnswerRules(
             state: Secret(state), issuer: trip.endpoints.issuer, mustNameIssuer: trip.endpoints.answersNameIssuer)

@@ -58,14 +58,14 @@ extension OAuth2Handshake {
     /// Does `work` as the client that the server knows: the one that stands, or one that is registered for it, and once more as another
     /// where the server has forgotten it.
     func asRegistered<Outcome>(
-        _ ledger: any GrantLedger, _ issuer: any IssuerClient,
+        _ environment: any GrantEnvironment, _ issuer: any IssuerClient,
         _ work: (OAuth2Handshake) async throws(GrantFailure) -> Outcome
     ) async throws(GrantFailure) -> Outcome {
         guard settings.registration != nil else { return try await work(self) }
         var refused: LayerMaterial?
         while true {
-            let standing = try await ledger.durable(.registration, unless: refused) {
-                () async throws(GrantFailure) in try await register(ledger, issuer)
+            let standing = try await environment.durable(.registration, unless: refused) {
+                () async throws(GrantFailure) in try await register(environment, issuer)
             }
             guard let client = RegisteredClient(standing.bytes) else {
                 guard refused == nil else { throw .internal(reason: "the registration that was kept cannot be read") }
@@ -75,7 +75,7 @@ extension OAuth2Handshake {
             do throws(GrantFailure) { return try await work(known(as: client)) } catch {
                 guard client.refusal.isSet, refused == nil else { throw error }
                 refused = standing
-                await ledger.warn("the issuer does not know the client any more; it is registered again")
+                await environment.warn("the issuer does not know the client any more; it is registered again")
             }
         }
     }
@@ -89,23 +89,23 @@ extension OAuth2Handshake {
     }
 
     private func register(
-        _ ledger: any GrantLedger, _ issuer: any IssuerClient
+        _ environment: any GrantEnvironment, _ issuer: any IssuerClient
     ) async throws(GrantFailure) -> LayerMaterial {
         guard let registration = settings.registration else { throw .internal(reason: "no registration") }
-        let endpoints = try await endpoints(ledger, issuer)
+        let endpoints = try await endpoints(environment, issuer)
         guard let url = endpoints.registration else {
             throw .configuration(reason: "registration: the issuer names no registration_endpoint")
         }
         var headers = [(name: "Content-Type", value: "application/json"), (name: "Accept", value: "application/json")]
         if registration.hasInitialToken {
-            let token = try await ledger.text("initial_access_token")
+            let token = try await environment.text("initial_access_token")
             guard TokenAlphabet.b64token.admits(token) else {
                 throw .secretUnusable(name: "initial_access_token", reason: "not fit for a header")
             }
             headers.append(("Authorization", "Bearer " + token.text))
         }
         headers += settings.headers
-        let statement = registration.hasStatement ? try await ledger.text("software_statement") : nil
+        let statement = registration.hasStatement ? try await environment.text("software_statement") : nil
         // An initial access token may be good for one client: no second one is registered because an answer was lost on a stale connection.
         var call = IssuerCall(
             step: "registration", method: "POST", url: url, headers: headers,

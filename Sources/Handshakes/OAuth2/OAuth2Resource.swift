@@ -77,14 +77,14 @@ extension OAuth2Resources {
 
     /// - Returns: nil where it is known and has been told already why it is of no use.
     fileprivate func metadata(
-        at url: IssuerURL, ledger: any GrantLedger
+        at url: IssuerURL, environment: any GrantEnvironment
     ) async throws(ResourceMetadataFault) -> ResourceMetadata? {
-        let now = await ledger.now()
+        let now = await environment.now()
         let known = state.withLock { $0.documents[url] }
         if let known, now < known.until { return try? known.result.get() }
         let result: Result<ResourceMetadata, ResourceMetadataFault>
         do throws(ResourceMetadataFault) {
-            result = .success(try await read(url, ledger: ledger))
+            result = .success(try await read(url, environment: environment))
         } catch {
             result = .failure(error)
         }
@@ -99,14 +99,14 @@ extension OAuth2Resources {
     }
 
     private func read(
-        _ url: IssuerURL, ledger: any GrantLedger
+        _ url: IssuerURL, environment: any GrantEnvironment
     ) async throws(ResourceMetadataFault) -> ResourceMetadata {
         let call = IssuerCall(
             step: "resource metadata", method: "GET", url: url, headers: [("Accept", "application/json")], body: [],
             carriesPassword: false)
         let answer: IssuerAnswer
         do throws(IssuerFault) {
-            answer = try await ledger.askUpstream(call)
+            answer = try await environment.askUpstream(call)
         } catch {
             throw ResourceMetadataFault(reason: "metadata cannot be read: \(error.kind)")
         }
@@ -125,10 +125,10 @@ extension OAuth2Handshake {
     /// change nothing. The flight goes on with the issuer that it had, because one URL with a wrong word in its challenge must not cut
     /// off the others (docs/design/tokens.md#rule-3); the log says why.
     func placed<Outcome>(
-        for wanted: Wanted, _ ledger: any GrantLedger,
+        for wanted: Wanted, _ environment: any GrantEnvironment,
         _ work: (OAuth2Handshake) async throws(GrantFailure) -> Outcome
     ) async throws(GrantFailure) -> Outcome {
-        guard let resources, let choice = await choice(for: wanted, resources, ledger) else {
+        guard let resources, let choice = await choice(for: wanted, resources, environment) else {
             return try await work(self)
         }
         let chosen = resources.allowed[choice]
@@ -139,26 +139,28 @@ extension OAuth2Handshake {
         moved.settings.forgetWrittenEndpoints()
         do throws(GrantFailure) { return try await work(moved) } catch {
             guard case .credentialRejected(let reason) = error else { throw error }
-            resources.noteRefusal(by: choice, at: await ledger.now())
+            resources.noteRefusal(by: choice, at: await environment.now())
             throw .configuration(
                 reason: "allowed issuer \(chosen.issuer), which the API names, refused the client: \(reason)")
         }
     }
 
     /// - Returns: an index into `allowed`; nil: the identity's own issuer.
-    private func choice(for wanted: Wanted, _ resources: OAuth2Resources, _ ledger: any GrantLedger) async -> Int? {
+    private func choice(for wanted: Wanted, _ resources: OAuth2Resources, _ environment: any GrantEnvironment) async
+        -> Int?
+    {
         let place = OAuth2Resources.Place(
             origin: wanted.upstreamOrigin, audience: wanted.audience, resource: wanted.resource)
         var choice = resources.choice(for: place)
         if let challenge = wanted.challenge, let text = challenge.resourceMetadata {
             do throws(ResourceMetadataFault) {
                 let url = try ResourceMetadata.place(text, origin: wanted.upstreamOrigin)
-                if let metadata = try await resources.metadata(at: url, ledger: ledger) {
+                if let metadata = try await resources.metadata(at: url, environment: environment) {
                     guard metadata.describes(challenge.resource, readAt: url) else {
                         throw ResourceMetadataFault(reason: "its metadata is of another resource")
                     }
                     let named = try self.choice(among: metadata.issuers, now: choice, resources)
-                    if let named, resources.isRefused(by: named, at: await ledger.now()) {
+                    if let named, resources.isRefused(by: named, at: await environment.now()) {
                         throw ResourceMetadataFault(
                             reason:
                                 "allowed issuer \(resources.allowed[named].issuer) refused the client a short while ago"
@@ -168,17 +170,18 @@ extension OAuth2Handshake {
                     resources.choose(choice, for: place)
                 }
             } catch {
-                await ledger.warn("the API's challenge leads to no other issuer: \(error.reason)")
+                await environment.warn("the API's challenge leads to no other issuer: \(error.reason)")
             }
         }
         return choice
     }
 
     /// For a check: whether every allowed issuer answers, as itself. In use that would show only with the API's challenge.
-    func findAllowedIssuers(ledger: any GrantLedger, issuer: any IssuerClient) async throws(GrantFailure) {
+    func findAllowedIssuers(environment: any GrantEnvironment, issuer: any IssuerClient) async throws(GrantFailure) {
         for one in resources?.allowed ?? [] {
             do throws(GrantFailure) {
-                _ = try await one.discovery.endpoints(headers: settings.headers, ledger: ledger, issuer: issuer)
+                _ = try await one.discovery.endpoints(
+                    headers: settings.headers, environment: environment, issuer: issuer)
             } catch {
                 throw .configuration(reason: "allowed_issuers: \(one.issuer): \(error)")
             }

@@ -2,21 +2,25 @@
 extension OAuth2Handshake {
     /// Best effort: a server that does not answer keeps a token that nobody has.
     @discardableResult
-    func revoke(_ session: LayerMaterial, ledger: any GrantLedger, issuer: any IssuerClient) async -> Revocation {
+    func revoke(_ session: LayerMaterial, environment: any GrantEnvironment, issuer: any IssuerClient) async
+        -> Revocation
+    {
         if settings.registration != nil, client == nil {
             // The token is revoked as the client that it was given to, and as no new one.
-            guard let known = await ledger.durable(.registration).flatMap({ RegisteredClient($0.bytes) }) else {
+            guard let known = await environment.durable(.registration).flatMap({ RegisteredClient($0.bytes) }) else {
                 return .impossible
             }
-            return await self.known(as: known).revoke(session, ledger: ledger, issuer: issuer)
+            return await self.known(as: known).revoke(session, environment: environment, issuer: issuer)
         }
         // Where a login brought no refresh token, its access token is all there is.
         let token = session.refreshToken ?? (session.bytes.isEmpty ? nil : session.bytes)
         guard let token else { return .impossible }
-        if settings.oracle?.deletesByAction == true { return await delete(token, ledger: ledger, issuer: issuer) }
-        guard let endpoints = try? await endpoints(ledger, issuer) else { return .unconfirmed }
+        if settings.oracle?.deletesByAction == true {
+            return await delete(token, environment: environment, issuer: issuer)
+        }
+        guard let endpoints = try? await endpoints(environment, issuer) else { return .unconfirmed }
         guard let url = endpoints.revocation else { return .impossible }
-        guard let client = try? await client(ledger) else { return .unconfirmed }
+        guard let client = try? await client(environment) else { return .unconfirmed }
         var request = OAuth2Request(step: "revoke")
         request.tokenEndpoint = endpoints.token
         request.add("token", token)

@@ -73,7 +73,7 @@ struct OAuth2Settings: Sendable {
         registration?.url = nil
     }
 
-    /// The proof that is given for a token. Secrets are named by their keys and read from the ledger.
+    /// The proof that is given for a token. Secrets are named by their keys and read from the environment.
     enum Grant: Sendable, Equatable {
         /// RFC 6749 §4.4.
         case clientCredentials

@@ -20,12 +20,13 @@ extension RecipeRun {
         // Made before the attempt is booked: what cannot be rendered must not cost one.
         var call = try call(for: step, secrets: secrets)
         defer { call.body.wipe() }
-        let begun = await ledger.now()
+        let begun = await environment.now()
         var line = RunTrace.Step(
             name: step.name, layer: step.layer.rawValue, request: "\(step.method) \(step.origin)\(step.target)",
             status: nil, duration: 0, taken: [], outcome: "")
         if let key = step.attemptKey {
-            do throws(GrantFailure) { try await ledger.spendAttempt(user: recipe.accountName, secret: key) } catch {
+            do throws(GrantFailure) { try await environment.spendAttempt(user: recipe.accountName, secret: key) } catch
+            {
                 line.outcome = "not sent: \(error)"
                 trace(line)
                 throw error
@@ -35,17 +36,17 @@ extension RecipeRun {
         do throws(IssuerFault) {
             answer = try await issuer.send(call)
         } catch {
-            if !secrets.isEmpty { await ledger.settleAttempt(error.provablyUnsent ? .notSent : .unknown) }
+            if !secrets.isEmpty { await environment.settleAttempt(error.provablyUnsent ? .notSent : .unknown) }
             line.outcome = "\(error.kind)"
             trace(line)
             throw GrantFailure(error, step: step.name)
         }
         line.status = answer.status
-        let now = await ledger.now()
+        let now = await environment.now()
         line.duration = now > begun ? now - begun : 0
         let verdict = RecipeVerdict(
             answer, of: step, sendsSecret: !secrets.isEmpty, attempts: recipe.attempts)
-        if !secrets.isEmpty { await ledger.settleAttempt(verdict.attempt) }
+        if !secrets.isEmpty { await environment.settleAttempt(verdict.attempt) }
         switch verdict.meaning {
         case .success(let taken, let lifetime):
             values.steps[step.name] = taken

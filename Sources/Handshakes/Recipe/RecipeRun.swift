@@ -1,13 +1,13 @@
 internal import Configuration
 
-/// A run is what one flight makes of a recipe. The lower layers are the ledger's; what is sent and taken is here.
+/// A run is what one flight makes of a recipe. The lower layers are the environment's; what is sent and taken is here.
 ///
 /// Steps that send a secret run only inside a turn of the session layer, where attempts are booked: those of the access layer take a
 /// turn of their own.
 final class RecipeRun {
     let handshake: RecipeHandshake
     let wanted: Wanted
-    let ledger: any GrantLedger
+    let environment: any GrantEnvironment
     let issuer: any IssuerClient
     var values: RecipeValues
     var trace: RunTrace
@@ -15,10 +15,10 @@ final class RecipeRun {
     var recipe: Recipe { handshake.recipe }
     static let part: DurablePart = "recipe"
 
-    init(_ handshake: RecipeHandshake, wanted: Wanted, ledger: any GrantLedger, issuer: any IssuerClient) {
+    init(_ handshake: RecipeHandshake, wanted: Wanted, environment: any GrantEnvironment, issuer: any IssuerClient) {
         self.handshake = handshake
         self.wanted = wanted
-        self.ledger = ledger
+        self.environment = environment
         self.issuer = issuer
         values = RecipeValues(identity: handshake.identity, wallSeconds: handshake.world.wallSeconds, entropy: [])
         trace = RunTrace(startedAt: values.wallSeconds, challenge: [], steps: [], outcome: "")
@@ -47,11 +47,11 @@ extension RecipeRun {
             let grant = try await climb()
             let life = grant.lifetime.map { ", good for \($0 / 1_000_000_000) s" } ?? ""
             trace.outcome = "token of \(grant.token.count) bytes\(life)"
-            await ledger.note(trace)
+            await environment.note(trace)
             return grant
         } catch {
             trace.outcome = "\(error)"
-            await ledger.note(trace)
+            await environment.note(trace)
             throw error
         }
     }
@@ -68,7 +68,7 @@ extension RecipeRun {
     private func climb() async throws(GrantFailure) -> AccessGrant {
         try checkUpstream()
         var session = has(.session) ? try await session(refused: nil) : nil
-        // Ends: the ledger gives one flight one new session, and the durable layer is made anew once.
+        // Ends: the environment gives one flight one new session, and the durable layer is made anew once.
         var triesLeft = 3
         while true {
             triesLeft -= 1
@@ -80,13 +80,15 @@ extension RecipeRun {
             }
             guard triesLeft > 0, session?.isFresh != true else {
                 // After a new session the next flight also makes the durable layer anew.
-                if let durable = await ledger.durable(Self.part) { await ledger.drop(Self.part, ifStill: durable) }
+                if let durable = await environment.durable(Self.part) {
+                    await environment.drop(Self.part, ifStill: durable)
+                }
                 throw .issuerAnswerInvalid(reason: "\(reason), although it was made anew")
             }
             if let current = session {
                 session = try await self.session(refused: current.material)
-            } else if let durable = await ledger.durable(Self.part) {
-                await ledger.drop(Self.part, ifStill: durable)
+            } else if let durable = await environment.durable(Self.part) {
+                await environment.drop(Self.part, ifStill: durable)
                 triesLeft = min(triesLeft, 1)
             } else {
                 throw .policyDenied(reason: reason)
@@ -115,8 +117,8 @@ extension RecipeRun {
     ) async throws(GrantFailure) -> Value {
         guard secret else { return try await work() }
         var result: Value?
-        let now = await ledger.now()
-        _ = try await ledger.session(SessionClaim(isOwn: true)) { _, standing throws(GrantFailure) in
+        let now = await environment.now()
+        _ = try await environment.session(SessionClaim(isOwn: true)) { _, standing throws(GrantFailure) in
             result = try await work()
             // The turn is what was wanted; a session that stands stays as it is.
             return standing ?? LayerMaterial(bytes: Secret([]), obtainedAt: now, lifetime: 0)
@@ -132,20 +134,20 @@ extension RecipeRun {
     private func session(refused: LayerMaterial?) async throws(GrantFailure) -> SessionGrant {
         var claim = SessionClaim(refused: refused)
         // A session that cannot be read can only come from a store of before; it is as good as refused.
-        if refused == nil, let stored = await ledger.session(), RecipeMaterial.decode(stored.bytes) == nil {
+        if refused == nil, let stored = await environment.session(), RecipeMaterial.decode(stored.bytes) == nil {
             claim.refused = stored
         }
-        return try await ledger.session(claim) { _, _ throws(GrantFailure) in try await self.login() }
+        return try await environment.session(claim) { _, _ throws(GrantFailure) in try await self.login() }
     }
 
     private func login() async throws(GrantFailure) -> LayerMaterial {
-        let standing = await ledger.durable(Self.part)
+        let standing = await environment.durable(Self.part)
         if has(.durable) {
             if let standing, let kept = RecipeMaterial.decode(standing.bytes) {
                 take(kept, .durable)
                 if case .done(let material) = try await make(.session) { return material }
             }
-            let made = try await ledger.durable(Self.part, unless: standing) { () throws(GrantFailure) in
+            let made = try await environment.durable(Self.part, unless: standing) { () throws(GrantFailure) in
                 try await self.register()
             }
             take(RecipeMaterial.decode(made.bytes) ?? [:], .durable)
@@ -169,14 +171,14 @@ extension RecipeRun {
     /// The durable values, made where they are not there.
     private func loadDurable() async throws(GrantFailure) -> Bool {
         guard has(.durable) else { return true }
-        let standing = await ledger.durable(Self.part)
+        let standing = await environment.durable(Self.part)
         if let standing, let kept = RecipeMaterial.decode(standing.bytes) {
             take(kept, .durable)
             return true
         }
         // With a session they are made in its steps only, where the turn is.
         guard !has(.session) else { return false }
-        let made = try await ledger.durable(Self.part, unless: standing) { () throws(GrantFailure) in
+        let made = try await environment.durable(Self.part, unless: standing) { () throws(GrantFailure) in
             try await self.register()
         }
         take(RecipeMaterial.decode(made.bytes) ?? [:], .durable)
@@ -202,7 +204,7 @@ extension RecipeRun {
             case .gone: return .gone
             }
         }
-        let now = await ledger.now()
+        let now = await environment.now()
         return .done(
             LayerMaterial(bytes: RecipeMaterial.encode(made), obtainedAt: start ?? now, lifetime: lifetime))
     }
@@ -215,7 +217,7 @@ extension RecipeRun {
     private func accessSteps(_ session: SessionGrant?) async throws(GrantFailure) -> Outcome<AccessGrant> {
         guard try await loadDurable() else { return .gone }
         if let session {
-            guard let current = await ledger.session(), current.bytes == session.material.bytes,
+            guard let current = await environment.session(), current.bytes == session.material.bytes,
                 let kept = RecipeMaterial.decode(current.bytes)
             else { return .gone }
             take(kept, .session)
@@ -246,7 +248,7 @@ extension RecipeRun {
     /// Secrets for the templates at hand; one flight sees one version of each.
     func read(_ names: Set<String>) async throws(GrantFailure) {
         for name in names.sorted() where values.secrets[name] == nil {
-            let secret = try await ledger.secret(name)
+            let secret = try await environment.secret(name)
             guard !secret.isEmpty else { throw .secretUnreadable(name: name, reason: "empty") }
             values.secrets[name] = secret
         }

@@ -58,7 +58,7 @@ struct RecipeSigningHandshake: Handshake {
     var statusRule: StatusRule { .refusals() }
 
     func acquire(
-        _ wanted: Wanted, ledger: any GrantLedger, issuer: any IssuerClient
+        _ wanted: Wanted, environment: any GrantEnvironment, issuer: any IssuerClient
     ) async throws(GrantFailure) -> AccessGrant {
         var secrets: [String: Secret] = [:]
         for name in recipe.secretsToUpstream.sorted() {
@@ -66,13 +66,13 @@ struct RecipeSigningHandshake: Handshake {
             guard let secret = recipe.secret(named: name),
                 secret.to.contains(where: { "\($0)" == wanted.upstreamOrigin })
             else { throw .configuration(reason: "secret \(name) must not go to \(wanted.upstreamOrigin)") }
-            let value = try await ledger.secret(name)
+            let value = try await environment.secret(name)
             guard !value.isEmpty else { throw .secretUnreadable(name: name, reason: "empty") }
             secrets[name] = value
         }
         return AccessGrant(
             token: RecipeMaterial.encode([Self.part: secrets]), tokenType: "", lifetime: AccessGrant.longestLifetime,
-            sentAt: await ledger.now())
+            sentAt: await environment.now())
     }
 
     /// The material behind a name: it is not spliced but given to the signer.

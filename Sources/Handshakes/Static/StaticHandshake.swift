@@ -21,9 +21,9 @@ struct StaticHandshake: Handshake {
     var statusRule: StatusRule { .refusals() }
 
     func acquire(
-        _ wanted: Wanted, ledger: any GrantLedger, issuer: any IssuerClient
+        _ wanted: Wanted, environment: any GrantEnvironment, issuer: any IssuerClient
     ) async throws(GrantFailure) -> AccessGrant {
-        let value = try await ledger.secret("value")
+        let value = try await environment.secret("value")
         guard value.count <= TokenAlphabet.longest else {
             throw .secretUnusable(name: "value", reason: "\(value.count) bytes, at most \(TokenAlphabet.longest) fit")
         }
@@ -31,7 +31,7 @@ struct StaticHandshake: Handshake {
             throw .secretUnusable(name: "value", reason: "empty, or not fit for a header")
         }
         return AccessGrant(
-            token: value, tokenType: "", lifetime: AccessGrant.longestLifetime, sentAt: await ledger.now())
+            token: value, tokenType: "", lifetime: AccessGrant.longestLifetime, sentAt: await environment.now())
     }
 
     func injection(for token: [UInt8]) -> InjectedField {

@@ -39,13 +39,13 @@ extension Keeper {
         // A challenge that asked for more was answered once; a renewal that asked for less would only bring it back.
         wanted.scopes += flight.scopes.scopes.map { String(decoding: $0.bytes, as: UTF8.self) }
             .filter { !wanted.scopes.contains($0) }
-        let ledger = KeeperLedger(
+        let environment = KeeperEnvironment(
             keeper: self, identity: identity, standing: flight.token.standing, claimant: sessions.nextClaimant(),
             subject: token.user)
-        if challenge != nil { ledger.challengedRoute = token.challengedRoute }
-        token.claimant = ledger.claimant
+        if challenge != nil { environment.challengedRoute = token.challengedRoute }
+        token.claimant = environment.claimant
         defer {
-            release(ledger.claimant)
+            release(environment.claimant)
         }
         let client = KeeperIssuerClient(keeper: self, network: identity.policy.network)
         // A client secret that was refused is not sent again either, though no account is locked by it.
@@ -67,16 +67,16 @@ extension Keeper {
                 wanted.challenge = try await probe(path, on: route, identity)
             }
             wanted.user = try endUser(of: token)
-            let grant = try await identity.plan.handshake.acquire(wanted, ledger: ledger, issuer: client)
+            let grant = try await identity.plan.handshake.acquire(wanted, environment: environment, issuer: client)
             note(doubt: false, of: identity)
             land(flight, token, grant, challenge: challenge)
             publishToFleet(token, under: hold)
         } catch {
-            doubtRegistration(of: identity, after: error, ledger)
+            doubtRegistration(of: identity, after: error, environment)
             // A password step has booked its own outcome.
             // What was refused is marked by its value, which may be another one by now.
             if case .credentialRejected = error, identity.policy.kind == .proactive, !identity.policy.sendsPassword,
-                identity.secretVersion == ledger.secretVersion
+                identity.secretVersion == environment.secretVersion
             {
                 markRejected(identity)
                 // The callers hear of it after it is on disk, so that a crash cannot come between.
@@ -202,13 +202,11 @@ extension Keeper {
     }
 
     private func readFixed(_ token: KeptToken, then actions: [BasicProbation.Action]) async {
-        let ledger = KeeperLedger(
-            keeper: self, identity: token.identity, standing: token.identity.standing, claimant: sessions.nextClaimant()
-        )
+        let environment = environment(of: token.identity)
         let client = KeeperIssuerClient(keeper: self, network: token.identity.policy.network)
         do {
             let grant = try await token.identity.plan.handshake.acquire(
-                token.wanted, ledger: ledger, issuer: client)
+                token.wanted, environment: environment, issuer: client)
             let line = grant.token.withBytes { bytes in
                 Self.fieldLine(token.identity.plan.handshake.injection(for: Array(bytes)))
             }

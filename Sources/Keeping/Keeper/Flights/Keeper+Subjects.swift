@@ -14,17 +14,16 @@ extension Keeper {
         if identity.policy.kind == .proactive { await readMarked(of: identity) }
         if identity.policy.kind == .proactive, let held = heldBack(identity) { throw held.failure }
         // An exchange holds no turn of its own while it waits here, and the configuration has no circles: nobody waits for himself.
-        let ledger = KeeperLedger(
-            keeper: self, identity: identity, standing: identity.standing, claimant: sessions.nextClaimant())
-        defer { release(ledger.claimant) }
+        let environment = environment(of: identity)
+        defer { release(environment.claimant) }
         let client = KeeperIssuerClient(keeper: self, network: identity.policy.network)
         let wanted = Wanted(scopes: identity.scopes, upstreamOrigin: "")
         do throws(Handshakes.GrantFailure) {
-            return try await identity.plan.handshake.acquire(wanted, ledger: ledger, issuer: client).token
+            return try await identity.plan.handshake.acquire(wanted, environment: environment, issuer: client).token
         } catch {
             identity.note(error, asking: client.trail.place, at: now)
             if case .credentialRejected = error, !identity.policy.sendsPassword,
-                ledger.secretVersion == identity.secretVersion
+                environment.secretVersion == identity.secretVersion
             {
                 markRejected(identity)
                 await identity.marking?.value

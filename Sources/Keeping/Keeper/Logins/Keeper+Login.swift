@@ -122,22 +122,22 @@ extension Keeper {
 
     private func lead(_ login: KeptLogin, by handshake: any InteractiveHandshake) async {
         let identity = login.identity
-        let ledger = KeeperLedger(
-            keeper: self, identity: identity, standing: identity.standing, claimant: sessions.nextClaimant())
+        let environment = environment(of: identity)
         defer {
-            release(ledger.claimant)
+            release(environment.claimant)
             login.alarm.clear()
         }
         let client = KeeperIssuerClient(keeper: self, network: identity.policy.network)
         do throws(Handshakes.GrantFailure) {
             let grant = try await handshake.login(
-                loginTarget(of: identity), dialogue: KeeperDialogue(keeper: self, login: login), ledger: ledger,
+                loginTarget(of: identity), dialogue: KeeperDialogue(keeper: self, login: login),
+                environment: environment,
                 issuer: client)
             // Minutes have passed: what was true at the beginning is looked at again.
             guard login.state == .running, catalogue.isCurrent(identity),
-                ledger.standing.epoch >= identity.logoutEpoch
+                environment.standing.epoch >= identity.logoutEpoch
             else {
-                await handshake.revoke(grant.material, ledger: ledger, issuer: client)
+                await handshake.revoke(grant.material, environment: environment, issuer: client)
                 throw .timedOut(step: "the login was overtaken by a logout or a changed configuration")
             }
             let material = grant.material
@@ -146,7 +146,7 @@ extension Keeper {
             await keeping.value
             identity.keeping = nil
             guard !login.isOvertaken else {
-                await handshake.revoke(material, ledger: ledger, issuer: client)
+                await handshake.revoke(material, environment: environment, issuer: client)
                 throw .timedOut(step: "the login was overtaken by a logout")
             }
             var said = [grant.remark].compactMap { $0 }
@@ -250,15 +250,14 @@ extension Keeper {
         let erasure = erasures.end()
         watchLogins()
         events.info("logged out", [LogField("identity", .name(identity.plan.name))])
-        let ledger = KeeperLedger(
-            keeper: self, identity: identity, standing: identity.standing, claimant: sessions.nextClaimant())
+        let environment = environment(of: identity)
         let client = KeeperIssuerClient(keeper: self, network: identity.policy.network)
-        ledger.forgotten = forgotten
+        environment.forgotten = forgotten
         var outcomes: [Revocation] = []
         for material in held {
-            outcomes.append(await handshake.revoke(material, ledger: ledger, issuer: client))
+            outcomes.append(await handshake.revoke(material, environment: environment, issuer: client))
         }
-        release(ledger.claimant)
+        release(environment.claimant)
         await settleLogout(of: identity)
         let said =
             if outcomes.isEmpty {

@@ -12,7 +12,7 @@ internal import World
 /// executor it is; loops and store reach it by mail.
 ///
 /// This file holds its state and the mail. `Keeper+Challenges.swift` decides over cold keys and challenges,
-/// `Keeper+Flights.swift` runs grants, `Keeper+Ledger.swift` keeps layers and attempts, `Keeper+Store.swift` restores and commits,
+/// `Keeper+Flights.swift` runs grants, `Keeper+Environment.swift` keeps layers and attempts, `Keeper+Store.swift` restores and commits,
 /// `Keeper+Status.swift` tells operators.
 package actor Keeper: KeeperInbox {
     nonisolated let executor: LoopExecutor

@@ -7,8 +7,8 @@ internal import Tokens
 /// (docs/design/tokens.md#rule-5-refresh): an issuer takes a second use for theft. The mark is on disk with the token that has taken the
 /// place.
 extension Keeper {
-    func standing(ofFirst token: Secret, beside held: Secret?, ledger: KeeperLedger) -> FirstRefreshToken {
-        guard let key = ledger.sessionKey else { return .unspent }
+    func standing(ofFirst token: Secret, beside held: Secret?, environment: KeeperEnvironment) -> FirstRefreshToken {
+        guard let key = environment.sessionKey else { return .unspent }
         presume(token, of: key)
         let standing = attempts.families.standing(of: ByteString(attempts.hash(token)), in: key.lock)
         // Of a session whose beginning is not known here, as one that a fleet's other gateway began, it may well be this token.

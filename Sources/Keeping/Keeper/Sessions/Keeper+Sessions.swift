@@ -15,25 +15,25 @@ extension Keeper {
 
     func liveSession(_ key: SessionKey) -> LayerMaterial? { sessions.live(key, at: now) }
 
-    func claimSession(_ claim: SessionClaim, ledger: KeeperLedger) async -> SessionTurn {
-        let identity = ledger.identity
+    func claimSession(_ claim: SessionClaim, environment: KeeperEnvironment) async -> SessionTurn {
+        let identity = environment.identity
         // What a person has just brought is on its way to the disk: nobody uses it before, nor what it replaces.
         if let keeping = identity.keeping { await keeping.value }
-        guard let key = ledger.sessionKey else { return .failed(.internal(reason: "a scheme without an issuer")) }
-        guard ledger.standing.epoch == identity.epoch else { return .failed(.timedOut(step: "superseded")) }
+        guard let key = environment.sessionKey else { return .failed(.internal(reason: "a scheme without an issuer")) }
+        guard environment.standing.epoch == identity.epoch else { return .failed(.timedOut(step: "superseded")) }
         if let refusal = refusal(of: claim, key, identity) { return .failed(refusal) }
         let lock = lock(of: key)
-        let pending = sessions.claim(key, by: ledger.claimant, at: lock)
+        let pending = sessions.claim(key, by: environment.claimant, at: lock)
         let actions: [SessionMachine.Action]
         if let refused = claim.refused {
             let generation = sessions[key].flatMap { $0.material == refused ? $0.generation : nil } ?? 0
             if generation != 0 { endSession(key, identity) }
             actions = lock.machine.sessionRefused(
-                key, generation: generation, by: ledger.claimant, standing: ledger.standing,
+                key, generation: generation, by: environment.claimant, standing: environment.standing,
                 canGrantFully: claim.canGrantFully, isOwn: claim.isOwn, at: now)
         } else {
             actions = lock.machine.claimed(
-                key, by: ledger.claimant, standing: ledger.standing, canGrantFully: claim.canGrantFully,
+                key, by: environment.claimant, standing: environment.standing, canGrantFully: claim.canGrantFully,
                 isOwn: claim.isOwn, at: now)
         }
         perform(actions, on: lock, isFresh: false)
@@ -41,7 +41,8 @@ extension Keeper {
     }
 
     func stepEnded(
-        _ step: SessionMachine.Step, _ result: Result<LayerMaterial, Handshakes.GrantFailure>, ledger: KeeperLedger
+        _ step: SessionMachine.Step, _ result: Result<LayerMaterial, Handshakes.GrantFailure>,
+        environment: KeeperEnvironment
     ) async -> SessionTurn {
         let lock = lock(of: step.key)
         guard let runner = lock.runner, runner.token == step.token else {
@@ -55,7 +56,7 @@ extension Keeper {
             let before = sessions[step.key]?.material.refreshToken
             // Whatever becomes of what was brought: what was sent is spent.
             lock.besides = noteSpent(
-                by: material, first: ledger.firstRefreshToken, for: step.key, of: ledger.identity)
+                by: material, first: environment.firstRefreshToken, for: step.key, of: environment.identity)
             session.material.spent = nil
             lock.arriving = session
             lock.runner = nil
@@ -222,11 +223,10 @@ extension Keeper {
     /// Tells the issuer, as far as the scheme can. Nobody waits for it.
     private func revoke(_ material: LayerMaterial, of identity: KeptIdentity) {
         let client = KeeperIssuerClient(keeper: self, network: identity.policy.network)
-        let ledger = KeeperLedger(
-            keeper: self, identity: identity, standing: identity.standing, claimant: sessions.nextClaimant())
+        let environment = environment(of: identity)
         start { keeper in
-            await identity.plan.handshake.revoke(material, ledger: ledger, issuer: client)
-            keeper.release(ledger.claimant)
+            await identity.plan.handshake.revoke(material, environment: environment, issuer: client)
+            keeper.release(environment.claimant)
         }
     }
 

@@ -79,9 +79,9 @@ extension Keeper {
 
     /// The fleet's turn for a step that this gateway's own lock has given. Nil where there is no fleet.
     func fleetTurn(
-        for step: SessionMachine.Step, _ claim: SessionClaim, _ standing: LayerMaterial?, ledger: KeeperLedger
+        for step: SessionMachine.Step, _ claim: SessionClaim, _ standing: LayerMaterial?, environment: KeeperEnvironment
     ) async throws(Handshakes.GrantFailure) -> FleetTurn? {
-        let identity = ledger.identity
+        let identity = environment.identity
         guard let fleet, identity.policy.sharesTokens else { return nil }
         let key = step.key
         let lane = fleet.tier.name(

@@ -48,15 +48,13 @@ extension Keeper {
     private func fetch(
         _ resource: String, for ticket: Ticket, _ identity: KeptIdentity, by handshake: any OneTimeHandshake
     ) async -> TokenAnswer {
-        let ledger = KeeperLedger(
-            keeper: self, identity: identity, standing: identity.standing, claimant: sessions.nextClaimant(),
-            ticket: ticket)
-        defer { release(ledger.claimant) }
+        let environment = environment(of: identity, ticket: ticket)
+        defer { release(environment.claimant) }
         await readMarked(of: identity)
         if let held = heldBack(identity) { return .fault(heldBackFault(held, identity)) }
         let client = KeeperIssuerClient(keeper: self, network: identity.policy.network, isQueued: true)
         do throws(Handshakes.GrantFailure) {
-            let token = try await handshake.credential(for: resource, ledger: ledger, issuer: client)
+            let token = try await handshake.credential(for: resource, environment: environment, issuer: client)
             let line = token.withBytes { bytes in Self.fieldLine(handshake.injection(for: Array(bytes))) }
             identity.grants += 1
             identity.recovered(at: now)
@@ -66,7 +64,7 @@ extension Keeper {
                 note(denial: reason, of: resource, identity)
                 return .fault(Fault(.resourceDenied, detail: reason))
             }
-            if case .credentialRejected = error, ledger.secretVersion == identity.secretVersion {
+            if case .credentialRejected = error, environment.secretVersion == identity.secretVersion {
                 markRejected(identity)
                 await identity.marking?.value
             }
@@ -116,13 +114,12 @@ extension Keeper {
     }
 
     private func preview(_ identity: KeptIdentity, by handshake: any OneTimeHandshake) async {
-        let ledger = KeeperLedger(
-            keeper: self, identity: identity, standing: identity.standing, claimant: sessions.nextClaimant())
-        defer { release(ledger.claimant) }
+        let environment = environment(of: identity)
+        defer { release(environment.claimant) }
         let client = KeeperIssuerClient(keeper: self, network: identity.policy.network)
         let facts: [IdentityFact]
         do throws(Handshakes.GrantFailure) {
-            facts = try await handshake.preview(ledger: ledger, issuer: client)
+            facts = try await handshake.preview(environment: environment, issuer: client)
         } catch {
             facts = [IdentityFact(name: "preview", value: "\(error)")]
         }

@@ -1,4 +1,4 @@
-internal import DataPath
+package import DataPath
 internal import Handshakes
 internal import HotCache
 internal import Reactor
@@ -9,6 +9,13 @@ internal import Tokens
 
 /// Layers, secrets and login attempts, as a running handshake asks for them.
 extension Keeper {
+    /// - Parameter ticket: the one request that it is all for, where there is one.
+    package func environment(of identity: KeptIdentity, ticket: Ticket? = nil) -> KeeperEnvironment {
+        KeeperEnvironment(
+            keeper: self, identity: identity, standing: identity.standing, claimant: sessions.nextClaimant(),
+            ticket: ticket)
+    }
+
     // MARK: - Durable layer
 
     func durable(_ part: DurablePart, of identity: KeptIdentity) -> LayerMaterial? {
@@ -281,7 +288,9 @@ extension Keeper {
     }
 
     /// What an issuer says of a registration that it has forgotten is not always known: an operator decides, and the log says how.
-    func doubtRegistration(of identity: KeptIdentity, after failure: Handshakes.GrantFailure, _ ledger: KeeperLedger) {
+    func doubtRegistration(
+        of identity: KeptIdentity, after failure: Handshakes.GrantFailure, _ ledger: KeeperEnvironment
+    ) {
         switch failure {
         case .credentialRejected, .policyDenied, .configuration, .issuerAnswerInvalid, .interactionRequired: break
         default: return

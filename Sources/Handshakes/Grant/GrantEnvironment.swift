@@ -1,5 +1,5 @@
-/// The ledger of a flight is all that it may know and leave behind, as the keeper offers it: the two layers below the access token, the secrets, and the
-/// account of password attempts. One ledger serves one flight of one identity.
+/// The environment of a flight: all that it may know and leave behind, as the keeper offers it. These are the two layers below the access
+/// token, the secrets, and the account of password attempts. One environment serves one flight of one identity.
 ///
 /// Where a scheme keeps what:
 /// - A registration, key pair, client id or device id that outlives sessions is a *durable* part: `durable(_:unless:make:)`.
@@ -9,7 +9,7 @@
 /// - An access token is what `Handshake.acquire` returns; the keeper stores it.
 ///
 /// Everything read before an `await` is read again after it (docs/design/tokens.md#rule-9).
-public protocol GrantLedger: Sendable {
+public protocol GrantEnvironment: Sendable {
     // MARK: - Durable layer
 
     /// The part as it stands, or nil.
@@ -54,7 +54,7 @@ public protocol GrantLedger: Sendable {
         step: (SessionRung, LayerMaterial?) async throws(GrantFailure) -> LayerMaterial
     ) async throws(GrantFailure) -> SessionGrant
 
-    // MARK: - Secrets and attempts
+    // MARK: - Secrets
 
     /// Reads a secret by its configuration key: `password`, `client_secret`, `value`. One flight gets one version throughout,
     /// so that the mark of an attempt and the bytes sent belong together.
@@ -65,6 +65,8 @@ public protocol GrantLedger: Sendable {
 
     /// A new access token of another identity, for an exchange. Its failure is this flight's.
     func token(of identity: String) async throws(GrantFailure) -> Secret
+
+    // MARK: - Attempts
 
     /// Returns once the mark is on disk; only then may the password, PIN or assertion leave. Only within a step of `session`, whose turn
     /// keeps two flights from spending at once. Throws `.quarantined` when no attempt is left.
@@ -80,6 +82,17 @@ public protocol GrantLedger: Sendable {
     /// Says what became of one attempt, where several are spent at once.
     /// - Parameter secret: as it was given to `spendAttempt`.
     func settleAttempt(_ outcome: AttemptOutcome, secret: String) async
+
+    /// The issuer has refused a refresh token for good: it has expired or was revoked, or it was used by somebody else, and the issuer
+    /// takes a second use for theft.
+    func refused(refreshToken: Secret) async
+
+    /// The token to send for a refresh token that the configuration names. Only within a step of `session`, whose turn keeps two flights
+    /// from sending it at once.
+    /// - Parameter held: what the session holds and the issuer has just refused; nil: it holds none.
+    func standing(ofFirst refreshToken: Secret, beside held: Secret?) async -> FirstRefreshToken
+
+    // MARK: - Time, threads, upstream and operators
 
     /// Nanoseconds of CLOCK_BOOTTIME.
     func now() async -> UInt64
@@ -103,20 +116,11 @@ public protocol GrantLedger: Sendable {
     /// Says what an operator should look at, although the grant goes on. Safe text, as in `GrantFailure`.
     func warn(_ what: String) async
 
-    /// The issuer has refused a refresh token for good: it has expired or was revoked, or it was used by somebody else, and the issuer
-    /// takes a second use for theft.
-    func refused(refreshToken: Secret) async
-
-    /// The token to send for a refresh token that the configuration names. Only within a step of `session`, whose turn keeps two flights
-    /// from sending it at once.
-    /// - Parameter held: what the session holds and the issuer has just refused; nil: it holds none.
-    func standing(ofFirst refreshToken: Secret, beside held: Secret?) async -> FirstRefreshToken
-
     /// Takes what a run of a recipe did, for operators; the last one counts.
     func note(_ trace: RunTrace) async
 }
 
-extension GrantLedger {
+extension GrantEnvironment {
     /// A secret that is sent as text.
     func text(_ name: String) async throws(GrantFailure) -> Secret {
         let secret = try await secret(name)

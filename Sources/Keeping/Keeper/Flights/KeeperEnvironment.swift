@@ -4,7 +4,7 @@ package import Tokens
 
 /// The keeper as a running handshake sees it. One a flight; `Keeper.release` ends its claims.
 /// Touched on the keeper's loop only.
-package final class KeeperLedger: GrantLedger, @unchecked Sendable {
+package final class KeeperEnvironment: GrantEnvironment, @unchecked Sendable {
     private let keeper: Keeper
     let identity: KeptIdentity
     let standing: Standing
@@ -106,7 +106,7 @@ package final class KeeperLedger: GrantLedger, @unchecked Sendable {
             LayerMaterial
     ) async throws(Handshakes.GrantFailure) -> SessionGrant {
         await keeper.freshen(sessionKey, of: identity)
-        var turn = await keeper.claimSession(claim, ledger: self)
+        var turn = await keeper.claimSession(claim, environment: self)
         // Ends: the ladder has two rungs and is walked down.
         while true {
             switch turn {
@@ -115,9 +115,9 @@ package final class KeeperLedger: GrantLedger, @unchecked Sendable {
             case .run(let run, let standing):
                 do throws(Handshakes.GrantFailure) {
                     let material = try await material(run, claim, standing, step)
-                    turn = await keeper.stepEnded(run, .success(material), ledger: self)
+                    turn = await keeper.stepEnded(run, .success(material), environment: self)
                 } catch {
-                    turn = await keeper.stepEnded(run, .failure(error), ledger: self)
+                    turn = await keeper.stepEnded(run, .failure(error), environment: self)
                 }
             }
         }
@@ -130,7 +130,7 @@ package final class KeeperLedger: GrantLedger, @unchecked Sendable {
             (SessionRung, LayerMaterial?) async throws(Handshakes.GrantFailure) ->
             LayerMaterial
     ) async throws(Handshakes.GrantFailure) -> LayerMaterial {
-        guard let turn = try await keeper.fleetTurn(for: run, claim, standing, ledger: self) else {
+        guard let turn = try await keeper.fleetTurn(for: run, claim, standing, environment: self) else {
             return try await step(run.rung == .refreshToken ? .refreshToken : .fullGrant, standing)
         }
         do throws(Handshakes.GrantFailure) {
@@ -216,7 +216,7 @@ package final class KeeperLedger: GrantLedger, @unchecked Sendable {
     }
 
     func standing(ofFirst refreshToken: Secret, beside held: Secret?) async -> FirstRefreshToken {
-        let standing = await keeper.standing(ofFirst: refreshToken, beside: held, ledger: self)
+        let standing = await keeper.standing(ofFirst: refreshToken, beside: held, environment: self)
         if standing == .unspent { firstRefreshToken = refreshToken }
         return standing
     }
