@@ -231,8 +231,9 @@ def test_a_secret_elsewhere_is_read_at_once(gateway):
 
 
 def test_what_needs_a_restart_is_named(api):
-    reload(api, merge(api.config, {"threads": 3, "limits": {"headers": 64}, "name": "edge-9"}))
-    assert api.ask("/readyz").json["configuration"]["needs_restart"] == ["threads", "limits.headers"]
+    reload(api, merge(api.config, {"threads": 3, "limits": {"headers": 64, "target_size": "4KiB"}, "name": "edge-9"}))
+    named = ["threads", "limits.headers", "limits.target_size"]
+    assert api.ask("/readyz").json["configuration"]["needs_restart"] == named
     assert api.get(PATH).status == 200
 
 

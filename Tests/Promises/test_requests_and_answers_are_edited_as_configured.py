@@ -142,6 +142,8 @@ def test_a_prefix_goes_and_comes_back(gateway, nginx):
     with client.open(f"http://{gateway.listen}/hr/seen?a", timeout=10) as answer:
         seen = seen_by_server(answer)
     assert (seen["uri"], seen["cookie"]) == ("/base/seen?a", "nginx")
+    told = gateway.command("explain", "GET", f"http://{gateway.listen}/hr/seen?a")[1]
+    assert f"http://{nginx.address}/base/seen?a" in told
 
 
 def test_curl_follows_to_the_gateway(gateway, nginx, tmp_path):

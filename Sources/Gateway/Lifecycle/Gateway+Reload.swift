@@ -17,7 +17,7 @@ struct Running: Sendable {
     var nextRoute: Int
     var census: AddressCensus?
     var access: [AccessRing]
-    /// Of the plan that every loop has taken up.
+    /// The edition of the plan that was last given to every loop; a loop that was too busy may not have taken it up yet.
     var edition = 1
     /// Why the last reload changed nothing; nil when it did.
     var refusal: String?
@@ -31,7 +31,7 @@ struct Running: Sendable {
 /// A reload: build beside, validate, swap, retire (docs/design/data-path.md#law-7). Whatever fails, fails before the swap, and nothing has
 /// changed.
 extension Gateway {
-    /// What a reload did.
+    /// The outcome of a reload.
     public struct Reload: Sendable {
         /// Keys whose new value counts from the next start on: memory and threads are laid out by them.
         public var needsRestart: [String]
@@ -142,7 +142,8 @@ extension Gateway {
         let folders = configuration.secretFolders(environment: environment)
         let census = census(for: next.plan.limits)
         let access = access(for: next.plan)
-        // One turn of the keeper's loop, which also answers admin requests: they see the old or the new, never half of each.
+        // The change takes one turn of the keeper's loop, which also answers admin requests: they see the old plan or the new one,
+        // never half of each.
         let metrics = keeperLoop.ask(milliseconds: 60_000) { [self] in
             keeper.assumeIsolated { $0.take(next.change) }
             watchSecrets(folders)
@@ -157,7 +158,7 @@ extension Gateway {
             }
             return metrics
         }
-        // It may still do it: nothing that it would then use is taken back.
+        // The keeper may still make the change later, so nothing that it would then use is taken back.
         guard let metrics else { throw GatewayFault("the keeper does not answer") }
         let taken = NextPlan(plan: next.plan, metrics: metrics, access: access, census: census)
         // The keeper first: it knows the routes of both editions, the loops ask for those of theirs.
@@ -217,6 +218,7 @@ extension Configuration {
         compare("limits.connections", \.limits.connections)
         compare("limits.header_size", \.limits.headerSize)
         compare("limits.headers", \.limits.headers)
+        compare("limits.target_size", \.limits.targetSize)
         compare("limits.replay_memory", \.limits.replayMemory)
         compare("limits.hot_cache", \.limits.hotCache)
         compare("store", \.store)

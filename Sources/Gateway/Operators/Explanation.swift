@@ -27,7 +27,7 @@ public struct Explanation: Sendable {
     public var route: String?
     /// Where the configuration has it: file, line, column.
     public var routePlace: String?
-    /// As the upstream would see it.
+    /// The URL at the upstream: its origin, the path of the route's `to`, and the caller's path without `rewrite.strip_prefix`.
     public var upstreamURL: String?
     /// Origin of the route's `to`, as the state of tokens names it.
     public var origin: String?
@@ -37,15 +37,15 @@ public struct Explanation: Sendable {
     public var scheme: String?
     /// Whether a token needs a challenge of the upstream.
     public var isChallengeDriven = false
-    /// Whose account, and whose it is; nil for schemes without one.
+    /// The account's user and the issuer's host, or the host alone; nil for schemes without an issuer.
     public var account: String?
-    /// What is put into the request, the credential first and never its value.
+    /// The credential without its value, then the other fields that the route sets in the request.
     public var injects: [String] = []
-    /// What an answer that refuses the credential leads to.
+    /// The consequence of an answer that refuses the credential.
     public var onRefusal: Refusal?
     /// Members of the token's key, by name.
     public var key: [(name: String, value: String)] = []
-    /// What else would decide about the request.
+    /// Remarks on anything else that would decide about the request.
     public var notes: [String] = []
 
     /// The statuses in which a refusal may stand, and what follows.
@@ -157,7 +157,10 @@ extension Explanation {
         _ route: RoutePlan, url: IssuerURL, kept: KeptRoute, _ configuration: Configuration
     ) {
         self.route = route.name
-        upstreamURL = route.upstream.origin + route.pathPrefix + url.path
+        let stripped = Array(url.path.utf8).withUnsafeBytes { route.edits.strippedLength(of: $0.octets) }
+        upstreamURL =
+            route.upstream.origin + route.pathPrefix
+            + String(decoding: url.path.utf8.dropFirst(stripped), as: UTF8.self)
         origin = kept.origin.description
         routePlace = Self.place(of: route, configuration)
         guard let identity = kept.identity else {
