@@ -94,7 +94,7 @@ int cardea_next_launch_note(int launcher, struct cardea_launch_note *note) {
 
 // --- The launcher ---------------------------------------------------------------------------------------------------
 
-// What a terminal or a stop sends to all processes of a group is the gateway's to answer.
+// Signals that a terminal or a stop sends to all processes of a group are the gateway's to answer.
 static const int deaf_to[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGPIPE };
 enum { DEAF_COUNT = sizeof deaf_to / sizeof deaf_to[0] };
 

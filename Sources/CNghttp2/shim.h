@@ -1,4 +1,4 @@
-// What Swift cannot import of nghttp2: constants that are casts, and members of its unions.
+// Accessors for Swift of the frame header, which is a member of nghttp2's union of frames.
 #ifndef CARDEA_CNGHTTP2_H
 #define CARDEA_CNGHTTP2_H
 

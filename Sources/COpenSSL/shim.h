@@ -1,4 +1,4 @@
-// What Swift cannot call of OpenSSL (function-like macros over *_ctrl, 64-bit option macros, packed error codes), and getrandom.
+// Calls of OpenSSL that Swift cannot make (function-like macros over *_ctrl, 64-bit option macros, packed error codes), and getrandom.
 #ifndef CARDEA_COPENSSL_H
 #define CARDEA_COPENSSL_H
 

@@ -1,4 +1,4 @@
-// What Swift cannot call of SQLite: the SQLITE_TRANSIENT cast and the variadic configuration call; and of Linux, what the store needs.
+// Wrappers of SQLite calls that need the SQLITE_TRANSIENT cast or variadic arguments, and of Linux calls for the store.
 #ifndef CARDEA_CSQLITE_H
 #define CARDEA_CSQLITE_H
 

@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-// What the launcher says.
+// A message of the launcher.
 struct cardea_launch_note {
     int32_t kind;
     // A process, an errno or a wait status.
@@ -21,7 +21,7 @@ enum { CARDEA_LAUNCHED = 1, CARDEA_NOT_LAUNCHED = 2, CARDEA_ENDED = 3 };
 // Our end of its socket, or -errno.
 int cardea_start_launcher(char *const *arguments);
 
-// What the kernel was told to execute when this process began; NULL where it does not say.
+// The path that the kernel was told to execute when this process began; NULL where the kernel does not say.
 const char *cardea_executable(void);
 
 // The launcher starts the program and gives it `channel` (the variable CARDEA_HANDOVER names it). 0 or -errno.
@@ -35,9 +35,10 @@ int cardea_next_launch_note(int launcher, struct cardea_launch_note *note);
 int cardea_channel(int ends[2]);
 // Whether this is an end of such a channel.
 int cardea_is_channel(int descriptor);
-// One message. 0 or -errno; it does not wait.
+// Sends one message without waiting. 0 or -errno.
 int cardea_channel_send(int channel, const void *text, size_t length, const int *descriptors, size_t count);
-// One message, close-on-exec. Its length; -EAGAIN where none waits and it shall not wait; 0 at the end of the channel.
+// Receives one message, its descriptors close-on-exec. Its length; 0 at the end of the channel; -errno, which is -EAGAIN where no
+// message waits and the call shall not wait.
 ssize_t cardea_channel_receive(int channel, void *text, size_t room, int *descriptors, size_t *count, int waits);
 enum { CARDEA_CHANNEL_DESCRIPTORS = 64, CARDEA_CHANNEL_TEXT = 16384 };
 

@@ -1,4 +1,4 @@
-// What Glibc's Swift module leaves out: epoll, eventfd, prctl and the socket calls whose arguments Swift cannot spell.
+// Parts of Linux that Glibc's Swift module leaves out: epoll, eventfd, prctl and the socket calls whose arguments Swift cannot spell.
 #ifndef CARDEA_CLINUX_H
 #define CARDEA_CLINUX_H
 
@@ -169,7 +169,7 @@ static inline unsigned long cardea_descriptor_limit(void) {
 int cardea_landlock_version(void);
 // A descriptor of an empty set of rules. What the kernel does not know must not be asked for.
 int cardea_landlock_ruleset(uint64_t file_rights, uint64_t scopes);
-// Of `rights`, a path that is no folder gets those in `of_files`; the kernel refuses the others there.
+// Allows `rights` below a path; a path that is no folder gets only those in `of_files`, as the kernel refuses the others there.
 int cardea_landlock_allow(int ruleset, const char *path, uint64_t rights, uint64_t of_files);
 // For this thread and whatever it starts. Needs no_new_privs.
 int cardea_landlock_enforce(int ruleset);

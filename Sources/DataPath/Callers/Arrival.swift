@@ -127,7 +127,7 @@ final class Arrival: Stream {
             return false
         case .complete(let header):
             start += header.length
-            // What follows it goes to the block's front: places in a head are counted from there.
+            // The bytes behind the header go to the block's front: places in a head are counted from there.
             compact()
             identify(header.origin)
             guard data.count(&peer) else {
@@ -183,7 +183,7 @@ final class Arrival: Stream {
 
     // MARK: - Redirected connections
 
-    /// What the caller speaks: whoever redirects a port may not know.
+    /// The protocol that the caller speaks, by its first byte: a firewall that redirects a port may not know it.
     private func readFirst() -> Bool {
         guard let first = input.first else { return readMore() }
         peer.destination = loop.kernel.originalDestination(descriptor)
@@ -307,7 +307,7 @@ final class Arrival: Stream {
                 peer.authority = Array(intercepted.destination.host.utf8)
                 peer.authorityPort = intercepted.destination.port
             }
-            // What came behind the handshake may lie inside OpenSSL already, and no edge will tell of it.
+            // Bytes that came behind the handshake may lie inside OpenSSL already, and no edge will tell of them.
             canRead = true
             if tls.negotiatedProtocol == "h2" { return serve(.http2) }
             // Without ALPN there is no HTTP/2 over TLS (RFC 9113 section 3.2).

@@ -6,7 +6,8 @@ internal import TLS
 /// Requests for places that no route names: what a forward proxy's and a transparent listener's callers send beside what we are
 /// here for. They never meet a credential.
 extension CallerConnection {
-    /// What the form of the target must be here (RFC 9112 §3.2).
+    /// The fault of a request whose target is not in the form that is required here (RFC 9112 §3.2), or names another host than its
+    /// connection.
     func checkForm() -> Fault? {
         let form = data.requestHead.targetForm
         if form == .authority {
@@ -54,7 +55,7 @@ extension CallerConnection {
         guard listener.forward.mode != .gateway, listener.forward.tunnelsUnmatched else {
             return .fault(Fault(.noRoute))
         }
-        // Of a TLS connection that we have ended, the far side would have to be TLS too, with a check that nobody configured.
+        // Where we have terminated the caller's TLS, the far side would have to be TLS too, with a check that nobody configured.
         guard peer.authority == nil else { return .fault(Fault(.noRoute)) }
         if let original = peer.destination { return serveUnmatched(Destination(original)) }
         guard data.requestHead.targetForm == .absolute, isPlainScheme,
@@ -148,7 +149,7 @@ extension DataLoop {
     /// Places of callers' choice that have connections, a loop.
     static let destinationLimit = 256
 
-    /// What leads to where the caller wanted to go: nothing is edited but what every hop edits.
+    /// The route and the connections to where the caller wanted to go: nothing is edited but what every hop edits.
     /// - Returns: nil when too many such places are in use.
     func openDestination(to destination: Destination, resembling model: RoutePlan?) -> OpenDestination? {
         if let known = openDestinations[destination] { return known }

@@ -10,7 +10,7 @@ extension CallerConnection {
 
     /// The caller has closed its side while its request waits for an answer.
     func noteHalfClosed() {
-        // What leaves HTTP ends by its own rules, and a stream of HTTP/2 is reset.
+        // An exchange that leaves HTTP ends by its own rules, and a caller that leaves a stream of HTTP/2 resets it.
         guard lane == nil, !exchange.answerBegun, !exchange.opensTunnel, exchange.goneAt == nil,
             let route = exchange.route
         else { return }
@@ -20,8 +20,8 @@ extension CallerConnection {
     }
 
     private func watchHalfClosed(until time: UInt64) {
-        // One timer a connection, however many requests stand behind one another; it is not the one of `expect`, since the request goes on by
-        // its own deadlines.
+        // A connection has one such timer, however many requests stand behind one another; it is not the one of `expect`, since the
+        // request goes on by its own deadlines.
         guard !watchesHalfClosed else { return }
         watchesHalfClosed = loop.arm(self, at: time, kind: Stream.secondTimer) != nil
     }

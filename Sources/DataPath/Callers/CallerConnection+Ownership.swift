@@ -43,7 +43,7 @@ extension CallerConnection {
     /// The answer may go on with an authentication of its connection.
     /// - Precondition: `data.responseHead` is this answer's.
     func ownIfBound(_ upstream: UpstreamConnection) {
-        // Nobody has authenticated a shared connection: no such credential went out on it.
+        // A shared connection has been authenticated by nobody: no such credential went out on it.
         guard let route = exchange.route, route.bindsConnections, upstream.lane == nil,
             data.responseHead.bindsConnection(in: upstream.input.octets)
         else { return }

@@ -9,7 +9,7 @@ extension CallerConnection {
 
     /// Something moved, or is to move next.
     func expectProgress() {
-        // One deadline for an answer that is held, whatever else moves.
+        // An answer that is held for a look at its body has one deadline, whatever else moves.
         guard let idleTimeout = exchange.route?.idleTimeout, exchange.look == nil else { return }
         if !exchange.pace.isOpen { openPace() }
         exchange.idleUntil = loop.now + idleTimeout
@@ -100,7 +100,7 @@ extension CallerConnection {
 }
 
 extension Stream {
-    /// What has gone to and come from this peer so far.
+    /// The bytes that have come from this peer so far, that it has taken, and that wait for it.
     fileprivate var side: TransferPace.Side {
         let waiting = pendingCount
         return TransferPace.Side(received: bytesIn, taken: bytesOut &- UInt64(waiting), waiting: waiting)

@@ -1,6 +1,6 @@
 internal import Reactor
 
-/// What a reload and a drain mean to a connection that is there.
+/// The consequences of a reload and of a drain for a connection that is there.
 extension CallerConnection {
     /// The next answer says that it is the last one. A caller without a request gets a moment to send one: closed at once, its connection
     /// might cross a request that is on its way, and not every caller sends that again.

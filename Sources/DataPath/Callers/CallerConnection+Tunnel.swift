@@ -6,7 +6,7 @@ internal import TLS
 
 /// After an upgrade the connection is no longer HTTP's: bytes pass both ways as they are, until both sides have ended.
 extension CallerConnection {
-    /// What of an exchange has to outlive its head's place in the block, for the record.
+    /// The parts of an exchange that have to outlive its head's place in the block, for the record.
     final class TunnelState {
         let method: [UInt8]
         let target: [UInt8]
@@ -99,7 +99,7 @@ extension CallerConnection {
             }
             switch source.fill() {
             case .bytes:
-                // As much as fits: more is to be expected.
+                // A block that was filled is a sign that more follows.
                 source.isFlowing = source.end == source.block?.count
             case .ended: continue
             case .notNow:

@@ -1,6 +1,6 @@
 internal import Reactor
 
-/// What a connection does in one turn of its loop, and what it leaves to the next.
+/// The work of a connection in one turn of its loop, and the work that it leaves to the next.
 extension CallerConnection {
     /// Moves whatever can move, both ways.
     func pump() {

@@ -20,7 +20,7 @@ final class CallerConnection: Stream, HTTP2StreamUser {
     /// Lent by the loop from a request's first byte until there is nothing to read, so that an idle connection holds none.
     var lent: UnsafeMutablePointer<CallerExchange>?
 
-    /// What is told of this connection; made with the first request.
+    /// The account that requests give of this connection: set by its session, or made with the first request.
     var hop: ForwardedHop?
     private(set) var stage = Stage.reading
     /// No request has been read yet: the connection may still turn out to speak HTTP/2.
@@ -33,15 +33,15 @@ final class CallerConnection: Stream, HTTP2StreamUser {
     var pumpsLater = false
     /// A timer looks whether a caller that has closed its side has gone (`HalfClosed`).
     var watchesHalfClosed = false
-    /// It owns connections to upstreams, or did (`UpstreamOwner`); the loop has its number then.
+    /// This connection owns connections to upstreams, or did (`UpstreamOwner`); the loop has its number then.
     var isOwner = false
 
-    // Of its end.
+    // The following belong to the end of the connection.
     var isFlushing = false
     var saidNoMore = false
     /// Octets of a caller that goes on sending which are still read and thrown away.
     var drainLeft = 0
-    /// What a slow reader had still to take at the last look.
+    /// Bytes that a slow reader had still to take at the last look.
     var leftToFlush = 0
 
     enum Stage { case reading, exchanging, tunnel, closing, closed }
@@ -270,7 +270,7 @@ final class CallerConnection: Stream, HTTP2StreamUser {
         close()
     }
 
-    /// What was asked, for reports and records; the head stays at the block's front.
+    /// The request's method and, below, its path, for reports and records; the head stays at the block's front.
     var heldMethod: UnsafeRawBufferPointer {
         block == nil ? .init(start: nil, count: 0) : input[exchange.record.method]
     }

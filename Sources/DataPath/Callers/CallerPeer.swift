@@ -2,7 +2,7 @@ internal import HTTP1
 internal import Reactor
 internal import TLS
 
-/// What is known of a caller from its connection, before it has sent a request.
+/// A caller as it is known from its connection, before it has sent a request.
 struct CallerPeer: Sendable {
     /// Where it comes from: the socket's other end, or who a trusted PROXY header says that is. Nil for unix sockets, and where the
     /// header names nobody who counts.
@@ -15,7 +15,7 @@ struct CallerPeer: Sendable {
     var isLocal: Bool
     /// The connection is TLS.
     var isSecure = false
-    /// It is counted under its address for `limits.connections_per_address`.
+    /// The caller is counted under its address for `limits.connections_per_address`.
     var isCounted = false
     /// The listener's certificate that it was shown, and the names in the caller's own.
     var tls: CallerTLS?
@@ -40,7 +40,7 @@ struct CallerPeer: Sendable {
     }
 }
 
-/// What the handshake with a caller found.
+/// The results of the handshake with a caller.
 package final class CallerTLS: Sendable {
     /// DNS names in lower case, URIs and mail addresses of the caller's certificate, which an authority of the listener's issued; empty
     /// where none was asked for.

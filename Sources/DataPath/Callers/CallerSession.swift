@@ -5,22 +5,22 @@ internal import Reactor
 /// A caller's HTTP/2 connection. Each of its streams is served by a `CallerConnection` of its own, as if it had come alone, which then
 /// serves another stream of this connection, and of no other one: nothing that it was told can reach another caller.
 final class CallerSession: HTTP2Socket {
-    // As in `CallerConnection`: a cycle until it ends.
+    // This reference makes a cycle until the session ends, as in `CallerConnection`.
     private let data: DataLoop
     private(set) var listener: ListenerPlan
     let peer: CallerPeer
     private let share: BlockShare
-    /// What is told of the connection: its peer is that of each stream.
+    /// The account that requests give of the connection, whose peer is that of each stream.
     private var hop: ForwardedHop
     /// Their streams ended while the users of streams were told of news. Behind that, nobody is in a call of them any more.
     private var ended: [CallerConnection] = []
     /// They are as new, and nobody else holds them.
     private(set) var spare: [CallerConnection] = []
-    /// Of those, at most: 12 KiB, until the connection ends.
+    /// The number of spare callers at most: they hold 12 KiB, until the connection ends.
     static let spareLimit = 32
 
     private var deadlines = SessionDeadlines()
-    /// What the caller had taken when the deadline for writing was set.
+    /// Bytes that the caller had taken when the deadline for writing was set.
     private var takenBefore: UInt64 = 0
 
     /// - Returns: nil without memory.
@@ -108,7 +108,7 @@ final class CallerSession: HTTP2Socket {
     /// No more requests; those that run are finished.
     func drain() {
         session.goAway()
-        // What the caller sent before it heard of it is still served; later the last number is said.
+        // Requests that the caller sent before it heard of the end are still served; a later GOAWAY says the last stream's number.
         deadlines.leave(by: loop.now + (data.isDraining ? data.farewell : DataLoop.farewell))
         watchTime()
     }
@@ -119,7 +119,8 @@ final class CallerSession: HTTP2Socket {
             farewell: DataLoop.farewell)
         deadlines.note(
             served: session.servedStreams, section: session.unfinishedSection, at: loop.now, patience)
-        // One that does not take what we write holds our memory, whatever it sends meanwhile and even when it has said that it goes.
+        // A caller that does not take what we write holds our memory, whatever it sends meanwhile and even when it has said that it
+        // goes.
         if deadlines.note(waits: hasPending, at: loop.now, patience) { takenBefore = taken }
         watchTime()
     }
@@ -140,7 +141,7 @@ final class CallerSession: HTTP2Socket {
             deadlines.leave(by: nil)
             session.terminate(.enhanceYourCalm)
         case .write:
-            // As with every slow reader: it goes on as long as it reads at the least rate.
+            // The connection of a slow reader goes on, here as elsewhere, as long as the caller reads at the least rate.
             let least = UInt64(max(1, data.limits.leastRate * Int(DataLoop.flushTimeout / 1_000_000_000)))
             guard !hasPending || taken &- takenBefore >= least else { return end(.cancel) }
             deadlines.looked()

@@ -4,7 +4,7 @@ internal import Reactor
 internal import Synchronization
 internal import TLS
 
-/// What callers of a route have to bring (`callers.token`), read from its secret again when that changes.
+/// The token that callers of a route have to bring (`callers.token`), read from its secret again when that changes.
 ///
 /// Loops compare digests: that takes the same time for every wrong token, whatever its length, and needs neither a lock nor memory. The
 /// four words of the digest change one by one, so a reader takes them only where the version before and after is the same even number.
@@ -110,7 +110,7 @@ extension CallerConnection {
         if equalsIgnoringCase(scheme, Self.bearer) {
             verdict = token.admits(rest)
         } else if equalsIgnoringCase(scheme, Self.basic), rest.count <= Self.longestBasic {
-            // As much as the stack is used for; more would come from the heap.
+            // The stack is used for this many bytes at most; more would come from the heap.
             verdict = withUnsafeTemporaryAllocation(byteCount: 1024, alignment: 1) { place in
                 defer { place.wipe() }
                 guard let count = Base64.decode(rest, into: place),

@@ -3,14 +3,14 @@
 /// A connection is idle while no stream of it has a complete request head, whatever else comes meanwhile. A complete request is bounded by
 /// the timeouts of its own route and has no part in this.
 struct SessionDeadlines {
-    /// What a caller has time for.
+    /// The times that a caller is given.
     struct Patience {
         var idle: UInt64
         /// For a field section, from its first frame to its end: no other frame may come in between, so it stops the whole connection.
         var head: UInt64
         /// Between two looks at what a slow reader has taken.
         var write: UInt64
-        /// Of a caller that was told to go and took what waited for it.
+        /// For a caller that was told to go, from when it has taken what waited for it.
         var farewell: UInt64
     }
 
@@ -80,7 +80,7 @@ extension SessionDeadlines {
         return nearest == Self.never ? nil : nearest
     }
 
-    /// What has passed. Each is told once, but for writing, which goes on until `looked`.
+    /// The reason whose time has passed. Each is told once, except `write`, which is told until `looked`.
     mutating func passed(at now: UInt64) -> Reason? {
         if head <= now {
             head = Self.never

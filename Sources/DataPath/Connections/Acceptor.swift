@@ -2,8 +2,9 @@ internal import CLinux
 internal import Glibc
 internal import Reactor
 
-/// One listening socket of one loop. TCP listeners are bound once for each loop with `SO_REUSEPORT`, so that the kernel spreads the
-/// callers and no connection is handed from thread to thread; a unix socket is one descriptor that every loop watches.
+/// A listening socket in one loop. TCP listeners are bound once for each loop with `SO_REUSEPORT`, so that the kernel spreads the
+/// callers and no connection is handed from thread to thread; a socket that all loops share, such as a unix socket, is watched by each
+/// through its own descriptor.
 final class Acceptor: Watched {
     var plan: ListenerPlan
     private unowned let data: DataLoop

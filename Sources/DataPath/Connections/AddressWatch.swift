@@ -26,7 +26,8 @@ package final class AddressWatch: Watched {
     }
 
     package override func ready(_ readiness: Readiness) {
-        // What a message says is not used: an overrun (ENOBUFS) loses some, a reading never does.
+        // The content of the messages is not used: an overrun (ENOBUFS) loses some of them, while a reading of the addresses misses
+        // none.
         var drain = [UInt8](repeating: 0, count: 8192)
         while Glibc.read(descriptor, &drain, drain.count) > 0 || errno == ENOBUFS {}
         schedule()

@@ -1,12 +1,12 @@
 internal import HTTP2
 internal import Reactor
 
-/// What the callers of HTTP/2 hold of a loop's blocks, all together. One of their connections can carry a hundred requests and windows full
-/// of bodies, so that some dozens of them could leave nothing to anybody else.
+/// The blocks of a loop that the callers of HTTP/2 hold, all together. One of their connections can carry a hundred requests and windows
+/// full of bodies, so that some dozens of them could leave nothing to anybody else.
 final class BlockBudget {
     /// Blocks that they may hold: half of the pool. The other half is for connections that carry one request at a time.
     let limit: Int
-    /// What each of them may hold, however much the others do. It comes out of the other half where the first is used up.
+    /// Blocks that each connection may hold, however much the others do. They come out of the other half where the first is used up.
     let floor: Int
     /// Blocks that are held or reserved.
     fileprivate(set) var held = 0
@@ -19,12 +19,12 @@ final class BlockBudget {
     }
 }
 
-/// One connection's part of the budget: an equal share among those that hold something now.
+/// The part of the budget that a connection has: an equal share among those that hold something now.
 ///
-/// A connection that stood alone may hold more than what is its share when others come. Nothing is taken away from it; it gets no more, its windows
-/// shrink as they are read, and the others draw on their floor until then.
+/// A connection that stood alone may hold more than what is its share when others come. Nothing is taken away from it; it gets no more,
+/// its windows shrink as they are read, and the others draw on their floor until then.
 final class BlockShare: BlockSource {
-    /// What a request holds beside the queues of its stream: the caller's block, the upstream's, and output that waits there.
+    /// Blocks that a request holds beside the queues of its stream: the caller's, the upstream's, and one of output that waits there.
     static let perStream = 3
 
     private(set) var held = 0

@@ -5,7 +5,7 @@ enum BodyReader {
     case none
     case length(UInt64)
     case chunked(ChunkedDecoder)
-    /// It was in chunks, and has ended. Apart from them, so that nobody has to look into a decoder to know.
+    /// A body in chunks that has ended. The case is separate, so that nobody has to look into a decoder to know.
     case done
     case untilClose
 
@@ -95,7 +95,7 @@ enum BodyReader {
             step.data = range.indices
             step.consumed = Int(range.end)
         }
-        // One look further: where the end follows at once, data and end leave in one write.
+        // The decoder looks one step further: where the end follows at once, data and end leave in one write.
         guard step.consumed < bytes.count else { return step }
         var ahead = decoder
         switch try ahead.next(bytes.octets, from: step.consumed) {

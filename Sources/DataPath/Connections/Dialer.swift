@@ -42,7 +42,7 @@ final class Dialer: Watched {
 
     // MARK: - Interpreting
 
-    /// One after the other: an action may fail at once, and its event must find the machine at rest.
+    /// Takes events one after the other: an action may fail at once, and the event of that must find the machine at rest.
     private func take(_ event: HappyEyeballs.Event) {
         pending.append(event)
         guard !isInterpreting else { return }
@@ -139,7 +139,7 @@ final class Dialer: Watched {
     }
 }
 
-/// One socket on its way to one address.
+/// A socket on its way to one address.
 final class Attempt: Watched {
     // A cycle until the dialer lets go of the attempt: it must outlive the event in which it wins.
     private let dialer: Dialer

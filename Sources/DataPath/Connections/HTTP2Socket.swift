@@ -47,7 +47,7 @@ class HTTP2Socket: Stream, HTTP2ConnectionHost {
 
     override final func ready(_ readiness: Readiness) {
         note(readiness)
-        // What was buffered is read even after a reset: an answer may be in it.
+        // Buffered input is read even after a reset: an answer may be in it.
         readInput()
         guard !isOver else { return }
         guard flush() else { return end(.cancel) }

@@ -12,7 +12,7 @@ package final class ListenerTLS: Sendable {
     /// A certificate in use.
     struct Held: Sendable {
         let identity: ServerIdentity
-        /// Of the material that it was made of.
+        /// The fingerprint of the material that the identity was made of.
         let fingerprint: [UInt8]
     }
 
@@ -49,7 +49,7 @@ package final class ListenerTLS: Sendable {
 
     // MARK: - Change
 
-    /// What a look at the files of one certificate found.
+    /// The result of a look at the files of one certificate.
     package enum Look: Sendable {
         case unchanged
         case changed(ServerIdentity)

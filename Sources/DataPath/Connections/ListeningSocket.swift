@@ -67,7 +67,7 @@ package struct ListeningSocket {
         return descriptors
     }
 
-    /// One descriptor a loop also where the socket is one: each loop closes its own.
+    /// Makes a descriptor for each loop even where the socket is one: each loop closes its own.
     private static func share(
         _ descriptor: Int32, _ plan: ListenerPlan, loops: Int
     ) throws(ListenFault) -> ListeningSocket {
@@ -119,7 +119,7 @@ package struct ListeningSocket {
             close(descriptor)
             throw failure
         }
-        // Nobody can connect before it listens.
+        // The file gets its rights before `listen`: until then nobody can connect.
         if let rights = plan.file, let path = address.unixPath, let failure = rights.give(path, of: plan) {
             close(descriptor)
             unlink(path)

@@ -13,7 +13,7 @@ package final class LoopBuffers: BlockSource {
     let record: UnsafeMutableRawBufferPointer
     /// The head that is on its way to a stream of HTTP/2. What is put together of it lies in `scratch`.
     var outgoing = OutgoingHead()
-    /// What the sessions of HTTP/2 send: four frames of the usual size, so that one write carries much.
+    /// Room for the output of the sessions of HTTP/2: four frames of the usual size, so that one write carries much.
     let session: UnsafeMutableRawBufferPointer
     /// A route's own field line around a token.
     let credential: UnsafeMutableRawBufferPointer
@@ -23,9 +23,9 @@ package final class LoopBuffers: BlockSource {
     let prefix: UnsafeMutableRawBufferPointer
     let suffix: UnsafeMutableRawBufferPointer
     let pool: BufferPool
-    /// What nghttp2 allocates for the loop's sessions.
+    /// The allocator of nghttp2 for the loop's sessions.
     let frames = HTTP2Memory()
-    /// What the callers of HTTP/2 hold of it.
+    /// The budget of the blocks of `pool` that the callers of HTTP/2 hold.
     let budget: BlockBudget
     /// For bodies that pass without being looked at; nil where none do.
     let pipes: PipePool?
@@ -59,7 +59,7 @@ package final class LoopBuffers: BlockSource {
 
     func take() -> UnsafeMutableRawBufferPointer? { pool.take() }
 
-    /// What large blocks are for; each use has a bound of its own, so that bodies kept for a replay cannot cut the answers of others.
+    /// The uses of large blocks; each has a bound of its own, so that bodies kept for a replay cannot cut the answers of others.
     enum Use { case input, output }
 
     /// A block of at least `capacity` bytes. Past the pool's block size it is allocated, an exception to the first law: only heads over

@@ -17,7 +17,7 @@ extension UnsafeRawBufferPointer {
 }
 
 extension OutputCursor {
-    /// What was written into `memory`, from which the cursor was made.
+    /// The bytes that were written into `memory`, from which the cursor was made.
     package func written(in memory: UnsafeMutableRawBufferPointer) -> UnsafeRawBufferPointer {
         UnsafeRawBufferPointer(rebasing: memory[..<count])
     }

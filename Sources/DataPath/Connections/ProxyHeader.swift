@@ -52,7 +52,7 @@ struct ProxyHeader: Equatable {
         guard end > 0, bytes[end - 1] == 13 else { return .refused }
         let text = String(decoding: bytes[lineStart.count..<max(lineStart.count, end - 1)], as: UTF8.self)
         let words = text.split(separator: " ", omittingEmptySubsequences: false)
-        // What follows UNKNOWN must be ignored.
+        // The rest of the line behind UNKNOWN must be ignored.
         if words.first == "UNKNOWN" { return .complete(ProxyHeader(origin: .unknown, length: end + 1)) }
         guard words.count == 5, let family = words.first, family == "TCP4" || family == "TCP6",
             let source = address(words[1], port: words[3]), let destination = address(words[2], port: words[4]),

@@ -98,8 +98,9 @@ extension Stream {
         }
     }
 
-    // What this stream holds, read without a count: only for calls that cannot come back to this stream and end it, since whoever calls
-    // holds the stream, and it lets go of the two in `tearDown`, `handOver` and where a place is tried after another.
+    // These read two references of this stream without a count: only for calls that cannot come back to this stream and end it, since
+    // whoever calls holds the stream, and the stream lets go of the two only where it ends (`tearDown`), gives its socket away
+    // (`handOver`) or tries one address after another.
     @inline(__always) final var uncountedLane: Unmanaged<HTTP2Stream>? { lane.map(Unmanaged.passUnretained) }
     @inline(__always) final var uncountedTLS: Unmanaged<TLSConnection>? { tls.map(Unmanaged.passUnretained) }
 

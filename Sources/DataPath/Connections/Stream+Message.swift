@@ -105,7 +105,7 @@ extension Stream {
     }
 }
 
-/// What stands before and behind a piece of a body in the chunked coding.
+/// Appends the lines that stand before and behind a piece of a body in the chunked coding.
 private func appendChunkFrame(
     _ raw: UnsafeRawBufferPointer, _ step: BodyReader.Step, dropping: borrowing NameSet, prefix: inout OutputCursor,
     suffix: inout OutputCursor

@@ -89,7 +89,7 @@ extension Stream {
         return true
     }
 
-    /// What is still in the pipe goes with it.
+    /// Gives the pipe back; bytes that are still in it are lost.
     final func dropPipe() {
         guard let pipe else { return }
         buffers.pipes?.give(pipe, isEmpty: pipeCount == 0)

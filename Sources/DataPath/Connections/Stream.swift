@@ -5,8 +5,8 @@ internal import HTTP2
 package import Reactor
 internal import TLS
 
-/// One connected socket, clear text or TLS, or one stream of an HTTP/2 session, with one input block and the output that has not been
-/// taken yet.
+/// A connected socket, clear text or TLS, or a stream of an HTTP/2 session, with one input block and the output that has not been taken
+/// yet.
 ///
 /// A stream of HTTP/2 speaks as a socket would, in HTTP/1.1's form: heads as text, bodies without framing. Where framing is written
 /// the two part ways: `sendBody` and its like in `Stream+Message.swift`.
@@ -33,15 +33,15 @@ package class Stream: Watched, TLSWire {
     final var canWrite = false
     /// A write has failed.
     final private(set) var outputLost = false
-    /// What is written now is the last, and the connection is shut down or closed before the loop's turn goes on: the kernel may send the
-    /// end in the same segment.
+    /// The next write is the last, and the connection is shut down or closed before the loop's turn goes on: the kernel may send the end
+    /// in the same segment.
     final var isLastWrite = false
     package final var start = 0
     package final var end = 0
 
     /// Output that the socket did not take. Empty in the steady state.
     private var pending: UnsafeMutableRawBufferPointer?
-    // As above.
+    // The next two fit into the octets that are free behind `pending`, as the flags above do behind `block`.
     private final var deadlineKind: UInt8 = 0
     /// In the loop's `Roster`, −1 in none.
     final var rosterPlace: Int32 = -1
@@ -105,7 +105,7 @@ package class Stream: Watched, TLSWire {
             bytesOut &+= UInt64(total)
             return lane.write(first) && lane.write(second) && lane.write(third)
         }
-        // Nobody writes to a congested stream, and what was written now would overtake what lies in the pipe.
+        // A congested stream must not be written to: bytes that were written now would overtake those that lie in the pipe.
         guard pipeCount == 0 else { return false }
         var taken = 0
         if pendingEnd == pendingStart, canWrite {
@@ -336,7 +336,7 @@ package class Stream: Watched, TLSWire {
         (heir.canRead, heir.canWrite) = (canRead, canWrite)
         (heir.pipe, heir.pipeCount) = (pipe, pipeCount)
         (pipe, pipeCount) = (nil, 0)
-        // What came before the protocol is none of its requests' account.
+        // Bytes that came before the protocol do not count for its requests.
         heir.bytesIn = UInt64(heir.end - heir.start)
         loop.replace(self, by: heir)
     }

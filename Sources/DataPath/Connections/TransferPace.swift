@@ -1,10 +1,10 @@
 /// Judges whether the bodies of an exchange move fast enough. Pure: the clock and what each side did so far are parameters.
 ///
 /// A limit on silence alone lets a peer hold a connection, its buffers and an upstream's connection for ever with one byte a minute. So
-/// once a window, which is at least as long as the silence that is allowed, somebody who was being waited for has to have moved the least number
-/// of bytes. Whoever paused for most of it and then went on at an ordinary speed passes.
+/// once a window, which is at least as long as the silence that is allowed, somebody who was being waited for has to have moved the
+/// least number of bytes. Whoever paused for most of it and then went on at an ordinary speed passes.
 struct TransferPace {
-    /// One side of an exchange, as it stands.
+    /// The state of one side of an exchange.
     struct Side {
         /// Bytes that came from it.
         var received: UInt64 = 0

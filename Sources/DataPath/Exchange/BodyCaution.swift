@@ -1,8 +1,8 @@
 internal import HTTP1
 internal import Reactor
 
-/// What is done about a body that cannot be kept for a replay (`on_rejected.large_body`): it is held back until the upstream has shown that
-/// it takes the credential.
+/// The treatment of a body that cannot be kept for a replay (`on_rejected.large_body`): the body is held back until the upstream has
+/// shown that it takes the credential.
 package struct BodyCaution {
     /// Nothing, where the body can be kept or the route does not ask for it.
     var way = Way.send
@@ -11,7 +11,7 @@ package struct BodyCaution {
 
     /// The head is out, with `Expect: 100-continue`; the body waits for the upstream's word, or for `patience`.
     var holds = false
-    /// What is out is a HEAD in the request's place.
+    /// The request that is out is a HEAD in the place of the caller's own.
     var isProbe = false
     var hasProbed = false
 
@@ -34,7 +34,7 @@ extension CallerConnection {
         guard exchange.machine.replay == .once else { return }
         switch exchange.requestFraming {
         case .none: break
-        // What has no announced length may turn out not to fit.
+        // A body without an announced length may turn out not to fit.
         case .chunked: exchange.caution.way = route.largeBody
         case .length(let length): if length > UInt64(route.replayBody) { exchange.caution.way = route.largeBody }
         }

@@ -71,7 +71,7 @@ extension CallerConnection {
         return nil
     }
 
-    /// What the answer means to the route's identity.
+    /// The meaning of the answer for the route's identity.
     /// - Parameter body: where the identity reads it and it could be had.
     func judge(
         _ status: Int, head length: Int, body: [UInt8]?, in upstream: UpstreamConnection, bringsNonce: Bool
@@ -272,7 +272,7 @@ extension CallerConnection {
         }
         switch upstream.fill() {
         case .bytes:
-            // As much as fits: where no length was announced, that is the sign that more follows.
+            // Where no length was announced, a block that was filled is the sign that more follows.
             if exchange.answerFraming == .untilClose { upstream.isFlowing = upstream.end == upstream.block?.count }
             expectProgress()
             return nil

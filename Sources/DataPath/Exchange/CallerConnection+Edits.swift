@@ -1,11 +1,12 @@
 internal import HTTP1
 internal import Reactor
 
-/// What one exchange adds to its heads, beside the edits of its route. Nothing here allocates, but for a connection's first request.
+/// The additions of one exchange to its heads, beside the edits of its route. Nothing here allocates, but for a connection's first
+/// request.
 extension CallerConnection {
     // MARK: - Toward the upstream
 
-    /// What this request says of the connection it came on. `data.requestHead` is this request's.
+    /// The request's account of the connection it came on. `data.requestHead` is this request's.
     func forwardedHop(for route: RoutePlan) -> ForwardedHop {
         guard !route.forwarding.fields.isEmpty else {
             // Without the address, whose reference would be counted for nothing.
@@ -130,7 +131,7 @@ extension OutputCursor {
 }
 
 extension ListenerPlan {
-    /// What requests of this peer say of its connection, as long as it lasts.
+    /// The account that requests of this peer give of its connection, as long as it lasts.
     /// - Parameter isNamed: the address is written at once, for many requests to share; most upstreams are never told of it.
     func hop(of peer: CallerPeer, isNamed: Bool) -> ForwardedHop {
         var hop = ForwardedHop()

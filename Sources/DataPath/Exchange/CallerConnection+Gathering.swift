@@ -11,7 +11,7 @@ final class GatheredBody {
     private var hash = RunningSHA256()
     /// Where in the caller's block the unread bytes begin.
     private var position: Int
-    /// Of the body without its framing.
+    /// The length of the body without its framing.
     private(set) var length: UInt64 = 0
     /// SHA-256; nil as long as something is missing.
     private(set) var digest: [UInt8]?
@@ -51,7 +51,8 @@ extension CallerConnection {
             return true
         }
         exchange.gathered = GatheredBody(exchange.requestBody, from: exchange.headLength)
-        // It is all at hand anyway, so that the request can be sent again; and nothing is gained by asking before it is sent.
+        // The whole body is at hand anyway, so that the request can be sent again; and nothing is gained by asking before the body is
+        // sent.
         exchange.retainsBody = true
         exchange.caution = BodyCaution()
         guard sendContinue() else {

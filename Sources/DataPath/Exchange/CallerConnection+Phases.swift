@@ -78,7 +78,8 @@ extension CallerConnection {
         return route.admission.browsers ? nil : refuseOtherSites(on: route)
     }
 
-    /// What a browser says of the page that made the request, and what programs say as browsers would.
+    /// Judges a request by the `Origin` and `Sec-Fetch-Site` in which browsers, and programs that speak as browsers do, tell of its
+    /// page.
     private func refuseOtherSites(on route: RoutePlan) -> Fault? {
         if data.requestHead.contains(.origin) {
             // Without a look at the Host, a page that had its name lead here would be as much at home as we are.
@@ -117,7 +118,7 @@ extension CallerConnection {
     private static let clearPort = Array(":80".utf8)
     private static let securePort = Array(":443".utf8)
 
-    /// What the connection says of the caller, without a request.
+    /// Admits a caller by what its connection says of it, without a request.
     func admitPeer(to route: RoutePlan) -> Fault? {
         switch route.admission.from {
         case .any: break

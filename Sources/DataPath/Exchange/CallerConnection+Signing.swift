@@ -11,8 +11,8 @@ internal import World
 extension CallerConnection {
     /// The field lines of the signature; nil where it cannot be made or is too long.
     ///
-    /// What is signed is read out of the head as it will be sent: written once without a credential, so that no edit of the route can
-    /// come between the signature and what it signs.
+    /// The signer reads the head as it will be sent: the head is written once without a credential, so that no edit of the route can come
+    /// between the signature and what it signs.
     func signature(
         by signer: any RequestSigner, with ready: UnsafeRawBufferPointer, of route: RoutePlan
     ) -> UnsafeRawBufferPointer? {

@@ -23,14 +23,14 @@ package struct SubjectPlan: Sendable {
     /// Bytes of a caller's token: it has to fit into a form, and is kept as long as its user is.
     static let longestToken = 8192
 
-    /// What the key of a token's digest begins with. No name does: it would be a control character.
+    /// The first octet of the key of a token's digest. No name begins with it, since it is a control character.
     package static let digestMark: UInt8 = 1
     static let digestSize = 33
 }
 
 /// For whom a request is, as the keeper is told.
 package struct RequestSubject: Sendable {
-    /// Of the token's key: a name, or the digest of the caller's token.
+    /// The subject in the token's key: a name, the digest of the caller's token, or a `URLKey`.
     package let key: ByteString
     /// The caller's token itself.
     package let token: Secret?
@@ -57,7 +57,7 @@ extension CallerConnection {
             exchange.subjectAt = field.value
         }
         guard found else { return Fault(.subjectMissing) }
-        // Of `token_stub`: it stands for nobody, and is no token to exchange.
+        // The placeholder of `token_stub` stands for nobody, and is no token to exchange.
         if route.edits.dropsPlaceholders, input.octets.holdsPlaceholder(exchange.subjectAt) {
             return Fault(.subjectMissing)
         }

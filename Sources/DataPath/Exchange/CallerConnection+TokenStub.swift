@@ -25,7 +25,7 @@ extension CallerConnection {
             return refuseTokenForm(.bigBody)
         }
         exchange.tokenForm = TokenForm()
-        // One deadline for all of it, as for a head: a form is no load that may take its time.
+        // The whole form has one deadline, as a head has: a form is no load that may take its time.
         expect(by: loop.now + data.limits.headTimeout, kind: Deadline.form)
         guard sendContinue() else { return close() }
         readTokenForm()

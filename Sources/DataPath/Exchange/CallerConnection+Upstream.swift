@@ -1,6 +1,6 @@
 internal import Reactor
 
-/// What an exchange hears of its upstream's connection.
+/// The events of its upstream's connection that an exchange hears of.
 extension CallerConnection: UpstreamUser {
     func upstreamConnected(_ connection: UpstreamConnection) {
         guard hasExchange, connection === exchange.upstream else { return }

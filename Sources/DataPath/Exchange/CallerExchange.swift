@@ -40,7 +40,7 @@ struct CallerExchange: ~Copyable {
     var upgrades = false
     /// A CONNECT, or a redirected connection that is not for us: nothing of HTTP is sent to the other side.
     var opensTunnel = false
-    /// It has left HTTP.
+    /// The tunnel of an exchange that has left HTTP.
     var tunnel: CallerConnection.TunnelState?
     /// The upstream, where the caller chose it.
     var chosenUpstream: UpstreamGroup?

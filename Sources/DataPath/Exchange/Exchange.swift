@@ -1,7 +1,7 @@
 internal import HotCache
 
-/// One request of a caller on its way to an answer: a pure machine. Events go in, one action comes out; it holds no socket, no
-/// clock and no bytes. `CallerConnection` is its interpreter, `RequestPhases.swift` says in which order things happen and why.
+/// A request of a caller on its way to an answer: a pure machine. Events go in, one action comes out; it holds no socket, no clock and
+/// no bytes. `CallerConnection` is its interpreter, `RequestPhases.swift` says in which order things happen and why.
 ///
 /// ```
 /// idle ──routed──▶ waiting ──granted──▶ connecting ──connected──▶ asking ──answered──▶ relaying ──completed──▶ idle
@@ -26,7 +26,7 @@ package struct Exchange: ~Copyable {
     private(set) var conflicts = 0
     /// The one request that only the server's nonce was missing from has been sent again.
     private(set) var renonced = false
-    /// It is sent this often again at most, over some three seconds.
+    /// The number of times that a request is sent again after conflicts, at most: over some three seconds.
     static let mostConflicts = 6
 
     var replay = ReplayPolicy.never
@@ -46,7 +46,7 @@ package struct Exchange: ~Copyable {
         /// The token of `slot`, in the generation that was spliced in.
         case token(slot: Slot, generation: UInt64)
 
-        /// What was sent, for the keeper to compare.
+        /// The slot and the generation of the token that was sent, for the keeper to compare.
         var sent: (slot: Slot, generation: UInt64)? {
             switch self {
             case .none, .bare: nil
@@ -84,7 +84,7 @@ package struct Exchange: ~Copyable {
         /// The upstream's connection failed before the answer's head was complete.
         /// - elsewhere: another address of the upstream may be had.
         indirect case lost(Fault, pooled: Bool, elsewhere: Bool = false)
-        /// What was sent in the request's place has shown what it could; the request itself goes out.
+        /// The probe that was sent in the request's place has shown what it could; the request itself goes out.
         case probed
         case completed
     }
@@ -296,7 +296,7 @@ package struct Exchange: ~Copyable {
             phase = .connecting
             return .connect(fresh: false)
         case .challenge where credential == .none:
-            // What was refused stands in the connection, and there is nothing else to send.
+            // The credential that was refused stands in the connection, and there is nothing else to send.
             phase = .relaying
             return .refuseFinally
         case .challenge:

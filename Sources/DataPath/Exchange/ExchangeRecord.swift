@@ -3,8 +3,8 @@ internal import HTTP2
 internal import Handshakes
 internal import Telemetry
 
-/// What the access record and the metrics will say of an exchange, gathered while it runs. Times are of `CLOCK_BOOTTIME`, zero where
-/// the step did not take place.
+/// The facts that the access record and the metrics will tell of an exchange, gathered while it runs. Times are of `CLOCK_BOOTTIME`,
+/// zero where the step did not take place.
 struct ExchangeRecord {
     var startedAt: UInt64 = 0
     var tokenAt: UInt64 = 0
@@ -16,7 +16,7 @@ struct ExchangeRecord {
     var fault: Fault.Kind?
     /// The answer ended in its middle, and whose doing that was.
     var incomplete = LogSide.none
-    /// What a caller of HTTP/2 is told then; nil where the caller itself has ended it.
+    /// The code that a caller of HTTP/2 is told when its answer is cut; nil where the caller itself has ended it.
     var cutCode: HTTP2ErrorCode?
     /// Where in the block the method and the target lie.
     var method = ByteRange(start: 0, count: 0)

@@ -30,9 +30,9 @@ extension CallerConnection {
         if case .length(let length) = exchange.requestFraming, length > data.limits.bodySize {
             return .fault(Fault(.bigBody))
         }
-        // What must not meet a credential is refused before one is looked up.
+        // A request that must not meet a credential is refused before one is looked up.
         if let fault = guardCredential(of: route) { return .fault(fault) }
-        // What authenticates a connection goes out on none that others share.
+        // A credential that authenticates its connection goes out on no connection that others share.
         if route.bindsConnections, let fault = guardConnection(of: route) { return refuse(unbound: fault) }
         // For whom, before anything is asked in anybody's name.
         if let fault = findSubject(on: route) { return .fault(fault) }

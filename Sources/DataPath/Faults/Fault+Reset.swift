@@ -1,7 +1,7 @@
 internal import HTTP2
 internal import Telemetry
 
-// What a fault in the middle of an answer is to a caller of HTTP/2, who gets a reset in place of an answer, and to the record.
+// A fault in the middle of an answer as a caller of HTTP/2 sees it, who gets a reset in place of an answer, and as it is recorded.
 
 extension Fault {
     /// Chosen by what a gRPC caller makes of it (gRPC over HTTP2, "Errors"): INTERNAL, unless we gave up for want of room

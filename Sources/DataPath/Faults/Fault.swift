@@ -1,5 +1,5 @@
-/// What went wrong in an exchange, said so that nothing else has to be looked up to decide: whose fault it was, what kind, whether
-/// sending the request again is safe, and where it happened.
+/// A fault in an exchange, with all that a decision about it needs: whose fault it was, what kind, and whether sending the request again
+/// is safe.
 ///
 /// `FaultAnswers.swift` alone maps faults to what a caller sees.
 public struct Fault: Error, Sendable, Equatable {

@@ -235,7 +235,7 @@ extension Fault {
         return Array(headOnly ? head.utf8 : (head + body).utf8)
     }
 
-    /// What is forwarded; others are, too, but nobody has to be told.
+    /// The methods in `Allow`. Others are forwarded, too, but callers need not be told of them.
     static let allowedMethods = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"
 
     /// Either form will do (RFC 9110 §11.6.1, §11.7.1).

@@ -4,7 +4,7 @@ internal import Glibc
 public struct GatewayFault: Error, Sendable, CustomStringConvertible {
     /// A sentence for an operator, without a secret.
     public let description: String
-    /// It may be gone when it is tried again a moment later, with nothing changed.
+    /// A second try a moment later may succeed, with nothing changed.
     public let isPassing: Bool
     /// Something cannot be read by this user, and may well be by another one.
     package let isOfThisUser: Bool

@@ -61,7 +61,7 @@ extension DataLoop {
         if listener.tls == nil {
             let message = Fault(.tooManyConnections, retryAfter: 1)
                 .message(pseudonym: pseudonym, route: nil, headOnly: false, close: true)
-            // One attempt: a caller over the limit gets no buffer of ours.
+            // The message gets one attempt: a caller over the limit gets no buffer of ours.
             _ = message.withUnsafeBytes { loop.kernel.write(descriptor, $0) }
             metrics.answered(.tooManyConnections)
         }
@@ -85,7 +85,7 @@ extension DataLoop {
             arrival.handOver(to: caller)
             addCaller(caller)
             caller.begin()
-            // What was read with the handshake or the first bytes is there without another edge.
+            // Bytes that the arrival has read already cause no further edge.
             caller.continueIfReading()
         }
     }
@@ -157,7 +157,7 @@ extension DataLoop {
     }
 
     private func beginHandshakes() {
-        // Those that have gone meanwhile take nobody's turn, and are not kept: a flood of hellos that are taken back would grow the queue.
+        // Arrivals that have gone meanwhile take no turn and are not kept: a flood of hellos that are taken back would grow the queue.
         handshakes.removeAll { !$0.awaitsTurn }
         let count = min(handshakes.count, Self.handshakesPerTurn)
         let batch = handshakes.prefix(count)

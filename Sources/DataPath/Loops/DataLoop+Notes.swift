@@ -3,7 +3,7 @@ internal import Reactor
 internal import TLS
 internal import Telemetry
 
-/// What the data path says in the log of things that others do: each kind within a rate of its own, because they may do it without end.
+/// Log entries about things that others do: each kind has a rate of its own, because others may do them without end.
 extension DataLoop {
     struct LogRates {
         var glitches = LogRate()

@@ -8,8 +8,8 @@ internal import TLS
 package import Telemetry
 package import World
 
-/// What one data loop owns: its callers, its upstream connections, its buffers, its counters and its scratch space. No other thread
-/// touches any of it.
+/// The state that one data loop owns: its callers, its upstream connections, its buffers, its counters and its scratch space. No other
+/// thread touches any of it.
 package final class DataLoop {
     let index: Int
     package let loop: Loop
@@ -64,9 +64,9 @@ package final class DataLoop {
     private(set) var viaMark: [UInt8]
 
     static let idleCallerTimeout: UInt64 = 75_000_000_000
-    /// What a caller waits beyond the keeper's own deadline, so that the keeper's answer, which says more, comes first.
+    /// The time that a caller waits beyond the keeper's own deadline, so that the keeper's answer, which says more, comes first.
     static let tokenGrace: UInt64 = 1_000_000_000
-    /// What an idle caller of a gateway that drains has left to send its last request.
+    /// The time that an idle caller of a gateway that drains has left to send its last request.
     package static let farewell: UInt64 = 1_000_000_000
     static let lingerTimeout: UInt64 = 1_000_000_000
     /// How long a closing connection may take none of what waits for it.
@@ -163,7 +163,7 @@ package final class DataLoop {
         return group
     }
 
-    /// What active checks found of an upstream. News of a plan that no longer runs is of no use to anybody.
+    /// Takes over the result of an upstream's active checks. A result for an upstream of a plan that no longer runs is of no use.
     package func noteUnhealthy(_ unhealthy: Set<SocketAddress>, of upstream: UpstreamPlan) {
         guard plan.position(of: upstream) != nil else { return }
         group(upstream).noteUnhealthy(unhealthy)
@@ -209,7 +209,7 @@ package final class DataLoop {
         guard headOwner != ObjectIdentifier(caller) else { return }
         let bytes = UnsafeRawBufferPointer(rebasing: caller.input[..<caller.exchange.headLength])
         do throws(HeadFault) { _ = try parseRequest(bytes, for: caller) } catch {
-            // It parsed before, from the same bytes.
+            // The same bytes have been parsed before.
             preconditionFailure("a head that parsed once no longer does")
         }
     }
@@ -239,7 +239,7 @@ package final class DataLoop {
     func restoreAnswer(of upstream: UpstreamConnection) {
         guard answerOwner != ObjectIdentifier(upstream) else { return }
         do throws(HeadFault) { _ = try parseAnswer(of: upstream) } catch {
-            // It parsed before, from the same bytes.
+            // The same bytes have been parsed before.
             preconditionFailure("an answer's head that parsed once no longer does")
         }
     }
@@ -422,7 +422,7 @@ package final class DataLoop {
         acceptors.removeAll { $0.plan.edition !== plan.edition }
     }
 
-    /// What stands at the same address in the plan of now.
+    /// The listener at the same address in the current plan; nil where connections may not go on there.
     func listener(succeeding listener: ListenerPlan) -> ListenerPlan? { plan.listener(succeeding: listener) }
 
     // MARK: - Ending

@@ -1,7 +1,7 @@
 internal import Synchronization
 package import Telemetry
 
-/// One loaded configuration, from its first exchange to its last.
+/// A loaded configuration, from its first exchange to its last.
 ///
 /// An exchange keeps the plan with which it began, through its route, and the route keeps the edition. So the edition ends when
 /// every loop has taken up the next one and the last exchange of this one is over; only then may its counters be folded away and its
@@ -9,7 +9,7 @@ package import Telemetry
 package final class Edition: Sendable {
     /// Rises with every reload.
     package let number: Int
-    /// What outlives it.
+    /// The part that outlives the edition, for those who ask whether it is over.
     let life = EditionLife()
     private let counters = Mutex<Counters?>(nil)
 

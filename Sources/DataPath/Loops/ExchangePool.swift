@@ -19,7 +19,7 @@ final class ExchangePool {
         }
     }
 
-    /// As many as there are callers that ask; those are bounded where they are let in.
+    /// Lends without a limit of its own: the callers that ask are bounded where they are let in.
     func take() -> UnsafeMutablePointer<CallerExchange> {
         lent += 1
         if let exchange = first {

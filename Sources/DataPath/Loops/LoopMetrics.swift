@@ -1,6 +1,6 @@
 package import Telemetry
 
-/// What is counted, by name: families and cells of a configuration.
+/// The families and cells of a configuration's metrics, by name.
 package struct MetricPlan: Sendable {
     var schema = MetricSchema()
     /// By route; the last row counts requests that found no route.
@@ -87,7 +87,7 @@ package enum Glitch: String, CaseIterable, Sendable {
     case handshakeFailed = "handshake_failed"
 }
 
-/// One loop's counters.
+/// The counters of one loop.
 ///
 /// A class: as a value it would be copied out of its owner for every count, a dozen references each time.
 package final class LoopMetrics: Sendable {

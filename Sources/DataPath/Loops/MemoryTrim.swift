@@ -35,7 +35,7 @@ final class MemoryTrim: Watched {
         timer = nil
         loop.close(self)
         data.trim()
-        // What was used in this second may be of no use in the next.
+        // Memory that was used in this second may be of no use in the next.
         look()
     }
 }

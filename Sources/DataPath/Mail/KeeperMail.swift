@@ -1,7 +1,7 @@
 package import Handshakes
 package import HotCache
 
-/// What a loop tells the keeper. One mail a slot and flight for misses; one a request where the request itself matters.
+/// A report of a loop to the keeper: for misses one for each slot and flight, and one for each request where the request itself matters.
 package enum LoopReport: Sendable {
     /// A request needs the token of `slot` and there is none to serve.
     case needed(slot: Slot)
@@ -60,14 +60,14 @@ package struct ChallengeOfRequest: Sendable {
     package let isReplay: Bool
     /// The request is not sent again. Its answer waits only until the token that was refused is served no more.
     package let isFinal: Bool
-    /// What was sent is what the request's wait was ended with, and not what has taken its place meanwhile.
+    /// The credential that was sent is the one that ended the request's wait, and not one that has taken its place meanwhile.
     package let justGranted: Bool
     /// A token of the slot has been taken on this path since the route has been watched.
     package let hadTaken: Bool
     package let subject: RequestSubject?
 }
 
-/// What the keeper tells a loop.
+/// An order of the keeper to a loop.
 package enum KeeperOrder: Sendable {
     /// Every request that waits for `slot` goes on.
     case settled(slot: Slot, TokenAnswer)

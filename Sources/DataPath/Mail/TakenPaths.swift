@@ -3,7 +3,7 @@ internal import HotCache
 /// On which paths tokens were taken, on routes that refuse tokens here and there: a path that takes the token and then refuses it tells a
 /// revocation from a path that refuses whatever it is sent (`RegrantWindows`).
 ///
-/// One a loop, and only of routes that the keeper has asked for: otherwise a hit costs a look at `isEmpty`.
+/// Each loop has its own, with only the routes that the keeper has asked for: without any, a hit costs a look at `isEmpty`.
 struct TakenPaths {
     /// Tokens on routes; when there are more, those keep their windows without this.
     private static let watchLimit = 64

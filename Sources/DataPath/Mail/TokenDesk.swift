@@ -18,7 +18,7 @@ package final class TokenDesk {
     private(set) var parked: [UInt64: CallerConnection] = [:]
     private var lastTicket: UInt64 = 0
     private(set) var waiters = 0
-    /// Of routes where tokens were refused lately; empty on most days.
+    /// The paths of routes where tokens were refused lately; empty on most days.
     private var takenPaths = TakenPaths() {
         didSet { data.watchesPaths = !takenPaths.isEmpty }
     }
@@ -49,7 +49,7 @@ package final class TokenDesk {
         }
         var path = UnsafeRawBufferPointer(rebasing: path.prefix { $0 != UInt8(ascii: "?") })
         if route.urls != nil {
-            // What is known of one path that needs no token says nothing of those below it.
+            // A path that needs no token says nothing of those below it, so the whole path is looked up.
             var cursor = OutputCursor(data.buffers.scratch)
             cursor.append(path.octets)
             cursor.append("/")

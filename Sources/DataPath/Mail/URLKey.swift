@@ -6,7 +6,7 @@ package import Tokens
 /// The key of one URL's token, where a token is good for one URL (`token_scope: url`): kept as the names of end users are, in a space of its
 /// own. The URL is ours, as it goes to the upstream, without its query; what stands in a challenge selects nothing.
 package enum URLKey {
-    /// What the key begins with, before the path or the digest of a longer one.
+    /// The first byte of a key with the path itself; a key with the digest of a longer path begins with `digestMark`.
     static let pathMark: UInt8 = 2
     static let digestMark: UInt8 = 3
     private static let longestPath = 255

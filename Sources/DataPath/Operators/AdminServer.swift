@@ -75,13 +75,13 @@ package final class AdminServer: @unchecked Sendable {
     /// Calls back on the loop when the store has everything that it was given before, or with the reason why not.
     package typealias Barrier = @Sendable (@escaping @Sendable (_ reason: String?) -> Void) -> Void
     private let whenStored: Barrier
-    /// Whose answers wait for the store, by the number of the wait: a connection that is closed meanwhile leaves, and another may come to
-    /// lie where it lay.
+    /// Connections whose answers wait for the store, by the number of the wait: a connection that is closed meanwhile leaves, and another
+    /// one may take its place in memory.
     private var waiting: [UInt64: AdminConnection] = [:]
     private var waits: UInt64 = 0
 
     static let connectionLimit = 64
-    /// Of one address, at one entrance.
+    /// The most connections of one address at one entrance.
     static let addressLimit = 16
 
     package init(loop: Loop, responder: any AdminResponder, hosts: [String], whenStored: @escaping Barrier) {
@@ -206,11 +206,11 @@ private final class AdminDoor: Watched {
     }
 }
 
-/// One connection of an operator or a monitor. Requests carry no body that matters; one that has a body is answered and closed.
+/// A connection of an operator or a monitor. No body of a request matters: a request with one is answered, and the connection closed.
 private final class AdminConnection: Stream {
     private unowned let server: AdminServer
     let entrance: AdminRequest.Entrance
-    /// Of the other end; empty for a unix socket.
+    /// The other end's IP address; empty for a unix socket.
     let address: [UInt8]
     private(set) var progress: ReadingProgress
     /// When nothing was due any more; in between there are looks at an answer's reader.
@@ -224,8 +224,9 @@ private final class AdminConnection: Stream {
     private var answer: [UInt8] = []
     private var written = 0
     private static let piece = 64 * 1024
-    /// Of a change: waits for the store.
+    /// `serve` is running, and goes on by itself with the next request.
     private var isServing = false
+    /// The answer to a change, which waits for the store.
     private var held: (answer: AdminAnswer, isLast: Bool)?
     /// A disk that hangs is told of after five seconds.
     private static let patience: UInt64 = 5_000_000_000
@@ -290,7 +291,7 @@ private final class AdminConnection: Stream {
 
     private var isAnswering: Bool { hasPending || !answer.isEmpty || held != nil }
 
-    /// As much of the answer as its reader takes.
+    /// Writes as much of the answer as its reader takes.
     /// - Returns: false when the connection is lost.
     private func write() -> Bool {
         while !answer.isEmpty, !hasPending {
@@ -361,7 +362,7 @@ private final class AdminConnection: Stream {
         guard let (answer, isLast) = held else { return }
         held = nil
         send(reason.flatMap { answer.unlessStored?($0) } ?? answer, closing: isLast || server.isLeaving)
-        // What was received behind it has had its edge.
+        // Requests that were received behind this one have had their edge.
         if !isClosing { serve() }
     }
 

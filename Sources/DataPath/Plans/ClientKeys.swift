@@ -23,7 +23,7 @@ package final class ClientKeys: Sendable {
         }
     }
 
-    /// What one set of files gave.
+    /// The result of reading one set of files.
     package struct Entry: Sendable {
         package var certificate: ClientCertificate?
         /// Why the files cannot be used now; the certificate is then the one before.

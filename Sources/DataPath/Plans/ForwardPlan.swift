@@ -1,10 +1,10 @@
 internal import Numbers
 internal import Reactor
 
-/// What a listener is to those who connect to it.
+/// The part that a listener plays for those who connect to it.
 package struct ForwardPlan: Sendable {
     package var mode = Mode.gateway
-    /// What no route takes goes where the caller wanted it to go, without a credential; otherwise it is refused.
+    /// Requests and connections that no route takes go where the caller wanted to go, without a credential; otherwise they are refused.
     package var tunnelsUnmatched = false
     /// Hosts whose TLS we end ourselves, so that their requests can carry a credential.
     package var interception: InterceptionPlan?

@@ -46,7 +46,7 @@ extension GatewayPlan {
     /// Where an upstream stands in the list; nil when it is another plan's.
     func position(of upstream: UpstreamPlan) -> Int? { upstreamPositions[ObjectIdentifier(upstream)] }
 
-    /// What stands where a listener of another plan stood, if its connections may go on there.
+    /// The listener at the address of another plan's listener, if connections of that one may go on there.
     func listener(succeeding earlier: ListenerPlan) -> ListenerPlan? {
         guard let listener = listenersByAddress[earlier.address], listener.continues(earlier) else { return nil }
         return listener
@@ -56,7 +56,7 @@ extension GatewayPlan {
     var upstreamRoom: Int { (upstreams.map(\.index).max() ?? -1) + 1 }
 }
 
-/// What every loop takes up at a reload. Indexed by loop where it is a list.
+/// The parts of a new configuration that every loop takes up at a reload. The lists are indexed by loop.
 package struct NextPlan: Sendable {
     let plan: GatewayPlan
     let metrics: [LoopMetrics]

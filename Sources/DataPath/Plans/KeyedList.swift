@@ -5,7 +5,7 @@ package struct KeyedList<Key: Hashable & Sendable, Element: Sendable>: Sendable 
 
     package init() {}
 
-    /// Of two with one key the first is found.
+    /// Appends an element. Where two elements have the same key, the first is found.
     package mutating func append(_ element: Element, for key: Key) {
         if positions[key] == nil { positions[key] = all.count }
         all.append(element)

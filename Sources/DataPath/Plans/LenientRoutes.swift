@@ -7,7 +7,7 @@ package import HTTP1
 /// second's to give. It is refused where the two differ in `use`, `callers`, `subject` or `to`.
 package final class LenientRoutes: Sendable {
     private let routes: [RoutePlan]
-    /// Of `routes`, with their paths as `writeLenientPath` writes them.
+    /// The matches of `routes`, with their paths as `writeLenientPath` writes them.
     private let matches: [RouteMatch]
     private let index: RouteIndex
     /// A bit for each length, modulo 64, that a path has to which only the slash at a route's end is missing.

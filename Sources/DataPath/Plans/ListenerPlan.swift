@@ -7,7 +7,7 @@ package final class ListenerPlan: Sendable {
     package let text: String
     package let isUnix: Bool
     let hostCheck: HostCheck
-    /// What requests may call us by on every route, where that is looked at.
+    /// Names by which requests may call us on every route, where the Host is checked.
     let hosts: HostRule
     package let table: RouteTable
     /// Rights of a unix socket's file; nil: as its maker's umask leaves them.
@@ -15,7 +15,7 @@ package final class ListenerPlan: Sendable {
     /// Nil in clear text.
     package let tls: ListenerTLS?
     let proxyProtocol: ProxyProtocolPlan?
-    /// Whose `Forwarded` and `X-Forwarded-*` are believed, by `CallerPeer.address`; empty: nobody's.
+    /// Callers whose `Forwarded` and `X-Forwarded-*` are believed, by `CallerPeer.address`; empty: none.
     let forwardedFrom: [AddressRange]
     /// Nil: as many as the loops may hold.
     package let places: ListenerPlaces?

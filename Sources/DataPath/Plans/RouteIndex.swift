@@ -2,9 +2,10 @@ internal import HTTP1
 
 /// Which routes of a list a request has to ask, by the beginning of their path or by their host.
 ///
-/// It only leaves out routes that cannot match; those that are left come in the order of the list. Each route stands in one bucket: under its
-/// path or its host, whichever fewer others share, or among those that every request has to ask (a pattern, neither path nor host). A path
-/// counts with as many segments as it has, up to a bound: a thousand services below one `/api/` are told apart by the next segment.
+/// The index only leaves out routes that cannot match; those that are left come in the order of the list. Each route stands in one
+/// bucket: under its path or its host, whichever fewer others share, or among those that every request has to ask (a pattern, neither
+/// path nor host). A path counts with as many segments as it has, up to a bound: a thousand services below one `/api/` are told apart
+/// by the next segment.
 struct RouteIndex: Sendable {
     /// Positions of routes, ascending within each bucket: those that every request asks first, then all buckets. Empty: so few routes
     /// that asking each is as fast.
@@ -21,7 +22,7 @@ struct RouteIndex: Sendable {
         var starts: [Int32] = []
     }
 
-    /// As many are compared sooner than hashed.
+    /// The length up to which comparing all routes of a list is faster than hashing.
     static let listed = 4
     /// Segments of a path that are told apart. Each that some route has costs every longer path a look.
     static let deepest = 4
@@ -130,7 +131,7 @@ private func hostHash(_ name: UnsafeRawBufferPointer) -> UInt32 {
 extension RouteIndex {
     /// Buckets that a request has to ask, each with what is left of it.
     struct Candidates: ~Copyable {
-        // One for each depth, the host, and those that every request asks.
+        // Room for a bucket of each depth, that of the host, and that of the routes that every request asks.
         private var left = InlineArray<6, Range<Int>>(repeating: 0..<0)
         private var count = 0
 

@@ -23,10 +23,10 @@ package final class RoutePlan: Sendable {
     let answerEdits: ResponseEdits
     package let identity: IdentityPlan?
     package let injection: Injection?
-    /// What the upstream is told of the caller's connection.
+    /// The account of the caller's connection that the upstream gets.
     let forwarding: ForwardedHop
     let answerNotes: AnswerNotes
-    /// What a caller sends as `Authorization` reaches the upstream, so it may authenticate the connection (`UpstreamOwner`).
+    /// A caller's `Authorization` reaches the upstream, so it may authenticate the connection (`UpstreamOwner`).
     let bindsConnections: Bool
     /// The field that carries the credential, in lower case: HTTP/2 never indexes it.
     let secretName: [UInt8]
@@ -34,7 +34,7 @@ package final class RoutePlan: Sendable {
     let slot: Slot?
     /// Where the end user comes from, where each has a token; then `slot` is of no token and names the users' key space.
     package let subject: SubjectPlan?
-    /// What was learned of a challenge-driven route: written by the keeper.
+    /// The knowledge that was gathered of a challenge-driven route: written by the keeper.
     let learned: Published<LearnedSnapshot>?
     /// Where a token is good for one URL (`token_scope: url`), the space of the URLs' keys.
     let urls: Slot?
@@ -48,7 +48,7 @@ package final class RoutePlan: Sendable {
     package let replayMethods: [[UInt8]]
     /// Bytes of a request body that are kept for a replay.
     package let replayBody: Int
-    /// What is done about larger ones.
+    /// The way in which larger bodies are sent, and those whose length is not announced.
     package let largeBody: BodyCaution.Way
     package let passesFinalRefusal: Bool
     /// Nanoseconds.
@@ -107,7 +107,7 @@ package final class RoutePlan: Sendable {
 }
 
 extension RoutePlan {
-    /// Of the configuration; the others were made for a place of a caller's choice.
+    /// The route comes from the configuration; the others were made for a place of a caller's choice.
     var isConfigured: Bool { index >= 0 }
 
     private static func secretName(_ injection: Injection?, _ identity: IdentityPlan?, _ place: CredentialPlace)
@@ -121,7 +121,7 @@ extension RoutePlan {
         return name.map { $0 >= 0x41 && $0 <= 0x5a ? $0 | 0x20 : $0 }
     }
 
-    /// What stands around the token where the route has a field line, a parameter or a cookie of its own.
+    /// The bytes around the token where the route has a field line, a parameter or a cookie of its own.
     package struct Injection: Sendable {
         package let before: [UInt8]
         package let after: [UInt8]
@@ -176,7 +176,7 @@ package final class IdentityPlan: Sendable {
     let signsBody: Bool
     /// Makes the credential of each request; the ready line then holds its material. Nil for all others.
     package let signer: (any RequestSigner)?
-    // Of it, for every request to ask: to look into what it is would copy it first.
+    // Facts about the signer, for every request to ask: to look into an existential value would copy it first.
     let signs: Bool
     let usesNonces: Bool
 
@@ -219,9 +219,9 @@ package final class IdentityPlan: Sendable {
 package struct RouteMatch: Sendable {
     package var host: Host = .any
     package var path: Path = .any
-    /// Of the place that a proxy's caller names.
+    /// Ports of the place that a proxy's caller names.
     package var ports: [UInt16] = []
-    /// As written on the wire; empty: all.
+    /// Methods as written on the wire; empty: all.
     package var methods: [[UInt8]] = []
     package var headers: [(name: [UInt8], value: [UInt8])] = []
 
@@ -249,12 +249,12 @@ package struct Admission: Sendable {
     package var unixUsers: [UInt32] = []
     /// DNS names (lower case), URIs or mail addresses of which the caller's certificate must have one; empty: no condition.
     package var tlsNames: [[UInt8]] = []
-    /// What the request has to bring; nil: nothing.
+    /// The token that the request has to bring; nil: none.
     package var token: CallerToken?
     package var browsers = false
     /// Neither a token nor a certificate is asked for.
     package var restsOnPlace = true
-    /// What a request may call us by, where that is looked at.
+    /// Names by which a request may call us, where the Host is checked.
     package var hosts = HostRule()
 
     package init() {}

@@ -6,7 +6,7 @@ internal import HTTP1
 package final class RouteTable: Sendable {
     let routes: [RoutePlan]
     private let index: RouteIndex
-    /// What a less exact server would make of paths; nil where that leads to nothing else.
+    /// The routes as a less exact server would read their paths; nil where such a reading leads to no route that differs.
     package let lenient: LenientRoutes?
 
     init(_ routes: [RoutePlan]) {

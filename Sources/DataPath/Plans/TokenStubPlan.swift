@@ -26,7 +26,7 @@ package struct TokenStubGrants: OptionSet, Sendable {
 }
 
 extension TokenStubGrants {
-    /// As `grant_type` names it; nil where it is none of these.
+    /// Finds the grant that a request's `grant_type` names; nil where it is none of these.
     init?(named name: [UInt8]) {
         let extensions = "urn:ietf:params:oauth:grant-type:"
         switch String(decoding: name, as: UTF8.self) {

@@ -8,9 +8,9 @@ internal import TLS
 /// Written by the blocking thread, read by loops when they make a TLS configuration, not per connection and never on a cache hit: they
 /// compare `version`, which is one load, and take the lock only when it has moved.
 package final class TrustAnchors: Sendable {
-    /// As configured.
+    /// Places of the authorities, as configured.
     let places: [Place]
-    /// What `system` is read from at once, where the environment names it (`SSL_CERT_FILE`).
+    /// The file that `system` is read from at once, where the environment names one (`SSL_CERT_FILE`).
     private let systemFile: String?
     private let state = Mutex(State())
     private let changes = Atomic<UInt64>(1)
@@ -53,13 +53,13 @@ extension TrustAnchors {
         state.withLock { state in state.fault.map { ($0, state.authorities != nil) } }
     }
 
-    /// What to name in the log.
+    /// The name of these authorities in the log.
     package var name: String {
         places.map { if case .file(let path) = $0 { path } else { "system" } }.joined(separator: ", ")
     }
 
-    /// What has been read counts from now on, all of it or nothing: with half of a list, servers would be refused that are to be trusted.
-    /// Blocks.
+    /// Reads all places anew. Only a complete result counts from now on: with half of a list, servers would be refused that are to be
+    /// trusted. Blocks.
     /// - Returns: whether there is anything new, and whether there is a new fault.
     package func reload() -> (isChanged: Bool, isFailed: Bool) {
         let seen = systemFile.map(Self.mark) ?? []
@@ -95,14 +95,14 @@ extension TrustAnchors {
         try AuthorityBundle(pem: read(path), name: path)
     }
 
-    /// What is wrong with one file.
+    /// The fault of one file.
     package struct FileFault: Sendable {
         package let reason: String
         /// There is nothing to judge by; else nobody can use what it holds.
         package let isUnreadable: Bool
     }
 
-    /// As a start would find it; nil where it is good. Blocks.
+    /// The fault that a start would find in a file; nil where the file is good. Blocks.
     package static func fault(of path: String) -> FileFault? {
         do throws(TLSFault) { _ = try bundle(path) } catch {
             return FileFault(reason: error.message, isUnreadable: (try? PublicFile.read(path)) == nil)

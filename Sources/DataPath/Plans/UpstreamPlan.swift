@@ -1,7 +1,7 @@
 package import Reactor
 package import TLS
 
-/// What an upstream or issuer is, as configured: immutable and shared by all loops.
+/// An upstream or issuer as configured: immutable and shared by all loops.
 package final class UpstreamPlan: Sendable {
     package let index: Int
     /// `scheme://host:port`, the host binding of tokens.
@@ -12,7 +12,7 @@ package final class UpstreamPlan: Sendable {
     let protocols: Protocols
     /// Name for SNI and the certificate check.
     package let serverName: String
-    /// What stands between; its address is then where to connect.
+    /// The proxy on the way to the upstream; its address is then where to connect.
     package let proxy: ProxyPlan?
     /// Where to connect; never empty.
     package let endpoints: [UpstreamEndpoint]
@@ -22,7 +22,7 @@ package final class UpstreamPlan: Sendable {
     package let trust: TrustAnchors?
     package let minimumVersion: TLSVersion
     package let legacyTLS: Bool
-    /// What we show a server that asks for a certificate.
+    /// The certificates that we show a server that asks for one.
     package let clientKeys: ClientKeys?
     /// Nanoseconds. The first bounds everything from the name's resolution to the end of the TLS handshake.
     package let connectTimeout: UInt64
@@ -50,7 +50,7 @@ package final class UpstreamPlan: Sendable {
         case http1
         /// Without TLS by prior knowledge (RFC 9113 §3.3), otherwise nothing else is offered.
         case http2
-        /// What ALPN says; HTTP/1.1 without TLS.
+        /// The protocol that ALPN chooses; HTTP/1.1 without TLS.
         case either
         /// Not HTTP: nothing is offered.
         case other
@@ -109,7 +109,7 @@ package final class UpstreamPlan: Sendable {
     }
 }
 
-/// One place to connect to, as the configuration names it.
+/// A place to connect to, as the configuration names it.
 package enum UpstreamEndpoint: Hashable, Sendable {
     case address(SocketAddress)
     /// Resolved again and again, for as long as it is used.

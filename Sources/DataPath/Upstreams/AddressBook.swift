@@ -25,11 +25,11 @@ struct AddressBook {
     /// Addresses over all endpoints; more are left out.
     static let mostAddresses = 64
 
-    /// What went wrong at an address.
+    /// The kind of failure at an address: no connection, or a fresh one lost before its answer's head.
     enum Failure { case connect, reset }
 }
 
-/// One address of an upstream on one loop. Connections hold it for as long as they live, also after it left the book.
+/// An address of an upstream on one loop. Connections hold it for as long as they live, also after it left the book.
 package final class UpstreamAddress {
     let address: SocketAddress
     let logAddress: LogAddress
@@ -47,7 +47,7 @@ package final class UpstreamAddress {
     fileprivate(set) var ejectedUntil: UInt64 = 0
     /// The number of the choice that took it last.
     fileprivate var lastChosen: UInt64 = 0
-    /// What active checks say; true where there are none.
+    /// The verdict of active checks; true where there are none.
     var isHealthy = true
 
     init(_ address: SocketAddress, endpoint: Int, familyRank: Int) {
@@ -101,7 +101,7 @@ extension AddressBook {
         return gone
     }
 
-    /// What active checks found: these addresses are avoided, all others are not.
+    /// Takes over the result of active checks: the addresses in it are avoided, all others count as healthy.
     mutating func noteUnhealthy(_ unhealthy: Set<SocketAddress>) {
         self.unhealthy = unhealthy
         for entry in addresses { entry.isHealthy = !unhealthy.contains(entry.address) }
@@ -120,7 +120,7 @@ extension AddressBook {
         return best ?? addresses.first
     }
 
-    /// It was taken: among equals the others come first now.
+    /// Notes that the address was taken: among equals the others come first now.
     mutating func chosen(_ entry: UpstreamAddress) {
         choices += 1
         entry.lastChosen = choices

@@ -1,8 +1,8 @@
 internal import HTTP1
 internal import Reactor
 
-/// One check of one address: a GET on a connection of its own, of whose answer only the status counts. No identity has a part in it, so
-/// it carries no credential beyond what TLS and the proxy on the way are configured to show.
+/// A check of one address: a GET on a connection of its own, of whose answer only the status counts. No identity has a part in it, so the
+/// request carries no credential beyond what TLS and the proxy on the way are configured to show.
 final class HealthProbe: UpstreamUser {
     private let plan: HealthPlan
     private let group: UpstreamGroup

@@ -1,4 +1,4 @@
-/// What active checks of a route ask for, and how they judge.
+/// The active checks of a route: what they ask for, and how they judge.
 package struct HealthPlan: Hashable, Sendable {
     /// The target, as the upstream sees it.
     var path: String

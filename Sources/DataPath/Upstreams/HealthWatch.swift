@@ -14,7 +14,7 @@ package final class HealthWatch: Watched {
     private let publish: (UpstreamPlan, Set<SocketAddress>) -> Bool
     private var timer: TimerID?
     private var running = 0
-    /// Of addresses that are no longer checked.
+    /// Groups of addresses that are no longer checked, until their last connection is closed.
     private var departing: [UpstreamGroup] = []
     private var isAdopted = false
 
@@ -161,7 +161,7 @@ package final class HealthWatch: Watched {
     }
 }
 
-/// One address of an upstream, and the connections that check it.
+/// An address of an upstream, and the connections that check it.
 private final class CheckedAddress {
     let address: SocketAddress
     let endpoint: Int

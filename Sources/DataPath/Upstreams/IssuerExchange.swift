@@ -3,7 +3,7 @@ package import Handshakes
 internal import Octets
 internal import Reactor
 
-/// One call to an issuer, on the same connections, parser and limits as the data path. Runs on the keeper's loop.
+/// A call to an issuer, on the same connections, parser and limits as the data path. Runs on the keeper's loop.
 ///
 /// Redirects are not followed, and the answer is bounded: what an issuer says is hostile input until it is decoded.
 package final class IssuerExchange: UpstreamUser {

@@ -5,18 +5,18 @@ internal import HTTP2
 internal import Reactor
 internal import TLS
 
-/// One connection to an upstream or an issuer: connects, does the TLS handshake, then carries one request at a time, and between
+/// A connection to an upstream or an issuer: connects, does the TLS handshake, then carries one request at a time, and between
 /// requests waits in its group's pool.
 ///
 /// Over HTTP/2 it is one stream of a shared session: connected as soon as the session is, and never pooled.
 package final class UpstreamConnection: Stream, HTTP2StreamUser, PoolMember {
-    // As a caller's connection holds its loop: a cycle until it closes.
+    // The reference is strong, as that of a caller's connection to its loop: a cycle until the connection closes.
     package let group: UpstreamGroup
     package private(set) var state = State.connecting
     /// Strong, so a cycle while it is set: both ends cut it, the user by giving the connection back or dropping it, the connection by
     /// being lost. A weak one would make every reference count of the user go through a side table.
     package var user: (any UpstreamUser)?
-    /// It has carried a request before: a loss before the first byte of an answer may be a stale connection.
+    /// The connection comes from the pool, or is a session's stream: a loss before the first byte of an answer may be a stale connection.
     private(set) var isPooled = false
     var requests = 0
     // Its pool's to write.
@@ -25,7 +25,7 @@ package final class UpstreamConnection: Stream, HTTP2StreamUser, PoolMember {
     var address: UpstreamAddress?
     var wish = UpstreamWish()
     var waitingPlace: Int?
-    /// Whose requests alone it carries; nil: anybody's.
+    /// The owner whose requests alone the connection carries; nil: anybody's.
     var owner: UpstreamOwner?
     /// Its server has asked for the next message of its owner's authentication, which has not come yet.
     var isInHandshake = false
@@ -37,7 +37,7 @@ package final class UpstreamConnection: Stream, HTTP2StreamUser, PoolMember {
     private var hasAnswered = false
     /// The connection that carries it over HTTP/2.
     private(set) var session: UpstreamSession?
-    /// Of the group, when it was made.
+    /// The edition of the group's TLS configuration when the socket's handshake began.
     private(set) var tlsEdition: UInt64 = 0
     private var dialer: Dialer?
     private var begunAt: UInt64
@@ -196,7 +196,7 @@ package final class UpstreamConnection: Stream, HTTP2StreamUser, PoolMember {
         }
     }
 
-    /// One server of several may be the only one with a bad certificate, or in the middle of its end.
+    /// Dials the addresses that are left: of several servers, only this one may have a bad certificate, or be shutting down.
     private func tryElsewhere(_ fault: Fault) {
         if let address { group.failed(address, .connect) }
         guard !others.isEmpty else { return lose(fault) }

@@ -1,7 +1,7 @@
 internal import Reactor
 internal import Telemetry
 
-/// What a group has to say of its upstream: changes, not each request that meets them.
+/// News of a group about its upstream: changes, not each request that meets them.
 package enum UpstreamNews: Sendable, Equatable {
     case tlsFailed(reason: String)
     /// No new connection can be made.
@@ -9,7 +9,7 @@ package enum UpstreamNews: Sendable, Equatable {
     case reached
 }
 
-/// What was said last.
+/// The trouble with an upstream as it was last reported.
 package struct UpstreamOutage {
     package var tlsFailure: String?
     /// Why no connection could be made; nil since one was, or where it was not said.

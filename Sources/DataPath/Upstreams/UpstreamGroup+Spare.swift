@@ -1,6 +1,6 @@
 /// Closed connections that were streams of a session, and serve as streams again.
 extension UpstreamGroup {
-    /// Of those, at most: 50 KiB.
+    /// The most spare connections: 50 KiB of them.
     static let spareLimit = 128
 
     func makeConnection(for user: any UpstreamUser) -> UpstreamConnection {
@@ -8,7 +8,7 @@ extension UpstreamGroup {
         // Asked where it stands: taken out first, it would be counted.
         let isFree = isKnownUniquelyReferenced(&spare[spare.count - 1])
         let connection = spare.removeLast()
-        // One that somebody still holds is left to him.
+        // A connection that somebody still holds is left to its holder.
         guard isFree, connection.holdsNothing else { return UpstreamConnection(group: self, user: user) }
         connection.renew(for: user)
         return connection

@@ -141,7 +141,7 @@ package final class UpstreamGroup {
     private func perform(_ action: PoolAction<UpstreamConnection, UpstreamSession>) {
         switch action {
         case .dial(let connection, let addresses):
-            // What was open to callers when the name was read may be this machine's own by now.
+            // An address that was open to callers when the name was resolved may be this machine's own by now.
             let admitted = addresses.filter { admits($0.address) }
             guard !admitted.isEmpty else { return connection.lose(Fault(.destinationRefused, retry: .unsent)) }
             connection.dial(admitted)
@@ -224,7 +224,8 @@ package final class UpstreamGroup {
         act()
     }
 
-    /// What active checks found. Connections to addresses that are avoided now end with their exchanges, as long as another is left.
+    /// Takes over the result of active checks. Connections to addresses that are avoided now end with their exchanges, as long as another
+    /// address is left.
     func noteUnhealthy(_ found: Set<SocketAddress>) { tell { $0.noteUnhealthy(found) } }
 
     private func askForNames() {

@@ -1,8 +1,8 @@
-/// What active checks say of an upstream's addresses, and what the last connection met.
+/// The verdict of active checks on an upstream's addresses, and the trouble that the last connection met.
 public struct UpstreamHealthStatus: Sendable {
     /// The upstream as it is configured.
     public var upstream: String
-    /// What the checks ask for; nil where there are none.
+    /// The path that the checks ask for; nil where there are no checks.
     public var path: String?
     /// Where its name leads now.
     public var addresses: [Address]

@@ -1,6 +1,6 @@
 internal import Telemetry
 
-/// What is counted of one upstream.
+/// The metric cells of one upstream.
 struct UpstreamCells: Sendable {
     let connected: MetricCell
     let failed: MetricCell
@@ -48,7 +48,7 @@ struct UpstreamCells: Sendable {
     }
 }
 
-/// One loop's counters of one upstream. A class for the reason that `LoopMetrics` has.
+/// The counters of one upstream on one loop. A class for the reason that `LoopMetrics` has.
 package final class UpstreamMetrics: Sendable {
     private let cells: UpstreamCells
     private let block: MetricBlock
@@ -64,7 +64,7 @@ package final class UpstreamMetrics: Sendable {
     }
 
     func failed() { block.add(cells.failed) }
-    /// What changed of the connections' and waiting requests' numbers.
+    /// Adds the changes in the numbers of connections and of waiting requests.
     func count(open: Int, idle: Int, waiting: Int) {
         block.add(cells.open, UInt64(bitPattern: Int64(open)))
         block.add(cells.idle, UInt64(bitPattern: Int64(idle)))

@@ -10,10 +10,10 @@ final class UpstreamSession: HTTP2Socket, PoolSession {
     var isLeaving = false
     private(set) var requests = 0
     private var bytesAtCheck: UInt64 = 0
-    /// What the peer had taken when output began to wait, and since when it has taken nothing of that.
+    /// The bytes that the peer had taken when waiting output was last seen to move, and the time of that.
     private var takenBefore: UInt64 = 0
     private var waitsSince: UInt64?
-    /// It is asked again and again whether it lives.
+    /// The peer is asked again and again whether it lives.
     private var isDoubted = false
 
     private enum Deadline { static let idle: UInt8 = 1, quiet: UInt8 = 2, pong: UInt8 = 3 }
@@ -136,7 +136,7 @@ final class UpstreamSession: HTTP2Socket, PoolSession {
     override func sessionEnded() { group.sessionEnded(self) }
 
     private func watchTime() {
-        // What ends or begins on it says nothing of its server.
+        // Streams that end or begin on a doubted session say nothing of its server.
         guard !isOver, !isDoubted else { return }
         if session.openStreams == 0 {
             expect(by: loop.now + group.plan.keepTimeout, kind: Deadline.idle)

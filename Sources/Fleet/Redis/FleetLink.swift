@@ -1,7 +1,7 @@
 /// The way to the shared server, on the loop of whoever uses it: one connection at a time, and an alarm. The gateway has it over the
 /// connections that issuers are called on; tests have a scripted one.
 ///
-/// What happens is told to `report`, never during a call of `send`, `close` or `wake`.
+/// Events are told to `report`, never during a call of `send`, `close` or `wake`.
 public protocol FleetLink: AnyObject {
     /// Nanoseconds of the loop's clock.
     var now: UInt64 { get }
@@ -20,7 +20,7 @@ public protocol FleetLink: AnyObject {
     func wake(at time: UInt64?)
 }
 
-/// What happens on the way to the server.
+/// The events on the way to the server.
 public enum FleetLinkEvent: Sendable {
     case prepared(password: [UInt8]?)
     case connected

@@ -1,7 +1,7 @@
-/// What the server does in one step. Each script names its keys first; those that tell others take the channel and the
-/// news in the old format and in the new one.
+/// The scripts that the server runs, each in one step. Each script names its keys first; those that tell others take the channel and
+/// the news in the old format and in the new one.
 ///
-/// Scripts, because what is decided stands in several keys: between a look and a change from outside another gateway would come.
+/// They are scripts because a decision rests on several keys: another gateway could come between a look and a change from outside.
 ///
 /// A value stands in a hash: in the old format as `value` beside its plain `id` or `version`, in the new one as `sealed`, whose envelope
 /// nobody here can open. What scripts compare of it is therefore whether it is still what a gateway has seen.

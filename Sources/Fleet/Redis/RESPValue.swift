@@ -8,7 +8,7 @@ public enum RESPValue: Sendable, Equatable {
     case null
     /// The server's own words: its first word names the kind, as `READONLY`.
     case error(String)
-    /// What was not asked for, as news of a subscription.
+    /// A message that was not asked for, such as news of a subscription.
     case push([RESPValue])
 
     /// The bytes of a string; nil for anything else.
@@ -19,7 +19,7 @@ public enum RESPValue: Sendable, Equatable {
     public var items: [RESPValue]? { if case .list(let items) = self { items } else { nil } }
 }
 
-/// What a server sent that is no reply, or more of one than we take.
+/// The fault of bytes that are no reply, or more of one than we take.
 public enum RESPFault: Error, Sendable, Equatable {
     case malformed
     /// A length or a count over its bound.
@@ -32,19 +32,19 @@ public enum RESPFault: Error, Sendable, Equatable {
 /// Every length that a server writes is compared with a bound before anything is reserved for it. Doubles, big numbers, maps and sets do
 /// not occur in what we ask for; they are read over, in their bounds, and given as text or list.
 public struct RESPReader: Sendable {
-    /// Of one string; a sealed row is at most 256 KiB.
+    /// Octets of one string; a sealed row is at most 256 KiB.
     public static let longestString = 512 << 10
-    /// Of one aggregate.
+    /// Elements of one aggregate; of a map, pairs.
     public static let mostItems = 4096
     /// How deep aggregates may stand in each other.
     public static let deepest = 6
-    /// Of a line: a type's mark, a number or a short text.
+    /// Octets of a line: a type's mark, a number or a short text.
     static let longestLine = 1024
-    /// Of one whole reply.
+    /// Octets of an incomplete reply at which no more of it is waited for.
     public static let longestReply = 1 << 20
 
     private var position = 0
-    /// Of all aggregates of one reply together. A reply that comes octet by octet is read anew with each.
+    /// Elements that all aggregates of one reply together may still have: a reply that comes octet by octet is read anew with each.
     private var itemsLeft = 2 * mostItems
 
     /// - Returns: the first reply and how many bytes it took; nil when more are needed.

@@ -28,7 +28,7 @@ final class RedisClient {
 
     func start() { take(.began) }
 
-    /// What is under way fails.
+    /// Fails whatever is under way, and whatever is asked for from then on.
     func stop() { take(.ended) }
 
     /// - Parameter completion: called once, perhaps before this returns.
@@ -48,7 +48,7 @@ final class RedisClient {
         }
     }
 
-    /// One event after the other: what is done for one may be the cause of the next.
+    /// Takes events one after the other, because an action for one may cause the next.
     private func take(_ event: RedisMachine.Event) {
         events.append(event)
         guard !isInterpreting else { return }

@@ -59,12 +59,12 @@ struct RedisMachine {
         case plain([[UInt8]])
         /// Its answer holds the server's run, which `greet` is told.
         case information
-        /// It is answered by a push, and by nothing else.
+        /// The server answers a subscription by a push, and by nothing else.
         case subscription
         case greeting(runID: String)
     }
 
-    /// What was sent and is not answered; a question whether the server lives has no number.
+    /// A command that was sent and is not answered; the question whether the server lives has no number.
     private struct Pending {
         let number: UInt64?
         let deadline: UInt64
@@ -291,7 +291,7 @@ struct RedisMachine {
             default: now
             }
         let hadConnection = hasConnection
-        // One that held for a while is tried again soon; one that fails at once is left alone for longer.
+        // A server whose connection held for a while is tried again soon; one whose connection fails at once is left alone for longer.
         if now &- began > Self.longestPause { pause = Self.firstPause }
         state = .pausing(until: now &+ pause / 2 &+ random.number(below: pause / 2 + 1))
         pause = min(pause * 2, Self.longestPause)

@@ -2,9 +2,9 @@ internal import Numbers
 
 // Sessions, of which there is one line of versions.
 extension RedisTier {
-    /// What stands under a session's name, and what it means.
+    /// The fields under a session's name, and the session that they mean.
     private struct Seen {
-        /// As it stands in each field; empty where there is none.
+        /// The three fields as they stand; empty where there is none.
         var version: [UInt8] = []
         var value: [UInt8] = []
         var sealed: [UInt8] = []
@@ -34,7 +34,7 @@ extension RedisTier {
             case (0, 6):
                 let lease = SharedLease(
                     name: lane, owner: owner, generation: try Self.generation(items[1]), spends: spends)
-                // One that cannot be read counts as none: what comes next replaces it, and the turn must not be lost.
+                // A session that cannot be read counts as none: the next one replaces it, and the turn must not be lost.
                 return .lease(lease, try? seen(Array(items[2...]), session).session)
             case (2, _): return .busy
             case (3, _): return .settling
@@ -57,7 +57,7 @@ extension RedisTier {
     private func seen(_ items: [RESPValue], _ name: SharedName) throws(SharedFault) -> Seen {
         let left = try Self.left(items[3])
         var seen = fields(items)
-        // What cannot be read in one format does not hide what stands in the other.
+        // A session that cannot be read in one format does not hide the one in the other.
         var new: SharedSession?
         var old: SharedSession?
         var fault: SharedFault?
@@ -75,7 +75,7 @@ extension RedisTier {
         return seen
     }
 
-    /// Of one version the one that has ended counts: such a gateway ends a session by taking its value away.
+    /// At equal versions the ended one counts: a gateway that knows only the old format ends a session by taking its value away.
     private func isNewer(_ old: SharedSession, _ new: SharedSession) -> Bool {
         old.version > new.version || old.version == new.version && old.value.isEmpty && !new.value.isEmpty
     }
@@ -190,7 +190,7 @@ extension RedisTier {
         }
         run(FleetScripts.look, [key(.session, name)], [], look) { [self] answer throws(SharedFault) in
             guard let items = answer.items, items.count == 4 else { throw Self.invalid }
-            // One that cannot be read gives way to one that can.
+            // A session that cannot be read gives way to one that can.
             do throws(SharedFault) { return try seen(items, name) } catch { return fields(items) }
         }
     }

@@ -18,7 +18,7 @@ public final class RedisTier: SharedTier, @unchecked Sendable {
     let channel: String
     private let wall: @Sendable () -> WallTime
     private let random: any RandomSource
-    /// As the server called its run when the connection was made.
+    /// The server's run, by the id that it had when the connection was made.
     private let run = Run()
 
     private final class Run {
@@ -58,7 +58,7 @@ public final class RedisTier: SharedTier, @unchecked Sendable {
 
     /// Connects, and does so again whenever the connection is lost.
     public func start() { client.start() }
-    /// What is under way fails, and whatever is asked for from then on.
+    /// Fails whatever is under way, and whatever is asked for from then on.
     public func stop() { client.stop() }
 
     /// See `FleetKeys.name`.
@@ -66,7 +66,7 @@ public final class RedisTier: SharedTier, @unchecked Sendable {
     /// See `FleetKeys.identity`.
     public func identity(of value: [UInt8]) -> String { keys.identity(of: value) }
 
-    /// What is not in a format that is read tells nothing.
+    /// The news in a message; nil where it is in a format that is not read, is not ours, or has been heard.
     private static func news(
         _ message: [UInt8], _ keys: FleetKeys, _ format: FleetFormat, _ heard: HeardNews, _ now: WallTime
     ) -> FleetNews? {
@@ -86,10 +86,11 @@ public final class RedisTier: SharedTier, @unchecked Sendable {
     func key(_ part: Part, _ name: SharedName) -> String { keys.prefix + part.rawValue + name.text }
     var settlingKey: String { keys.prefix + "settling" }
     var epochKey: String { keys.prefix + "epoch" }
-    /// What `settled` asks for.
+    /// The arguments that `settled` asks for.
     var settling: [[UInt8]] { Self.words(run.id, "\(Self.settling)") + telling(.forgotten) }
 
-    /// What a script needs to tell others: the channel, and the news in the old format and in the new one, as far as they are written.
+    /// The arguments with which a script tells others: the channel, and the news in the old and in the new format, as far as they are
+    /// written.
     func telling(_ news: FleetNews) -> [[UInt8]] {
         let old = format.readsOld ? Array(news.oldMessage.utf8) : []
         return [Array(channel.utf8), old, sealedNews(news)]
@@ -118,7 +119,7 @@ public final class RedisTier: SharedTier, @unchecked Sendable {
         }
     }
 
-    /// Nobody waits for it: what is lost is found out when it matters.
+    /// Runs a script for whose answer nobody waits: a loss is found out when it matters.
     func tell(_ script: String, _ keys: [String], _ arguments: [[UInt8]]) {
         client.send(Self.command(script, keys) + arguments) { _ in }
     }
@@ -149,7 +150,7 @@ public final class RedisTier: SharedTier, @unchecked Sendable {
         }
     }
 
-    /// Of the old format.
+    /// Opens a value of the old format.
     func opened(_ sealed: [UInt8], _ name: SharedName) throws(SharedFault) -> [UInt8] {
         do throws(SealingFault) { return try keys.open(sealed, for: name) } catch {
             throw SharedFault(.invalid, "a value of the shared server cannot be opened: \(error)")
@@ -168,10 +169,10 @@ public final class RedisTier: SharedTier, @unchecked Sendable {
         "\(max(1, min(lasts ?? longest, longest).milliseconds))"
     }
 
-    /// What a script begins its answer with.
+    /// The digit that a script begins its answer with.
     static func outcome(_ items: [RESPValue]) -> Int? { items.first?.integer?.within(0...9) }
 
-    /// What the server says to PTTL; nil for what has no end.
+    /// The time that the server's answer to PTTL leaves; nil for a key that has no end, or is not there.
     static func left(_ value: RESPValue) throws(SharedFault) -> TimeSpan? {
         guard let number = value.integer else { throw invalid }
         return number.clamped(to: -1...0) < 0 ? nil : TimeSpan(number, .milliseconds)

@@ -2,7 +2,7 @@ internal import Numbers
 internal import Octets
 internal import TLS
 
-/// What gateways tell each other.
+/// The news that gateways tell each other.
 public enum FleetNews: Sendable, Equatable {
     case published(SharedName, identity: String)
     case withdrawn(SharedName, identity: String)

@@ -10,7 +10,7 @@ struct SealedEnvelope: Equatable {
     var version = SessionVersion.none
     /// By the clock of the gateway that sealed it; nil: no end.
     var end: WallTime?
-    /// Of a token or a registration; of a session it is empty.
+    /// The identity of a token or a registration; empty for a session.
     var identity = ""
     var value: [UInt8]
 
@@ -47,8 +47,8 @@ struct SealedEnvelope: Equatable {
         value = Array(octets[start...])
     }
 
-    /// What is left of it: what the server says, which counts by one clock for all, and nothing beyond the sealed end, by as much as clocks
-    /// may differ.
+    /// The time that the value has left: as the server says, which counts by one clock for all, but not beyond the sealed end by more
+    /// than clocks may differ.
     func left(_ told: TimeSpan?, at now: WallTime) -> TimeSpan? {
         guard let end else { return told }
         let most = (end + Self.tolerance).left(at: now)

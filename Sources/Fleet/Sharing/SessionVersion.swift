@@ -3,7 +3,7 @@ public import Numbers
 /// How many steps a session has taken, as the fleet counts them: 0 to 2^53, where it stops. Scripts of the server count in doubles, which
 /// tell no neighbours apart beyond that.
 public struct SessionVersion: Sendable, Hashable, Comparable, CustomStringConvertible {
-    /// Nobody has made a step yet.
+    /// The version of a session before its first step.
     public static let none = SessionVersion(0)
     private static let most: Int64 = 1 << 53
     /// More steps than the others can have taken while the server could not be asked.

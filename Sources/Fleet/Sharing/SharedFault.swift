@@ -6,9 +6,9 @@ public struct SharedFault: Error, Sendable, Equatable, CustomStringConvertible {
         case unavailable
         /// No answer in time.
         case slow
-        /// It answered with an error.
+        /// The server answered with an error.
         case refused
-        /// What it sent is no answer to what was asked.
+        /// The server's answer does not fit the question, or a value cannot be sealed, opened or put there.
         case invalid
         /// Too much waits for it.
         case queueFull

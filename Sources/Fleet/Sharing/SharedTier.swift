@@ -1,7 +1,7 @@
 public import Numbers
 
-/// What a fleet of gateways agrees on through a shared server. Completions come once, within a bounded time, perhaps before a call
-/// returns; none of the calls blocks. Touched on the keeper's loop only.
+/// The state on which a fleet of gateways agrees through a shared server. Completions come once, within a bounded time, perhaps before
+/// a call returns; none of the calls blocks. Touched on the keeper's loop only.
 ///
 /// A lease fences our own gateways, not the issuer: whoever is not sure to have one may make a grant that harms nobody, and nothing that
 /// could lock an account or spend a refresh token twice.
@@ -69,11 +69,11 @@ public protocol SharedTier: Sendable {
     func spend(_ attempt: SharedAttempt, limit: UInt32, completion: @escaping Answer<SharedVerdict>)
     /// How many are booked of its secret.
     func spent(_ attempt: SharedAttempt, completion: @escaping Answer<UInt32?>)
-    /// It was accepted: every attempt of the account is forgotten.
+    /// A secret of the account was accepted: every attempt of the account is forgotten.
     func accepted(_ account: SharedName)
-    /// It was refused: the others hear of it.
+    /// The attempt was refused: the other gateways hear of it.
     func rejected(_ attempt: SharedAttempt)
-    /// It was never judged.
+    /// The attempt was never judged, so it is booked no longer.
     func refund(_ attempt: SharedAttempt)
     /// An operator's reset.
     func reset(_ account: SharedName)
@@ -81,7 +81,7 @@ public protocol SharedTier: Sendable {
 
 /// The answer to a claim of a value.
 public enum SharedClaim: Sendable {
-    /// What another gateway has put there, and what is left of it; nil: no end.
+    /// The value that another gateway has put there, and the time that it has left; nil: no end.
     case value([UInt8], identity: String, left: TimeSpan?)
     case lease(SharedLease)
     /// Another gateway is at it.
@@ -137,7 +137,7 @@ public struct SharedSession: Sendable, Equatable {
     }
 }
 
-/// One sending of one secret of one account.
+/// A single sending of one secret of one account.
 public struct SharedAttempt: Sendable, Hashable {
     /// The account for which the attempt counts.
     public let account: SharedName

@@ -3,7 +3,7 @@ internal import DataPath
 internal import Keeping
 internal import Reactor
 
-/// What the configuration says in words of its own, in the words of the data path.
+/// Translations of the configuration's types into those of the data path and the keeper.
 
 extension AddressRange {
     /// Nil for what is no IP address.

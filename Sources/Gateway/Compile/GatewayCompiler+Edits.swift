@@ -4,7 +4,7 @@ internal import HTTP1
 internal import Handshakes
 internal import Numbers
 
-/// What a route changes in requests and answers.
+/// The changes that a route makes to requests and answers.
 extension GatewayCompiler {
     func edits(
         of route: ConfiguredRoute, to: Upstream, plan: IdentityPlan?, pseudonym: String
@@ -83,7 +83,8 @@ extension GatewayCompiler {
         return edits
     }
 
-    /// What stands around the token where the route has its own; nil where the identity's ready line is spliced as it is.
+    /// The text around the token, and its place, where the route sets them itself; nil where the identity's ready line is spliced as it
+    /// is, or where the route carries no token.
     func injection(of route: ConfiguredRoute, _ plan: IdentityPlan?) -> RoutePlan.Injection? {
         guard let plan else { return nil }
         switch route.inject {

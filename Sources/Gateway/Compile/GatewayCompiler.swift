@@ -25,7 +25,7 @@ struct GatewayCompiler {
     let predecessor: Predecessor
     let edition: Edition
 
-    /// What routes name, by name.
+    /// The identities, by the names that routes use.
     private let members: [String: Member]
     let listenersByName: [String: Listener]
     /// Some route answers token requests: then every route deletes placeholders, whichever a caller shows its own at.
@@ -63,7 +63,7 @@ struct GatewayCompiler {
         self.loops = loops
         self.routeNames = routeNames
         self.faultNames = faultNames
-        // Of the configuration, in its order.
+        // `identities` are those of the configuration, in its order.
         members = Dictionary(
             zip(configuration.identities, identities).map { ($0.name, Member(configured: $0, kept: $1)) }
         ) { first, _ in first }
@@ -203,7 +203,7 @@ struct GatewayCompiler {
                 halfClosedTimeout: UInt64(clamping: route.timeouts.halfClosed.wholeNanoseconds)))
     }
 
-    /// What decides for whom and for what a request is, when it takes a route.
+    /// The settings of a route that decide for whom and for what a request is; routes with equal ones share a number.
     private struct Standing: Hashable {
         let use: ConfiguredRoute.Use
         let callers: Callers
@@ -246,7 +246,7 @@ struct GatewayCompiler {
                 clamping: (route.timeouts.connect + route.timeouts.response + .seconds(5)).wholeNanoseconds))
         let (number, earlier) = numbers.number(of: made)
         made.number = number
-        // What has been learned goes on under the same number: the loops of old and new read the same table.
+        // A route that keeps its number keeps its table of what was learned: loops at the old and at the new plan read the same one.
         if driven { made.published = earlier?.published ?? Published(nil, in: cache.epochs) }
         return made
     }
@@ -283,7 +283,7 @@ struct GatewayCompiler {
             waiterLimit: route.limits.waiters / loops)
         let reach = UpstreamReach(of: plan)
         if let same = upstreamsByReach[reach] { return same }
-        // Of the running plan, so that its connections go on.
+        // An equal upstream of the running plan is taken over, so that its connections go on.
         let chosen = upstreamsBefore[reach] ?? plan
         upstreams.append(chosen)
         upstreamsByReach[reach] = chosen

@@ -12,7 +12,7 @@ struct IdentityCompiler {
     let environment: @Sendable (String) -> String?
     let secretFiles: SecretFilePolicy
     let persists: Bool
-    /// Whose clock and randomness handshakes get.
+    /// The platform whose clock and randomness handshakes get.
     var platform = Platform.machine
     var keyCatalog = PlanCatalog<[ClientKeyFiles], ClientKeys>()
     var trustCatalog = PlanCatalog<[ClientTLS.Authority], TrustAnchors>()

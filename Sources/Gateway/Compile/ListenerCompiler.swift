@@ -9,7 +9,7 @@ internal import World
 /// Turns the configuration's listeners into plans, with their certificates read.
 struct ListenerCompiler {
     let configuration: Configuration
-    /// Those of the configuration, by name.
+    /// The configuration's listeners, by name.
     let listeners: [String: Listener]
     let environment: @Sendable (String) -> String?
     let edition: Edition

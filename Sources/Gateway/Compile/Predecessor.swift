@@ -3,17 +3,17 @@ internal import HotCache
 internal import Keeping
 internal import Tokens
 
-/// What a configuration takes over from the one that runs: everything that has an identity of its own and must not be lost by being
-/// compiled anew. At start it is empty.
+/// Everything that a configuration takes over from the one that runs, because it has an identity of its own and must not be lost by
+/// being compiled anew. Empty at start.
 ///
-/// Compared by what they are, never by position: a route that moves in the file keeps what it learned, an upstream its connections, a
-/// token its slot.
+/// The parts are compared by what they are, never by position: a route that moves in the file keeps what it learned, an upstream its
+/// connections, a token its slot.
 struct Predecessor: Sendable {
     var edition: Int
     var limits: DataLimits?
     var listeners: [ListenerPlan]
     var upstreams: [UpstreamPlan]
-    /// Of every edition that still has exchanges.
+    /// Numbers of the upstreams of the running edition and of every earlier one that still has exchanges.
     var upstreamNumbers: Set<Int>
     /// Where the numbers of new routes begin: none is ever given out twice.
     var nextRoute: Int

@@ -16,7 +16,7 @@ final class CertificateWatch: Watched {
     private var notices: [CertificateNotice]
     private var isLooking = false
     private var looksAgain = false
-    /// What was said of each certificate's broken files, so that it is said once.
+    /// The last complaint about each certificate's broken files, by listener and position, so that it is made once.
     private var complaints: [String: String] = [:]
 
     /// Nanoseconds between two looks at the clock.
@@ -154,7 +154,8 @@ final class CertificateWatch: Watched {
     }
 }
 
-/// What has been said of one certificate's dates: each thing once a day, and again of the next certificate.
+/// The last warning about the dates of one certificate or its OCSP answer. The same warning comes again after a day, or at once for
+/// another certificate in the same file.
 struct CertificateNotice {
     let listener: String
     let file: String
@@ -169,7 +170,7 @@ struct CertificateNotice {
         self.file = file
     }
 
-    /// What is to be said now.
+    /// The warning that is due now; nil where there is none.
     mutating func look(_ identity: ServerIdentity, now: Int64) -> Word? {
         guard let word = Self.word(identity, now: now) else { return nil }
         let id = ObjectIdentifier(identity)

@@ -19,7 +19,7 @@ final class ClientKeyWatch: @unchecked Sendable {
     private let alarm: Alarm
     private var isReading = false
     private var again = false
-    /// What was said of a certificate, so that it is said once.
+    /// The last known state of each certificate, by thumbprint, so that every state is told once.
     private var said: [[UInt8]: ExpiryState] = [:]
 
     private static let day: UInt64 = 86_400_000_000_000

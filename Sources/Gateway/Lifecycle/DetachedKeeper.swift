@@ -9,13 +9,14 @@ internal import Tokens
 
 /// A keeper without listeners, on a loop that nobody runs yet: for commands that speak with issuers as the gateway would.
 ///
-/// It opens the store like the gateway, so what it does counts there, and beside a running gateway it has no store and may do little.
+/// The keeper opens the store as the gateway would, so what it does counts there; beside a running gateway it has no store and may do
+/// little.
 struct DetachedKeeper {
     let loop: Loop
     let keeper: Keeper
     let opened: Gateway.OpenedStore
     let plan: GatewayPlan
-    /// Whose sessions, refresh tokens and attempts these are too; nil without `store.shared`. Not started.
+    /// The fleet that has the same sessions, refresh tokens and attempts; nil without `store.shared`. Its tier is not started.
     let shared: (fleet: KeptFleet, tier: RedisTier)?
 
     /// - Parameters:

@@ -9,11 +9,11 @@ internal import World
 
 /// A listening socket on its way to another process.
 public struct HandedSocket: Sendable {
-    /// As configured.
+    /// The address as configured; for a spare socket, the one that it is bound to.
     public var address: String
     /// Open and listening; whoever gets it closes it.
     public var descriptor: Int32
-    /// Nobody is served there, as where a service manager brought more than the configuration names.
+    /// Whether nobody is served there: a service manager may have brought more sockets than the configuration names.
     public var isSpare: Bool
 
     /// Memberwise.
@@ -24,8 +24,8 @@ public struct HandedSocket: Sendable {
     }
 }
 
-/// What an upgrade does with the running gateway of the old process. All of it on a thread that is no loop; the order is
-/// `UpgradeMachine`'s.
+/// The calls that an upgrade makes on the gateways of the old and the new process, all on a thread that is no loop. `UpgradeMachine`
+/// orders those on the old one.
 extension Gateway {
     /// Every listening socket, the admin's and unused ones too, each once. They stay ours.
     /// - Returns: nil when a loop does not answer.
@@ -34,7 +34,7 @@ extension Gateway {
         for (index, loop) in loops.enumerated() {
             let found = loop.value.loop.ask { loop.value.listeningSockets }
             guard let found else { return nil }
-            // Of a shared one each loop has a copy.
+            // Every loop has a copy of a shared socket: the first loop's is enough.
             sockets += found.filter { index == 0 || !$0.isShared }.map {
                 HandedSocket(address: "\($0.address)", descriptor: $0.descriptor)
             }

@@ -17,7 +17,7 @@ internal import Tokens
 /// `init` compiles and binds, so that every mistake is known before a thread runs; `start` lets them run.
 public final class Gateway: Sendable {
     let running: Mutex<Running>
-    /// Of the process, not of the running edition.
+    /// The configuration that the process began with, not the one of the running edition.
     let startedWith: Configuration
     let environment: @Sendable (String) -> String?
     let platform: Platform
@@ -48,7 +48,7 @@ public final class Gateway: Sendable {
     let healthWatch: LoopBound<HealthWatch>
     private let certificateWatch = Mutex<LoopBound<CertificateWatch>?>(nil)
     let readied = Atomic<Bool>(false)
-    /// What was said of secrets.
+    /// The faults of secrets that were logged, so that each is logged once.
     let exposuresTold = Mutex<Set<String>>([])
     let heartbeat = Heartbeat()
     let adminServers = Mutex<[AdminServer]>([])

@@ -49,7 +49,7 @@ public final class InheritedSockets: Sendable {
         }
     }
 
-    /// What nobody took, for the next process.
+    /// The sockets that nobody took, for the next process.
     var rest: [HandedSocket] {
         waiting.withLock { $0.map { HandedSocket(address: "\($0.address)", descriptor: $0.descriptor, isSpare: true) } }
     }

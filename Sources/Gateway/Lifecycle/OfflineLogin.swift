@@ -14,7 +14,7 @@ public final class OfflineLogin: Sendable {
     private let loop: Loop
     private let keeper: Keeper
     private let opened: Gateway.OpenedStore
-    /// Whose session this is too; nil without `store.shared`.
+    /// The tier of the fleet that gets the session too; nil without `store.shared`.
     private let tier: RedisTier?
 
     /// - Throws: when the store cannot be had; `isInUse` says that another process has it.
@@ -90,7 +90,8 @@ public final class OfflineLogin: Sendable {
 }
 
 extension Keeper {
-    /// What the gateway keeps and this process does not know better stays as it is.
+    /// A login takes up the stored rows and sweeps those of identities that are not configured. Unlike a gateway's start it leaves
+    /// stored access tokens alone.
     fileprivate func takeUpForLogin(_ rows: [StoredRow]) {
         restore(rows)
         sweep(rows)

@@ -4,12 +4,12 @@ internal import TLS
 internal import Telemetry
 internal import World
 
-/// What a gateway takes from the machine that it runs on: clocks, randomness, the kernel of each loop, names, and threads. Everything below
-/// gets it handed from here, so that another platform is another machine.
+/// The services that a gateway takes from the machine that it runs on: clocks, randomness, the kernel of each loop, names, and threads.
+/// Everything below gets them handed from here, so that another platform is another machine.
 public struct Platform: Sendable {
     let time: any TimeSource
     let random: any RandomSource
-    /// One for each loop.
+    /// Makes a kernel; each loop has its own.
     let kernel: @Sendable () -> Kernel
     let names: @Sendable () throws(LoopFault) -> any NameResolver
     let blocking: @Sendable () throws(LoopFault) -> any BlockingWork

@@ -20,7 +20,7 @@ struct StoreKeys: Sendable {
         self.environment = environment
     }
 
-    /// Nobody named a key: the file beside the store is ours to make and to change.
+    /// Whether the configuration names no key: then the file beside the store is ours to make and to change.
     var isOurFile: Bool { references.isEmpty }
 
     func read(events: EventLog? = nil) throws(Problem) -> SealingKeyRing {

@@ -9,7 +9,7 @@ internal import Telemetry
 internal import TokenStore
 public import World
 
-/// What `cardea store` asks for.
+/// The tasks that `cardea store` asks for.
 public enum StoreTask: String, Sendable, CaseIterable {
     case rotate, verify, compact
 }
@@ -30,7 +30,7 @@ public struct StoreWork: Sendable, Equatable {
     public var damaged = 0
     /// SQLite's report where something is wrong with the file.
     public var finding: String?
-    /// Of the file; 0 until the end.
+    /// Bytes of the file; 0 until the end.
     public var bytes = 0
     /// The id of the key that seals.
     public var key = ""
@@ -47,7 +47,7 @@ public struct StoreWork: Sendable, Equatable {
 
     /// Nothing more comes.
     public var isOver: Bool { isDone || failure != nil }
-    /// It is done, and what was looked at is whole.
+    /// The task has ended well, and everything that it looked at is whole.
     public var isGood: Bool { isDone && damaged == 0 && finding == nil && failure == nil }
 
     mutating func take(_ report: StoreReport) {
@@ -123,7 +123,7 @@ final class StoreWorkshop: Sendable {
         }
     }
 
-    /// What was claimed cannot be done.
+    /// Ends a claimed task that could not be begun.
     func refuse(_ reason: String) { end({ _ in }) { $0.failure = reason } }
 
     private func end(_ told: (StoreWork) -> Void, _ change: (inout StoreWork) -> Void) {

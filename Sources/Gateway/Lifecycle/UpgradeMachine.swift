@@ -14,15 +14,15 @@ public struct UpgradeMachine: Sendable {
         case none
         /// The new process reads its configuration and takes up the sockets.
         case starting
-        /// It asked for the store; flights end here.
+        /// The new process asked for the store; the flights of this process end first.
         case quieting
         /// The store is with it.
         case away
-        /// It said nothing more: its parent will tell how it ended.
+        /// The new process hung up: the launcher, its parent, will tell how it ended.
         case parting(gaveStore: Bool)
-        /// It has to be dead before anything is taken back.
+        /// The new process has to be dead before anything is taken back.
         case failing(String, gaveStore: Bool)
-        /// It serves.
+        /// The new process was told to serve.
         case over
     }
 
@@ -33,13 +33,13 @@ public struct UpgradeMachine: Sendable {
         case cannotStart(String)
         case storeWanted
         case storeReleased
-        /// It could serve now, on these addresses.
+        /// The new process could serve now, on these addresses.
         case prepared([String])
-        /// What the new process says of its failure.
+        /// The reason that the new process gives for its failure.
         case failed(String)
-        /// It closed its end of the channel.
+        /// The new process closed its end of the channel.
         case hungUp
-        /// It is dead, with these words on how.
+        /// The new process is dead; the text says how it ended.
         case ended(String)
         case launcherGone
         case timePassed
@@ -69,7 +69,7 @@ public struct UpgradeMachine: Sendable {
 
     /// Changed by `on` alone.
     public private(set) var state = State.none
-    /// What the new process said before it ended.
+    /// The first reason that the new process gave for its failure; it tells more than how the process ended.
     private var lastWords: String?
     /// The launcher is dead: nobody sees the new process's end, and its hanging up has to do.
     private var isOrphan = false
@@ -77,7 +77,7 @@ public struct UpgradeMachine: Sendable {
     /// A machine without an upgrade under way.
     public init() {}
 
-    /// One is under way: the configuration must stay as it was handed over.
+    /// Whether an upgrade is under way or over: the configuration must stay as it was handed over.
     public var isBusy: Bool { state != .none }
 
     /// Takes one event; those that do not fit the state change nothing.

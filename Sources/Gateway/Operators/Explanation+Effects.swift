@@ -3,7 +3,7 @@ internal import HTTP1
 internal import Handshakes
 internal import Keeping
 
-/// What a route does to a request, and what it makes of a refusal, in words.
+/// The effects of a route on a request, and the consequence of a refusal, in words.
 extension Explanation {
     private static let masked = "••••••••"
 

@@ -7,7 +7,7 @@ internal import Synchronization
 internal import TLS
 internal import Telemetry
 
-/// What the admin module asks of a running gateway, and the addresses that it answers on.
+/// The questions that the admin module asks of a running gateway, and the addresses that it answers on.
 extension Gateway {
     /// Whether traffic should come, and what is missing if not.
     public struct Readiness: Sendable {
@@ -78,7 +78,7 @@ extension Gateway {
         return Readiness(isReady: true, reasons: [])
     }
 
-    /// As `readiness`, for threads that are no loop; false also when the keeper does not come round.
+    /// The answer of `readiness`, for threads that are no loop; false also when the keeper does not come round.
     public func isReady() -> Bool { keeperLoop.ask(milliseconds: 2000) { self.readiness().isReady } ?? false }
 
     /// Whether every loop has come round since the last call; asks them anew. For a watchdog: a loop that hangs stays silent.
@@ -87,7 +87,7 @@ extension Gateway {
     /// Nanoseconds since the gateway was made.
     public var age: UInt64 { keeperLoop.kernel.now() - startedAt }
 
-    /// What a killed process left at `path`; a socket that answers, and what is no socket, stays.
+    /// Removes the socket that a killed process left at `path`. A socket that answers stays, and so does a file that is no socket.
     public static func removeStaleSocket(_ path: String) {
         if let address = SocketAddress(parsing: "unix:\(path)") { ListeningSocket.removeStaleSocket(address) }
     }

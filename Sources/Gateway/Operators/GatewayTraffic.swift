@@ -1,7 +1,7 @@
 internal import DataPath
 public import Telemetry
 
-/// What the loops have counted, in the terms of the configuration.
+/// The counts of all loops, in the terms of the configuration.
 public struct GatewayTraffic: Sendable {
     /// In the order of the configuration.
     public var routes: [RouteTraffic]

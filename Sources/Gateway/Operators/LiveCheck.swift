@@ -9,7 +9,7 @@ internal import Telemetry
 internal import TokenStore
 internal import Tokens
 
-/// What `check --live` found of one identity or upstream.
+/// The finding of `check --live` about one identity or upstream, or about the store.
 public struct LiveFinding: Sendable {
     /// The identity or upstream, by its name.
     public let subject: String
@@ -19,7 +19,7 @@ public struct LiveFinding: Sendable {
     public var isTried = true
     /// How long the check took.
     public let milliseconds: Int
-    /// One sentence; on failure what to do.
+    /// The outcome in words; conflicts between file and metadata follow it.
     public fileprivate(set) var text: String
     /// Names of the routes that need it.
     public var routes: [String] = []
@@ -149,7 +149,8 @@ extension Keeper {
         }
     }
 
-    /// What can be said of an identity whose refresh token is spared: whether its issuer can be reached.
+    /// Why the issuer cannot be reached; nil where it can, or where the scheme has no way to ask. Nothing else can be tried of an
+    /// identity whose refresh token is spared.
     private func tokenEndpointFault(
         _ identity: KeptIdentity, _ environment: KeeperEnvironment, _ client: KeeperIssuerClient
     ) async -> String? {

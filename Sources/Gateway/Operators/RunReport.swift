@@ -2,7 +2,7 @@ internal import DataPath
 internal import Handshakes
 internal import Keeping
 
-/// What the last run of a recipe did, for operators. Names and lengths, never a value.
+/// The course of a recipe's last run, for operators. Names and lengths, never a value.
 public struct RunReport: Sendable {
     /// A value by its name and size.
     public struct Value: Sendable {

@@ -5,14 +5,14 @@ internal import HotCache
 internal import TLS
 internal import World
 
-/// What `run` would refuse, or serve only in part, as `check` tells it.
+/// The diagnostics with which `check` tells what `run` would refuse, or serve only in part.
 extension Configuration {
     /// Goes the way of a start as far as it leaves no trace: every certificate, key and authority is read, and everything is compiled.
     /// An error for what the gateway would refuse and for what no reader could use; a warning for what it serves without, and for what this
     /// user cannot read, who need not be the gateway's. Blocks.
     public func checkStart(environment: @escaping @Sendable (String) -> String?) -> [Diagnostic] {
         var diagnostics = checkCertificates(environment: environment) + checkAuthorities()
-        // It would say the same once more, and without its place.
+        // Compiling would report the same faults once more, and without their places.
         guard !diagnostics.contains(where: { $0.severity == .error }), !hasUnreadableCertificates(environment) else {
             return diagnostics
         }
@@ -53,7 +53,7 @@ extension Configuration {
                 diagnostics.append(
                     Diagnostic(isOurs ? .warning : .error, "\(fault)", at: places.mark(of: path, in: listener.mark)))
             }
-            // Of a key that cannot be read `checkSecrets` tells.
+            // `checkSecrets` reports a key that cannot be read.
             func isReadable(_ key: SecretReference) -> Bool {
                 (try? readSecret(key, environment: environment, policy: secretFiles)) != nil
             }

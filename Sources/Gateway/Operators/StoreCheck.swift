@@ -3,7 +3,7 @@ internal import Glibc
 internal import TLS
 internal import TokenStore
 
-/// What can be said of a store without opening it: nothing is made, changed or locked.
+/// The checks of a store that need not open it: nothing is made, changed or locked.
 extension Configuration {
     /// Why a secret that was read is no key to seal with; nil where it is one, or is no such key.
     public func sealingKeyFault(_ secret: NamedSecret, _ bytes: SecretBytes) -> String? {

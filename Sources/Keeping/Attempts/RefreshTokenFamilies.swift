@@ -103,7 +103,7 @@ struct RefreshTokenFamilies {
 
     // MARK: - Store
 
-    /// Of the store. What is here already is younger, unless the store was another process's meanwhile.
+    /// Takes up a family of the store. A family that is here already is younger, unless the store was another process's meanwhile.
     mutating func restore(_ family: Family, under first: ByteString, replacing: Bool = false) {
         if replacing || families[first] == nil { families[first] = family }
     }

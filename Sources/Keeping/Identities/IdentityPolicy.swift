@@ -1,7 +1,7 @@
 package import Handshakes
 package import Tokens
 
-/// What the keeper needs to know of an identity's configuration beyond its handshake.
+/// The configuration of an identity that the keeper needs to know beyond its handshake.
 package struct IdentityPolicy: Sendable {
     package var access: AccessTokenPolicy
     var lifetime: LifetimePolicy
@@ -13,13 +13,13 @@ package struct IdentityPolicy: Sendable {
     package var startup: Startup
     /// The keys in `secrets` that each have a mark of attempts of their own; nil: the password, or else all together.
     package var attemptSecrets: [String]?
-    /// Those of them whose marks are not on the identity's own account.
+    /// The accounts of the keys in `attemptSecrets` whose marks are not on the identity's own account.
     package var attemptAccounts: [String: Account] = [:]
     /// `basic`: different paths that must refuse a proven secret until it is held back.
     package var refusalsUntilClosed = BasicProbation.pathLimit
-    /// What it obtained does not come back with it, after another configuration had taken its place.
+    /// Tokens that the identity obtained do not come back with it, after another configuration had taken its place.
     package var forgetsWhenReplaced = false
-    /// What it obtains may leave this process: for the store, and for the gateways of a fleet.
+    /// Material that the identity obtains may leave this process: for the store, and for the gateways of a fleet.
     package var isShared = false
     /// Its login cannot be had anew without a person: one who logs in, or who has put a refresh token into the configuration.
     package var isIrreplaceable = false

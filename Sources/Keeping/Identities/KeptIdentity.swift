@@ -9,7 +9,7 @@ package final class KeptIdentity: @unchecked Sendable {
     package private(set) var plan: IdentityPlan
     package let digest: IdentityDigest
     package private(set) var policy: IdentityPolicy
-    /// Whose account is locked when a password is wrong; nil for schemes without one.
+    /// The account that is locked when a password is wrong; nil for schemes without one.
     package let account: Account?
     /// Where its session and durable material come from; nil for schemes that have none.
     package let issuer: Origin?
@@ -19,15 +19,15 @@ package final class KeptIdentity: @unchecked Sendable {
     var logoutEpoch: UInt64 = 0
     /// The epoch that the last login of a person began.
     var loginEpoch: UInt64 = 0
-    /// What a person's login brought, on its way to the disk.
+    /// The task that brings a person's login to the disk; nil where none is on its way.
     var keeping: Task<Void, Never>?
-    /// As it was last told to operators.
+    /// The need of a login, as operators were told it last.
     var toldLogin: LoginNeed.Word?
     /// Rises when a secret's value changes.
     var secretVersion: UInt64 = 1
     var secretHashes: [String: [UInt8]] = [:]
     var secretsCheckedAt: UInt64 = 0
-    /// What a token for another identity's exchange is good for.
+    /// The scopes of a token for another identity's exchange; a person's login asks for them too.
     package var scopes: [String] = []
     /// Path that is asked to get a challenge when no caller's request brings one.
     package var probe: String?
@@ -35,15 +35,15 @@ package final class KeptIdentity: @unchecked Sendable {
     var marking: Task<Void, Never>?
     /// Version of the secrets of which a refusal is being booked.
     var refusedVersion: UInt64?
-    /// What the last run of a recipe did.
+    /// The trace of the last run of a recipe.
     package var lastRun: RunTrace?
     /// Nil when it has worked since.
     private(set) var lastFailure: String?
     private(set) var lastFailureAt: UInt64 = 0
     private(set) var lastTrouble: Trouble?
-    /// What its issuer would say to some resources, and when it was asked.
+    /// A preview of the issuer's decisions on some resources, and when it was asked for.
     var preview: (at: UInt64, facts: [IdentityFact])?
-    /// What was denied a short time ago, by resource; bounded.
+    /// Denials of a short time ago, by resource; bounded.
     var denials: [String: (until: UInt64, reason: String)] = [:]
     var grants: UInt64 = 0
     /// Grants with fewer scopes than were asked for, and tokens that another key's wider one stood in for.
@@ -100,7 +100,7 @@ package final class KeptIdentity: @unchecked Sendable {
         lastTrouble?.failures += 1
     }
 
-    /// It has worked, or an operator says that it may.
+    /// Ends the trouble: the identity has worked, has its session back, or may try again by the word of an operator.
     func recovered(at now: UInt64) {
         lastFailure = nil
         if lastTrouble?.overAt == nil { lastTrouble?.overAt = now }
@@ -108,7 +108,7 @@ package final class KeptIdentity: @unchecked Sendable {
 
     /// Failures with no success between them.
     struct Trouble {
-        /// Of the last of them.
+        /// The reason of the last of these failures.
         var reason: String
         let began: UInt64
         var failures: UInt64 = 0

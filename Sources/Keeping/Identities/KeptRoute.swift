@@ -6,7 +6,7 @@ package import Tokens
 /// A route as the keeper holds it.
 /// Touched on the keeper's loop only.
 package final class KeptRoute: @unchecked Sendable {
-    /// As in `RoutePlan`. Set when it is compiled.
+    /// The same as `RoutePlan.number`. Set when the route is compiled.
     package var number: Int
     package let name: String
     package let origin: Origin

@@ -3,7 +3,7 @@ public struct LoginNeed: Sendable, Equatable {
     /// How urgent a login is.
     public enum Word: String, Sendable {
         case good
-        /// What the last login brought ends soon.
+        /// The material of the last login ends soon.
         case soon
         case needed
     }

@@ -13,7 +13,7 @@ final class KeptLogin: @unchecked Sendable {
     private(set) var detail: String?
     private(set) var reason: String?
     var task: Task<Void, Never>?
-    /// What it brought did not reach the shared server.
+    /// The material that the login brought did not reach the shared server.
     var isUntold = false
     /// A logout came while what it brought was being kept.
     var isOvertaken = false
@@ -22,7 +22,7 @@ final class KeptLogin: @unchecked Sendable {
     /// When it ended.
     private(set) var endedAt: UInt64?
     let alarm: Alarm
-    /// Of the pause or of the wait for the browser.
+    /// The continuation of the pause or of the wait for the browser.
     private var wait: CheckedContinuation<Result<Secret, Handshakes.GrantFailure>, Never>?
     private var judge: (@Sendable (String) -> RedirectVerdict)?
 

@@ -6,11 +6,11 @@ public struct LoginReport: Sendable, Equatable {
     public var identity: String
     /// How the login stands.
     public var state: State
-    /// What the person has to do; nil until that is known.
+    /// The person's part in the login; nil until that is known, and after the end.
     public var prompt: Prompt?
     /// How far it is.
     public var progress: String?
-    /// What came of it: one safe sentence.
+    /// The outcome: one safe sentence.
     public var detail: String?
     /// Why it failed: a word of `GrantFailure.Reason`.
     public var reason: String?
@@ -56,20 +56,20 @@ public struct LoginReport: Sendable, Equatable {
     }
 }
 
-/// What became of the wish to log in or out.
+/// The answer to the wish to log in or out.
 public enum LoginStart: Sendable {
     case started(LoginReport)
     /// There is no identity of that name.
     case unknown
-    /// It is not one that needs a person, or this process cannot keep what a person brings.
+    /// The reason: no person is needed for a login, too many are under way, or the store cannot be read or changed by this process.
     case refused(String)
 }
 
-/// What a request to the redirect address was, for whoever sent it.
+/// The meaning of a request to the redirect address, for whoever sent it.
 public struct RedirectReply: Sendable, Equatable {
-    /// It was the answer that the login waited for, whatever it says.
+    /// The request was the answer that the login waited for, whatever it says.
     public var isAnswer: Bool
-    /// One safe sentence.
+    /// The meaning in words: one safe sentence.
     public var text: String
 
     /// Memberwise.

@@ -19,7 +19,7 @@ struct DurableParts {
         held[key].flatMap { $0.isLive(at: now) ? $0 : nil }
     }
 
-    /// One flight makes the part, the others wait for what becomes of it.
+    /// The first flight to claim a part makes it, the others wait for what becomes of it.
     /// - Returns: nil where `wait` is told.
     mutating func claim(_ key: DurableKey, _ wait: Wait<DurableTurn>, at now: UInt64) -> DurableTurn? {
         if let material = live(key, at: now) { return .standing(material) }

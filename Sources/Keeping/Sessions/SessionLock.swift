@@ -9,9 +9,9 @@ final class SessionLock: @unchecked Sendable {
     var claims: [SessionMachine.Claimant: PendingClaim] = [:]
     /// Who walks the ladder of the flight under way, also when nobody waits for it any more.
     var runner: (token: FlightToken, claim: PendingClaim)?
-    /// What the step that has just ended brought, until the machine has said what becomes of it.
+    /// The session that the step that has just ended brought, until the machine has said what becomes of it.
     var arriving: KeptSession?
-    /// What goes to disk with it.
+    /// Changes that go to disk with that session.
     var besides: [StoreChange] = []
     /// The words of the last failure of each session, which the machine does not keep.
     var failures: [SessionKey: Handshakes.GrantFailure] = [:]
@@ -41,9 +41,9 @@ struct KeptSession {
     }
 }
 
-/// What a flight that claimed a session is told.
+/// The word to a flight that claimed a session.
 enum SessionTurn: Sendable {
-    /// It is this flight's turn to make the step, from the material that stands.
+    /// The flight has its turn to make the step, from the material that stands.
     case run(SessionMachine.Step, LayerMaterial?)
     case ready(LayerMaterial, isFresh: Bool)
     case failed(Handshakes.GrantFailure)

@@ -34,7 +34,7 @@ package struct Sessions {
 
     func of(_ digest: IdentityDigest) -> [KeptSession] { inOrder { $0.key.digest == digest } }
 
-    /// Those that are meant, by their keys.
+    /// The sessions that are meant, in the order of their keys.
     func inOrder(where isMeant: (KeptSession) -> Bool = { _ in true }) -> [KeptSession] {
         held.values.filter(isMeant).inOrder { KeyCodec.encode($0.key) }
     }

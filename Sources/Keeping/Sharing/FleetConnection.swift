@@ -18,11 +18,11 @@ package final class FleetConnection: FleetLink, UpstreamUser, @unchecked Sendabl
     private let blocking: any BlockingWork
     private lazy var alarm = makeAlarm()
     private var wakesAt: UInt64?
-    /// Of the latest `prepare`; what an earlier one brings counts no more.
+    /// The number of the latest `prepare`; what an earlier one brings counts no more.
     private var preparation: UInt64 = 0
     private var group: UpstreamGroup?
     private var connection: UpstreamConnection?
-    /// What the connection was not given yet.
+    /// Octets that the connection was not given yet.
     private var output: [UInt8] = []
     private var isLosing = false
 

@@ -11,7 +11,7 @@ struct FleetVersions {
     struct Known: Equatable {
         /// The newest that is known to have been.
         var newest = SessionVersion.none
-        /// Of what this gateway has; nil: it has nothing.
+        /// The version of what this gateway has; nil: it has nothing that the fleet has counted.
         var held: SessionVersion?
         /// The newest is over.
         var isEnded = false
@@ -24,10 +24,10 @@ struct FleetVersions {
     /// Logouts and purges of people come and go for years.
     static let mostOver = 4096
 
-    /// Of what is held.
+    /// Sessions of which this gateway has a version.
     private var held: [SessionKey: Known] = [:]
     private var over: [SessionKey: Known] = [:]
-    /// What gave way, whose rows are to go.
+    /// Keys that gave way, whose rows are to go.
     private var dropped: [SessionKey] = []
 
     subscript(key: SessionKey) -> Known? { held[key] ?? over[key] }
@@ -36,8 +36,8 @@ struct FleetVersions {
     func held(of key: SessionKey) -> SessionVersion? { held[key]?.held }
     /// Whether nothing newer is known than what this gateway has.
     func holdsNewest(of key: SessionKey) -> Bool { held[key].map { $0.held == $0.newest } ?? false }
-    /// As which version what is here may be offered to the fleet. Nil: it is older than the newest that is known, or has ended but for the
-    /// rest of its life, so it is of no use to others.
+    /// The version as which the session here may be offered to the fleet. Nil: it is older than the newest that is known, or has ended
+    /// but for the rest of its life, so it is of no use to others.
     func offered(_ key: SessionKey) -> SessionVersion? {
         guard let known = self[key] else { return SessionVersion.none }
         return known.held == known.newest ? known.held : nil
@@ -82,7 +82,7 @@ struct FleetVersions {
     /// That version is over. What is held goes with it.
     mutating func ended(_ version: SessionVersion, of key: SessionKey, at wall: Int64) {
         guard version > .none else {
-            // What the fleet never counted is not looked for either.
+            // A session that the fleet never counted is not looked for either.
             if self[key]?.newest == SessionVersion.none { forget(key) }
             return
         }
@@ -109,7 +109,7 @@ struct FleetVersions {
         return true
     }
 
-    /// What the row of a store says. What is known already is younger, unless the store was another process's meanwhile.
+    /// Takes up the row of a store. Knowledge that is here already is younger, unless the store was another process's meanwhile.
     mutating func restore(_ octets: [UInt8], of key: SessionKey, replacing: Bool) {
         guard let stored = Known(octets: octets) else { return }
         guard let known = self[key], !replacing else { return put(stored, key) }

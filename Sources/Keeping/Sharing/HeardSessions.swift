@@ -21,7 +21,7 @@ struct HeardSessions {
 
     var count: Int { latest.count + former.count }
 
-    /// What is older than what was heard changes nothing. Of one version the end counts, as nothing but a newer one comes after it.
+    /// News older than what was heard change nothing. For one version the end counts, as nothing but a newer one comes after it.
     mutating func note(_ version: SessionVersion, of name: SharedName, isOver: Bool) {
         if let known = latest[name] ?? former[name],
             version < known.version || version == known.version && known.isOver

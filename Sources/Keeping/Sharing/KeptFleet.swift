@@ -25,9 +25,9 @@ package final class KeptFleet: @unchecked Sendable {
     var arrivals: [Wait<Void>] = []
     /// How far the sessions have come, as the fleet counts them.
     var versions = FleetVersions()
-    /// What news of sessions are about. Those of sessions that are gone are dropped now and then.
+    /// The sessions that news are about, by the names in them. Entries of sessions that are gone are dropped now and then.
     var sessionNames: [SharedName: SessionKey] = [:]
-    /// What news have told of all others.
+    /// The versions of all other sessions that news have told.
     var heard = HeardSessions()
     /// When the others were last asked for a session that the server does not have. Nanoseconds of the loop's clock.
     var recalls: [SessionKey: UInt64] = [:]
@@ -76,12 +76,12 @@ final class FleetTurn: @unchecked Sendable {
     let hold: FleetHold
     let key: SessionKey
     let name: SharedName
-    /// What the step starts from.
+    /// The rung and the material that the step starts from.
     let rung: SessionRung
     let standing: LayerMaterial?
     /// Another gateway has brought what was wanted.
     let ready: LayerMaterial?
-    /// As the fleet has it, or had it.
+    /// The newest version that the fleet has, or is known to have had.
     let version: SessionVersion
 
     init(

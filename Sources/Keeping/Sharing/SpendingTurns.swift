@@ -5,9 +5,9 @@ internal import Fleet
 struct SpendingTurns {
     /// By lane: who, and from when on he is taken for dead. Nanoseconds of the loop's clock.
     private var turns: [SharedName: [String: UInt64]] = [:]
-    /// Of all lanes. News of old are told again by whoever can publish: what is told first counts.
+    /// The most lanes with turns. Old news can be told again by whoever can publish: what is told first counts.
     private static let most = 4096
-    /// Of one lane: more than one means that the server has lost a lease.
+    /// The most turns of one lane: more than one means that the server has lost a lease.
     private static let mostOfOne = 16
     private static let silence = UInt64(SharedLease.silence) * 1_000_000
 

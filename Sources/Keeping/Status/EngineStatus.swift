@@ -16,9 +16,9 @@ public struct HotCacheStatus: Sendable {
     public init() {}
 }
 
-/// As it was measured last; a scrape that comes soon after another finds the same figures.
+/// The store's size as it was measured last; a scrape that comes soon after another finds the same figures.
 public struct StoreSizeStatus: Sendable {
-    /// Of the database and of its write-ahead log.
+    /// Bytes of the database, without its write-ahead log.
     public var databaseBytes: UInt64
     /// Bytes of the write-ahead log.
     public var logBytes: UInt64
@@ -35,7 +35,7 @@ public struct StoreSizeStatus: Sendable {
 
 /// Failures of an identity with no success between them. Times in nanoseconds.
 public struct TroubleStatus: Sendable {
-    /// Of the last failure. Safe text.
+    /// The reason of the last failure. Safe text.
     public var reason: String
     /// Failures in a row.
     public var failures: UInt64

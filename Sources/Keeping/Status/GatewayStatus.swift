@@ -15,7 +15,7 @@ public struct GatewayStatus: Sendable {
     public var routes: [RouteStatus]
     /// The certificates of all listeners, one by one.
     public var certificates: [CertificateStatus] = []
-    /// Those whose addresses are checked, and those to which no connection can be made now.
+    /// The upstreams whose addresses are checked, and those to which no connection can be made now.
     public var upstreams: [UpstreamHealthStatus] = []
     /// Which configuration runs.
     public var configuration = ConfigurationStatus()
@@ -47,7 +47,7 @@ public struct SubjectsStatus: Sendable {
     public var evicted: UInt64 = 0
 }
 
-/// What is known of the server that a fleet shares.
+/// The state of the server that a fleet shares.
 public struct SharedStatus: Sendable {
     /// `serving` alone shares tokens.
     public enum State: String, Sendable, CaseIterable { case connecting, serving, degraded }
@@ -58,9 +58,9 @@ public struct SharedStatus: Sendable {
     public var detail: String?
     /// Without user and password.
     public var place: String
-    /// As `store.shared.format` says.
+    /// The format that `store.shared.format` names.
     public var format: String
-    /// Nobody who writes to the server can forge versions, ends and news: only so in the format `new`.
+    /// Versions, ends and news cannot be forged by those who write to the server: only so in the format `new`.
     public var isSealed: Bool
     /// Tokens that another gateway had obtained.
     public var taken: UInt64 = 0
@@ -135,7 +135,7 @@ public struct IdentityStatus: Sendable {
     public var failureReasons: [(reason: String, count: UInt64)] = []
     /// A secret is not sent until it changes, an operator resets, or a person logs in.
     public var isQuarantined: Bool
-    /// What is known of its credential stands in a store that cannot be read.
+    /// The identity's marks, or its login, stand in a store that cannot be read.
     public var lacksStore = false
     /// Grants with fewer scopes than were asked for.
     public var narrowerGrants: UInt64 = 0
@@ -149,13 +149,13 @@ public struct IdentityStatus: Sendable {
     public var negativeHits: UInt64 = 0
     /// The issuer's clock minus ours, in seconds, as its answers over TLS have it; nil for schemes without an issuer.
     public var clockSkew: Int64?
-    /// Of identities that need a person; nil for all others.
+    /// The need of a login, for identities that need a person; nil for all others.
     public var login: LoginNeed?
-    /// Of the same: logins that ended, each way by its fixed word; those that did not happen stand here too.
+    /// Logins of the same identities that ended, each way by its fixed word; those that did not happen stand here too.
     public var logins: [(result: String, count: UInt64)] = []
-    /// What its scheme tells of what stands behind it; texts for people.
+    /// Facts that the identity's scheme tells of what stands behind it; texts for people.
     public var facts: [(name: String, value: String)] = []
-    /// One safe sentence.
+    /// The last failure in one safe sentence; nil when the identity has worked since.
     public var lastFailure: String?
     /// The last time that something went wrong, also when it is over.
     public var lastTrouble: TroubleStatus?
@@ -191,7 +191,7 @@ public struct TokenStatus: Sendable {
     public var lastFailure: String?
     /// Requests that wait for the token now.
     public var waiting: Int
-    /// What was granted, where that is not what was asked for.
+    /// The scopes that were granted, where they are not those that were asked for.
     public var granted: String?
     /// End users with a token of this key in memory; nil where the token is everybody's.
     public var subjects: Int?

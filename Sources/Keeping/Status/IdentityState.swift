@@ -11,13 +11,13 @@ public enum IdentityState: String, Sendable, CaseIterable {
     /// The last try failed, and the next one waits.
     case negative
     case expiredServed = "expired_served"
-    /// What a person's login brought ends soon.
+    /// The material of a person's login ends soon.
     case loginDue = "login_due"
     case renewalFailing = "renewal_failing"
     case acquiring
     case unproven
     case refreshDue = "refresh_due"
     case fresh
-    /// Nobody has asked for a token yet.
+    /// There is no token, and nothing is under way or waited for: mostly before the first request.
     case idle
 }

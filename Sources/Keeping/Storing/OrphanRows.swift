@@ -77,7 +77,7 @@ extension StoredRow {
                     ($0.digest, stored.isHuman && stored.refreshToken != nil ? .humanRefreshToken : .session)
                 }
             }
-        // What was learned with a token serves nobody without it.
+        // Learned tables serve nobody without the token that they were learned with.
         case RowKind.access, RowKind.learned: (try? KeyCodec.accessKey(key)).map { ($0.digest, .accessToken) }
         default: nil
         }

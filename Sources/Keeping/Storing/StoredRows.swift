@@ -3,7 +3,7 @@ internal import Numbers
 internal import TLS
 internal import Tokens
 
-/// What stands, sealed, in the value of a row. Big-endian numbers and counted byte strings behind a version byte; a row that does
+/// The sealed value of the row of an access token. Big-endian numbers and counted byte strings behind a version byte; a row that does
 /// not decode exactly is dropped.
 struct AccessRow {
     var line: Secret
@@ -22,12 +22,12 @@ struct LayerRow {
     var isHuman: Bool
     var wallExpiry: Int64?
     var original: UInt64?
-    /// Of the refresh token: when it ends, in milliseconds since 1970, and its whole life in nanoseconds.
+    /// The end of the refresh token, in milliseconds since 1970, and its whole life in nanoseconds.
     var refreshEnd: (wall: Int64, whole: UInt64)?
 }
 
 enum AttemptRow {
-    /// One row a mark; the file shows only its HMAC.
+    /// The key of the row that each mark has for itself; the file shows only the key's HMAC.
     static func key(of mark: AttemptMark) -> [UInt8] {
         var writer = RowWriter()
         writer.put(Array(mark.account.issuer.description.utf8))
@@ -42,7 +42,7 @@ struct FamilyRow {
     var lock: SessionLockKey
     /// Nil where none is left that is good.
     var current: Secret?
-    /// As `RefreshTokenFamilies.Family` has it.
+    /// The same as in `RefreshTokenFamilies.Family`.
     var isPresumed = false
 }
 

@@ -8,6 +8,6 @@ package struct KeeperHandOver {
     var works = 0
     /// Whom to tell when none is left.
     var whenQuiet: (@Sendable () -> Void)?
-    /// What the store's state was before it was given away.
+    /// The store's state before it was given away.
     var stateBefore: StoreHealth.State?
 }

@@ -1,7 +1,7 @@
 internal import DataPath
 internal import Handshakes
 
-/// What the keeper remembers of credentials that are good once: who waits, and how fast its issuers may be asked.
+/// The keeper's memory of credentials that are good once: who waits, and how fast their issuers may be asked.
 struct KeptOneTime {
     var tickets: Set<Ticket> = []
     /// Readings of secrets, of whatever kind of credential.

@@ -1,7 +1,7 @@
 internal import Handshakes
 internal import HotCache
 
-/// What a token for one end user has beyond the token.
+/// The state of a token for one end user or one URL beyond that of other tokens.
 struct KeptSubject {
     /// The slot that stands for all users of the key.
     let space: Slot

@@ -4,7 +4,7 @@ internal import Handshakes
 internal import HotCache
 internal import Tokens
 
-/// One access key's token, as the keeper holds it: the machine, the bytes that it decides over, and who waits for them.
+/// The token of one access key, as the keeper holds it: the machine, the bytes that it decides over, and who waits for them.
 /// Touched on the keeper's loop only, hence safe to hand through its tasks.
 final class KeptToken: @unchecked Sendable {
     let key: AccessKey
@@ -46,7 +46,7 @@ final class KeptToken: @unchecked Sendable {
     var seeksTrial = false
     /// When it was last seen to be used: by a request that needed the keeper's word, or by hits since the look before.
     var usedAt: UInt64 = 0
-    /// Of its slot, at the last look.
+    /// The stamps of the token's slot at the last look.
     var stamps: UInt64 = 0
     /// While it runs.
     var flightTask: Task<Void, Never>?
@@ -55,7 +55,7 @@ final class KeptToken: @unchecked Sendable {
     /// Under which the flight claims a session.
     var claimant: SessionMachine.Claimant?
     var alarm: Alarm?
-    /// Of an end user: what it has beyond the token.
+    /// The further state of a token for one end user or one URL; nil for all others.
     var subject: KeptSubject?
     var grants: UInt64 = 0
     /// The generation of the wider token that it was last served from, under a number of its own.
@@ -70,7 +70,7 @@ final class KeptToken: @unchecked Sendable {
             toldFailure = lastFailure
         }
     }
-    /// As callers may see it.
+    /// The last failure as callers may see it.
     fileprivate(set) var toldFailure: String?
     private(set) var failedAt: UInt64?
     /// The server that was asked last before it.
@@ -80,7 +80,7 @@ final class KeptToken: @unchecked Sendable {
     /// When a fixed credential's secret was last read.
     var loadedAt: UInt64 = 0
     var isLoading = false
-    /// What waits for the reading to end, whatever it brings.
+    /// Work that waits for the reading to end, whatever the reading brings.
     var onLoaded: [() -> Void] = []
 
     init(key: AccessKey, slot: Slot, identity: KeptIdentity, machine: AccessTokenMachine, wanted: Wanted) {
@@ -121,7 +121,7 @@ extension KeptToken {
 }
 
 extension KeptToken {
-    /// Whose it is, where each end user has one; nil also where each URL has one.
+    /// The end user whose token it is; nil where the token is everybody's, and where each URL has one.
     var user: ByteString? { identity.bindsToURL ? nil : key.subject }
 
     var isOfURL: Bool { identity.bindsToURL && key.subject != nil }

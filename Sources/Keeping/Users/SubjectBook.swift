@@ -24,7 +24,7 @@ package struct SubjectBook: Sendable {
 
     init(_ limits: Limits) { self.limits = limits }
 
-    /// One user that neither memory nor the store has seen.
+    /// Admits one user that neither memory nor the store has seen.
     /// - Returns: nil, or after how many nanoseconds there is room for the next.
     mutating func admitNew(at now: UInt64) -> UInt64? {
         let second: UInt64 = 1_000_000_000

@@ -1,7 +1,7 @@
 internal import Octets
 
-/// What a client says in its first message (RFC 8446 section 4.1.2), as far as it decides who answers: read before there is a TLS
-/// connection, and not authenticated by anything.
+/// A client's first message (RFC 8446 section 4.1.2), as far as it decides who answers: read before there is a TLS connection, and not
+/// authenticated by anything.
 public struct ClientHello: Sendable, Equatable {
     /// The host asked for (RFC 6066 section 3), in lower case and without a dot at its end; nil when none was sent.
     public var serverName: String?
@@ -111,7 +111,7 @@ public struct ClientHello: Sendable, Equatable {
             return bytes.prefix(width).reduce(0) { $0 << 8 | Int($1) }
         }
 
-        /// What stands behind a length of `width` bytes.
+        /// The block that stands behind a length of `width` bytes.
         mutating func block(_ width: Int) -> Cursor? {
             guard let length = number(width), bytes.count >= length else { return nil }
             defer { bytes = bytes.dropFirst(length) }

@@ -22,7 +22,7 @@ extension Keeper {
         identity.durableKey(part).flatMap { sessions.parts.live($0, at: now) }
     }
 
-    /// One flight makes the part, the others wait for what becomes of it.
+    /// The first flight to claim a part makes it, the others wait for what becomes of it.
     func claimDurable(_ part: DurablePart, unless refused: LayerMaterial?, of identity: KeptIdentity) async
         -> DurableTurn
     {
@@ -177,7 +177,7 @@ extension Keeper {
         await readUnread(of: identity)
     }
 
-    /// Those that no flight has read yet: a mark is made of all of them.
+    /// Reads the secrets that no flight has read yet, because a mark is made of all of them.
     private func readUnread(of identity: KeptIdentity) async {
         for name in identity.policy.secrets.keys.sorted() where identity.secretHashes[name] == nil {
             _ = try? await secret(name, of: identity)
@@ -246,7 +246,7 @@ extension Keeper {
     func markRejected(_ identity: KeptIdentity) {
         guard identity.account != nil else { return }
         let isRead = identity.policy.secrets.keys.allSatisfy { identity.secretHashes[$0] != nil }
-        // Of the values that were refused, not of those that another reading brings meanwhile.
+        // The refusal counts for the values that were refused, not for those that another reading brings meanwhile.
         let version = identity.secretVersion
         let known = isRead ? bookRejected(identity) : nil
         // Until it is booked: other tokens of the identity must not send it meanwhile.
@@ -287,7 +287,7 @@ extension Keeper {
         return true
     }
 
-    /// What an issuer says of a registration that it has forgotten is not always known: an operator decides, and the log says how.
+    /// Not every issuer has a known way to say that it has forgotten a registration: an operator decides, and the log says how.
     func doubtRegistration(
         of identity: KeptIdentity, after failure: Handshakes.GrantFailure, _ ledger: KeeperEnvironment
     ) {

@@ -10,7 +10,7 @@ internal import World
 /// Runs grants: one task a flight, on the keeper's loop.
 extension Keeper {
     func startFlight(_ flight: Flight, of token: KeptToken) {
-        // What was cut off is taken up with the challenge that it was to answer.
+        // A flight that was cut off is taken up with the challenge that it was to answer.
         let challenge = token.challenge ?? (flight.reason == .restarted ? token.answering : nil)
         token.challenge = nil
         token.answering = challenge
@@ -74,7 +74,7 @@ extension Keeper {
         } catch {
             doubtRegistration(of: identity, after: error, environment)
             // A password step has booked its own outcome.
-            // What was refused is marked by its value, which may be another one by now.
+            // A refused secret is marked by its value, which may be another one by now.
             if case .credentialRejected = error, identity.policy.kind == .proactive, !identity.policy.sendsPassword,
                 identity.secretVersion == environment.secretVersion
             {
@@ -113,8 +113,8 @@ extension Keeper {
             to: token)
     }
 
-    /// What the issuer said, or else the token itself. Its `exp` is a time of the issuer's clock, which is corrected by what is known of
-    /// that clock; and no token lives longer than from its `iat` to its `exp`, whatever the clocks say.
+    /// The lifetime that the issuer has stated, or else the token's own. Its `exp` is a time of the issuer's clock, which is corrected
+    /// by what is known of that clock; and no token lives longer than from its `iat` to its `exp`, whatever the clocks say.
     private func seconds(of grant: AccessGrant, _ identity: KeptIdentity) -> Int64? {
         let skew = skew(of: identity)
         let waited = Int64(clamping: (now - min(now, grant.sentAt)) / 1_000_000_000)
@@ -218,7 +218,7 @@ extension Keeper {
             let isOurs = tokens.holds(token)
             if isOurs, token.probation == nil || token.probation?.state == .proven { publishFixed(token) }
             if !isOurs {
-                // Those who wait are told below.
+                // The requests that wait are told below.
             } else if token.probation?.state == .unproven, attemptsRefused(token.identity) {
                 // Refused before a restart: a process that starts again and again would lock the account.
                 let refused = token.probation?.quarantined() ?? []
@@ -253,7 +253,7 @@ extension Keeper {
 }
 
 extension Tokens.GrantFailure {
-    /// What the token's machine has to know of a handshake's failure.
+    /// Reduces a handshake's failure to what the token's machine has to know of it.
     init(_ failure: Handshakes.GrantFailure) {
         switch failure {
         case .issuerUnavailable(let seconds, _):

@@ -13,7 +13,7 @@ package final class KeeperEnvironment: GrantEnvironment, @unchecked Sendable {
     let sessionKey: SessionKey?
     /// The one request that it is all for, where there is one.
     let ticket: Ticket?
-    /// Whose challenge it answers, where it answers one.
+    /// The route whose challenge the flight answers, where it answers one.
     var challengedRoute: KeptRoute?
     /// Durable parts that were forgotten a moment ago, by their keys: a logout has to tell the issuer of it as the one that it knows.
     var forgotten: [DurableKey: LayerMaterial] = [:]
@@ -21,11 +21,11 @@ package final class KeeperEnvironment: GrantEnvironment, @unchecked Sendable {
     private(set) var firstRefreshToken: Secret?
     /// This flight has used a registration that was there before it.
     private(set) var usesRegistration = false
-    /// As this flight has read them.
+    /// The values of the secrets as this flight has read them, by their names.
     private var secrets: [String: Secret] = [:]
-    /// Of the identity's secrets when this flight read its last one.
+    /// The version of the identity's secrets when this flight read its last one.
     private(set) var secretVersion: UInt64
-    /// Of the attempts that are spent and not settled, by what was sent.
+    /// Marks of the attempts that are spent and not settled, with the names of the secrets that were sent.
     private var openMarks: [(secret: String, mark: AttemptMark)] = []
 
     /// - Parameter subject: the end user of a token per subject; otherwise the session is the identity's account's.

@@ -55,7 +55,7 @@ extension Keeper {
 
     private func issuerGroup(_ url: IssuerURL, _ network: IssuerNetwork) throws(IssuerFault) -> UpstreamGroup {
         var network = network
-        // What does not serve this host is no part of the key: nothing would hold it, and its place in memory may become another's.
+        // A proxy that does not serve this host is no part of the key: nothing would hold it, and its place in memory may become another's.
         network.proxy = network.proxy.flatMap { $0.serves(url.host) ? $0 : nil }
         let key = IssuerKey(origin: url.origin, network: network)
         if let group = issuers.group(key) { return group }
@@ -70,7 +70,7 @@ extension Keeper {
             connectTimeout: min(network.timeout, 5_000_000_000), idleTimeout: 30_000_000_000)
         let group = UpstreamGroup(plan: plan, loop: loop, buffers: resources.buffers, resolver: resources.resolver) {
             [events] news in
-            // What else there is of an issuer is said with the grant that it concerns.
+            // Other news of an issuer are logged with the grant that they concern.
             guard case .tlsFailed(let reason) = news else { return }
             events.warn(
                 "issuer TLS failed", [LogField("issuer", .name(url.origin)), LogField("reason", .name(reason))])

@@ -160,7 +160,7 @@ extension Keeper {
             identity.logins[LoginReport.State.done.rawValue, default: 0] += 1
             events.info("login done", [LogField("identity", .name(identity.plan.name))])
         } catch {
-            // One that was given up is counted where that was done.
+            // A login that was given up is counted where that was done.
             if login.state == .running {
                 let word = error == .loginExpired ? LoginReport.State.expired.rawValue : error.word.rawValue
                 identity.logins[word, default: 0] += 1
@@ -279,7 +279,7 @@ extension Keeper {
         }
     }
 
-    /// What the identity's lines carry, without the name and the scheme before it.
+    /// The access tokens that the identity's field lines carry, without the name and the scheme before them.
     private func accessTokens(of identity: KeptIdentity) -> [LayerMaterial] {
         let before = Self.fieldLine(identity.plan.handshake.injection(for: [])).count - 2
         return tokens.of(identity).compactMap { token in

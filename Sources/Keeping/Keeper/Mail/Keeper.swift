@@ -240,7 +240,7 @@ package actor Keeper: KeeperInbox {
             fault.detail =
                 "identity \(token.identity.plan.name) is configured to be offline, and there is no valid token"
         }
-        // One user's trouble, which he can do something about.
+        // A denial of one user's token is that user's trouble, which he can do something about.
         if token.user != nil, fault.kind == .policyDenied { fault.kind = .subjectRefused }
         // The machine waits as it does for an issuer; who must act is the operator.
         if fault.kind == .issuerUnavailable, let secret = token.secretFault { fault.kind = secret }

@@ -6,13 +6,14 @@ internal import Telemetry
 internal import TokenStore
 package import Tokens
 
-/// One process owns a store for life. One that came second serves from memory without a step that could lock an account or spend a
-/// refresh token, and becomes the owner when the first has ended, however it ended: the kernel gives up a dead process's lock.
+/// A store belongs to a single process at a time. A process that came second serves from memory without a step that could lock an
+/// account or spend a refresh token, and becomes the owner when the first has ended, however it ended: the kernel gives up a dead
+/// process's lock.
 extension Keeper {
     /// How often the lock is asked for. Nanoseconds.
     private static let ownershipInterval: UInt64 = 1_000_000_000
 
-    /// What only the store's owner does.
+    /// The steps that only the store's owner makes.
     package enum OwnersStep: String, CaseIterable {
         case password = "password step"
         case refreshToken = "refresh token step"
@@ -37,7 +38,7 @@ extension Keeper {
         return storeRefusal(of: identity)
     }
 
-    /// What `check --live` does not spend: the gateway that runs has another store, perhaps, and its login would end.
+    /// The refusal of a step that `check --live` does not make: the gateway that runs may have another store, and its login would end.
     package static let spared = Handshakes.GrantFailure.configuration(
         reason: "it would spend the refresh token; ask the running gateway")
 
@@ -77,7 +78,7 @@ extension Keeper {
         restore(rows)
         sweep(rows)
         dropForeignRows(after: rows)
-        // What the owner before has left is looked up when it is missed: a lookup of everything would hold up the loop.
+        // Rows that the owner before has left are looked up when they are missed: a lookup of all would hold up the loop.
         for token in tokens.all where token.identity.policy.access.persist && token.machine.heldGrant == nil {
             token.mayBeStored = true
         }

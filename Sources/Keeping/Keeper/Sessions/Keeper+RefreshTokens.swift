@@ -11,7 +11,7 @@ extension Keeper {
         guard let key = environment.sessionKey else { return .unspent }
         presume(token, of: key)
         let standing = attempts.families.standing(of: ByteString(attempts.hash(token)), in: key.lock)
-        // Of a session whose beginning is not known here, as one that a fleet's other gateway began, it may well be this token.
+        // A session whose beginning is not known here, such as one that a fleet's other gateway began, may well have begun with this token.
         if let held, standing == .unspent, !attempts.families.holds(held), !attempts.families.hasEnded(held) {
             return .replaced(by: held)
         }
@@ -31,7 +31,7 @@ extension Keeper {
         keep([.delete(kind: RowKind.family, key: first.bytes)])
     }
 
-    /// What a step has brought takes the place of what it has sent.
+    /// Notes that the refresh token that a step has brought takes the place of the one that it has sent.
     /// - Parameter sent: the refresh token of the configuration, where the step has sent that one: a family begins.
     /// - Returns: what goes to disk with the session that it is brought for.
     func noteSpent(
@@ -44,7 +44,7 @@ extension Keeper {
             attempts.families.begin(with: spent, hash: ByteString(hash), in: key.lock)
         }
         guard let first = attempts.families.replaced(spent, by: next) else { return [] }
-        // What is dropped goes from the disk whoever has sent it: it is another identity's, which keeps it there.
+        // The copies go from the disk whichever identity has sent the token: another identity holds them, and keeps them there.
         let copies = dropCopies(of: spent, but: key)
         if identity.policy.access.persist { attempts.families.keep(first) }
         if attempts.families[first]?.isKept != true { keepForOthers(first, than: identity) }
@@ -97,7 +97,7 @@ extension Keeper {
                 continue
             }
             start { keeper in
-                // One that cannot be read now is looked at when it can be.
+                // A secret that cannot be read now is looked at when it can be.
                 guard let first = try? await keeper.secret("refresh_token", of: identity) else { return }
                 keeper.presume(first, of: key)
             }

@@ -17,7 +17,8 @@ extension Keeper {
 
     func claimSession(_ claim: SessionClaim, environment: KeeperEnvironment) async -> SessionTurn {
         let identity = environment.identity
-        // What a person has just brought is on its way to the disk: nobody uses it before, nor what it replaces.
+        // A login that a person has just brought is on its way to the disk: until it is there, no flight uses it, or the session that
+        // it replaces.
         if let keeping = identity.keeping { await keeping.value }
         guard let key = environment.sessionKey else { return .failed(.internal(reason: "a scheme without an issuer")) }
         guard environment.standing.epoch == identity.epoch else { return .failed(.timedOut(step: "superseded")) }
@@ -175,7 +176,7 @@ extension Keeper {
         guard let row = sessionRow(key, left, of: identity), let store else { return }
         let erasure = erasures.current
         erasure.began()
-        // What is ended is a part of what a purge forgets.
+        // A purge may have ended the session, and waits for this write as for its deletions.
         store.put(row) { erasure.ended($0) }
     }
 

@@ -12,7 +12,7 @@ internal import World
 /// Only grants that lock no account and spend no refresh token get as far as being made without a lease: the steps that could do harm
 /// stand in `Keeper+FleetSessions.swift` and are held back there.
 extension Keeper {
-    /// What a flight does next.
+    /// The next thing that a flight does.
     enum FleetClaim {
         /// Make the grant, under a lease or, nil, alone.
         case grant(FleetHold?)
@@ -36,7 +36,7 @@ extension Keeper {
         guard let fleet, token.identity.policy.sharesTokens, !token.isRetired else { return .grant(nil) }
         await firstConnection(fleet)
         let name = sharedName(of: token, fleet)
-        // One that is not held any more may be a good one that memory has lost.
+        // A token that is not held any more is not called refused: it may be a good one that memory has lost.
         var refused = token.machine.heldGrant == nil ? nil : token.sharedIdentity
         var isDead = flight.reason == .challenged && refused != nil
         var pause = Self.firstLook
@@ -68,7 +68,7 @@ extension Keeper {
         if let name = token.sharedName { return name }
         let name = fleet.tier.name(.token, KeyCodec.encode(token.key))
         token.sharedName = name
-        // Those of tokens that are gone: as many as there are others are met before they are looked for.
+        // Names of tokens that are gone are looked for only when they outnumber the others: until then, news that meet them drop them.
         if fleet.tokens.count > 2 * tokens.count + 1024 {
             fleet.tokens = fleet.tokens.filter { tokens[$0.value] != nil }
         }
@@ -81,7 +81,7 @@ extension Keeper {
         _ bytes: [UInt8], _ identity: String, _ left: TimeSpan?, _ flight: Flight, _ token: KeptToken,
         _ challenge: Handshakes.Challenge?
     ) -> Bool {
-        // What is left is the server's word; the clocks of two gateways have nothing to do with each other.
+        // The time that is left is the server's word; the clocks of two gateways have nothing to do with each other.
         guard let fleet, let left, let row = AccessRow(encoded: bytes),
             let lifetime = token.identity.policy.lifetime.restored(
                 wallExpiry: (WallTime(milliseconds: wall) + left).milliseconds, original: row.original, wallNow: wall,
@@ -130,7 +130,7 @@ extension Keeper {
             self.post { keeper in
                 switch result {
                 case .success(true): break
-                // It is as good as the other one; the others have theirs from whoever came in between.
+                // This token is as good as the other one; the other gateways have theirs from whoever came in between.
                 case .success(false): keeper.fleet?.late += 1
                 case .failure(let fault): keeper.noteFleet(fault)
                 }
@@ -138,7 +138,7 @@ extension Keeper {
         }
     }
 
-    /// Of a token that did not come from the fleet.
+    /// Notes the shared identity of a token that did not come from the fleet.
     func noteIdentity(of token: KeptToken, _ line: Secret) {
         guard let fleet else { return }
         token.sharedIdentity = line.withBytes { fleet.tier.identity(of: Array($0)) }
@@ -171,7 +171,7 @@ extension Keeper {
             guard let hold else { return }
             self.assumeIsolated { keeper in
                 guard !hold.isOver else { return }
-                // One that was lost is found out by its last write, which is compared.
+                // The answer tells nothing that is needed: a lost lease is found out by the last write under it, which is compared.
                 keeper.fleet?.tier.renew(hold.lease) { _ in }
                 keeper.renewLater(hold)
             }

@@ -18,7 +18,7 @@ extension Keeper {
         var isTold = false
         var version = SessionVersion.none
         for _ in 0..<Self.offers where !isTold {
-            // What the others have may be many steps ahead of what this gateway has seen.
+            // The other gateways may be many steps ahead of what this gateway has seen.
             let found: Result<SharedSession?, SharedFault> = await ask { fleet.tier.session(name, completion: $0) }
             let known = max((try? found.get())?.version ?? .none, fleet.versions.newest(of: key))
             version = known.next
@@ -30,7 +30,7 @@ extension Keeper {
             guard let isNewest = await offer(material, key, as: version, fleet) else { break }
             isTold = isNewest
         }
-        // What it replaces is no longer this gateway's; whoever calls takes up the new one with nothing in between.
+        // The session that the login replaces is no longer this gateway's; the caller takes up the new one with nothing in between.
         fleet.versions.holds(version, of: key)
         let rows = identity.policy.access.persist ? versionRows(of: key, beside: material) : []
         keep(rows)

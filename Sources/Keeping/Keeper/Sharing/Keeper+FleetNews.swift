@@ -5,7 +5,7 @@ internal import Telemetry
 internal import TokenStore
 internal import Tokens
 
-/// What other gateways tell, and how the shared server is. News may be lost: whatever they say is looked up again before it matters.
+/// News of other gateways, and the state of the shared server. News may be lost: whatever they say is looked up again before it matters.
 extension Keeper {
     package func heard(_ news: FleetNews) {
         guard let fleet else { return }
@@ -99,7 +99,7 @@ extension Keeper {
                 sessions[key]?.generation == session.generation
             else { continue }
             await bringBack(session, key, identity, fleet)
-            // What gateways of the old format have written is looked at: by that it stands there in the new one too.
+            // A session that gateways of the old format may have written is looked up: the lookup puts it into the new format too.
             if fleet.format == .both {
                 let name = sessionName(key, fleet)
                 let _: Result<SharedSession?, SharedFault> = await ask { fleet.tier.session(name, completion: $0) }

@@ -182,7 +182,7 @@ extension Keeper {
             fleet.uncommitted[turn.key] = turn.hold.lease
             events.error(
                 "a session came after its lease had passed", [LogField("server", .name(fleet.place))])
-            // What it has sent is spent: nobody is to start from that, unless another one has come further.
+            // Any material that the step has sent is spent: its outcome takes the place, unless another gateway has come further.
             await offer(material, turn.key, as: version, fleet)
         case .failure(let fault):
             fleet.uncommitted[turn.key] = turn.hold.lease
@@ -246,7 +246,7 @@ extension Keeper {
         }
     }
 
-    /// What another gateway has registered. A session that came from the fleet is of no use without it.
+    /// A part that another gateway has made, such as a registration. A session that came from the fleet is of no use without it.
     func durableOfFleet(_ part: DurablePart, of identity: KeptIdentity) async -> LayerMaterial? {
         guard let fleet, identity.policy.isShared, part != .proofKey, let key = identity.durableKey(part) else {
             return nil
@@ -332,7 +332,7 @@ extension Keeper {
             throw .quarantined
         case .success(.settling): throw withheld(fleet, "it has just come up")
         case .failure(let fault):
-            // It may have been booked, and was not sent.
+            // The attempt may have been booked, and its password is not sent.
             fleet.tier.refund(attempt)
             noteFleet(fault)
             throw withheld(fleet, "\(fault)")

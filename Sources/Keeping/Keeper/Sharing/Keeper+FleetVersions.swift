@@ -6,10 +6,10 @@ internal import Telemetry
 internal import TokenStore
 internal import Tokens
 
-/// What a gateway of a fleet may start from, where the server does not have the newest session that is known: whoever writes to it can
-/// delete a session or put an older one back, it may have to make room, and it may come up empty.
+/// The sessions that a gateway of a fleet may start from, where the server does not have the newest one that is known: whoever writes
+/// to it can delete a session or put an older one back, it may have to make room, and it may come up empty.
 extension Keeper {
-    /// Of what a step would start from.
+    /// The soundness of what a step would start from.
     enum FleetGround {
         /// Nothing that is known to be newer is missing.
         case sound
@@ -21,7 +21,7 @@ extension Keeper {
 
     /// For which whoever has a missing session puts it back: longer than a gateway needs to connect again. Nanoseconds.
     private static let recallTime: UInt64 = 1_500_000_000
-    /// One session is asked for once in this time, whatever becomes of it. Nanoseconds.
+    /// All gateways are asked for a session at most once in this time, whatever becomes of it. Nanoseconds.
     private static let recallInterval: UInt64 = 30_000_000_000
 
     func sessionName(_ key: SessionKey, _ fleet: KeptFleet) -> SharedName {
@@ -51,7 +51,8 @@ extension Keeper {
         let newest = fleet.versions.newest(of: key)
         let isHere = sessions.hasRefreshToken(key)
         if let found, found.version >= newest {
-            // What has ended is not sent any more, and what could not be read may be newer than what is here.
+            // The refresh token of a session that has ended is not sent any more, and a session that could not be read may be newer
+            // than the one here.
             let isHeld = (fleet.versions.held(of: key) ?? .none) == found.version && !found.value.isEmpty
             return rung == .refreshToken && !isHeld ? .lost : .sound
         }
@@ -96,7 +97,7 @@ extension Keeper {
             "it has lost the newest refresh token of this login, and what this gateway has may be spent; \(advice)")
     }
 
-    /// What this gateway has is to do, whatever was known to be newer: an operator says so.
+    /// Settles for what this gateway has, whatever was known to be newer: an operator says so.
     func settleForHeld(of identity: KeptIdentity) {
         guard let fleet else { return }
         for key in sessionKeys(of: identity) where fleet.versions.settleFor(held: key) {
@@ -114,8 +115,8 @@ extension Keeper {
         if !sessions.isStepUnderWay(key) { await freshen(key, of: identity) }
     }
 
-    /// What others have of logins that nobody can make anew is here too, before anybody asks for it: with it comes the mark that a first
-    /// refresh token is spent, which outlives a change of settings.
+    /// Fetches the logins that others have and that cannot be had anew without a person, before anybody asks for them: with a login
+    /// comes the mark that a first refresh token is spent, which outlives a change of settings.
     func fetchLogins(_ fleet: KeptFleet) async {
         for identity in identities where identity.policy.isIrreplaceable && identity.policy.sharesTokens {
             guard let key = identity.sessionKey(subject: nil), sessions[key] == nil else { continue }
@@ -133,7 +134,7 @@ extension Keeper {
         }
         guard let identity = catalogue.identityOrRetired(key.digest) else { return }
         guard fleet.versions.saw(version, of: key, at: wall) else {
-            // One that was away starts from what is older, or was given it.
+            // The gateway that tells an older version was away and starts from it, or was given it.
             return version < fleet.versions.newest(of: key) ? sessionMissed(name, fleet) : ()
         }
         guard identity.policy.isIrreplaceable || sessions.hasRefreshToken(key) else { return }
@@ -156,7 +157,7 @@ extension Keeper {
         }
     }
 
-    /// It is dead to its issuer, or was purged: nobody is to use it.
+    /// Ends the session for the whole fleet: it is dead to its issuer or was forgotten here, and no gateway is to use it.
     func endInFleet(_ key: SessionKey) {
         guard let fleet else { return }
         let version = fleet.versions.held(of: key) ?? .none

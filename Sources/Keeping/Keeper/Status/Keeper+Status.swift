@@ -6,7 +6,7 @@ internal import Telemetry
 internal import TokenStore
 internal import Tokens
 
-/// What operators are told: log events as they happen, and the state of everything when asked.
+/// The words to operators: log events as they happen, and the state of everything when asked.
 extension Keeper {
     func log(_ event: AccessTokenMachine.Event, _ token: KeptToken) {
         let identity = LogField("identity", .name(token.identity.plan.name))
@@ -40,7 +40,7 @@ extension Keeper {
         events.warn("store degraded", [LogField("reason", .name("it does not answer in time"))])
     }
 
-    /// What was granted, and until when: as far as there is any of it.
+    /// The granted scopes, and the time until the token expires, as far as the token has them.
     private func granted(_ token: KeptToken) -> [LogField] {
         guard let held = token.machine.heldGrant else { return [] }
         var fields: [LogField] = []
@@ -162,8 +162,8 @@ extension Keeper {
 }
 
 extension Keeper {
-    /// What was found last; asks anew for the next look. Counting walks an index, a tenth of a second for a million rows, and lookups wait
-    /// for it: so it is done when somebody looks, and takes at most a hundredth of the store's time.
+    /// The size that was found last; asks anew for the next look. Counting walks an index, a tenth of a second for a million rows, and
+    /// lookups wait for it: so it is done when somebody looks, and takes at most a hundredth of the store's time.
     func measuredStore() -> StoreSizeStatus? {
         guard let store, !health.isLocked else { return nil }
         if !health.size.isMeasuring, now >= health.size.nextAt {

@@ -15,7 +15,7 @@ extension Keeper {
         for row in rows {
             guard let (digest, material) = row.nature else { continue }
             guard !catalogue.isConfigured(digest) else {
-                // It came back: its days are not counted any more.
+                // The identity came back: the days of its row are not counted any more.
                 if material != .accessToken, row.expiresWall != row.lastingExpiry {
                     changes.append(.put(row.expiring(row.lastingExpiry)))
                 }
@@ -23,7 +23,7 @@ extension Keeper {
             }
             switch Orphans.disposition(of: material, after: .digestChanged) {
             case .keep: break
-            // What it began with may be what an identity names now.
+            // The session may have begun with the refresh token that an identity names now.
             case .drop where beginning(of: row, in: nil) != nil: changes += orphans.add(row, wall: wall)
             case .drop:
                 dropped += 1
@@ -40,7 +40,8 @@ extension Keeper {
         keep(changes)
     }
 
-    /// What a flight of an identity that a reload took away has still brought: its issuer has replaced the refresh token.
+    /// Keeps the material that a flight has still brought for an identity that a reload took away: its issuer has replaced the refresh
+    /// token.
     func keepLate(_ key: SessionKey, _ material: LayerMaterial) {
         guard Orphans.disposition(of: material.nature, after: .digestChanged) == .orphan else { return }
         keep(orphans.replace(row(RowKind.session, KeyCodec.encode(key), material), wall: wall))

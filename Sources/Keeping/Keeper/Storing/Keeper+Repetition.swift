@@ -42,7 +42,7 @@ extension Keeper {
         keep([.put(attempts.keyRow)])
     }
 
-    /// What the disk did not do, piece by piece: a disk that has room for some of it takes that.
+    /// Repeats the changes that the disk did not make, piece by piece: a disk that has room for some of them takes those.
     package func putAgain() {
         guard let store else { return }
         erase(store.standing)

@@ -5,7 +5,7 @@ internal import Telemetry
 internal import TokenStore
 internal import Tokens
 
-/// What memory does not hold comes back from the store, without a call to an issuer.
+/// Tokens that memory does not hold come back from the store, without a call to an issuer.
 ///
 /// A token whose row is committed has its bytes in the hot cache and nowhere else in memory. When it falls out there, the next miss
 /// has it looked up; so has the first miss of a key that an earlier life of the gateway may have kept.
@@ -24,7 +24,7 @@ extension Keeper {
 
     /// Looks the token up and calls `work` when it is there again, or known to be lost; with a fault where neither can be said.
     func recall(_ token: KeptToken, then work: @escaping Recalled) {
-        // What stands there is another process's to say now; nothing is given up for it.
+        // The rows are another process's to change now; no token is given up for what they say.
         guard handOver.mayGrant else { return work(self, Self.upgrading) }
         guard token.recall == nil else {
             token.recall?.waiting.append { fault in work(self, fault) }
@@ -119,7 +119,7 @@ extension Keeper {
         let keys = asked.map { KeyCodec.encode($0.key) }
         let found = store.fetch(kind: RowKind.access, keys: keys, within: 5000)
         for (token, key) in zip(asked, keys) {
-            // What did not come in time is looked up when it is missed.
+            // A row that did not come in time is looked up when it is missed.
             guard let answer = found[key] else { continue }
             token.mayBeStored = false
             if let row = answer, restoreAccess(row) { health.restoredTokens += 1 }

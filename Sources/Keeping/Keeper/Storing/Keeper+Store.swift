@@ -68,7 +68,7 @@ extension Keeper {
         }
     }
 
-    /// What a disk that was slow at boot could not give then. Younger things in memory win.
+    /// Takes up the rows that a disk that was slow at boot could not give then. Younger things in memory win.
     func takeUpLate() {
         let isFirst = health.noteRead()
         if isFirst { attempts.ledger.restoreBegins() }
@@ -80,7 +80,7 @@ extension Keeper {
         if isFirst { askAgain() }
     }
 
-    /// What was refused for want of a store may be asked for again.
+    /// Lets callers ask again for tokens that were refused for want of a store.
     func askAgain() {
         for token in tokens.all.inOrder {
             apply(token.machine.settingsChanged(to: token.identity.policy.access, at: now), to: token)
@@ -97,7 +97,7 @@ extension Keeper {
     func deleteRow(of token: KeptToken) {
         token.storedGeneration = 0
         token.mayBeStored = false
-        // What a lookup that is under way finds is what goes.
+        // A lookup that is under way would find the row that is deleted here.
         token.recall?.isVoid = true
         erase(kind: RowKind.access, key: KeyCodec.encode(token.key))
     }
@@ -209,7 +209,7 @@ extension Keeper {
     func restoreDurable(_ row: StoredRow) {
         guard let key = try? KeyCodec.durableKey(row.key), let stored = LayerRow(encoded: row.value) else { return }
         guard catalogue.identity(key.digest)?.issuer == key.issuer else { return }
-        // What is there already is younger.
+        // The part that is there already is younger.
         if sessions.parts[key] == nil, let material = material(of: stored) { sessions.parts[key] = material }
     }
 

@@ -10,7 +10,7 @@ internal import Tokens
 extension Keeper {
     static let upgrading = Fault(.upgrading, retryAfter: 1)
 
-    /// What is held is served, what is under way ends; whatever needs a grant or the store is told to come again.
+    /// Tokens that are held are served, work that is under way ends; whatever needs a grant or the store is told to come again.
     /// - Parameter completion: called once on the keeper's loop, when the last outcome is on its way to the disk. Not called after
     ///   `grantAgain`.
     package func stopGranting(_ completion: @escaping @Sendable () -> Void) {
@@ -30,7 +30,7 @@ extension Keeper {
             // The other process will read what stands.
             putAgain()
             handOver.stateBefore = health.state
-            // As where another process owns it from the start: no step that only its owner may make.
+            // The state is that of a store which another process owns from the start: no step is made that only its owner may make.
             health.state = .locked("handed over to another process")
         }
         completion()

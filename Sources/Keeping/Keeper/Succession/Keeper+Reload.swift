@@ -5,7 +5,7 @@ internal import Telemetry
 internal import TokenStore
 package import Tokens
 
-/// What the keeper has that the next configuration may go on with.
+/// The routes and slots of the keeper that the next configuration may go on with.
 package struct KeeperHoldings: @unchecked Sendable {
     package var routes: [KeptRoute]
     package var slots: [AccessKey: Slot]
@@ -92,7 +92,7 @@ extension Keeper {
         if tokens.hasRetired || catalogue.hasRetired { dropRetired(after: Catalogue.patience) }
     }
 
-    /// One alarm for all: a later reload puts it off, which costs a little memory and no exchange.
+    /// A single alarm serves all reloads: a later reload puts it off, which costs a little memory and no exchange.
     private func dropRetired(after patience: UInt64) {
         set(&catalogue.alarm, at: now + patience) { keeper in
             if keeper.catalogue.isHeld { return keeper.dropRetired(after: 1_000_000_000) }

@@ -6,9 +6,9 @@ internal import Telemetry
 package import TokenStore
 package import Tokens
 
-/// What the keeper takes up when its loop begins to run.
+/// The things that the keeper takes up when its loop begins to run.
 package struct KeeperSeeds: @unchecked Sendable {
-    /// Of the store.
+    /// The rows that were read from the store.
     var rows: [StoredRow] = []
     /// Keys that the configuration alone determines.
     var keys: [(key: AccessKey, slot: Slot, identity: KeptIdentity, wanted: Wanted)] = []
@@ -60,7 +60,7 @@ extension Keeper {
     func warmUp() { warmUp(tokens.all.inOrder, routes) }
 
     func warmUp(_ tokens: [KeptToken], _ routes: [KeptRoute]) {
-        // What stands for all URLs of a route is no token.
+        // The entry that stands for all URLs of a route is no token.
         for token in tokens where !token.identity.bindsToURL || token.isOfURL {
             switch token.identity.policy.kind {
             case .fixed, .basic: loadFixed(token)

@@ -12,7 +12,7 @@ extension Keeper {
     /// Whether the try that a probation wants to begin waits for its turn. Then `perform` is called again when there is one.
     func awaitsTrial(_ token: KeptToken) -> Bool {
         guard fleet != nil, token.probation?.state == .unproven, token.trial == nil else { return false }
-        // One whose caller left while it waited asks again for its successor.
+        // The search that is under way serves the successor of a caller who left while it waited, too.
         guard !token.seeksTrial else { return true }
         token.seeksTrial = true
         start { await $0.seekTrial(for: token) }

@@ -209,7 +209,7 @@ extension Keeper {
             refusedOnProbation(report, token)
             return
         }
-        // Of one that had given way, or was learned before a restart, the store may have the token.
+        // The store may have the token, where its key had given way or was learned before a restart.
         if report.sent?.slot != token.slot, identity.policy.kind == .challengeDriven, needsRecall(token) {
             return recall(token) { keeper, _ in
                 keeper.decide(report, token, on: route)
@@ -250,7 +250,7 @@ extension Keeper {
     // MARK: - Challenges that wait for another flight
 
     private func postpone(_ report: ChallengeOfRequest, _ token: KeptToken) {
-        // Nobody waits for it: one such is enough to have the grant made.
+        // No request waits for a report without a ticket: one such report is enough to have the grant made.
         if report.ticket == nil, token.postponed.contains(where: { $0.ticket == nil }) { return }
         token.postponed.append(report)
         if let ticket = report.ticket { users.waits(ticket, for: token) }
@@ -299,7 +299,8 @@ extension Keeper {
         }
     }
 
-    /// What the learned table is keyed by: the path, or the whole target where a token belongs to one URL.
+    /// The path of an entry of the learned table. Where a token belongs to one URL, a slash is added, so that the entry is the whole
+    /// path and not its directory.
     func path(of target: [UInt8], on route: KeptRoute) -> [UInt8] {
         let path = target.prefix { $0 != UInt8(ascii: "?") }
         return route.bindsToURL ? path + [UInt8(ascii: "/")] : Array(path)

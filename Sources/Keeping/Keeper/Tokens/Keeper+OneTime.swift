@@ -33,7 +33,7 @@ extension Keeper {
         }
     }
 
-    /// What is known without asking.
+    /// The fault that is known without asking the issuer; nil where there is none.
     private func fault(ahead resource: String, _ identity: KeptIdentity) -> Fault? {
         if let held = heldBack(identity) { return heldBackFault(held, identity) }
         if identity.policy.access.connectivity == .offline {
@@ -98,7 +98,7 @@ extension Keeper {
     /// How long a preview stands.
     static let previewLife: UInt64 = 300_000_000_000
 
-    /// What is known now; where the preview is old, a new one is asked for and seen by the next look.
+    /// The facts that are known now; where the preview is old, a new one is asked for and seen by the next look.
     func facts(of identity: KeptIdentity) -> [IdentityFact] {
         guard let handshake = identity.plan.handshake as? any OneTimeHandshake,
             let key = identity.sessionKey(subject: nil), let session = sessions[key]?.material, session.isLive(at: now)

@@ -13,9 +13,9 @@ public enum PurgeScope: Sendable, Equatable {
     case everything
 }
 
-/// What a purge did.
+/// The outcome of a purge.
 public struct PurgeReport: Sendable, Equatable {
-    /// Whose tokens went.
+    /// The names of the identities whose tokens the purge covered.
     public var identities: [String]
     /// How many were held in memory; rows of the store go with them and are not counted.
     public var tokens: Int

@@ -4,8 +4,8 @@ internal import Telemetry
 internal import Tokens
 internal import World
 
-/// What routes have learned of their upstreams. There is room for so many realms and so many paths; where it is full, what was used least
-/// gives way, as fast as new end users come at most (`limits.new_subjects_per_second`).
+/// Realms and paths that routes have learned of their upstreams, a bounded number of each. Where there is no more room, the realm that
+/// was used least or a random path gives way, as fast as new end users come at most (`limits.new_subjects_per_second`).
 extension Keeper {
     /// A challenge of a realm came on a path.
     /// - Returns: why it cannot be learned now.
@@ -71,7 +71,7 @@ extension Keeper {
         let isNamed = routes.contains { other in
             other.key(of: realm) == key && (other.realm == realm || other.table.realms.contains(realm))
         }
-        // What the store has of it comes back with its next challenge.
+        // The token's row in the store comes back with the realm's next challenge.
         if !isNamed { forget(token) }
         return true
     }

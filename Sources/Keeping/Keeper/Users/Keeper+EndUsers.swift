@@ -18,7 +18,7 @@ extension Keeper {
         guard var key = route.key(of: route.realm ?? Realm("")), let space = tokens[key]?.slot else {
             return answer(request.ticket, .fault(Fault(.internalFault)))
         }
-        // What is no text cannot be told to an issuer.
+        // A name that is no text cannot be told to an issuer.
         guard subject.token != nil || String(validating: subject.key.bytes, as: UTF8.self) != nil else {
             return answer(request.ticket, .fault(Fault(.subjectMissing)))
         }
@@ -43,7 +43,7 @@ extension Keeper {
         }
     }
 
-    /// What the store has is known.
+    /// Decides on a request for whose token the store need not be asked any more.
     private func decide(_ request: ParkedRequest, _ token: KeptToken) {
         // Turned away meanwhile, as one of several requests that waited for the same row.
         guard tokens.holds(token) else { return answer(request.ticket, .fault(tooManySubjects(1))) }

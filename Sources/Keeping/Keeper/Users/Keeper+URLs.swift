@@ -25,14 +25,14 @@ extension Keeper {
         }
     }
 
-    /// What the store has is known.
+    /// Decides on a request for whose token the store need not be asked any more.
     private func decide(
         _ request: ParkedRequest, _ entry: LearnedEntry, _ token: KeptToken, on route: KeptRoute
     ) {
         // Another request that waited for the same row has found that there is none.
         guard tokens.holds(token) else { return scout(request, entry, on: route) }
         guard token.machine.heldGrant != nil || token.machine.isBusy else {
-            // Nobody has said yet that the URL needs a token.
+            // Without a grant, a request has to find out whether the URL needs a token.
             forgetUnadmitted(token)
             if let held = heldBack(token.identity) {
                 return answer(request.ticket, .fault(heldBackFault(held, token.identity)))
