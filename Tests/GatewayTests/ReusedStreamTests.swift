@@ -14,7 +14,7 @@ import Testing
 
     /// What has been torn down has given these up already, and says so (`holdsNothing`) before it is used again.
     private static let givenUp: Set = [
-        "key", "descriptor", "hearsOutput", "tls", "lane", "block", "rosterPlace", "pending", "pipe", "timer",
+        "key", "descriptor", "hearsOutput", "tls", "stream", "block", "rosterPlace", "pending", "pipe", "timer",
     ]
 
     @Test func aCallersFieldsAreAsNew() throws {

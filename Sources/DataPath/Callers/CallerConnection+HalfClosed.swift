@@ -11,7 +11,7 @@ extension CallerConnection {
     /// The caller has closed its side while its request waits for an answer.
     func noteHalfClosed() {
         // An exchange that leaves HTTP ends by its own rules, and a caller that leaves a stream of HTTP/2 resets it.
-        guard lane == nil, !exchange.answerBegun, !exchange.opensTunnel, exchange.goneAt == nil,
+        guard stream == nil, !exchange.answerBegun, !exchange.opensTunnel, exchange.goneAt == nil,
             let route = exchange.route
         else { return }
         let goneAt = loop.now + route.halfClosedTimeout

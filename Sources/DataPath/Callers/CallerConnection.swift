@@ -70,20 +70,20 @@ final class CallerConnection: Stream, HTTP2StreamUser {
 
     /// Serves one stream of an HTTP/2 session, whose head has come.
     /// - Precondition: it is new, or was made so again by `renew`.
-    func begin(_ lane: HTTP2Stream) {
+    func begin(_ stream: HTTP2Stream) {
         loop.adopt(self)
-        self.lane = lane
-        lane.user = self
+        self.stream = stream
+        stream.user = self
         canWrite = true
         canRead = true
         borrowExchange()
         exchange.record.startedAt = loop.now
-        guard lane.refusal == nil else { return answer(Fault(.bigHead)) }
+        guard stream.refusal == nil else { return answer(Fault(.bigHead)) }
         readRequests()
     }
 
     func streamReady(_ stream: HTTP2Stream) {
-        guard stream === lane else { return }
+        guard stream === self.stream else { return }
         ready(stream.isReset ? [.readable, .writable, .failed] : [.readable, .writable])
     }
 
@@ -286,7 +286,7 @@ final class CallerConnection: Stream, HTTP2StreamUser {
         leaveDesk()
         data.account(self)
         // A stream of HTTP/2 carries one request.
-        guard lane == nil, exchange.keepsAlive, requestIsConsumed else { return beginClosing() }
+        guard stream == nil, exchange.keepsAlive, requestIsConsumed else { return beginClosing() }
         let consumed = max(exchange.headLength, exchange.bodyAt)
         let left = end - consumed
         if left > 0, let block { block.put(UnsafeRawBufferPointer(rebasing: block[consumed..<end]), at: 0) }
@@ -337,7 +337,7 @@ final class CallerConnection: Stream, HTTP2StreamUser {
         leaveDesk()
         releaseUpstream(reusable: false)
         disown()
-        if hasExchange, let code = exchange.record.cutCode { lane.take()?.cut(code) }
+        if hasExchange, let code = exchange.record.cutCode { stream.take()?.cut(code) }
         tearDown()
         data.callerClosed(self)
         home?.streamEnded(self)

@@ -27,7 +27,7 @@ extension Stream {
     final func mayPass(from source: Stream, left: UInt64, isAnnounced: Bool) -> Bool {
         guard source.isFlowing || isAnnounced && left >= Self.spliceThreshold, left > 0 else { return false }
         guard let pipes = buffers.pipes, !pipes.isRefused else { return false }
-        return tls == nil && lane == nil && source.tls == nil && source.lane == nil
+        return tls == nil && stream == nil && source.tls == nil && source.stream == nil
     }
 
     /// Moves one piece from the source's socket.

@@ -17,7 +17,7 @@ package class Stream: Watched, TLSWire {
     let buffers: LoopBuffers
     final var tls: TLSConnection?
     /// Set: this is a stream of a session, and `descriptor` belongs to nobody.
-    final var lane: HTTP2Stream?
+    final var stream: HTTP2Stream?
 
     /// Input: bytes `start..<end` of `block` are received and not yet consumed.
     final var block: UnsafeMutableRawBufferPointer?
@@ -78,20 +78,20 @@ package class Stream: Watched, TLSWire {
 
     package final var hasPending: Bool { pendingCount > 0 }
     final var pendingCount: Int {
-        if let lane { return lane.pendingCount }
+        if let stream { return stream.pendingCount }
         return pendingEnd - pendingStart + pipeCount
     }
 
     /// More must not be written now. A session sends what its streams have at the end of a turn, so a stream of one collects a little.
     final var isCongested: Bool {
-        if let lane {
-            let waiting = lane.pendingCount
-            return waiting >= Self.laneLimit || waiting > 0 && lane.isShort
+        if let stream {
+            let waiting = stream.pendingCount
+            return waiting >= Self.streamLimit || waiting > 0 && stream.isShort
         }
         return pendingEnd > pendingStart || pipeCount > 0
     }
 
-    private static let laneLimit = 48 * 1024
+    private static let streamLimit = 48 * 1024
 
     /// Writes the parts in order; what the socket does not take is kept.
     /// - Returns: false when the connection is lost or the bound of what may wait would be passed.
@@ -101,9 +101,9 @@ package class Stream: Watched, TLSWire {
     ) -> Bool {
         let total = first.count + second.count + third.count
         if total == 0 { return true }
-        if let lane {
+        if let stream {
             bytesOut &+= UInt64(total)
-            return lane.write(first) && lane.write(second) && lane.write(third)
+            return stream.write(first) && stream.write(second) && stream.write(third)
         }
         // A congested stream must not be written to: bytes that were written now would overtake those that lie in the pipe.
         guard pipeCount == 0 else { return false }
@@ -357,7 +357,7 @@ package class Stream: Watched, TLSWire {
         // Taken and not read, which would count them.
         tls.take()?.shutdown()
         // A half-sent message must not look whole; what is complete stays as it is.
-        lane.take()?.cancel()
+        stream.take()?.cancel()
         dropTimer()
         if let block { buffers.give(block) }
         block = nil
@@ -370,7 +370,7 @@ package class Stream: Watched, TLSWire {
 
     /// After `tearDown` it has taken nothing up again.
     final var holdsNothing: Bool {
-        tls == nil && lane == nil && block == nil && pending == nil && pipe == nil && timer == nil && !hasPlace
+        tls == nil && stream == nil && block == nil && pending == nil && pipe == nil && timer == nil && !hasPlace
             && descriptor < 0 && rosterPlace < 0
     }
 

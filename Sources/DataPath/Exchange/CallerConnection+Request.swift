@@ -88,7 +88,7 @@ extension CallerConnection {
 
     /// `TE: trailers`, which a connection-specific field would not survive (RFC 9110 §10.1.4).
     private var acceptsTrailers: Bool {
-        if let lane { return lane.acceptsTrailers }
+        if let stream { return stream.acceptsTrailers }
         guard let field = data.requestHead.first(.te) else { return false }
         return input[field].elementsEqual("trailers".utf8)
     }
@@ -141,7 +141,7 @@ extension CallerConnection {
     func beginRequestBody() {
         exchange.bodyBytes = 0
         exchange.requestBody =
-            lane == nil || exchange.requestFraming == .none ? BodyReader(exchange.requestFraming) : .untilClose
+            stream == nil || exchange.requestFraming == .none ? BodyReader(exchange.requestFraming) : .untilClose
         exchange.requestComplete = exchange.requestBody.isComplete
     }
 
@@ -186,7 +186,7 @@ extension CallerConnection {
                 return
             case .blockFull where makeRoomBehindHead(): break
             case .blockFull, .noBuffer: return answer(Fault(.outOfMemory, retryAfter: 1))
-            case .ended where lane != nil: return endRequestBody(to: upstream)
+            case .ended where stream != nil: return endRequestBody(to: upstream)
             case .ended, .truncated, .failed:
                 // A body shorter than promised: the upstream must not take it for a whole one.
                 return fail(Fault(.incompleteBody))
@@ -229,7 +229,7 @@ extension CallerConnection {
     private func endRequestBody(to upstream: UpstreamConnection) {
         exchange.requestComplete = true
         expectAnswer()
-        let trailers = lane?.trailers ?? []
+        let trailers = stream?.trailers ?? []
         let end = BodyReader.Step(trailers: ByteRange(0..<trailers.count), ended: true)
         let sent = trailers.withUnsafeBytes { raw in
             upstream.sendBody(

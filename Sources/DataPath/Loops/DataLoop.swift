@@ -194,10 +194,10 @@ package final class DataLoop {
         headOwner = ObjectIdentifier(caller)
         requestHead.reset()
         // A parser ends no stream.
-        if let lane = caller.uncountedLane {
-            return try lane._withUnsafeGuaranteedRef { lane in
+        if let stream = caller.uncountedStream {
+            return try stream._withUnsafeGuaranteedRef { stream in
                 Result { () throws(HeadFault) in
-                    try requestHead.parse(bytes.octets, index: lane.headIndex, limits: limits.heads)
+                    try requestHead.parse(bytes.octets, index: stream.headIndex, limits: limits.heads)
                 }
             }.get()
         }
@@ -218,10 +218,10 @@ package final class DataLoop {
         answerOwner = nil
         responseHead.reset()
         let length: Int?
-        if let lane = upstream.uncountedLane {
-            length = try lane._withUnsafeGuaranteedRef { lane in
+        if let stream = upstream.uncountedStream {
+            length = try stream._withUnsafeGuaranteedRef { stream in
                 Result { () throws(HeadFault) in
-                    try responseHead.parse(upstream.input.octets, index: lane.headIndex, limits: limits.heads)
+                    try responseHead.parse(upstream.input.octets, index: stream.headIndex, limits: limits.heads)
                 }
             }.get()
         } else {
@@ -326,7 +326,7 @@ package final class DataLoop {
             line.incomplete = caller.exchange.record.incomplete
             line.caller = caller.peer.address?.logAddress ?? LogAddress()
             line.upstream = caller.exchange.upstreamAddress ?? LogAddress()
-            line.callerProtocol = caller.lane != nil ? .http2 : caller.exchange.minorVersion == 0 ? .http10 : .http11
+            line.callerProtocol = caller.stream != nil ? .http2 : caller.exchange.minorVersion == 0 ? .http10 : .http11
             line.upstreamProtocol =
                 caller.exchange.record.sentAt == 0 ? .none : caller.exchange.usedHTTP2 ? .http2 : .http11
             if caller.exchange.record.tokenAt > caller.exchange.record.startedAt {

@@ -41,7 +41,7 @@ extension UpstreamConnection {
     /// Whether its request was given up before all of it had left.
     func hasCut(requestComplete: Bool) -> Bool {
         guard requestComplete, !hasPending, !outputLost else { return true }
-        return lane?.isSent == false
+        return stream?.isSent == false
     }
 
     /// Nothing has been sent on it, so whoever takes it next is its first user.

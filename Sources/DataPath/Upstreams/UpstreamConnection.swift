@@ -298,11 +298,11 @@ package final class UpstreamConnection: Stream, HTTP2StreamUser, PoolMember {
     private func begin(_ stream: HTTP2Stream, octets: Int) {
         bytesOut &+= UInt64(octets)
         stream.user = self
-        lane = stream
+        self.stream = stream
     }
 
     func streamReady(_ stream: HTTP2Stream) {
-        guard stream === lane, state == .busy else { return }
+        guard stream === self.stream, state == .busy else { return }
         canRead = true
         if stream.isReset, !hasAnswered, let session {
             // RFC 9113 §8.7: not processed. Of other resets only those that came with the connection's end may be a matter of chance.
@@ -367,12 +367,12 @@ package final class UpstreamConnection: Stream, HTTP2StreamUser, PoolMember {
     /// Reading has failed in the middle of an answer: what that means, and the upstream's own word for it where it gave one that says
     /// something to the caller.
     var breakOff: (fault: Fault, code: HTTP2ErrorCode?) {
-        guard let lane else { return (fault(afterFailure: false), nil) }
-        switch lane.resetBy {
+        guard let stream else { return (fault(afterFailure: false), nil) }
+        switch stream.resetBy {
         case .connection: return (Fault(.upstreamClosed), nil)
-        case .peer: return (Fault(.upstreamClosed), lane.resetCode.flatMap(HTTP2ErrorCode.init(passing:)))
+        case .peer: return (Fault(.upstreamClosed), stream.resetCode.flatMap(HTTP2ErrorCode.init(passing:)))
         case .us:
-            let lacksRoom = lane.resetCode == HTTP2ErrorCode.enhanceYourCalm.rawValue
+            let lacksRoom = stream.resetCode == HTTP2ErrorCode.enhanceYourCalm.rawValue
             return (Fault(lacksRoom ? .outOfMemory : .upstreamGarbage), nil)
         }
     }
@@ -391,7 +391,7 @@ package final class UpstreamConnection: Stream, HTTP2StreamUser, PoolMember {
         let user = self.user
         if state != .busy, seat != .inLine { group.gauges.metrics?.failed() }
         // On a pooled connection the server may just have been tired of waiting; on a fresh one it took a request and was gone.
-        if state == .busy, lane == nil, requests > 0, !hasAnswered, let address { group.failed(address, .reset) }
+        if state == .busy, stream == nil, requests > 0, !hasAnswered, let address { group.failed(address, .reset) }
         close()
         user?.upstreamLost(self, fault)
     }
