@@ -23,7 +23,7 @@ extension CallerConnection {
         // A connection has one such timer, however many requests stand behind one another; it is not the one of `expect`, since the
         // request goes on by its own deadlines.
         guard !watchesHalfClosed else { return }
-        watchesHalfClosed = loop.arm(self, at: time, kind: Stream.secondTimer) != nil
+        watchesHalfClosed = loop.arm(self, at: time, kind: Channel.secondTimer) != nil
     }
 
     func judgeHalfClosed() {

@@ -99,7 +99,7 @@ extension CallerConnection {
     }
 }
 
-extension Stream {
+extension Channel {
     /// The bytes that have come from this peer so far, that it has taken, and that wait for it.
     fileprivate var side: TransferPace.Side {
         let waiting = pendingCount

@@ -78,7 +78,7 @@ extension CallerConnection {
     }
 
     /// - Returns: false when either connection is lost.
-    private func carry(from source: Stream, to target: Stream) -> Bool {
+    private func carry(from source: Channel, to target: Channel) -> Bool {
         // Bounded, so that a fast pair cannot starve the loop's others; epoll does not tell again of what is left unread.
         for _ in 0..<Self.rounds {
             guard !target.isCongested else { return true }
@@ -145,7 +145,7 @@ extension CallerConnection {
     }
 }
 
-extension Stream {
+extension Channel {
     /// Whether the octets that end this direction have left, as far as that can be known.
     fileprivate final var hasSentEnd: Bool { stream?.isFlushed ?? true }
 

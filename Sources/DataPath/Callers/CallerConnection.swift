@@ -8,7 +8,7 @@ internal import TLS
 ///
 /// The block holds the request's head at its front for as long as the request may have to be sent (again); the body's received bytes
 /// follow it, undecoded. A replay rewinds `bodyAt` to the end of the head.
-final class CallerConnection: Stream, HTTP2StreamUser {
+final class CallerConnection: Channel, HTTP2StreamUser {
     // A cycle until it closes. A constant needs no reference count where it is read; one that is not owned costs two for each reading.
     let data: DataLoop
     var listener: ListenerPlan
@@ -358,6 +358,6 @@ final class CallerConnection: Stream, HTTP2StreamUser {
         saidNoMore = false
         drainLeft = 0
         leftToFlush = 0
-        renewStream()
+        renewChannel()
     }
 }

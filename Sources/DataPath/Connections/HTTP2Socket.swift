@@ -4,7 +4,7 @@ internal import Reactor
 
 /// The socket under an HTTP/2 session: what is read goes into the session, and what the session has to send is written once at the
 /// end of a turn, so that the requests and answers of many streams share a write.
-class HTTP2Socket: Stream, HTTP2ConnectionHost {
+class HTTP2Socket: Channel, HTTP2ConnectionHost {
     final let session: HTTP2Connection
     final private(set) var isOver = false
     /// The users of streams are being told of news.

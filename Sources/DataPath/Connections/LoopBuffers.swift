@@ -81,7 +81,7 @@ package final class LoopBuffers: BlockSource {
 
     func give(_ block: UnsafeMutableRawBufferPointer, from use: Use) {
         if block.count == blockSize { return pool.give(block) }
-        // A short message of HTTP/2 stays where it came (`Stream.fill`).
+        // A short message of HTTP/2 stays where it came (`Channel.fill`).
         if block.count <= HTTP2Memory.largestPiece { return frames.give(piece: block) }
         switch use {
         case .input: inputBytes -= block.count

@@ -340,7 +340,7 @@ extension CallerConnection {
     }
 }
 
-extension Stream {
+extension Channel {
     /// Moves the input to the block's front.
     package final func compact() {
         guard start > 0, let block else { return }

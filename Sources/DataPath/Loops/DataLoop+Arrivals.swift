@@ -47,8 +47,8 @@ extension DataLoop {
         }
     }
 
-    private func enter(_ stream: Stream, _ descriptor: Int32) -> Bool {
-        guard loop.watch(stream, descriptor: descriptor, output: false) else {
+    private func enter(_ channel: Channel, _ descriptor: Int32) -> Bool {
+        guard loop.watch(channel, descriptor: descriptor, output: false) else {
             loop.kernel.close(descriptor)
             return false
         }
@@ -120,7 +120,7 @@ extension DataLoop {
         }
     }
 
-    private func beginSession(from stage: Stream, listener: ListenerPlan, peer: CallerPeer) {
+    private func beginSession(from stage: Channel, listener: ListenerPlan, peer: CallerPeer) {
         guard let session = CallerSession(data: self, listener: listener, peer: peer) else {
             metrics.callerClosed()
             uncount(peer)

@@ -193,7 +193,7 @@ package final class DataLoop {
     func parseRequest(_ bytes: UnsafeRawBufferPointer, for caller: CallerConnection) throws(HeadFault) -> Int? {
         headOwner = ObjectIdentifier(caller)
         requestHead.reset()
-        // A parser ends no stream.
+        // A parser ends no channel.
         if let stream = caller.uncountedStream {
             return try stream._withUnsafeGuaranteedRef { stream in
                 Result { () throws(HeadFault) in

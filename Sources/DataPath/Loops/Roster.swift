@@ -1,5 +1,5 @@
 /// The connections of one kind that a loop serves. Who comes and goes pays a few instructions: a dictionary would hash twice for each.
-struct Roster<Member: Stream> {
+struct Roster<Member: Channel> {
     /// In no order: the last one takes the place of one that leaves.
     private(set) var members: [Member] = []
 

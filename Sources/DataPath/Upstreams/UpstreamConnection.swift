@@ -9,7 +9,7 @@ internal import TLS
 /// requests waits in its group's pool.
 ///
 /// Over HTTP/2 it is one stream of a shared session: connected as soon as the session is, and never pooled.
-package final class UpstreamConnection: Stream, HTTP2StreamUser, PoolMember {
+package final class UpstreamConnection: Channel, HTTP2StreamUser, PoolMember {
     // The reference is strong, as that of a caller's connection to its loop: a cycle until the connection closes.
     package let group: UpstreamGroup
     package private(set) var state = State.connecting
@@ -81,7 +81,7 @@ package final class UpstreamConnection: Stream, HTTP2StreamUser, PoolMember {
         // Most often empty already: giving up even an empty array costs a locked instruction.
         if !others.isEmpty { others = [] }
         tunnel = nil
-        renewStream()
+        renewChannel()
     }
 
     /// A session that has room is not there: it waits for one, or for a socket of its own. From here on, so that waiting for the resolver is

@@ -3,8 +3,8 @@ internal import HTTP2
 internal import Reactor
 internal import TLS
 
-/// Where a stream's input comes from: a socket, TLS over one, or a stream of a session.
-extension Stream {
+/// Where a channel's input comes from: a socket, TLS over one, or a stream of an HTTP/2 connection.
+extension Channel {
     /// The block is the memory in which a whole short message came: nothing comes behind it, and nothing may be written there.
     final var isWholePiece: Bool { block.map { $0.count < buffers.blockSize } ?? false }
 
@@ -19,7 +19,7 @@ extension Stream {
         }
         guard let block, end < block.count else { return .blockFull }
         let free = UnsafeMutableRawBufferPointer(rebasing: block[end...])
-        // Neither reading ends this stream, which alone lets go of the two.
+        // Neither reading ends this channel, which alone lets go of the two.
         if let stream = uncountedStream { return stream._withUnsafeGuaranteedRef { read($0, into: free) } }
         guard canRead else { return inputEnded ? .ended : .notNow }
         if let tls = uncountedTLS { return tls._withUnsafeGuaranteedRef { read($0, into: free) } }
@@ -98,8 +98,8 @@ extension Stream {
         }
     }
 
-    // These read two references of this stream without a count: only for calls that cannot come back to this stream and end it, since
-    // whoever calls holds the stream, and the stream lets go of the two only where it ends (`tearDown`), gives its socket away
+    // These read two references of this channel without a count: only for calls that cannot come back to this channel and end it, since
+    // whoever calls holds the channel, and the channel lets go of the two only where it ends (`tearDown`), gives its socket away
     // (`handOver`) or tries one address after another.
     @inline(__always) final var uncountedStream: Unmanaged<HTTP2Stream>? { stream.map(Unmanaged.passUnretained) }
     @inline(__always) final var uncountedTLS: Unmanaged<TLSConnection>? { tls.map(Unmanaged.passUnretained) }

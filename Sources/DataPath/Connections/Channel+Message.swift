@@ -2,7 +2,7 @@ internal import HTTP1
 internal import HTTP2
 
 /// Where the two protocols write differently: HTTP/1.1 frames a body in its bytes, HTTP/2 beside them.
-extension Stream {
+extension Channel {
     /// Sends a piece of a body, and its end after the last one.
     ///
     /// - Parameters:
