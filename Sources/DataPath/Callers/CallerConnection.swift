@@ -14,13 +14,13 @@ final class CallerConnection: Channel, HTTP2StreamUser {
     var listener: ListenerPlan
     let peer: CallerPeer
     /// The HTTP/2 connection whose streams it serves, one behind the other; nil with a socket of its own. A cycle while it waits there for
-    /// the next stream, which the end of the session cuts.
-    private let home: CallerSession?
+    /// the next stream, which the end of the HTTP/2 connection cuts.
+    private let home: CallerHTTP2Connection?
 
     /// Lent by the loop from a request's first byte until there is nothing to read, so that an idle connection holds none.
     var lent: UnsafeMutablePointer<CallerExchange>?
 
-    /// The account that requests give of this connection: set by its session, or made with the first request.
+    /// The account that requests give of this connection: set by its HTTP/2 connection, or made with the first request.
     var hop: ForwardedHop?
     private(set) var stage = Stage.reading
     /// No request has been read yet: the connection may still turn out to speak HTTP/2.
@@ -51,7 +51,7 @@ final class CallerConnection: Channel, HTTP2StreamUser {
             close: UInt8 = 6, permission: UInt8 = 7, pause: UInt8 = 8, form: UInt8 = 9, look: UInt8 = 10
     }
 
-    init(data: DataLoop, listener: ListenerPlan, peer: CallerPeer, home: CallerSession? = nil) {
+    init(data: DataLoop, listener: ListenerPlan, peer: CallerPeer, home: CallerHTTP2Connection? = nil) {
         self.data = data
         self.listener = listener
         self.peer = peer
@@ -68,7 +68,7 @@ final class CallerConnection: Channel, HTTP2StreamUser {
         expectRequest()
     }
 
-    /// Serves one stream of an HTTP/2 session, whose head has come.
+    /// Serves one stream of an HTTP/2 connection, whose head has come.
     /// - Precondition: it is new, or was made so again by `renew`.
     func begin(_ stream: HTTP2Stream) {
         loop.adopt(self)
@@ -222,7 +222,7 @@ final class CallerConnection: Channel, HTTP2StreamUser {
                 case .partly: return false
                 case .whole:
                     leave()
-                    data.becomeSession(self)
+                    data.becomeHTTP2(self)
                     return false
                 }
             }
@@ -250,7 +250,7 @@ final class CallerConnection: Channel, HTTP2StreamUser {
         guard let upstream = exchange.upstream, !exchange.caution.isProbe,
             upstream.hasCut(requestComplete: exchange.requestComplete)
         else { return false }
-        upstream.session?.doubt()
+        upstream.shared?.doubt()
         return true
     }
 
@@ -343,7 +343,7 @@ final class CallerConnection: Channel, HTTP2StreamUser {
         home?.streamEnded(self)
     }
 
-    /// Makes it what it was when it was made, but for its listener and what is told of it, which are its session's.
+    /// Makes it what it was when it was made, but for its listener and what is told of it, which are its HTTP/2 connection's.
     /// - Precondition: it is closed, holds nothing, and no call of it is on the stack.
     func renew() {
         returnExchange()

@@ -22,7 +22,7 @@ extension CallerConnection {
         }
         rewindBody()
         exchange.caution.begin(isReplay: exchange.machine.replayed)
-        let asFields = upstream.session != nil
+        let asFields = upstream.shared != nil
         var cursor = OutputCursor(buffers.scratch)
         if asFields { buffers.outgoing.begin(in: buffers.scratch) }
         var withdrawn: Slot?
@@ -63,7 +63,7 @@ extension CallerConnection {
         }
         guard !(asFields ? buffers.outgoing.overflowed : cursor.overflowed) else { return .fault(Fault(.bigHead)) }
         if exchange.bindsConnection {
-            guard upstream.session == nil else { return .fault(Fault(.connectionShared)) }
+            guard upstream.shared == nil else { return .fault(Fault(.connectionShared)) }
             own(upstream)
         }
         upstream.requests += 1
@@ -111,7 +111,7 @@ extension CallerConnection {
             case _ where exchange.caution.isProbe: .none
             case .none: .none
             case .length(let length): .length(length)
-            case .chunked: exchange.upstream?.session == nil ? .chunked : .none
+            case .chunked: exchange.upstream?.shared == nil ? .chunked : .none
             }
         // A replay sends what it has of the body at once; asking the upstream again would only cost a round trip.
         let expects =

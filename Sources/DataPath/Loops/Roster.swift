@@ -13,7 +13,7 @@ struct Roster<Member: Channel> {
         members.append(member)
     }
 
-    /// - Returns: false when it was not here. Streams of HTTP/2 sessions never are.
+    /// - Returns: false when it was not here. Streams of HTTP/2 connections never are.
     mutating func remove(_ member: Member) -> Bool {
         let place = Int(member.rosterPlace)
         guard place >= 0 else { return false }
