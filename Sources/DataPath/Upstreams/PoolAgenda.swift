@@ -41,7 +41,7 @@ struct PoolAgenda<Member: PoolMember, Shared: SharedConnection> {
         isDue = true
     }
 
-    mutating func retire(_ connection: Shared, isStalled: Bool) {
+    mutating func retire(_ connection: Shared, isStalled: Bool = false) {
         connection.isLeaving = true
         retiring.append((connection, isStalled))
         isDue = true
@@ -84,7 +84,9 @@ struct PoolAgenda<Member: PoolMember, Shared: SharedConnection> {
 
     mutating func nextEnding() -> Member? { ending.popLast() }
 
-    mutating func nextRetiring() -> (connection: Shared, isStalled: Bool)? { retiring.popLast() }
+    mutating func nextRetiring() -> PoolAction<Member, Shared>? {
+        retiring.popLast().map { $0.isStalled ? .doubt($0.connection) : .retire($0.connection) }
+    }
 
     mutating func nextTurning() -> Member? { turning.popLast() }
 }

@@ -196,7 +196,7 @@ struct UpstreamPool<Member: PoolMember, Shared: SharedConnection> {
 
     /// A shared connection without requests gives way to a request that it cannot carry, unless others wait for its peer's offer.
     private mutating func endUnusedShared() {
-        if offersAwaited.isEmpty, let connection = shared.unused { agenda.retire(connection, isStalled: false) }
+        if offersAwaited.isEmpty, let connection = shared.unused { agenda.retire(connection) }
     }
 
     // MARK: - A connection is made
@@ -290,13 +290,13 @@ struct UpstreamPool<Member: PoolMember, Shared: SharedConnection> {
     /// Idle connections end, and shared ones without requests.
     mutating func closeIdle() {
         endIdle { _ in true }
-        for connection in shared.all where connection.load == 0 { agenda.retire(connection, isStalled: false) }
+        for connection in shared.all where connection.load == 0 { agenda.retire(connection) }
     }
 
     mutating func retire() {
         isRetired = true
         closeIdle()
-        for connection in shared.all where connection.load > 0 { agenda.retire(connection, isStalled: false) }
+        for connection in shared.all where connection.load > 0 { agenda.retire(connection) }
     }
 
     private mutating func endIdle(where isUnfit: (Member) -> Bool) {
@@ -414,9 +414,7 @@ struct UpstreamPool<Member: PoolMember, Shared: SharedConnection> {
     }
 
     private mutating func retireShared(at address: UpstreamAddress) {
-        for connection in shared.all where connection.address === address {
-            agenda.retire(connection, isStalled: false)
-        }
+        for connection in shared.all where connection.address === address { agenda.retire(connection) }
     }
 
     // MARK: - What is to be done
@@ -438,9 +436,7 @@ struct UpstreamPool<Member: PoolMember, Shared: SharedConnection> {
         while let member = agenda.nextEnding() {
             if member.seat == .ending { return .close(member) }
         }
-        if let (connection, isStalled) = agenda.nextRetiring() {
-            return isStalled ? .doubt(connection) : .retire(connection)
-        }
+        if let action = agenda.nextRetiring() { return action }
         while agenda.undecided > 0, let member = undecided.popFirst() {
             agenda.undecided -= 1
             if let connection = admit(member, at: now) { return .share(connection, member) }
