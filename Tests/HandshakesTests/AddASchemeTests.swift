@@ -52,9 +52,7 @@ struct DeskHandshake: Handshake {
 
     func injection(for token: [UInt8]) -> InjectedField { InjectedField(name: "X-Ticket", value: token) }
 
-    func acquire(
-        _ wanted: Wanted, environment: any GrantEnvironment, issuer: any IssuerClient
-    ) async throws(GrantFailure) -> AccessGrant {
+    func acquire(_ wanted: Wanted, environment: any GrantEnvironment) async throws(GrantFailure) -> AccessGrant {
         let password = try await environment.secret("password")
         var form = FormBody(capacity: 256)
         form.member("user", user)
@@ -67,7 +65,7 @@ struct DeskHandshake: Handshake {
         // Secret, mark, send, settle: a refused password is never sent again (docs/design/tokens.md#rule-5).
         try await environment.spendAttempt(user: user)
         let answer: IssuerAnswer
-        do throws(IssuerFault) { answer = try await issuer.send(call) } catch {
+        do throws(IssuerFault) { answer = try await environment.send(call) } catch {
             await environment.settleAttempt(error.provablyUnsent ? .notSent : .unknown)
             throw GrantFailure(error, step: "ticket")
         }
@@ -99,7 +97,7 @@ struct DeskHandshake: Handshake {
         let handshake = try scheme.handshake(of: identity, statuses: nil, GrantWorld())
         let environment = MemoryEnvironment(password: "opensesame")
         let grant = try await handshake.acquire(
-            Wanted(upstreamOrigin: "https://u"), environment: environment, issuer: issuer)
+            Wanted(upstreamOrigin: "https://u"), environment: environment.over(issuer))
         #expect(handshake.injection(for: bytes(grant.token.text)).value == bytes("row-1"))
         #expect(issuer.sent.map(\.body) == ["user=anna&password=opensesame"] && environment.outcomes == [.accepted])
         let nobody = Configuration.load(.text(text.replacing("anna", with: "nobody")), schemes: [DeskScheme.self]) {

@@ -53,8 +53,8 @@ import Testing
             #"{"profiles":{"CableCo":{"notBefore":-9223372036854775808,"notAfter":\#(end),"type":"regular"}}}"#
         let issuer = ScriptedIssuer([Self.registered, Self.token, Self.session(session), .ok(profile)])
         let grant = try await handshake().login(
-            Wanted(upstreamOrigin: ""), dialogue: ScriptedPerson(), environment: environment(loggedIn: false),
-            issuer: issuer)
+            Wanted(upstreamOrigin: ""), dialogue: ScriptedPerson(),
+            environment: environment(loggedIn: false).over(issuer))
         #expect(issuer.isFinished && grant.material.lifetime == 10 * 365 * 86_400_000_000_000)
     }
 
@@ -66,8 +66,8 @@ import Testing
         ])
         await #expect(throws: GrantFailure.self) {
             _ = try await handshake().login(
-                Wanted(upstreamOrigin: ""), dialogue: ScriptedPerson(), environment: environment(loggedIn: false),
-                issuer: issuer)
+                Wanted(upstreamOrigin: ""), dialogue: ScriptedPerson(),
+                environment: environment(loggedIn: false).over(issuer))
         }
         #expect(issuer.isFinished)
     }
@@ -78,7 +78,7 @@ import Testing
         ])
         let person = ScriptedPerson()
         let grant = try await handshake().login(
-            Wanted(upstreamOrigin: ""), dialogue: person, environment: environment(loggedIn: false), issuer: issuer)
+            Wanted(upstreamOrigin: ""), dialogue: person, environment: environment(loggedIn: false).over(issuer))
         #expect(issuer.isFinished)
         #expect(issuer.steps == ["register", "token", "sessions", "profiles", "profiles", "profiles"])
         let sent = issuer.sent
@@ -109,8 +109,8 @@ import Testing
             Self.profile(from: from, until: until),
         ])
         let grant = try await handshake().login(
-            Wanted(upstreamOrigin: ""), dialogue: ScriptedPerson(), environment: environment(loggedIn: false),
-            issuer: issuer)
+            Wanted(upstreamOrigin: ""), dialogue: ScriptedPerson(),
+            environment: environment(loggedIn: false).over(issuer))
         #expect(grant.material.lifetime == UInt64(milliseconds) * 1_000_000)
     }
 
@@ -127,7 +127,7 @@ import Testing
         let person = ScriptedPerson()
         let why = await failure {
             _ = try await handshake().login(
-                Wanted(upstreamOrigin: ""), dialogue: person, environment: environment(loggedIn: false), issuer: issuer)
+                Wanted(upstreamOrigin: ""), dialogue: person, environment: environment(loggedIn: false).over(issuer))
         }
         guard case .issuerAnswerInvalid = why else {
             Issue.record("\(String(describing: why))")
@@ -142,7 +142,7 @@ import Testing
         let issuer = ScriptedIssuer([Self.registered, Self.token, answer])
         var token: Secret?
         let why = await failure {
-            token = try await handshake().credential(for: "CH\"1", environment: environment(), issuer: issuer)
+            token = try await handshake().credential(for: "CH\"1", environment: environment().over(issuer))
         }
         #expect(issuer.sent.last?.body == #"{"resources":["CH\"1"]}"#)
         return (token, why)
@@ -200,7 +200,7 @@ import Testing
     @Test func withoutALoginNobodyIsAsked() async throws {
         let issuer = ScriptedIssuer([])
         let why = await failure {
-            _ = try await handshake().credential(for: "CH1", environment: environment(loggedIn: false), issuer: issuer)
+            _ = try await handshake().credential(for: "CH1", environment: environment(loggedIn: false).over(issuer))
         }
         #expect(why == .interactionRequired(reason: "nobody has logged in at the provider"))
         #expect(issuer.sent.isEmpty)
@@ -212,7 +212,7 @@ import Testing
             .status(403, #"{"action":"authentication","code":"authenticated_profile_expired","status":403}"#),
         ])
         let environment = environment()
-        _ = await failure { _ = try await handshake().credential(for: "CH1", environment: environment, issuer: issuer) }
+        _ = await failure { _ = try await handshake().credential(for: "CH1", environment: environment.over(issuer)) }
         #expect(environment.heldSession == nil)
     }
 
@@ -220,7 +220,7 @@ import Testing
         let page = ScriptedIssuer.Line.status(429, "<html>")
         let issuer = ScriptedIssuer([Self.registered, page, page, Self.token])
         let why = await failure {
-            _ = try await handshake().credential(for: "CH1", environment: environment(), issuer: issuer)
+            _ = try await handshake().credential(for: "CH1", environment: environment().over(issuer))
         }
         #expect(why == .issuerUnavailable(retryAfterSeconds: 1, reason: "token: throttled, status 429"))
         #expect(issuer.steps == ["register", "token", "token"])

@@ -45,7 +45,7 @@ import Testing
             ])
         let person = ScriptedPerson()
         let grant = try await handshake().login(
-            Wanted(upstreamOrigin: ""), dialogue: person, environment: environment(loggedIn: false), issuer: issuer)
+            Wanted(upstreamOrigin: ""), dialogue: person, environment: environment(loggedIn: false).over(issuer))
         #expect(
             issuer.steps == ["register", "token", "authn", "regcode", "authn", "authn", "authn", "usermetadata"])
         let sent = issuer.sent
@@ -75,8 +75,8 @@ import Testing
                 .ok(#"{"requestor":"NORTH1","mvpd":"Cable Co","userId":"u","expires":"\#(end)"}"#), .ok("{}"),
             ])
         let grant = try await handshake().login(
-            Wanted(upstreamOrigin: ""), dialogue: ScriptedPerson(), environment: environment(loggedIn: false),
-            issuer: issuer)
+            Wanted(upstreamOrigin: ""), dialogue: ScriptedPerson(),
+            environment: environment(loggedIn: false).over(issuer))
         #expect(issuer.isFinished && grant.material.lifetime == 10 * 365 * 86_400_000_000_000)
     }
 
@@ -87,7 +87,7 @@ import Testing
                 .ok(#"{"resource":"<a>&+","serializedToken":"c2lnbmVk+/=="}"#),
             ])
         let token = try await handshake().credential(
-            for: "<a>&+", environment: environment(loggedIn: true), issuer: issuer)
+            for: "<a>&+", environment: environment(loggedIn: true).over(issuer))
         #expect(token.withBytes { String(decoding: $0, as: UTF8.self) } == "c2lnbmVk+/==")
         let query = Self.who + "&resource=%3Ca%3E%26%2B"
         #expect(issuer.sent[2].url == "https://v1.example/api/v1/authorize?" + query)
@@ -105,7 +105,7 @@ import Testing
         let issuer = ScriptedIssuer(Self.client + lines)
         do throws(GrantFailure) {
             _ = try await handshake(throwing: ()).credential(
-                for: "R", environment: environment(loggedIn: true), issuer: issuer)
+                for: "R", environment: environment(loggedIn: true).over(issuer))
             Issue.record("a token")
         } catch {
             switch error {
@@ -124,7 +124,7 @@ import Testing
     @Test func adviceIsOnEachResource() async throws {
         let issuer = ScriptedIssuer(
             Self.client + [.ok(#"{"resources":[{"id":"A","authorized":true},{"id":"B","authorized":false}]}"#)])
-        let facts = try await handshake().preview(environment: environment(loggedIn: true), issuer: issuer)
+        let facts = try await handshake().preview(environment: environment(loggedIn: true).over(issuer))
         #expect(issuer.sent[2].url == "https://v1.example/api/v1/preauthorize?" + Self.who + "&resource=A%2CB")
         #expect(facts.map(\.value) == ["would be authorized", "would be denied"])
     }

@@ -31,12 +31,12 @@ private func claims(_ sent: ScriptedIssuer.Sent) throws -> AnswerObject {
         let environment = MemoryEnvironment()
         let issuer = ScriptedIssuer([.ok(bound), .ok(bound)])
         let handshake = try handshake()
-        let grant = try await handshake.acquire(wanted, environment: environment, issuer: issuer)
+        let grant = try await handshake.acquire(wanted, environment: environment.over(issuer))
         let proof = try claims(issuer.sent[0])
         #expect(proof.string("htu") == "https://idp.example.com/token" && proof.string("htm") == "POST")
         #expect(proof.string("ath") == nil && proof.string("nonce") == nil)
         let material = try #require(grant.material)
-        let next = try await handshake.acquire(wanted, environment: environment, issuer: issuer)
+        let next = try await handshake.acquire(wanted, environment: environment.over(issuer))
         #expect(next.material == material)
         let signer = try #require(handshake.signer)
         let request = RequestToSign(method: "GET", url: "https://api.example.com/a?b#c")
@@ -54,14 +54,14 @@ private func claims(_ sent: ScriptedIssuer.Sent) throws -> AnswerObject {
         let issuer = ScriptedIssuer([lacksNonce("n1"), .ok(bound), .ok(bound)])
         let handshake = try handshake()
         let environment = MemoryEnvironment()
-        for _ in 0..<2 { _ = try await handshake.acquire(wanted, environment: environment, issuer: issuer) }
+        for _ in 0..<2 { _ = try await handshake.acquire(wanted, environment: environment.over(issuer)) }
         #expect(try issuer.sent.map { try claims($0).string("nonce") } == [nil, "n1", "n1"])
     }
 
     @Test func `a server that is never content is asked twice`() async throws {
         let issuer = ScriptedIssuer([lacksNonce("n1"), lacksNonce("n2"), .ok(bound)])
         let failed = await failure {
-            _ = try await handshake().acquire(wanted, environment: MemoryEnvironment(), issuer: issuer)
+            _ = try await handshake().acquire(wanted, environment: MemoryEnvironment().over(issuer))
         }
         #expect(failed?.kind == "configuration" && issuer.sent.count == 2)
     }
@@ -69,8 +69,8 @@ private func claims(_ sent: ScriptedIssuer.Sent) throws -> AnswerObject {
     @Test func `the same nonce again is no reason to ask again`() async throws {
         let issuer = ScriptedIssuer([lacksNonce("n"), .ok(bound), lacksNonce("n"), .ok(bound)])
         let handshake = try handshake()
-        _ = try await handshake.acquire(wanted, environment: MemoryEnvironment(), issuer: issuer)
-        _ = await failure { _ = try await handshake.acquire(wanted, environment: MemoryEnvironment(), issuer: issuer) }
+        _ = try await handshake.acquire(wanted, environment: MemoryEnvironment().over(issuer))
+        _ = await failure { _ = try await handshake.acquire(wanted, environment: MemoryEnvironment().over(issuer)) }
         #expect(issuer.sent.count == 3)
     }
 
@@ -78,7 +78,7 @@ private func claims(_ sent: ScriptedIssuer.Sent) throws -> AnswerObject {
     func `what is no nonce does not get into a proof`(nonce: String) async throws {
         let issuer = ScriptedIssuer([lacksNonce(nonce), .ok(bound)])
         _ = await failure {
-            _ = try await handshake().acquire(wanted, environment: MemoryEnvironment(), issuer: issuer)
+            _ = try await handshake().acquire(wanted, environment: MemoryEnvironment().over(issuer))
         }
         #expect(issuer.sent.count == 1)
     }
@@ -87,7 +87,7 @@ private func claims(_ sent: ScriptedIssuer.Sent) throws -> AnswerObject {
         let journal = Journal()
         let environment = MemoryEnvironment(journal: journal)
         let issuer = ScriptedIssuer([lacksNonce("n"), .ok(bound)], journal: journal)
-        _ = try await handshake(.password(username: "u")).acquire(wanted, environment: environment, issuer: issuer)
+        _ = try await handshake(.password(username: "u")).acquire(wanted, environment: environment.over(issuer))
         #expect(journal.all.filter { $0.hasPrefix("spend") } == ["spend u"])
         #expect(environment.outcomes == [.accepted])
     }
@@ -95,7 +95,7 @@ private func claims(_ sent: ScriptedIssuer.Sent) throws -> AnswerObject {
     @Test func `a token that nobody bound is refused`() async throws {
         let issuer = ScriptedIssuer([.ok(#"{"access_token":"t","token_type":"Bearer"}"#)])
         let failed = await failure {
-            _ = try await handshake().acquire(wanted, environment: MemoryEnvironment(), issuer: issuer)
+            _ = try await handshake().acquire(wanted, environment: MemoryEnvironment().over(issuer))
         }
         #expect(failed?.kind == "invalid")
     }
@@ -106,7 +106,7 @@ private func claims(_ sent: ScriptedIssuer.Sent) throws -> AnswerObject {
             $0.durables[.proofKey] = LayerMaterial(bytes: Secret("garbage"), obtainedAt: 1, lifetime: nil)
         }
         let grant = try await handshake().acquire(
-            wanted, environment: environment, issuer: ScriptedIssuer([.ok(bound)]))
+            wanted, environment: environment.over(ScriptedIssuer([.ok(bound)])))
         #expect(grant.material != nil)
         let kept = await environment.durable(.proofKey)
         #expect(kept.flatMap { DPoPKey($0.bytes) } != nil)

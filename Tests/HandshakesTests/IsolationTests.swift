@@ -2,8 +2,8 @@ import Testing
 
 @testable import Handshakes
 
-/// A keeper in miniature: its actor is environment and issuer at once, and isolated methods meet the requirements.
-private actor MiniatureKeeper: GrantEnvironment, IssuerClient {
+/// A keeper in miniature: its actor is the environment, and isolated methods meet the requirements.
+private actor MiniatureKeeper: GrantEnvironment {
     func durable(_ part: DurablePart) async -> LayerMaterial? { nil }
     func commit(_ part: DurablePart, _ material: LayerMaterial) async throws(GrantFailure) {}
     func drop(_ part: DurablePart, ifStill material: LayerMaterial) async {}
@@ -26,24 +26,20 @@ private actor MiniatureKeeper: GrantEnvironment, IssuerClient {
     func settleAttempt(_ outcome: AttemptOutcome) async {}
     func now() async -> UInt64 { 1 }
 
-    func send(_ call: IssuerCall) async throws(IssuerFault) -> IssuerAnswer {
+    /// Runs where its caller runs, and says so.
+    nonisolated(nonsending) func send(_ call: IssuerCall) async throws(IssuerFault) -> IssuerAnswer {
+        preconditionIsolated("the handshake left its caller's executor")
+        return await answer()
+    }
+
+    private func answer() -> IssuerAnswer {
         IssuerAnswer(
             status: 200, headers: [], body: bytes(#"{"access_token":"a","token_type":"Bearer"}"#), sentAt: 1,
             overTLS: true)
     }
 
-    func run(_ scheme: any Handshake, over issuer: any IssuerClient) async throws -> AccessGrant {
-        try await scheme.acquire(Wanted(upstreamOrigin: "https://a"), environment: self, issuer: issuer)
-    }
-}
-
-/// Runs where its caller runs, and says so.
-private struct IsolatedIssuer: IssuerClient {
-    let keeper: MiniatureKeeper
-
-    nonisolated(nonsending) func send(_ call: IssuerCall) async throws(IssuerFault) -> IssuerAnswer {
-        keeper.preconditionIsolated("the handshake left its caller's executor")
-        return try await keeper.send(call)
+    func run(_ scheme: any Handshake) async throws -> AccessGrant {
+        try await scheme.acquire(Wanted(upstreamOrigin: "https://a"), environment: self)
     }
 }
 
@@ -52,8 +48,7 @@ private struct IsolatedIssuer: IssuerClient {
         let keeper = MiniatureKeeper()
         let url = try #require(IssuerURL("https://idp.example.com/token"))
         let scheme = try OAuth2Handshake(OAuth2Settings(.tokenURL(url), clientID: "c"))
-        let grant = try await keeper.run(scheme, over: IsolatedIssuer(keeper: keeper))
+        let grant = try await keeper.run(scheme)
         #expect(grant.token.text == "a")
-        _ = try await keeper.run(scheme, over: keeper)
     }
 }

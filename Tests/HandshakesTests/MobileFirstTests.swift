@@ -52,7 +52,7 @@ private func members(_ part: Substring) throws -> String {
             ],
             journal: journal)
         let environment = environment(journal)
-        let grant = try await device().acquire(wanted, environment: environment, issuer: issuer)
+        let grant = try await device().acquire(wanted, environment: environment.over(issuer))
         #expect(grant.token.text == "eyJ.a" && grant.lifetime == 60_000_000_000)
         #expect(grant.grantedScopes == ["read", "write"])
 
@@ -104,7 +104,7 @@ private func members(_ part: Substring) throws -> String {
             $0.name = "edge"
             $0.usesStandardBase64 = isStandard
         }
-        _ = await failure { _ = try await native.acquire(wanted, environment: environment(), issuer: issuer) }
+        _ = await failure { _ = try await native.acquire(wanted, environment: environment().over(issuer)) }
         let parts = issuer.sent[0].body.split(separator: "\"").filter { $0.utf8.count > 40 }
         #expect(parts.count == 3)
         let decode: (Substring) -> [UInt8]? = { isStandard ? Base64.decode(String($0)) : Base64.decodeURL(String($0)) }
@@ -121,11 +121,11 @@ private func members(_ part: Substring) throws -> String {
         let issuer = ScriptedIssuer([registered, challenge(#""Pin":null,"Badge":null"#), granted, code, tokenReply])
         let environment = environment()
         let handshake = try device()
-        _ = try await handshake.acquire(wanted, environment: environment, issuer: issuer)
+        _ = try await handshake.acquire(wanted, environment: environment.over(issuer))
         let session = try #require(await environment.session())
         let journal = Journal()
         let after = ScriptedIssuer([.ok(""), .ok("")], journal: journal)
-        _ = await handshake.revoke(session, environment: MemoryEnvironment(journal: journal), issuer: after)
+        _ = await handshake.revoke(session, environment: MemoryEnvironment(journal: journal).over(after))
         #expect(after.sent.map { String($0.body.prefix(20)) } == ["security_check=Badge", "security_check=Pin&c"])
         let jws = try #require(after.sent[0].body.split(separator: "=").last).split(separator: ".")
         #expect(try members(jws[1]).contains(#""jti":null,"aud":null"#))
@@ -178,7 +178,7 @@ private func members(_ part: Substring) throws -> String {
     func `what ends a login, and what it costs`(_ row: Case) async throws {
         let environment = environment()
         let issuer = ScriptedIssuer(row.lines)
-        let said = await failure { _ = try await device().acquire(wanted, environment: environment, issuer: issuer) }
+        let said = await failure { _ = try await device().acquire(wanted, environment: environment.over(issuer)) }
         #expect(said?.kind == row.kind, "\(said.map { "\($0)" } ?? "a token")")
         #expect(environment.outcomes == row.outcomes && environment.isBalanced)
         #expect(issuer.isFinished)
@@ -207,7 +207,7 @@ private func members(_ part: Substring) throws -> String {
                 registered, challenge(#""Pin":{"remainingAttempts":\#(row.before)}"#), conflict, row.after, code,
                 tokenReply,
             ])
-        let said = await failure { _ = try await device().acquire(wanted, environment: environment, issuer: issuer) }
+        let said = await failure { _ = try await device().acquire(wanted, environment: environment.over(issuer)) }
         #expect(said?.kind == row.kind)
         #expect(environment.outcomes == row.outcomes)
         #expect(issuer.sent[3].body.contains("challengeResponse") == false)
@@ -216,7 +216,7 @@ private func members(_ part: Substring) throws -> String {
     @Test func `a cooldown instead of a reset`() async throws {
         let issuer = ScriptedIssuer([registered, .status(403, #"{"failures":{"Pin":{}}}"#)])
         let said = await failure {
-            _ = try await device { $0.cooldown = 90 }.acquire(wanted, environment: environment(), issuer: issuer)
+            _ = try await device { $0.cooldown = 90 }.acquire(wanted, environment: environment().over(issuer))
         }
         #expect(said == .issuerUnavailable(retryAfterSeconds: 90, reason: "preauthorize: Pin failed"))
     }
@@ -227,7 +227,7 @@ private func members(_ part: Substring) throws -> String {
     ])
     func `a registration's place is on the server`(location: String) async throws {
         let issuer = ScriptedIssuer([.answer(201, "", [("Location", location)])])
-        let said = await failure { _ = try await device().acquire(wanted, environment: environment(), issuer: issuer) }
+        let said = await failure { _ = try await device().acquire(wanted, environment: environment().over(issuer)) }
         #expect(said?.kind == "invalid" && issuer.steps == ["register"])
     }
 

@@ -56,7 +56,7 @@ private func failure(_ work: () async throws -> AccessGrant) async -> GrantFailu
         let token = jwt(expires: now + 60)
         let issuer = ScriptedIssuer([.ok(#"{"access_token":"mobile.1","expires_in":"21600"}"#)])
         let grant = try await exchange().acquire(
-            wanted, environment: environment(["third_party_token": token]), issuer: issuer)
+            wanted, environment: environment(["third_party_token": token]).over(issuer))
         #expect(grant.token.text == "mobile.1" && grant.lifetime == 21_600_000_000_000 && grant.notAfter == nil)
         let sent = try #require(issuer.sent.first)
         #expect(sent.method == "GET" && sent.body.isEmpty)
@@ -70,7 +70,7 @@ private func failure(_ work: () async throws -> AccessGrant) async -> GrantFailu
         let issuer = ScriptedIssuer([.ok(#"{"access_token":"mobile.1","token_type":"bearer","expires_in":60}"#)])
         let proof = MobileHubSettings.Exchange.ClientProof.form(id: "app", hasSecret: true)
         _ = try await exchange(.token(proof)).acquire(
-            wanted, environment: environment(["third_party_token": token, "client_secret": "s:cret +"]), issuer: issuer)
+            wanted, environment: environment(["third_party_token": token, "client_secret": "s:cret +"]).over(issuer))
         let sent = try #require(issuer.sent.first)
         let boundary = Base64.encodeURL(Array(repeating: 7, count: 24))
         #expect(sent.url == "https://acme.mobile.example:8443/mobile/platform/auth/token" && sent.method == "POST")
@@ -89,7 +89,7 @@ private func failure(_ work: () async throws -> AccessGrant) async -> GrantFailu
         let scope = MobileHubSettings.scope(ofBase: "https://acme.mobile.example:443")
         let environment = environment(["client_secret": "s:cret +"])
         _ = try await handshake(.consumer(consumer(), scope: scope)).acquire(
-            wanted, environment: environment, issuer: issuer)
+            wanted, environment: environment.over(issuer))
         #expect(
             issuer.sent.first?.body
                 == "grant_type=client_credentials&scope=https%3A%2F%2Facme.mobile.example%3A443urn%3Aopc%3Aresource%3Aconsumer%3A%3Aall"
@@ -102,7 +102,7 @@ private func failure(_ work: () async throws -> AccessGrant) async -> GrantFailu
         let document = "<Assertion><Conditions NotOnOrAfter='2030-01-02T03:04:05Z'/>\n</Assertion>"
         let issuer = ScriptedIssuer([.ok(#"{"access_token":"mobile.1"}"#)])
         let grant = try await exchange(.sso, .secret) { $0.format = .samlXML }
-            .acquire(wanted, environment: environment(["third_party_token": document]), issuer: issuer)
+            .acquire(wanted, environment: environment(["third_party_token": document]).over(issuer))
         let sent = try #require(issuer.sent.first?.header("Authorization")?.dropFirst("Bearer ".count))
         let packed = try #require(Base64.decode(String(sent)))
         #expect(packed.prefix(3) == [0x1F, 0x8B, 8])
@@ -120,7 +120,7 @@ private func failure(_ work: () async throws -> AccessGrant) async -> GrantFailu
     {
         let issuer = ScriptedIssuer([.ok(#"{"access_token":"\#(token)"}"#)])
         let grant = try await exchange().acquire(
-            wanted, environment: environment(["third_party_token": "opaque"]), issuer: issuer)
+            wanted, environment: environment(["third_party_token": "opaque"]).over(issuer))
         #expect(grant.lifetime == nil && grant.statedTimes?.issued == issued && grant.statedTimes?.expires == expires)
     }
 
@@ -128,7 +128,7 @@ private func failure(_ work: () async throws -> AccessGrant) async -> GrantFailu
         let issuer = ScriptedIssuer([.ok(#"{"access_token":"mobile.1","expires_in":21600}"#)])
         var asked = wanted
         asked.user = .token(Secret(jwt(expires: now + 60)))
-        let grant = try await exchange(.sso, .caller).acquire(asked, environment: environment([:]), issuer: issuer)
+        let grant = try await exchange(.sso, .caller).acquire(asked, environment: environment([:]).over(issuer))
         #expect(grant.notAfter == now + 60)
     }
 
@@ -136,7 +136,7 @@ private func failure(_ work: () async throws -> AccessGrant) async -> GrantFailu
         let issuer = ScriptedIssuer([])
         let failed = await failure {
             try await exchange().acquire(
-                wanted, environment: environment(["third_party_token": jwt(expires: now)]), issuer: issuer)
+                wanted, environment: environment(["third_party_token": jwt(expires: now)]).over(issuer))
         }
         #expect(failed?.word == .secretUnusable && issuer.sent.isEmpty)
     }
@@ -146,7 +146,7 @@ private func failure(_ work: () async throws -> AccessGrant) async -> GrantFailu
         let issuer = ScriptedIssuer([.status(status, "whatever")])
         let failed = await failure {
             try await exchange().acquire(
-                wanted, environment: environment(["third_party_token": "opaque"]), issuer: issuer)
+                wanted, environment: environment(["third_party_token": "opaque"]).over(issuer))
         }
         #expect(failed == .credentialRejected(reason: "exchange: status \(status)") && issuer.isFinished)
     }
@@ -155,7 +155,7 @@ private func failure(_ work: () async throws -> AccessGrant) async -> GrantFailu
         let issuer = ScriptedIssuer([.status(400, #"{"error":"invalid_request","error_description":"opaque"}"#)])
         let failed = await failure {
             try await exchange(.token(.basic(id: "app"))).acquire(
-                wanted, environment: environment(["third_party_token": "opaque", "client_secret": "x"]), issuer: issuer)
+                wanted, environment: environment(["third_party_token": "opaque", "client_secret": "x"]).over(issuer))
         }
         #expect(failed == .configuration(reason: "token: status 400, invalid_request") && issuer.isFinished)
     }
@@ -166,10 +166,10 @@ private func failure(_ work: () async throws -> AccessGrant) async -> GrantFailu
             .status(503), .fault(IssuerFault(.timedOut, provablyUnsent: false)), .ok(#"{"access_token":"mobile.1"}"#),
         ])
         let secrets = environment(["third_party_token": "opaque"])
-        _ = try await own.acquire(wanted, environment: secrets, issuer: patient)
+        _ = try await own.acquire(wanted, environment: secrets.over(patient))
         #expect(patient.isFinished)
         let stated = ScriptedIssuer([.answer(503, "", [("Retry-After", "60")])])
-        let failed = await failure { try await own.acquire(wanted, environment: secrets, issuer: stated) }
+        let failed = await failure { try await own.acquire(wanted, environment: secrets.over(stated)) }
         #expect(failed?.word == .issuerUnavailable && stated.sent.count == 1)
     }
 
@@ -177,7 +177,7 @@ private func failure(_ work: () async throws -> AccessGrant) async -> GrantFailu
     func `an anonymous key that cannot be one is not used`(key: String) async throws {
         let failed = await failure {
             try await handshake(.anonymousKey).acquire(
-                wanted, environment: environment(["anonymous_key": key]), issuer: ScriptedIssuer([]))
+                wanted, environment: environment(["anonymous_key": key]).over(ScriptedIssuer([])))
         }
         #expect(failed?.word == .secretUnusable)
     }

@@ -37,7 +37,7 @@ private let deadHandle = ScriptedIssuer.Line.status(
                 $0.restVersion = "v1"
                 $0.resourceSuffix = "?"
             })
-        let grant = try await webgate.acquire(wanted, environment: environment, issuer: issuer)
+        let grant = try await webgate.acquire(wanted, environment: environment.over(issuer))
 
         #expect(grant.token.text == "qMn4%2FV1")
         #expect(grant.level == 2 && grant.lifetime == nil && grant.sentAt == 5_000)
@@ -88,7 +88,7 @@ private let deadHandle = ScriptedIssuer.Line.status(
                 $0.serviceDomain = "Default"
                 $0.userTokenType = "USERTOKEN::OAMUT"
             })
-        _ = try await webgate.acquire(wanted, environment: MemoryEnvironment(password: "pw"), issuer: issuer)
+        _ = try await webgate.acquire(wanted, environment: MemoryEnvironment(password: "pw").over(issuer))
         #expect(issuer.steps == ["authenticate", "access"])
         #expect(issuer.sent.allSatisfy { $0.header("X-Idaas-Rest-Authorization") == nil })
         #expect(
@@ -105,7 +105,7 @@ private let deadHandle = ScriptedIssuer.Line.status(
                 $0.clientAuthHeader = "Authorization"
                 $0.paths.access = "v2/grant"
             })
-        _ = try await webgate.acquire(wanted, environment: MemoryEnvironment(handle: "h", session: "u"), issuer: issuer)
+        _ = try await webgate.acquire(wanted, environment: MemoryEnvironment(handle: "h", session: "u").over(issuer))
         #expect(issuer.sent[0].header("Authorization") == "Basic RWRnZVByb3h5Omg=")
         #expect(issuer.sent[0].url.hasSuffix("/mobileoamauthentication/v2/grant"))
     }
@@ -163,7 +163,7 @@ private let deadHandle = ScriptedIssuer.Line.status(
         let issuer = ScriptedIssuer(rung.script)
         let environment = MemoryEnvironment(handle: rung.handle, session: rung.session)
         let webgate = try OAMWebGateHandshake(settings())
-        let failed = await failure { _ = try await webgate.acquire(wanted, environment: environment, issuer: issuer) }
+        let failed = await failure { _ = try await webgate.acquire(wanted, environment: environment.over(issuer)) }
         #expect(failed?.kind == rung.failure)
         #expect(issuer.steps == rung.steps)
         #expect(issuer.isFinished)
@@ -220,7 +220,7 @@ private let deadHandle = ScriptedIssuer.Line.status(
         let webgate = try OAMWebGateHandshake(settings())
         let issuer = ScriptedIssuer([line])
         let environment = MemoryEnvironment(handle: "h")
-        let failed = await failure { _ = try await webgate.acquire(wanted, environment: environment, issuer: issuer) }
+        let failed = await failure { _ = try await webgate.acquire(wanted, environment: environment.over(issuer)) }
         #expect(failed?.kind == kind)
         #expect(issuer.steps == ["authenticate"])
         #expect(environment.outcomes == [outcome])
@@ -240,7 +240,7 @@ private let deadHandle = ScriptedIssuer.Line.status(
         let webgate = try OAMWebGateHandshake(settings())
         let issuer = ScriptedIssuer([line])
         let environment = MemoryEnvironment(handle: "h", session: "u")
-        let failed = await failure { _ = try await webgate.acquire(wanted, environment: environment, issuer: issuer) }
+        let failed = await failure { _ = try await webgate.acquire(wanted, environment: environment.over(issuer)) }
         #expect(failed?.kind == kind)
         #expect(issuer.steps == ["access"] && environment.outcomes.isEmpty && environment.heldSession != nil)
     }
@@ -252,7 +252,7 @@ private let deadHandle = ScriptedIssuer.Line.status(
         let webgate = try OAMWebGateHandshake(settings())
         let issuer = ScriptedIssuer([.status(401, body), reply("USERTOKEN", "u2"), reply("ACCESSTOKEN", "a")])
         let environment = MemoryEnvironment(handle: "h", session: "u")
-        _ = try await webgate.acquire(wanted, environment: environment, issuer: issuer)
+        _ = try await webgate.acquire(wanted, environment: environment.over(issuer))
         #expect(issuer.steps == ["access", "authenticate", "access"] && environment.outcomes == [.accepted])
     }
 
@@ -260,11 +260,11 @@ private let deadHandle = ScriptedIssuer.Line.status(
         let webgate = try OAMWebGateHandshake(settings())
         let environment = MemoryEnvironment(handle: "h")
         let failed = await failure {
-            _ = try await webgate.acquire(wanted, environment: environment, issuer: ScriptedIssuer([deadUser]))
+            _ = try await webgate.acquire(wanted, environment: environment.over(ScriptedIssuer([deadUser])))
         }
         #expect(failed == .credentialRejected(reason: "authenticate: status 401, IDAAS-61002"))
         let again = ScriptedIssuer([userReply])
-        let next = await failure { _ = try await webgate.acquire(wanted, environment: environment, issuer: again) }
+        let next = await failure { _ = try await webgate.acquire(wanted, environment: environment.over(again)) }
         #expect(next == .quarantined)
         #expect(again.sent.isEmpty)
     }
@@ -272,7 +272,7 @@ private let deadHandle = ScriptedIssuer.Line.status(
     @Test func `a code that means the handle is configured`() async throws {
         let webgate = try OAMWebGateHandshake(settings { $0.handleRejectedCodes = ["IDAAS-61002"] })
         let issuer = ScriptedIssuer([deadUser, handleReply, userReply, accessReply])
-        _ = try await webgate.acquire(wanted, environment: MemoryEnvironment(handle: "h", session: "u"), issuer: issuer)
+        _ = try await webgate.acquire(wanted, environment: MemoryEnvironment(handle: "h", session: "u").over(issuer))
         #expect(issuer.steps == ["access", "register", "authenticate", "access"])
     }
 
@@ -286,7 +286,7 @@ private let deadHandle = ScriptedIssuer.Line.status(
             state.session = session
             let issuer = ScriptedIssuer([userReply, accessReply])
             _ = try await OAMWebGateHandshake(settings()).acquire(
-                wanted, environment: MemoryEnvironment(state), issuer: issuer)
+                wanted, environment: MemoryEnvironment(state).over(issuer))
             #expect(issuer.steps == ["authenticate", "access"])
         }
     }
@@ -297,7 +297,7 @@ private let deadHandle = ScriptedIssuer.Line.status(
         let issuer = ScriptedIssuer([reply("USERTOKEN", "u"), accessReply])
         let desktop = try OAMWebGateHandshake(settings { $0.clientAuth = .none })
         let failed = await failure {
-            _ = try await desktop.acquire(wanted, environment: MemoryEnvironment(state), issuer: issuer)
+            _ = try await desktop.acquire(wanted, environment: MemoryEnvironment(state).over(issuer))
         }
         #expect(failed?.kind == "unavailable")
         #expect(issuer.steps == ["authenticate"])
@@ -309,7 +309,7 @@ private let deadHandle = ScriptedIssuer.Line.status(
         let issuer = ScriptedIssuer([handleReply, userReply])
         let failed = await failure {
             _ = try await OAMWebGateHandshake(settings()).acquire(
-                wanted, environment: MemoryEnvironment(state), issuer: issuer)
+                wanted, environment: MemoryEnvironment(state).over(issuer))
         }
         #expect(failed?.kind == "internal")
         #expect(issuer.steps == ["register"])
@@ -319,7 +319,7 @@ private let deadHandle = ScriptedIssuer.Line.status(
         let issuer = ScriptedIssuer([])
         let environment = MemoryEnvironment(handle: "h", password: password)
         let failed = await failure {
-            _ = try await OAMWebGateHandshake(settings()).acquire(wanted, environment: environment, issuer: issuer)
+            _ = try await OAMWebGateHandshake(settings()).acquire(wanted, environment: environment.over(issuer))
         }
         #expect(failed?.kind == "secret")
         #expect(issuer.sent.isEmpty && environment.outcomes.isEmpty)
@@ -331,13 +331,13 @@ private let deadHandle = ScriptedIssuer.Line.status(
         let environment = MemoryEnvironment()
         let failed = await failure {
             _ = try await webgate.acquire(
-                Wanted(upstreamOrigin: "https://hr.example.com"), environment: environment, issuer: none)
+                Wanted(upstreamOrigin: "https://hr.example.com"), environment: environment.over(none))
         }
         #expect(failed == .challengeNeeded)
         #expect(none.sent.isEmpty)
         let issuer = ScriptedIssuer([handleReply, userReply])
         for _ in 0..<2 {
-            let trial = try await webgate.tryOut(Wanted(upstreamOrigin: ""), environment: environment, issuer: issuer)
+            let trial = try await webgate.tryOut(Wanted(upstreamOrigin: ""), environment: environment.over(issuer))
             #expect(trial?.text.hasPrefix("logged in") == true)
         }
         #expect(issuer.steps == ["register", "authenticate"])
@@ -348,7 +348,7 @@ private let deadHandle = ScriptedIssuer.Line.status(
             .ok(#"{"x-idaas-rest-token-type":"ACCESSTOKEN","X-IDAAS-REST-TOKEN-VALUE":"abc"}"#)
         ])
         let grant = try await OAMWebGateHandshake(settings()).acquire(
-            wanted, environment: MemoryEnvironment(handle: "h", session: "u"), issuer: issuer)
+            wanted, environment: MemoryEnvironment(handle: "h", session: "u").over(issuer))
         #expect(grant.token.text == "abc")
     }
 

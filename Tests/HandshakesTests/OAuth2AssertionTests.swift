@@ -43,7 +43,7 @@ private func parts(_ body: String) throws -> [String] {
     @Test func `a proof of the client`() async throws {
         let issuer = ScriptedIssuer([.ok(good)])
         _ = try await handshake { $0.signing.lifetime = 90 }.acquire(
-            wanted, environment: environment(["key": p256]), issuer: issuer)
+            wanted, environment: environment(["key": p256]).over(issuer))
         let sent = issuer.sent[0]
         #expect(
             sent.body.hasPrefix(
@@ -62,15 +62,15 @@ private func parts(_ body: String) throws -> [String] {
         let oauth = try handshake { $0.keys = ["key", "key 2"] }
         let secrets = ["key": p256, "key 2": ed25519]
         let second = ScriptedIssuer([refused, .ok(good)])
-        _ = try await oauth.acquire(wanted, environment: environment(secrets), issuer: second)
+        _ = try await oauth.acquire(wanted, environment: environment(secrets).over(second))
         #expect(try second.sent.map { try parts($0.body)[0].contains("EdDSA") } == [false, true])
         let neither = ScriptedIssuer([refused, refused, .ok(good)])
         let failed = await failure {
-            _ = try await oauth.acquire(wanted, environment: environment(secrets), issuer: neither)
+            _ = try await oauth.acquire(wanted, environment: environment(secrets).over(neither))
         }
         #expect(failed?.kind == "rejected" && neither.sent.count == 2)
         let other = ScriptedIssuer([.status(400, #"{"error":"invalid_scope"}"#), .ok(good)])
-        _ = await failure { _ = try await oauth.acquire(wanted, environment: environment(secrets), issuer: other) }
+        _ = await failure { _ = try await oauth.acquire(wanted, environment: environment(secrets).over(other)) }
         #expect(other.sent.count == 1)
     }
 
@@ -91,7 +91,7 @@ private func parts(_ body: String) throws -> [String] {
         }
         let issuer = ScriptedIssuer([line, line, line])
         let environment = environment(["key": p256, "key 2": ed25519])
-        _ = await failure { _ = try await oauth.acquire(wanted, environment: environment, issuer: issuer) }
+        _ = await failure { _ = try await oauth.acquire(wanted, environment: environment.over(issuer)) }
         #expect(issuer.sent.count == count && environment.outcomes == [outcome] && environment.isBalanced)
     }
 
@@ -103,7 +103,7 @@ private func parts(_ body: String) throws -> [String] {
             $0.signing.audience = .text("aud")
             $0.signing.keyID = "k"
         }
-        _ = try await oauth.acquire(wanted, environment: environment(["key": #"{"keys":[\#(p256)]}"#]), issuer: issuer)
+        _ = try await oauth.acquire(wanted, environment: environment(["key": #"{"keys":[\#(p256)]}"#]).over(issuer))
         #expect(
             try parts(issuer.sent[0].body) == [
                 #"{"alg":"ES256","typ":"JWT","kid":"k"}"#,
@@ -117,7 +117,7 @@ private func parts(_ body: String) throws -> [String] {
     ]) func `what is no key is not sent`(_ key: String) async throws {
         let issuer = ScriptedIssuer([.ok(good)])
         let failed = await failure {
-            _ = try await handshake { _ in }.acquire(wanted, environment: environment(["key": key]), issuer: issuer)
+            _ = try await handshake { _ in }.acquire(wanted, environment: environment(["key": key]).over(issuer))
         }
         #expect(failed?.kind == "secret" && issuer.sent.isEmpty)
     }
@@ -129,7 +129,7 @@ private func parts(_ body: String) throws -> [String] {
         for change in changes {
             let failed = await failure {
                 _ = try await handshake(change).acquire(
-                    wanted, environment: environment(["key": p256]), issuer: ScriptedIssuer([]))
+                    wanted, environment: environment(["key": p256]).over(ScriptedIssuer([])))
             }
             #expect(failed?.kind == "configuration")
         }

@@ -25,9 +25,9 @@ import Testing
             $0.introspects = true
             $0.introspectionURL = IssuerURL("https://idp.example.com/introspect")
         }
-        let isActive = try await oauth.introspect(Secret("t"), environment: MemoryEnvironment(), issuer: issuer)
+        let isActive = try await oauth.introspect(Secret("t"), environment: MemoryEnvironment().over(issuer))
         #expect(isActive == true && issuer.sent.map(\.url).last == "https://idp.example.com/introspect")
-        #expect(try await oauth.endpointConflicts(environment: MemoryEnvironment(), issuer: ScriptedIssuer([])).isEmpty)
+        #expect(try await oauth.endpointConflicts(environment: MemoryEnvironment().over(ScriptedIssuer([]))).isEmpty)
     }
 
     @Test func `the metadata counts where both name one, and the difference is told`() async throws {
@@ -38,9 +38,9 @@ import Testing
             $0.introspects = true
             $0.introspectionURL = IssuerURL("https://idp.example.com/introspect")
         }
-        _ = try await oauth.introspect(Secret("t"), environment: MemoryEnvironment(), issuer: issuer)
+        _ = try await oauth.introspect(Secret("t"), environment: MemoryEnvironment().over(issuer))
         #expect(issuer.sent.map(\.url).last == "https://idp.example.com/v2/introspect")
-        let told = try await oauth.endpointConflicts(environment: MemoryEnvironment(), issuer: ScriptedIssuer([]))
+        let told = try await oauth.endpointConflicts(environment: MemoryEnvironment().over(ScriptedIssuer([])))
         #expect(
             told.count == 1
                 && told[0].hasPrefix("'introspection_url' is not what the issuer's metadata names, https://idp"))
@@ -51,7 +51,7 @@ import Testing
         let oauth = try handshake { $0.revocationURL = IssuerURL("https://idp.example.com/revoke") }
         var session = LayerMaterial(bytes: Secret("s"), obtainedAt: 1, lifetime: nil)
         session.refreshToken = Secret("r")
-        #expect(await oauth.revoke(session, environment: MemoryEnvironment(), issuer: issuer) == .revoked)
+        #expect(await oauth.revoke(session, environment: MemoryEnvironment().over(issuer)) == .revoked)
         #expect(issuer.sent.map(\.url).last == "https://idp.example.com/revoke")
     }
 
@@ -67,7 +67,7 @@ import Testing
         let issuer = ScriptedIssuer([metadata(), .status(401, #"{"error":"invalid_client"}"#)])
         let oauth = try handshake { $0.basicEncoding = encoding }
         do throws(GrantFailure) {
-            _ = try await oauth.acquire(wanted, environment: environment, issuer: issuer)
+            _ = try await oauth.acquire(wanted, environment: environment.over(issuer))
             Issue.record("it was refused")
         } catch {
             let said = "\(error)"
@@ -89,7 +89,7 @@ import Testing
         }
         do throws(GrantFailure) {
             _ = try await oauth.login(
-                wanted, dialogue: ScriptedPerson(), environment: MemoryEnvironment(), issuer: issuer)
+                wanted, dialogue: ScriptedPerson(), environment: MemoryEnvironment().over(issuer))
             Issue.record("it was refused")
         } catch { #expect("\(error)" == said) }
         #expect(issuer.sent.last?.url == "https://idp.example.com/device")
@@ -108,7 +108,7 @@ import Testing
             $0.registration = registration
         }
         do throws(GrantFailure) {
-            _ = try await oauth.acquire(wanted, environment: MemoryEnvironment(), issuer: issuer)
+            _ = try await oauth.acquire(wanted, environment: MemoryEnvironment().over(issuer))
             Issue.record("it was refused")
         } catch { #expect("\(error)" == "configuration: registration: status 400, invalid_redirect_uri") }
         let body = try #require(issuer.sent.last?.body)

@@ -25,8 +25,8 @@ private func metadata(
     @Test func `read once, between host and path first`() async throws {
         let issuer = ScriptedIssuer([metadata(), token, token])
         let oauth = try handshake { $0.headers = [("X-Tenant", "t")] }
-        _ = try await oauth.acquire(wanted, environment: MemoryEnvironment(), issuer: issuer)
-        _ = try await oauth.acquire(wanted, environment: MemoryEnvironment(), issuer: issuer)
+        _ = try await oauth.acquire(wanted, environment: MemoryEnvironment().over(issuer))
+        _ = try await oauth.acquire(wanted, environment: MemoryEnvironment().over(issuer))
         #expect(
             issuer.sent.map(\.url) == [
                 "https://idp.example.com/.well-known/oauth-authorization-server/tenant",
@@ -42,7 +42,7 @@ private func metadata(
         ] as [ScriptedIssuer.Line]) func `the next well-known place`(_ first: ScriptedIssuer.Line) async throws
     {
         let issuer = ScriptedIssuer([first, .status(404), metadata(), token])
-        _ = try await handshake().acquire(wanted, environment: MemoryEnvironment(), issuer: issuer)
+        _ = try await handshake().acquire(wanted, environment: MemoryEnvironment().over(issuer))
         #expect(
             issuer.sent.dropLast().map(\.url) == [
                 "https://idp.example.com/.well-known/oauth-authorization-server/tenant",
@@ -67,7 +67,7 @@ private func metadata(
     func `metadata that is not believed`(_ lines: [ScriptedIssuer.Line], _ kind: String) async throws {
         let issuer = ScriptedIssuer(lines)
         let failed = await failure {
-            _ = try await handshake().acquire(wanted, environment: MemoryEnvironment(), issuer: issuer)
+            _ = try await handshake().acquire(wanted, environment: MemoryEnvironment().over(issuer))
         }
         #expect(failed?.kind == kind && issuer.isFinished)
         #expect(!"\(failed as Any)".contains("evil"))
@@ -77,7 +77,7 @@ private func metadata(
         let issuer = ScriptedIssuer([
             metadata("https://idp.example.com/tenant", "https://login.example.net//oauth/token?x=1"), token,
         ])
-        _ = try await handshake().acquire(wanted, environment: MemoryEnvironment(), issuer: issuer)
+        _ = try await handshake().acquire(wanted, environment: MemoryEnvironment().over(issuer))
         #expect(issuer.sent[1].url == "https://login.example.net//oauth/token?x=1")
     }
 
@@ -87,7 +87,7 @@ private func metadata(
                 #"{"configuration":{},"openid-configuration":{"issuer":"https://idp.example.com/tenant","token_endpoint":"https://idp.example.com/oauth2/rest/token","scopes_supported":["a"]}}"#
             ), token,
         ])
-        _ = try await handshake().acquire(wanted, environment: MemoryEnvironment(), issuer: issuer)
+        _ = try await handshake().acquire(wanted, environment: MemoryEnvironment().over(issuer))
         #expect(issuer.sent[1].url == "https://idp.example.com/oauth2/rest/token")
     }
 
@@ -135,8 +135,8 @@ private func metadata(
             metadata(), .status(404), metadata("https://idp.example.com/tenant", "https://idp.example.com/new"), token,
         ])
         let oauth = try handshake()
-        _ = await failure { _ = try await oauth.acquire(wanted, environment: MemoryEnvironment(), issuer: issuer) }
-        _ = try await oauth.acquire(wanted, environment: MemoryEnvironment(), issuer: issuer)
+        _ = await failure { _ = try await oauth.acquire(wanted, environment: MemoryEnvironment().over(issuer)) }
+        _ = try await oauth.acquire(wanted, environment: MemoryEnvironment().over(issuer))
         #expect(issuer.sent.last?.url == "https://idp.example.com/new")
     }
 

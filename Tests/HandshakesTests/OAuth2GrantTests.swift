@@ -42,7 +42,7 @@ private func refusal(_ code: String) -> ScriptedIssuer.Line { .status(400, #"{"e
         let environment = environment(refresh: "r1", journal: journal)
         let issuer = ScriptedIssuer([answer("t", refresh: "r2")], journal: journal)
         let grant = try await handshake(.password(username: "u")).acquire(
-            wanted, environment: environment, issuer: issuer)
+            wanted, environment: environment.over(issuer))
         #expect(grant.token.text == "t" && environment.refreshToken == "r2")
         #expect(journal.all == ["send token", "commit session"])
         #expect(issuer.sent[0].body == "grant_type=refresh_token&refresh_token=r1&scope=a")
@@ -55,7 +55,7 @@ private func refusal(_ code: String) -> ScriptedIssuer.Line { .status(400, #"{"e
         let issuer = ScriptedIssuer(
             [.ok(#"{"access_token":"a b","token_type":"Bearer","refresh_token":"r2"}"#)], journal: journal)
         let failed = await failure {
-            _ = try await handshake(.password(username: "u")).acquire(wanted, environment: environment, issuer: issuer)
+            _ = try await handshake(.password(username: "u")).acquire(wanted, environment: environment.over(issuer))
         }
         #expect(failed?.kind == "invalid" && environment.refreshToken == "r2")
     }
@@ -64,7 +64,7 @@ private func refusal(_ code: String) -> ScriptedIssuer.Line { .status(400, #"{"e
         let journal = Journal()
         let environment = environment(refresh: "r1", journal: journal)
         let issuer = ScriptedIssuer([refusal("invalid_grant"), answer("t", refresh: "r2")], journal: journal)
-        _ = try await handshake(.password(username: "u")).acquire(wanted, environment: environment, issuer: issuer)
+        _ = try await handshake(.password(username: "u")).acquire(wanted, environment: environment.over(issuer))
         #expect(
             journal.all == [
                 "send token", "drop refresh token", "spend u", "send token", "settle accepted", "commit session",
@@ -85,7 +85,7 @@ private func refusal(_ code: String) -> ScriptedIssuer.Line { .status(400, #"{"e
         let environment = environment(refresh: "r1", journal: journal)
         let issuer = ScriptedIssuer([line], journal: journal)
         let failed = await failure {
-            _ = try await handshake(.password(username: "u")).acquire(wanted, environment: environment, issuer: issuer)
+            _ = try await handshake(.password(username: "u")).acquire(wanted, environment: environment.over(issuer))
         }
         #expect(failed?.kind == kind && environment.refreshToken == "r1")
         #expect(issuer.sent.count == 1 && !journal.all.contains("spend u"))
@@ -106,7 +106,7 @@ private func refusal(_ code: String) -> ScriptedIssuer.Line { .status(400, #"{"e
         let environment = environment(journal: Journal())
         let failed = await failure {
             _ = try await handshake(.password(username: "u")).acquire(
-                wanted, environment: environment, issuer: ScriptedIssuer([line]))
+                wanted, environment: environment.over(ScriptedIssuer([line])))
         }
         #expect(failed?.kind == kind && environment.outcomes == [outcome] && environment.isBalanced)
     }
@@ -115,8 +115,8 @@ private func refusal(_ code: String) -> ScriptedIssuer.Line { .status(400, #"{"e
         let environment = environment(refresh: "r1", journal: Journal())
         let issuer = ScriptedIssuer([answer("t"), answer("t")])
         let oauth = try handshake(.password(username: "u"))
-        _ = try await oauth.acquire(wanted, environment: environment, issuer: issuer)
-        _ = try await oauth.acquire(wanted, environment: environment, issuer: issuer)
+        _ = try await oauth.acquire(wanted, environment: environment.over(issuer))
+        _ = try await oauth.acquire(wanted, environment: environment.over(issuer))
         #expect(environment.refreshToken == "r1" && issuer.sent[1].body == issuer.sent[0].body)
     }
 
@@ -125,7 +125,7 @@ private func refusal(_ code: String) -> ScriptedIssuer.Line { .status(400, #"{"e
         let environment = environment(refresh: "r1", journal: journal)
         let issuer = ScriptedIssuer([refusal("invalid_scope")], journal: journal)
         let failed = await failure {
-            _ = try await handshake(.refreshToken).acquire(wanted, environment: environment, issuer: issuer)
+            _ = try await handshake(.refreshToken).acquire(wanted, environment: environment.over(issuer))
         }
         // The configured one is asked once as well: it may be of another grant.
         #expect(failed?.kind == "unavailable" && environment.refreshToken == "r1")
@@ -136,8 +136,8 @@ private func refusal(_ code: String) -> ScriptedIssuer.Line { .status(400, #"{"e
         let environment = environment(journal: journal)
         let issuer = ScriptedIssuer([answer("t", refresh: "r1"), answer("t", refresh: "r2")], journal: journal)
         let oauth = try handshake(.refreshToken)
-        _ = try await oauth.acquire(wanted, environment: environment, issuer: issuer)
-        _ = try await oauth.acquire(wanted, environment: environment, issuer: issuer)
+        _ = try await oauth.acquire(wanted, environment: environment.over(issuer))
+        _ = try await oauth.acquire(wanted, environment: environment.over(issuer))
         #expect(issuer.sent.map { $0.body.contains("refresh_token=first") } == [true, false])
         #expect(environment.refreshToken == "r2")
     }
@@ -146,7 +146,7 @@ private func refusal(_ code: String) -> ScriptedIssuer.Line { .status(400, #"{"e
         let environment = environment(journal: Journal())
         let failed = await failure {
             _ = try await handshake(.refreshToken).acquire(
-                wanted, environment: environment, issuer: ScriptedIssuer([refusal("invalid_grant")]))
+                wanted, environment: environment.over(ScriptedIssuer([refusal("invalid_grant")])))
         }
         #expect(failed?.kind == "rejected")
     }
@@ -154,11 +154,11 @@ private func refusal(_ code: String) -> ScriptedIssuer.Line { .status(400, #"{"e
     @Test func assertions() async throws {
         let environment = environment(journal: Journal())
         let issuer = ScriptedIssuer([answer("t"), answer("t"), refusal("invalid_grant")])
-        _ = try await handshake(.jwtBearer).acquire(wanted, environment: environment, issuer: issuer)
+        _ = try await handshake(.jwtBearer).acquire(wanted, environment: environment.over(issuer))
         environment.state.withLock { $0.secrets["assertion"] = "<a>?</a>" }
         let saml = try handshake(.saml2Bearer)
-        _ = try await saml.acquire(wanted, environment: environment, issuer: issuer)
-        let failed = await failure { _ = try await saml.acquire(wanted, environment: environment, issuer: issuer) }
+        _ = try await saml.acquire(wanted, environment: environment.over(issuer))
+        let failed = await failure { _ = try await saml.acquire(wanted, environment: environment.over(issuer)) }
         #expect(
             issuer.sent.map(\.body) == [
                 "grant_type=urn%3Aietf%3Aparams%3Aoauth%3Agrant-type%3Ajwt-bearer&assertion=e30.e30.c2ln&scope=a",
@@ -187,7 +187,7 @@ private func refusal(_ code: String) -> ScriptedIssuer.Line { .status(400, #"{"e
         let issuer = ScriptedIssuer([answer("t", refresh: "ignored"), refusal("invalid_grant")])
         let oauth = try handshake(.tokenExchange(exchange))
         _ = try await oauth.acquire(
-            Wanted(audience: ["aud"], upstreamOrigin: origin), environment: environment, issuer: issuer)
+            Wanted(audience: ["aud"], upstreamOrigin: origin), environment: environment.over(issuer))
         #expect(
             issuer.sent[0].body
                 == "grant_type=urn%3Aietf%3Aparams%3Aoauth%3Agrant-type%3Atoken-exchange&subject_token=token+of+other"
@@ -196,7 +196,7 @@ private func refusal(_ code: String) -> ScriptedIssuer.Line { .status(400, #"{"e
         #expect(environment.refreshToken == nil)
         let failed = await failure {
             _ = try await oauth.acquire(
-                Wanted(upstreamOrigin: origin), environment: environment, issuer: issuer)
+                Wanted(upstreamOrigin: origin), environment: environment.over(issuer))
         }
         #expect(failed?.kind == "configuration")
     }
@@ -207,8 +207,9 @@ private func refusal(_ code: String) -> ScriptedIssuer.Line { .status(400, #"{"e
         let environment = environment(journal: Journal())
         let failed = await failure {
             _ = try await handshake(.password(username: "u")).acquire(
-                wanted, environment: environment,
-                issuer: ScriptedIssuer([.ok(#"{"access_token":"a","token_type":"Bearer",\#(member)}"#)]))
+                wanted,
+                environment: environment.over(
+                    ScriptedIssuer([.ok(#"{"access_token":"a","token_type":"Bearer",\#(member)}"#)])))
         }
         #expect(failed?.kind == "invalid" && environment.refreshToken == nil)
     }
@@ -219,12 +220,12 @@ private func refusal(_ code: String) -> ScriptedIssuer.Line { .status(400, #"{"e
         settings.revocationURL = IssuerURL("https://idp.example.com/revoke")
         let session = LayerMaterial(bytes: Secret([]), obtainedAt: 1, lifetime: nil, refreshToken: Secret("r 1"))
         let issuer = ScriptedIssuer([.status(200)])
-        await (try OAuth2Handshake(settings)).revoke(session, environment: MemoryEnvironment(), issuer: issuer)
+        await (try OAuth2Handshake(settings)).revoke(session, environment: MemoryEnvironment().over(issuer))
         #expect(issuer.sent.map(\.url) == ["https://idp.example.com/revoke"])
         #expect(issuer.sent[0].body == "token=r+1&token_type_hint=refresh_token")
         #expect(issuer.sent[0].header("Authorization") != nil)
         settings.revocationURL = nil
-        await (try OAuth2Handshake(settings)).revoke(session, environment: MemoryEnvironment(), issuer: issuer)
+        await (try OAuth2Handshake(settings)).revoke(session, environment: MemoryEnvironment().over(issuer))
         #expect(issuer.sent.count == 1)
     }
 }

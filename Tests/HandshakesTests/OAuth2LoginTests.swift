@@ -73,8 +73,7 @@ private func member(_ name: String, of url: String) -> String {
         _ handshake: OAuth2Handshake, _ person: ScriptedPerson, _ issuer: ScriptedIssuer, scopes: [String] = ["read"]
     ) async throws -> LoginGrant {
         try await handshake.login(
-            Wanted(scopes: scopes, upstreamOrigin: ""), dialogue: person, environment: MemoryEnvironment(),
-            issuer: issuer)
+            Wanted(scopes: scopes, upstreamOrigin: ""), dialogue: person, environment: MemoryEnvironment().over(issuer))
     }
 
     // MARK: - Authorization code
@@ -151,8 +150,8 @@ private func member(_ name: String, of url: String) -> String {
         }
         let failed = await failure {
             _ = try await handshake(.authorizationCode).login(
-                Wanted(scopes: ["openid"], upstreamOrigin: ""), dialogue: person, environment: MemoryEnvironment(),
-                issuer: issuer
+                Wanted(scopes: ["openid"], upstreamOrigin: ""), dialogue: person,
+                environment: MemoryEnvironment().over(issuer)
             )
         }
         #expect((failed == nil) == isGood)
@@ -261,7 +260,7 @@ private func member(_ name: String, of url: String) -> String {
         let issuer = ScriptedIssuer([])
         let failed = await failure {
             _ = try await handshake(.deviceCode).acquire(
-                Wanted(upstreamOrigin: ""), environment: MemoryEnvironment(), issuer: issuer)
+                Wanted(upstreamOrigin: ""), environment: MemoryEnvironment().over(issuer))
         }
         guard case .interactionRequired? = failed else {
             Issue.record("\(String(describing: failed))")

@@ -15,7 +15,7 @@ private let good = #"{"access_token":"abc.DEF-_~+/==","token_type":"bearer","exp
 private func acquire(
     _ line: ScriptedIssuer.Line, _ wanted: Wanted = Wanted(upstreamOrigin: origin)
 ) async throws -> AccessGrant {
-    try await handshake().acquire(wanted, environment: MemoryEnvironment(), issuer: ScriptedIssuer([line]))
+    try await handshake().acquire(wanted, environment: MemoryEnvironment().over(ScriptedIssuer([line])))
 }
 
 @Suite struct OAuth2Tests {
@@ -29,7 +29,7 @@ private func acquire(
         let wanted = Wanted(
             scopes: ["read", "write", "read"], audience: ["https://api"], resource: ["https://a/x", "urn:b"],
             upstreamOrigin: origin)
-        let grant = try await oauth.acquire(wanted, environment: MemoryEnvironment(), issuer: issuer)
+        let grant = try await oauth.acquire(wanted, environment: MemoryEnvironment().over(issuer))
         #expect(grant.token.text == "abc.DEF-_~+/==")
         #expect(grant.tokenType == "Bearer" && grant.lifetime == 3_600_000_000_000 && grant.sentAt == 5_000)
         #expect(grant.grantedScopes == nil)
@@ -50,11 +50,11 @@ private func acquire(
         let issuer = ScriptedIssuer([.ok(good), .ok(good), .ok(good)])
         let wanted = Wanted(upstreamOrigin: origin)
         let raw = try handshake { $0.basicEncoding = .raw }
-        _ = try await raw.acquire(wanted, environment: MemoryEnvironment(), issuer: issuer)
+        _ = try await raw.acquire(wanted, environment: MemoryEnvironment().over(issuer))
         let post = try handshake { $0.clientAuth = .post }
-        _ = try await post.acquire(wanted, environment: MemoryEnvironment(), issuer: issuer)
+        _ = try await post.acquire(wanted, environment: MemoryEnvironment().over(issuer))
         let none = try handshake { $0.clientAuth = .none }
-        _ = try await none.acquire(wanted, environment: MemoryEnvironment(), issuer: issuer)
+        _ = try await none.acquire(wanted, environment: MemoryEnvironment().over(issuer))
         // base64("proxy+1:s:cret +")
         #expect(issuer.sent[0].header("Authorization") == "Basic cHJveHkrMTpzOmNyZXQgKw==")
         #expect(issuer.sent[0].body == "grant_type=client_credentials")
@@ -193,7 +193,7 @@ private func acquire(
         ] {
             let issuer = ScriptedIssuer([])
             let failed = await failure {
-                _ = try await handshake().acquire(wanted, environment: MemoryEnvironment(), issuer: issuer)
+                _ = try await handshake().acquire(wanted, environment: MemoryEnvironment().over(issuer))
             }
             #expect(failed?.kind == "configuration")
             #expect(issuer.sent.isEmpty)
@@ -246,8 +246,8 @@ private func acquire(
         let oauth = try handshake { $0.allowedScopes = ["b"] }
         let challenge = Challenge(resource: "u", scopes: ["b", "evil"])
         _ = try await oauth.acquire(
-            Wanted(scopes: ["a"], challenge: challenge, upstreamOrigin: origin), environment: MemoryEnvironment(),
-            issuer: issuer)
+            Wanted(scopes: ["a"], challenge: challenge, upstreamOrigin: origin),
+            environment: MemoryEnvironment().over(issuer))
         #expect(issuer.sent[0].body == "grant_type=client_credentials&scope=a+b")
     }
 }

@@ -14,14 +14,14 @@ private func environment(_ name: String, _ value: String) -> MemoryEnvironment {
     @Test func `static value`() async throws {
         let scheme = try StaticHandshake(header: "X-Api-Key", prefix: "Key ")
         let issuer = ScriptedIssuer([])
-        let grant = try await scheme.acquire(wanted, environment: environment("value", "a b\tc"), issuer: issuer)
+        let grant = try await scheme.acquire(wanted, environment: environment("value", "a b\tc").over(issuer))
         #expect(
             scheme.injection(for: bytes(grant.token.text))
                 == InjectedField(name: "X-Api-Key", value: bytes("Key a b\tc")))
         #expect(issuer.sent.isEmpty && grant.sentAt == 10_000)
         for unfit in ["", " a", "a ", "a\r\nb", "a\u{0}", "ä", String(repeating: "a", count: 40_000)] {
             let failed = await failure {
-                _ = try await scheme.acquire(wanted, environment: environment("value", unfit), issuer: issuer)
+                _ = try await scheme.acquire(wanted, environment: environment("value", unfit).over(issuer))
             }
             #expect(failed?.kind == "secret")
         }
@@ -32,12 +32,12 @@ private func environment(_ name: String, _ value: String) -> MemoryEnvironment {
     @Test func `basic credentials`() async throws {
         let scheme = try BasicHandshake(username: "Jörg")
         let issuer = ScriptedIssuer([])
-        let grant = try await scheme.acquire(wanted, environment: environment("password", "a:£"), issuer: issuer)
+        let grant = try await scheme.acquire(wanted, environment: environment("password", "a:£").over(issuer))
         #expect(scheme.injection(for: bytes(grant.token.text)).value == bytes("Basic SsO2cmc6YTrCow=="))
         #expect(issuer.sent.isEmpty)
         for unfit in ["a\nb", "\u{7F}"] {
             let failed = await failure {
-                _ = try await scheme.acquire(wanted, environment: environment("password", unfit), issuer: issuer)
+                _ = try await scheme.acquire(wanted, environment: environment("password", unfit).over(issuer))
             }
             #expect(failed?.kind == "secret")
         }

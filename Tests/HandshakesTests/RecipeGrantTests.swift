@@ -74,7 +74,7 @@ import Testing
         _ handshake: RecipeHandshake, _ issuer: ScriptedIssuer, _ environment: MemoryEnvironment
     ) async throws -> AccessGrant {
         let wanted = Wanted(challenge: try Self.challenge(), upstreamOrigin: "https://u.example.com")
-        return try await handshake.acquire(wanted, environment: environment, issuer: issuer)
+        return try await handshake.acquire(wanted, environment: environment.over(issuer))
     }
 
     @Test func aWholeRun() async throws {
@@ -262,7 +262,7 @@ import Testing
         let issuer = ScriptedIssuer([device, login, access])
         let wanted = Wanted(challenge: challenge, upstreamOrigin: "https://u.example.com")
         let failure = await failure {
-            _ = try await handshake.acquire(wanted, environment: environment, issuer: issuer)
+            _ = try await handshake.acquire(wanted, environment: environment.over(issuer))
         }
         guard gate != "..", gate != "." else { return #expect(failure?.kind == "configuration") }
         let url = try #require(issuer.sent.last?.url)
@@ -290,12 +290,12 @@ import Testing
         let wanted = Wanted(challenge: try Self.challenge(), upstreamOrigin: "https://other.example.com")
         let issuer = ScriptedIssuer([device, login, access])
         let failure = await failure {
-            _ = try await handshake.acquire(wanted, environment: MemoryEnvironment(), issuer: issuer)
+            _ = try await handshake.acquire(wanted, environment: MemoryEnvironment().over(issuer))
         }
         #expect(failure == .configuration(reason: "secret password must not go to https://other.example.com"))
         #expect(issuer.sent.isEmpty)
         let good = Wanted(challenge: try Self.challenge(), upstreamOrigin: "https://u.example.com")
-        let grant = try await handshake.acquire(good, environment: MemoryEnvironment(), issuer: issuer)
+        let grant = try await handshake.acquire(good, environment: MemoryEnvironment().over(issuer))
         #expect(grant.token.count == 4 + 64)
     }
 
@@ -306,8 +306,7 @@ import Testing
         let issuer = ScriptedIssuer([device, login, access])
         _ = try await Self.handshake().acquire(
             Wanted(challenge: try Self.challenge(nonce: "canary-nonce"), upstreamOrigin: "https://u.example.com"),
-            environment: environment,
-            issuer: issuer)
+            environment: environment.over(issuer))
         let trace = try #require(environment.trace.withLock { $0 })
         #expect(trace.steps.map(\.name) == ["device", "login", "access"])
         #expect(trace.steps.map(\.layer) == ["durable", "session", "access"])
@@ -326,6 +325,12 @@ private final class NotingEnvironment: GrantEnvironment {
     private let inner = MemoryEnvironment()
     let trace = Mutex<RunTrace?>(nil)
 
+    func over(_ issuer: any IssuerClient) -> NotingEnvironment {
+        _ = inner.over(issuer)
+        return self
+    }
+
+    func send(_ call: IssuerCall) async throws(IssuerFault) -> IssuerAnswer { try await inner.send(call) }
     func durable(_ part: DurablePart) async -> LayerMaterial? { await inner.durable(part) }
     func durable(
         _ part: DurablePart, unless refused: LayerMaterial?,

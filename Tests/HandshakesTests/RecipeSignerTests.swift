@@ -90,11 +90,11 @@ import Testing
         let issuer = ScriptedIssuer([])
         let away = await failure {
             _ = try await handshake.acquire(
-                Wanted(upstreamOrigin: "https://elsewhere.example"), environment: environment, issuer: issuer)
+                Wanted(upstreamOrigin: "https://elsewhere.example"), environment: environment.over(issuer))
         }
         #expect(away?.kind == "configuration")
         let grant = try await handshake.acquire(
-            Wanted(upstreamOrigin: "https://example.amazonaws.com"), environment: environment, issuer: issuer)
+            Wanted(upstreamOrigin: "https://example.amazonaws.com"), environment: environment.over(issuer))
         #expect(RecipeMaterial.decode(grant.token) == ["secret": ["key": Secret(Self.key)]])
     }
 

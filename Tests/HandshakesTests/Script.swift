@@ -77,6 +77,7 @@ final class MemoryEnvironment: GrantEnvironment {
 
     let state: Mutex<State>
     let journal: Journal
+    private let issuer = Mutex<(any IssuerClient)?>(nil)
 
     init(_ state: State = State(), journal: Journal = Journal()) {
         self.state = Mutex(state)
@@ -95,6 +96,17 @@ final class MemoryEnvironment: GrantEnvironment {
         }
         if let password { state.secrets["password"] = password }
         self.init(state, journal: journal)
+    }
+
+    /// The same environment; from now on its calls are answered by this issuer.
+    func over(_ issuer: any IssuerClient) -> MemoryEnvironment {
+        self.issuer.withLock { $0 = issuer }
+        return self
+    }
+
+    func send(_ call: IssuerCall) async throws(IssuerFault) -> IssuerAnswer {
+        guard let issuer = issuer.withLock({ $0 }) else { throw IssuerFault(.unresolvable, provablyUnsent: true) }
+        return try await issuer.send(call)
     }
 
     var outcomes: [AttemptOutcome] { state.withLock { $0.outcomes } }

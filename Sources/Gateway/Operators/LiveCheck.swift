@@ -98,22 +98,21 @@ extension Keeper {
         let subject = "identity \(identity.plan.name)"
         let environment = self.environment(of: identity)
         defer { release(environment.claimant) }
-        let client = KeeperIssuerClient(keeper: self, network: identity.policy.network)
         let wanted = routes.first { $0.identity === identity }?.wanted ?? Wanted(upstreamOrigin: "")
         if identity.plan.isTokenless {
             return LiveFinding(
                 subject: subject, isGood: true, milliseconds: 0, text: "a certificate; the upstreams below judge it")
         }
         if identity.isPerUser {
-            let answers = await reachesIssuer(identity, client)
+            let answers = await reachesIssuer(identity, environment)
             return LiveFinding(
                 subject: subject, isGood: answers == nil, milliseconds: since(begun),
                 text: answers ?? "the issuer answers; a token per subject needs a subject and was not tried")
         }
         do throws(Handshakes.GrantFailure) {
-            conflicts = try await identity.plan.handshake.inquire(environment: environment, issuer: client)
+            conflicts = try await identity.plan.handshake.inquire(environment: environment)
             if let person = identity.plan.handshake as? any InteractiveHandshake, person.needsPerson {
-                try await person.reach(environment: environment, issuer: client)
+                try await person.reach(environment: environment)
                 let isKnown = health.state == .serving
                 let login = loginNeed(of: identity)?.word == .needed ? "nobody is logged in: cardea login" : "logged in"
                 return LiveFinding(
@@ -121,9 +120,8 @@ extension Keeper {
                     text: "the issuer answers; no token was asked for, as a person grants them"
                         + (isKnown ? "; \(login)" : ""))
             }
-            if let trial = try await identity.plan.handshake.tryOut(wanted, environment: environment, issuer: client) {
-                return LiveFinding(
-                    subject: subject, isGood: trial.isGood, milliseconds: since(begun), text: trial.text)
+            if let trial = try await identity.plan.handshake.tryOut(wanted, environment: environment) {
+                return LiveFinding(subject: subject, isGood: trial.isGood, milliseconds: since(begun), text: trial.text)
             }
             let isLocal = identity.policy.kind == .fixed || identity.policy.kind == .basic
             return LiveFinding(
@@ -138,38 +136,37 @@ extension Keeper {
                         + "tokens; ask it: cardea tokens, cardea explain")
             }
             if error == Self.spared {
-                let fault = await tokenEndpointFault(identity, environment, client)
+                let fault = await tokenEndpointFault(identity, environment)
                 return LiveFinding(
                     subject: subject, isGood: fault == nil, isTried: fault != nil, milliseconds: since(begun),
                     text: fault ?? "not tried: it would spend the refresh token; ask the running gateway")
             }
             return LiveFinding(
                 subject: subject, isGood: false, milliseconds: since(begun),
-                text: IssuerTrail.words("\(error)", asking: client.trail.place))
+                text: IssuerTrail.words("\(error)", asking: environment.trail.place))
         }
     }
 
     /// Why the issuer cannot be reached; nil where it can, or where the scheme has no way to ask. Nothing else can be tried of an
     /// identity whose refresh token is spared.
-    private func tokenEndpointFault(
-        _ identity: KeptIdentity, _ environment: KeeperEnvironment, _ client: KeeperIssuerClient
-    ) async -> String? {
+    private func tokenEndpointFault(_ identity: KeptIdentity, _ environment: KeeperEnvironment) async -> String? {
         guard let handshake = identity.plan.handshake as? any InteractiveHandshake else { return nil }
-        do throws(Handshakes.GrantFailure) { try await handshake.reach(environment: environment, issuer: client) } catch
-        {
-            return IssuerTrail.words("\(error)", asking: client.trail.place)
+        do throws(Handshakes.GrantFailure) { try await handshake.reach(environment: environment) } catch {
+            return IssuerTrail.words("\(error)", asking: environment.trail.place)
         }
         return nil
     }
 
     /// - Returns: why it cannot be reached; nil when it answered, whatever it said.
-    private func reachesIssuer(_ identity: KeptIdentity, _ client: KeeperIssuerClient) async -> String? {
+    private func reachesIssuer(_ identity: KeptIdentity, _ environment: KeeperEnvironment) async -> String? {
         guard let origin = identity.issuer, let url = IssuerURL("\(origin)/") else { return "no issuer" }
         let call = IssuerCall(step: "reach", method: "GET", url: url, headers: [], body: [], carriesPassword: false)
         do throws(IssuerFault) {
-            _ = try await client.send(call)
+            _ = try await environment.send(call)
             return nil
-        } catch { return IssuerTrail.words("the issuer cannot be reached: \(error.kind)", asking: client.trail.place) }
+        } catch {
+            return IssuerTrail.words("the issuer cannot be reached: \(error.kind)", asking: environment.trail.place)
+        }
     }
 
     private func tryUpstream(_ plan: UpstreamPlan) async -> LiveFinding {

@@ -13,13 +13,12 @@ struct AdobePassHandshake: OneTimeHandshake {
         self.world = world
     }
 
-    private func run(_ environment: any GrantEnvironment, _ issuer: any IssuerClient) -> AdobePassRun {
-        AdobePassRun(
-            settings: settings, world: world, environment: environment, issuer: issuer)
+    private func run(_ environment: any GrantEnvironment) -> AdobePassRun {
+        AdobePassRun(settings: settings, world: world, environment: environment)
     }
 
-    private func api(_ environment: any GrantEnvironment, _ issuer: any IssuerClient) -> any AdobePassAPI {
-        let run = run(environment, issuer)
+    private func api(_ environment: any GrantEnvironment) -> any AdobePassAPI {
+        let run = run(environment)
         return settings.generation == .v1 ? AdobePassV1(run: run) : run
     }
 
@@ -44,9 +43,9 @@ struct AdobePassHandshake: OneTimeHandshake {
     }
 
     func credential(
-        for resource: String, environment: any GrantEnvironment, issuer: any IssuerClient
+        for resource: String, environment: any GrantEnvironment
     ) async throws(GrantFailure) -> Secret {
-        try await api(environment, issuer).mediaToken(for: resource)
+        try await api(environment).mediaToken(for: resource)
     }
 
     // MARK: - For operators
@@ -66,26 +65,22 @@ struct AdobePassHandshake: OneTimeHandshake {
 
     var hasPreview: Bool { !settings.preauthorized.isEmpty }
 
-    func preview(environment: any GrantEnvironment, issuer: any IssuerClient) async throws(GrantFailure)
-        -> [IdentityFact]
-    {
+    func preview(environment: any GrantEnvironment) async throws(GrantFailure) -> [IdentityFact] {
         guard hasPreview, await environment.session() != nil else { return [] }
-        return try await api(environment, issuer).preauthorize()
+        return try await api(environment).preauthorize()
     }
 
     // MARK: - Ahead of requests
 
     /// Makes sure that media tokens can be had, and for how long. The grant's token is a word that opens nothing.
-    func acquire(
-        _ wanted: Wanted, environment: any GrantEnvironment, issuer: any IssuerClient
-    ) async throws(GrantFailure) -> AccessGrant {
+    func acquire(_ wanted: Wanted, environment: any GrantEnvironment) async throws(GrantFailure) -> AccessGrant {
         guard let session = await environment.session() else { throw AdobePassRun.nobodyLoggedIn }
         do throws(GrantFailure) {
-            let profile = try await api(environment, issuer).currentLogin().material
+            let profile = try await api(environment).currentLogin().material
             return AccessGrant(
                 token: Secret("ready"), tokenType: "", lifetime: profile.lifetime, sentAt: profile.obtainedAt)
         } catch {
-            if case .interactionRequired = error { await run(environment, issuer).forget(session) }
+            if case .interactionRequired = error { await run(environment).forget(session) }
             throw error
         }
     }
@@ -96,21 +91,19 @@ extension AdobePassHandshake: InteractiveHandshake {
     var redirect: LoginRedirect? { nil }
 
     /// Whatever the token endpoint says to this, it is there.
-    func reach(environment: any GrantEnvironment, issuer: any IssuerClient) async throws(GrantFailure) {
-        _ = try await run(environment, issuer).send("reach", "GET", settings.token, .none, [])
+    func reach(environment: any GrantEnvironment) async throws(GrantFailure) {
+        _ = try await run(environment).send("reach", "GET", settings.token, .none, [])
     }
 
     func login(
-        _ wanted: Wanted, dialogue: any LoginDialogue, environment: any GrantEnvironment, issuer: any IssuerClient
+        _ wanted: Wanted, dialogue: any LoginDialogue, environment: any GrantEnvironment
     ) async throws(GrantFailure) -> LoginGrant {
-        try await api(environment, issuer).login(dialogue)
+        try await api(environment).login(dialogue)
     }
 
     /// The call itself deletes the profile; the provider's own page is a browser's affair, and no browser of ours was there
     /// (docs/design/wire/adobe-pass.md#logout).
-    func revoke(_ session: LayerMaterial, environment: any GrantEnvironment, issuer: any IssuerClient) async
-        -> Revocation
-    {
-        await api(environment, issuer).endLogin() ? .revoked : .unconfirmed
+    func revoke(_ session: LayerMaterial, environment: any GrantEnvironment) async -> Revocation {
+        await api(environment).endLogin() ? .revoked : .unconfirmed
     }
 }

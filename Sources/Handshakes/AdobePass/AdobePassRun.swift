@@ -21,7 +21,6 @@ struct AdobePassRun {
     let settings: AdobePassSettings
     let world: GrantWorld
     let environment: any GrantEnvironment
-    let issuer: any IssuerClient
 
     enum Body {
         case none
@@ -116,7 +115,7 @@ struct AdobePassRun {
             var quota = settings.quota
             quota.calls = attempt == 0 ? turns : 1
             if quota.calls > 0 { try await environment.turn(quota) }
-            let answer = try await issuer.answer(to: call)
+            let answer = try await environment.answer(to: call)
             guard answer.status == 429 else { return AdobePassReply(answer) }
             // The answer's body is a page, and it seldom says how long (docs/design/wire/adobe-pass.md#throttling).
             await environment.turnedAway(settings.quota)

@@ -16,9 +16,7 @@ struct BasicHandshake: Handshake {
     // A password whose refusals are not counted would be sent until the account is locked, whatever else a route counts as one.
     var statusRule: StatusRule { .refusals(always: [401]) }
 
-    func acquire(
-        _ wanted: Wanted, environment: any GrantEnvironment, issuer: any IssuerClient
-    ) async throws(GrantFailure) -> AccessGrant {
+    func acquire(_ wanted: Wanted, environment: any GrantEnvironment) async throws(GrantFailure) -> AccessGrant {
         let password = try await environment.secret("password")
         guard password.isText else {
             throw .secretUnusable(name: "password", reason: "not UTF-8, or with a control character")

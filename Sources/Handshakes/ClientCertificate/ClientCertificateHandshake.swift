@@ -5,7 +5,7 @@ struct ClientCertificateHandshake: Handshake {
     var statusRule: StatusRule { .refusals() }
 
     func acquire(
-        _ wanted: Wanted, environment: any GrantEnvironment, issuer: any IssuerClient
+        _ wanted: Wanted, environment: any GrantEnvironment
     ) async throws(GrantFailure) -> AccessGrant {
         throw .configuration(reason: "a certificate has no token")
     }

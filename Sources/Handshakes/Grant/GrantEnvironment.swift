@@ -1,5 +1,5 @@
-/// The environment of a flight: all that it may know and leave behind, as the keeper offers it. These are the two layers below the access
-/// token, the secrets, and the account of password attempts. One environment serves one flight of one identity.
+/// The environment of a flight: all that it may know, ask and leave behind, as the keeper offers it. These are the calls to its issuer, the
+/// two layers below the access token, the secrets, and the account of password attempts. One environment serves one flight of one identity.
 ///
 /// Where a scheme keeps what:
 /// - A registration, key pair, client id or device id that outlives sessions is a *durable* part: `durable(_:unless:make:)`.
@@ -9,7 +9,7 @@
 /// - An access token is what `Handshake.acquire` returns; the keeper stores it.
 ///
 /// Everything read before an `await` is read again after it (docs/design/tokens.md#rule-9).
-public protocol GrantEnvironment: Sendable {
+public protocol GrantEnvironment: IssuerClient {
     // MARK: - Durable layer
 
     /// The part as it stands, or nil.

@@ -21,14 +21,11 @@ public protocol Handshake: Sendable {
 
     /// Obtains one token: cached session, refresh, full grant; one rung down per failure, never back up (docs/design/tokens.md#rule-6).
     /// Runs on the executor of its caller.
-    func acquire(
-        _ wanted: Wanted, environment: any GrantEnvironment, issuer: any IssuerClient
-    ) async throws(GrantFailure) -> AccessGrant
+    func acquire(_ wanted: Wanted, environment: any GrantEnvironment) async throws(GrantFailure) -> AccessGrant
 
     /// Tells the issuer that a session is over: after a logout, also for one that came too late. Best effort.
     @discardableResult
-    func revoke(_ session: LayerMaterial, environment: any GrantEnvironment, issuer: any IssuerClient) async
-        -> Revocation
+    func revoke(_ session: LayerMaterial, environment: any GrantEnvironment) async -> Revocation
 
     /// Whether `revoke` has something to say of every session, not only of those with a refresh token.
     var endsSessions: Bool { get }
@@ -41,13 +38,11 @@ public protocol Handshake: Sendable {
 
     /// The first thing that `check --live` asks the issuer.
     /// - Returns: where file and issuer differ, one sentence each.
-    func inquire(environment: any GrantEnvironment, issuer: any IssuerClient) async throws(GrantFailure) -> [String]
+    func inquire(environment: any GrantEnvironment) async throws(GrantFailure) -> [String]
 
     /// The trial of `check --live` where no person is needed: the least that shows whether the issuer takes the identity.
     /// - Returns: nil where a token was had, or the secret of one, and nothing else is to be said.
-    func tryOut(
-        _ wanted: Wanted, environment: any GrantEnvironment, issuer: any IssuerClient
-    ) async throws(GrantFailure) -> LiveTrial?
+    func tryOut(_ wanted: Wanted, environment: any GrantEnvironment) async throws(GrantFailure) -> LiveTrial?
 
     /// Further sentences of `cardea explain`.
     var explanation: [String] { get }
@@ -86,22 +81,18 @@ extension Handshake {
     public var explanation: [String] { [] }
 
     /// A scheme that does not say otherwise has nothing to ask before a token.
-    public func inquire(environment: any GrantEnvironment, issuer: any IssuerClient) async throws(GrantFailure)
-        -> [String]
-    { [] }
+    public func inquire(environment: any GrantEnvironment) async throws(GrantFailure) -> [String] { [] }
 
     /// A scheme that does not say otherwise is tried with one token.
     public func tryOut(
-        _ wanted: Wanted, environment: any GrantEnvironment, issuer: any IssuerClient
+        _ wanted: Wanted, environment: any GrantEnvironment
     ) async throws(GrantFailure) -> LiveTrial? {
-        _ = try await acquire(wanted, environment: environment, issuer: issuer)
+        _ = try await acquire(wanted, environment: environment)
         return nil
     }
 
     /// Schemes without a way to say so let the session run out.
-    public func revoke(
-        _ session: LayerMaterial, environment: any GrantEnvironment, issuer: any IssuerClient
-    ) async -> Revocation { .impossible }
+    public func revoke(_ session: LayerMaterial, environment: any GrantEnvironment) async -> Revocation { .impossible }
 }
 
 /// The meaning that the statuses of a route that names its own (`on_rejected.statuses`) have for a scheme.

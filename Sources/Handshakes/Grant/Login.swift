@@ -7,14 +7,14 @@ public protocol InteractiveHandshake: Handshake {
     var redirect: LoginRedirect? { get }
 
     /// Whether the issuer can be reached, and offers what a login needs. Asks for nothing that a person would have to grant.
-    func reach(environment: any GrantEnvironment, issuer: any IssuerClient) async throws(GrantFailure)
+    func reach(environment: any GrantEnvironment) async throws(GrantFailure)
 
     /// Leads a person through the login and returns what is to be kept. Runs on the executor of its caller, for minutes; whatever it
     /// holds by then that others could change is read again by whoever keeps the outcome.
     ///
     /// Throws `.loginExpired` when the person was too slow, `.policyDenied` when the person or the issuer said no.
     func login(
-        _ wanted: Wanted, dialogue: any LoginDialogue, environment: any GrantEnvironment, issuer: any IssuerClient
+        _ wanted: Wanted, dialogue: any LoginDialogue, environment: any GrantEnvironment
     ) async throws(GrantFailure) -> LoginGrant
 }
 

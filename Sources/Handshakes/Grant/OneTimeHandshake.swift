@@ -15,17 +15,14 @@ public protocol OneTimeHandshake: Handshake {
 
     /// The issuer's answer, were it asked, to the resources that operators care for; advice only, never a reason to admit or refuse. Empty where none
     /// is configured.
-    func preview(environment: any GrantEnvironment, issuer: any IssuerClient) async throws(GrantFailure)
-        -> [IdentityFact]
+    func preview(environment: any GrantEnvironment) async throws(GrantFailure) -> [IdentityFact]
 
     /// Whether `preview` asks anything.
     var hasPreview: Bool { get }
 
     /// Obtains the credential of one request. Throws `.policyDenied` where this resource is denied, and `.interactionRequired` where a
     /// person has to log in first.
-    func credential(
-        for resource: String, environment: any GrantEnvironment, issuer: any IssuerClient
-    ) async throws(GrantFailure) -> Secret
+    func credential(for resource: String, environment: any GrantEnvironment) async throws(GrantFailure) -> Secret
 }
 
 /// Something about an identity that operators may want to know; never a secret, and nothing that tells who a person is.

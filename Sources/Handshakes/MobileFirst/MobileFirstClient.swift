@@ -154,7 +154,7 @@ extension MobileFirstRun {
         let call = IssuerCall(
             step: "register", method: "POST", url: handshake.endpoints.register, headers: Self.jsonHeaders,
             body: body.finish(), carriesPassword: true)
-        let answer = try await handshake.send(call, environment, issuer)
+        let answer = try await handshake.send(call, environment)
         let id = try clientID(answer)
         return LayerMaterial(
             bytes: RecipeMaterial.encode(["client": MobileFirstClient.values(id: id, key: made)]),

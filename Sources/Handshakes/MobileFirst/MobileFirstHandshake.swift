@@ -28,24 +28,20 @@ struct MobileFirstHandshake: Handshake {
         InjectedField(name: "Authorization", value: Array("Bearer ".utf8) + token)
     }
 
-    func acquire(
-        _ wanted: Wanted, environment: any GrantEnvironment, issuer: any IssuerClient
-    ) async throws(GrantFailure) -> AccessGrant {
+    func acquire(_ wanted: Wanted, environment: any GrantEnvironment) async throws(GrantFailure) -> AccessGrant {
         let scopes = try scopes(wanted)
         switch settings.client {
         case .confidential(let id):
-            return try await confidentialGrant(id, scopes, environment, issuer)
+            return try await confidentialGrant(id, scopes, environment)
         case .registered(let device):
-            return try await MobileFirstRun(self, device, scopes: scopes, environment: environment, issuer: issuer)
+            return try await MobileFirstRun(self, device, scopes: scopes, environment: environment)
                 .grant()
         }
     }
 
-    func revoke(_ session: LayerMaterial, environment: any GrantEnvironment, issuer: any IssuerClient) async
-        -> Revocation
-    {
+    func revoke(_ session: LayerMaterial, environment: any GrantEnvironment) async -> Revocation {
         guard case .registered(let device) = settings.client else { return .impossible }
-        return await MobileFirstRun(self, device, scopes: [], environment: environment, issuer: issuer).logout(session)
+        return await MobileFirstRun(self, device, scopes: [], environment: environment).logout(session)
     }
 
     /// The wanted scopes, sorted, because a server may cache by them (docs/design/wire/mobilefirst.md#lifetime).
@@ -66,7 +62,7 @@ struct MobileFirstHandshake: Handshake {
 
 extension MobileFirstHandshake {
     private func confidentialGrant(
-        _ id: String, _ scopes: [String], _ environment: any GrantEnvironment, _ issuer: any IssuerClient
+        _ id: String, _ scopes: [String], _ environment: any GrantEnvironment
     ) async throws(GrantFailure) -> AccessGrant {
         let secret = try await environment.secret("client_secret")
         guard !secret.isEmpty, secret.withBytes({ $0.allSatisfy { (0x20...0x7E).contains($0) } }) else {
@@ -83,15 +79,13 @@ extension MobileFirstHandshake {
                 ("Authorization", "Basic " + String(decoding: credentials, as: UTF8.self)),
                 ("Content-Type", "application/x-www-form-urlencoded"), ("Accept", "application/json"),
             ], body: body.finish(), carriesPassword: false)
-        return try OAuth2Answer(try await send(call, environment, issuer)).grant()
+        return try OAuth2Answer(try await send(call, environment)).grant()
     }
 
     /// Sends a call that does no harm twice, again for as long as the server says that it met a conflict.
-    func send(
-        _ call: IssuerCall, _ environment: any GrantEnvironment, _ issuer: any IssuerClient
-    ) async throws(GrantFailure) -> IssuerAnswer {
+    func send(_ call: IssuerCall, _ environment: any GrantEnvironment) async throws(GrantFailure) -> IssuerAnswer {
         for conflict in 0...MobileFirstSettings.mostConflicts {
-            let answer = try await issuer.answer(to: call)
+            let answer = try await environment.answer(to: call)
             guard answer.status == 409, answer.header("MFP-Conflict") != nil else { return answer }
             await environment.pause(ConflictPause.nanoseconds(after: conflict))
         }

@@ -167,10 +167,10 @@ extension MobileFirstRun {
         var call = call(client, reply)
         defer { call.body.wipe() }
         guard !reply.isEmpty else {
-            return (MobileFirstAnswer(try await handshake.send(call, environment, issuer)), false)
+            return (MobileFirstAnswer(try await handshake.send(call, environment)), false)
         }
         do throws(IssuerFault) {
-            let answer = MobileFirstAnswer(try await issuer.send(call))
+            let answer = MobileFirstAnswer(try await environment.send(call))
             guard case .conflict = answer.meaning else { return (answer, false) }
         } catch {
             // An answer without a reply counts as spent (docs/design/wire/mobilefirst.md#answer-rule-9).
@@ -182,7 +182,7 @@ extension MobileFirstRun {
         }
         await environment.pause(ConflictPause.nanoseconds(after: 0))
         do throws(GrantFailure) {
-            return (MobileFirstAnswer(try await handshake.send(self.call(client, Reply()), environment, issuer)), true)
+            return (MobileFirstAnswer(try await handshake.send(self.call(client, Reply()), environment)), true)
         } catch {
             for sent in reply.checks { await environment.settleAttempt(.unknown, secret: sent.answer.attemptKey) }
             throw error

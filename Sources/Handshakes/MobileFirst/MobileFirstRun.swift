@@ -11,19 +11,17 @@ final class MobileFirstRun {
     /// Never empty.
     let scopes: [String]
     let environment: any GrantEnvironment
-    let issuer: any IssuerClient
     /// The server's clock minus ours, in milliseconds; told with each preauthorization.
     var clockOffset: Int64 = 0
 
     init(
         _ handshake: MobileFirstHandshake, _ device: MobileFirstSettings.Device, scopes: [String],
-        environment: any GrantEnvironment, issuer: any IssuerClient
+        environment: any GrantEnvironment
     ) {
         self.handshake = handshake
         self.device = device
         self.scopes = scopes.isEmpty ? ["RegisteredClient"] : scopes
         self.environment = environment
-        self.issuer = issuer
     }
 
     /// The result of a call that the server may answer with INVALID_CLIENT_ID.
@@ -90,7 +88,7 @@ extension MobileFirstRun {
         let call = IssuerCall(
             step: "authorize", method: "GET", url: url, headers: [("Accept", "application/json")], body: [],
             carriesPassword: false)
-        let answer = try await handshake.send(call, environment, issuer)
+        let answer = try await handshake.send(call, environment)
         let tree = try? JSONTree(answer.body)
         if answer.status == 400, MobileFirstAnswer.code(tree) == "INVALID_CLIENT_ID" { return .unknownClient }
         let reason = "authorize: status \(answer.status)"
@@ -130,7 +128,7 @@ extension MobileFirstRun {
             step: "token", method: "POST", url: handshake.endpoints.token, headers: Self.formHeaders,
             body: body.finish(), carriesPassword: true)
         defer { call.body.wipe() }
-        let answer = OAuth2Answer(try await handshake.send(call, environment, issuer))
+        let answer = OAuth2Answer(try await handshake.send(call, environment))
         if answer.error == "INVALID_CLIENT_ID" { return .unknownClient }
         do throws(GrantFailure) { return .done(try answer.grant()) } catch {
             // The assertion, which is made anew for every token: there is no secret that an operator could change.
@@ -196,7 +194,7 @@ extension MobileFirstRun {
                 let call = IssuerCall(
                     step: "logout", method: "POST", url: self.handshake.endpoints.logout, headers: Self.formHeaders,
                     body: body.finish(), carriesPassword: false)
-                let answer = try? await self.handshake.send(call, self.environment, self.issuer)
+                let answer = try? await self.handshake.send(call, self.environment)
                 if answer.map({ !(200...299).contains($0.status) }) ?? true { said = .unconfirmed }
             }
             // The turn was all that was wanted; nothing is to be kept of it.

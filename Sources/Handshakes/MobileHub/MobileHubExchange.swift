@@ -6,7 +6,6 @@ struct MobileHubExchange {
     let exchange: MobileHubSettings.Exchange
     let wanted: Wanted
     let environment: any GrantEnvironment
-    let issuer: any IssuerClient
 
     /// A token of another issuer: as it was had, as it is sent, and when it says that it ends.
     private struct Subject {
@@ -111,7 +110,7 @@ extension MobileHubExchange {
         let ready = call
         defer { call.body.wipe() }
         return try await MobileHubHandshake.patiently(environment) { () throws(GrantFailure) in
-            let answer = try await issuer.answer(to: ready)
+            let answer = try await environment.answer(to: ready)
             return try outcome(answer, subject)
         }
     }
@@ -145,7 +144,7 @@ extension MobileHubExchange {
             fields.append(("client_id", Secret(id)))
             if hasSecret { fields.append(("client_secret", try await environment.text("client_secret"))) }
         case .assertion(_, let scope):
-            let own = try await handshake.consumerGrant(scope, wanted, environment: environment, issuer: issuer)
+            let own = try await handshake.consumerGrant(scope, wanted, environment: environment)
             fields.append(("client_assertion_type", Secret("urn:ietf:params:oauth:client-assertion-type:jwt-bearer")))
             fields.append(("client_assertion", own.token))
         }

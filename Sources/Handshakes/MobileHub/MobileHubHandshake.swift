@@ -63,19 +63,17 @@ struct MobileHubHandshake: Handshake {
         return InjectedField(name: "Authorization", value: Array(scheme.utf8) + token)
     }
 
-    func acquire(
-        _ wanted: Wanted, environment: any GrantEnvironment, issuer: any IssuerClient
-    ) async throws(GrantFailure) -> AccessGrant {
+    func acquire(_ wanted: Wanted, environment: any GrantEnvironment) async throws(GrantFailure) -> AccessGrant {
         switch settings.method {
         case .anonymousKey: return try await anonymousKey(environment)
         case .user:
             guard let basic else { throw .internal(reason: "no user") }
-            return try await basic.acquire(wanted, environment: environment, issuer: issuer)
+            return try await basic.acquire(wanted, environment: environment)
         case .consumer(_, let scope):
-            return try await consumerGrant(scope, wanted, environment: environment, issuer: issuer)
+            return try await consumerGrant(scope, wanted, environment: environment)
         case .exchange(let exchange):
             let exchange = MobileHubExchange(
-                handshake: self, exchange: exchange, wanted: wanted, environment: environment, issuer: issuer)
+                handshake: self, exchange: exchange, wanted: wanted, environment: environment)
             return try await exchange.grant()
         }
     }
@@ -95,17 +93,17 @@ struct MobileHubHandshake: Handshake {
 
 extension MobileHubHandshake {
     func consumerGrant(
-        _ scope: String?, _ wanted: Wanted, environment: any GrantEnvironment, issuer: any IssuerClient
+        _ scope: String?, _ wanted: Wanted, environment: any GrantEnvironment
     ) async throws(GrantFailure) -> AccessGrant {
         guard let consumer else { throw .internal(reason: "no consumer") }
         var target = Wanted(scopes: scope.map { [$0] } ?? [], upstreamOrigin: wanted.upstreamOrigin)
         target.challenge = wanted.challenge
         // A password that may have arrived counts as tried: it is not sent again by itself.
         guard case .clientCredentials = consumer.settings.grant else {
-            return try await consumer.acquire(target, environment: environment, issuer: issuer)
+            return try await consumer.acquire(target, environment: environment)
         }
         return try await Self.patiently(environment) { () throws(GrantFailure) in
-            try await consumer.acquire(target, environment: environment, issuer: issuer)
+            try await consumer.acquire(target, environment: environment)
         }
     }
 

@@ -106,7 +106,7 @@ extension OAMMobileRegistration {
             step: step, method: "GET", url: url,
             headers: [("Content-Type", "application/json"), ("Accept", "application/json")], body: [],
             carriesPassword: false)
-        let answer = try await trip.issuer.answer(to: call)
+        let answer = try await trip.environment.answer(to: call)
         let reason = "\(step): status \(answer.status)"
         switch answer.status {
         case 200: break

@@ -8,20 +8,18 @@ extension OAuth2Handshake {
     var revokesAccessTokens: Bool { settings.oracle?.deletesByAction == true }
 
     /// Best effort, as any revocation.
-    func delete(_ token: Secret, environment: any GrantEnvironment, issuer: any IssuerClient) async -> Revocation {
+    func delete(_ token: Secret, environment: any GrantEnvironment) async -> Revocation {
         guard case .tokenURL = settings.location, (try? await client(environment)) != nil else { return .impossible }
         let answer: IssuerAnswer
         do throws(GrantFailure) {
-            answer = try await act("delete", on: token, environment: environment, issuer: issuer)
+            answer = try await act("delete", on: token, environment: environment)
         } catch { return .unconfirmed }
         return answer.saysSuccessful ? .revoked : .unconfirmed
     }
 
     /// Whether the server calls a token good.
-    func validate(
-        _ token: Secret, environment: any GrantEnvironment, issuer: any IssuerClient
-    ) async throws(GrantFailure) -> Bool {
-        let answer = try await act("validate", on: token, environment: environment, issuer: issuer)
+    func validate(_ token: Secret, environment: any GrantEnvironment) async throws(GrantFailure) -> Bool {
+        let answer = try await act("validate", on: token, environment: environment)
         switch answer.status {
         // A 200 that does not say so is a no (docs/design/wire/oam-oauth.md#token-action), but it has to be an answer.
         case 200:
@@ -32,7 +30,7 @@ extension OAuth2Handshake {
     }
 
     private func act(
-        _ action: String, on token: Secret, environment: any GrantEnvironment, issuer: any IssuerClient
+        _ action: String, on token: Secret, environment: any GrantEnvironment
     ) async throws(GrantFailure) -> IssuerAnswer {
         guard case .tokenURL(var url) = settings.location else { throw .internal(reason: "no endpoint") }
         let step = "\(action) token"
@@ -52,7 +50,7 @@ extension OAuth2Handshake {
         while true {
             let answer: IssuerAnswer
             do throws(OAuth2SendFailure) {
-                answer = try await send(request, to: url, as: client, attempt: attempt, issuer: issuer)
+                answer = try await send(request, to: url, as: client, attempt: attempt, environment: environment)
             } catch { throw error.grantFailure(step: step) }
             attempt += 1
             guard answer.status == 400 || answer.status == 401, attempt < proofs(of: client) else { return answer }
@@ -60,7 +58,7 @@ extension OAuth2Handshake {
     }
 
     /// Asks whether the server knows a token that is shown to it; without a proof of the client, which it does not take here.
-    func readInfo(of token: Secret, issuer: any IssuerClient) async throws(GrantFailure) -> Bool {
+    func readInfo(of token: Secret, environment: any GrantEnvironment) async throws(GrantFailure) -> Bool {
         let step = "token info"
         guard let url = settings.introspectionURL else { throw .internal(reason: "no endpoint for \(step)") }
         var headers = settings.headers
@@ -69,7 +67,7 @@ extension OAuth2Handshake {
         let bearer = "Bearer " + token.text
         headers += [(name: "Authorization", value: bearer), (name: "Accept", value: "application/json")]
         let call = IssuerCall(step: step, method: "GET", url: url, headers: headers, body: [], carriesPassword: false)
-        let answer = try await issuer.answer(to: call)
+        let answer = try await environment.answer(to: call)
         switch answer.status {
         case 200:
             let object = try answer.object(step)

@@ -24,15 +24,13 @@ struct OAMWebGateHandshake: Handshake {
 extension OAMWebGateHandshake {
     /// At most `access`, `authenticate`, `register`, `authenticate`, `access`, in this order downwards: the cached user token is
     /// tried once, a cached handle once, and a user token just made is not made a second time.
-    func acquire(
-        _ wanted: Wanted, environment: any GrantEnvironment, issuer: any IssuerClient
-    ) async throws(GrantFailure) -> AccessGrant {
+    func acquire(_ wanted: Wanted, environment: any GrantEnvironment) async throws(GrantFailure) -> AccessGrant {
         guard let challenge = wanted.challenge, !challenge.context.isEmpty else { throw .challengeNeeded }
-        var session = try await session(refused: nil, environment: environment, issuer: issuer)
+        var session = try await session(refused: nil, environment: environment)
         // Ends: the environment gives one flight one new session, and what is refused after that ends it.
         while true {
             let reason: String
-            switch try await access(session.material, challenge: challenge, environment: environment, issuer: issuer) {
+            switch try await access(session.material, challenge: challenge, environment: environment) {
             case .granted(let grant): return grant
             case .userTokenRefused(let said): reason = "\(said): refused a user token that it had just issued"
             case .handleRefused(let handle, let said):
@@ -47,20 +45,20 @@ extension OAMWebGateHandshake {
                 reason = ""
             }
             guard !session.isFresh else { throw .issuerAnswerInvalid(reason: reason) }
-            session = try await self.session(refused: session.material, environment: environment, issuer: issuer)
+            session = try await self.session(refused: session.material, environment: environment)
         }
     }
 
     /// Brings the session layer up and no more.
     func tryOut(
-        _ wanted: Wanted, environment: any GrantEnvironment, issuer: any IssuerClient
+        _ wanted: Wanted, environment: any GrantEnvironment
     ) async throws(GrantFailure) -> LiveTrial? {
-        _ = try await session(refused: nil, environment: environment, issuer: issuer)
+        _ = try await session(refused: nil, environment: environment)
         return LiveTrial(text: "logged in; access tokens need a challenge of the upstream and were not tried")
     }
 
     private func session(
-        refused: LayerMaterial?, environment: any GrantEnvironment, issuer: any IssuerClient
+        refused: LayerMaterial?, environment: any GrantEnvironment
     ) async throws(GrantFailure) -> SessionGrant {
         var claim = SessionClaim(refused: refused)
         // A user token that does not fit a request can only come from a store of before; it is as good as refused.
@@ -68,7 +66,7 @@ extension OAMWebGateHandshake {
             claim.refused = stored
         }
         return try await environment.session(claim) { _, _ throws(GrantFailure) in
-            try await login(environment: environment, issuer: issuer)
+            try await login(environment: environment)
         }
     }
 
@@ -87,7 +85,7 @@ extension OAMWebGateHandshake {
     }
 
     private func access(
-        _ userToken: LayerMaterial, challenge: Challenge, environment: any GrantEnvironment, issuer: any IssuerClient
+        _ userToken: LayerMaterial, challenge: Challenge, environment: any GrantEnvironment
     ) async throws(GrantFailure) -> Access {
         var proof: LayerMaterial?
         if needsHandle {
@@ -99,7 +97,7 @@ extension OAMWebGateHandshake {
         }
         var call = accessCall(userToken: userToken.bytes, handle: proof?.bytes, challenge: challenge)
         defer { call.body.wipe() }
-        let answer = try await issuer.answer(to: call)
+        let answer = try await environment.answer(to: call)
         switch read(answer, step: "access", tokenType: "ACCESSTOKEN", sendsPassword: false) {
         case .token(let token):
             return .granted(
@@ -128,23 +126,21 @@ extension OAMWebGateHandshake {
 
 extension OAMWebGateHandshake {
     /// Authenticates with the handle at hand, registering where there is none; a handle that is refused is replaced once.
-    private func login(environment: any GrantEnvironment, issuer: any IssuerClient) async throws(GrantFailure)
-        -> LayerMaterial
-    {
+    private func login(environment: any GrantEnvironment) async throws(GrantFailure) -> LayerMaterial {
         guard needsHandle else {
-            return try await authenticate(nil, isFresh: true, environment: environment, issuer: issuer)
+            return try await authenticate(nil, isFresh: true, environment: environment)
         }
         let standing = await environment.durable(.registration)
         if let standing, TokenAlphabet.visible.admits(standing.bytes) {
-            switch try await tryToAuthenticate(standing, isFresh: false, environment: environment, issuer: issuer) {
+            switch try await tryToAuthenticate(standing, isFresh: false, environment: environment) {
             case .material(let session): return session
             case .clientRefused: break
             }
         }
         let fresh = try await environment.durable(.registration, unless: standing) { () throws(GrantFailure) in
-            try await register(environment: environment, issuer: issuer)
+            try await register(environment: environment)
         }
-        return try await authenticate(fresh, isFresh: true, environment: environment, issuer: issuer)
+        return try await authenticate(fresh, isFresh: true, environment: environment)
     }
 
     private enum Outcome {
@@ -152,12 +148,9 @@ extension OAMWebGateHandshake {
         case clientRefused(reason: String)
     }
 
-    private func register(
-        environment: any GrantEnvironment, issuer: any IssuerClient
-    ) async throws(GrantFailure) -> LayerMaterial {
-        let step = PasswordStep(
-            name: "register", tokenType: "CLIENTREGHANDLE", lifetime: nil, sendsCachedHandle: false)
-        let outcome = try await take(step, environment: environment, issuer: issuer) { password in
+    private func register(environment: any GrantEnvironment) async throws(GrantFailure) -> LayerMaterial {
+        let step = PasswordStep(name: "register", tokenType: "CLIENTREGHANDLE", lifetime: nil, sendsCachedHandle: false)
+        let outcome = try await take(step, environment: environment) { password in
             registerCall(password: password)
         }
         switch outcome {
@@ -168,20 +161,20 @@ extension OAMWebGateHandshake {
     }
 
     private func tryToAuthenticate(
-        _ handle: LayerMaterial?, isFresh: Bool, environment: any GrantEnvironment, issuer: any IssuerClient
+        _ handle: LayerMaterial?, isFresh: Bool, environment: any GrantEnvironment
     ) async throws(GrantFailure) -> Outcome {
         let step = PasswordStep(
             name: "authenticate", tokenType: settings.userTokenType, lifetime: settings.userTokenTTL,
             sendsCachedHandle: !isFresh)
-        return try await take(step, environment: environment, issuer: issuer) { password in
+        return try await take(step, environment: environment) { password in
             authenticateCall(password: password, handle: handle?.bytes)
         }
     }
 
     private func authenticate(
-        _ handle: LayerMaterial?, isFresh: Bool, environment: any GrantEnvironment, issuer: any IssuerClient
+        _ handle: LayerMaterial?, isFresh: Bool, environment: any GrantEnvironment
     ) async throws(GrantFailure) -> LayerMaterial {
-        switch try await tryToAuthenticate(handle, isFresh: isFresh, environment: environment, issuer: issuer) {
+        switch try await tryToAuthenticate(handle, isFresh: isFresh, environment: environment) {
         case .material(let session): return session
         case .clientRefused(let reason):
             throw .issuerAnswerInvalid(reason: "\(reason): refused the handle that it had just issued")
@@ -202,7 +195,7 @@ extension OAMWebGateHandshake {
     /// Secret, mark, send, settle. The secret comes before the mark, because reading it may take long and fail, and a mark left behind
     /// by a crash in between costs a reset. Nothing is sent twice, whatever happened to it.
     private func take(
-        _ step: PasswordStep, environment: any GrantEnvironment, issuer: any IssuerClient,
+        _ step: PasswordStep, environment: any GrantEnvironment,
         call make: (Secret) -> IssuerCall
     ) async throws(GrantFailure) -> Outcome {
         let password = try await environment.text("password")
@@ -211,7 +204,7 @@ extension OAMWebGateHandshake {
         defer { call.body.wipe() }
         let answer: IssuerAnswer
         do throws(IssuerFault) {
-            answer = try await issuer.send(call)
+            answer = try await environment.send(call)
         } catch {
             await environment.settleAttempt(error.provablyUnsent ? .notSent : .unknown)
             throw GrantFailure(error, step: step.name)

@@ -54,7 +54,7 @@ extension OAuth2Handshake {
             let answer: IssuerAnswer
             do throws(OAuth2SendFailure) {
                 answer = try await send(
-                    request, to: endpoint, as: trip.client, attempt: attempt, issuer: trip.issuer)
+                    request, to: endpoint, as: trip.client, attempt: attempt, environment: trip.environment)
             } catch {
                 throw error.grantFailure(step: "login")
             }

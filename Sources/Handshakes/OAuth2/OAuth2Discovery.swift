@@ -19,13 +19,13 @@ final class OAuth2Discovery: Sendable {
     func forget() { known.withLock { $0 = nil } }
 
     func endpoints(
-        headers: [(name: String, value: String)], environment: any GrantEnvironment, issuer: any IssuerClient
+        headers: [(name: String, value: String)], environment: any GrantEnvironment
     ) async throws(GrantFailure) -> OAuth2Endpoints {
         let now = await environment.now()
         let last = known.withLock { $0 }
         if let last, now < last.readAt + Self.fresh { return last.endpoints }
         do throws(GrantFailure) {
-            let endpoints = try await read(headers: headers, issuer: issuer)
+            let endpoints = try await read(headers: headers, environment: environment)
             known.withLock { $0 = (endpoints, now) }
             return endpoints
         } catch {
@@ -35,14 +35,14 @@ final class OAuth2Discovery: Sendable {
     }
 
     private func read(
-        headers: [(name: String, value: String)], issuer: any IssuerClient
+        headers: [(name: String, value: String)], environment: any GrantEnvironment
     ) async throws(GrantFailure) -> OAuth2Endpoints {
         var failure = GrantFailure.configuration(reason: "discovery: no metadata at any well-known place")
         for place in rules.url.metadataPlaces {
             let call = IssuerCall(
                 step: "discovery", method: "GET", url: place, headers: [("Accept", "application/json")] + headers,
                 body: [], carriesPassword: false)
-            let answer = try await issuer.answer(to: call)
+            let answer = try await environment.answer(to: call)
             switch answer.status {
             case 200: break
             case 408, 425, 429, 500..<600: throw answer.unavailable("discovery: status \(answer.status)")

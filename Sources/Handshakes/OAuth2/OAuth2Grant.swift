@@ -2,18 +2,16 @@ internal import Configuration
 
 // How an access token is had: with the refresh token at hand, else by the configured grant; one rung down, never back up.
 extension OAuth2Handshake {
-    func acquire(
-        _ wanted: Wanted, environment: any GrantEnvironment, issuer: any IssuerClient
-    ) async throws(GrantFailure) -> AccessGrant {
+    func acquire(_ wanted: Wanted, environment: any GrantEnvironment) async throws(GrantFailure) -> AccessGrant {
         try await placed(for: wanted, environment) { placed throws(GrantFailure) in
-            try await placed.asRegistered(environment, issuer) { handshake throws(GrantFailure) in
-                try await handshake.acquire(wanted, as: environment, issuer)
+            try await placed.asRegistered(environment) { handshake throws(GrantFailure) in
+                try await handshake.acquire(wanted, as: environment)
             }
         }
     }
 
     private func acquire(
-        _ wanted: Wanted, as environment: any GrantEnvironment, _ issuer: any IssuerClient
+        _ wanted: Wanted, as environment: any GrantEnvironment
     ) async throws(GrantFailure) -> AccessGrant {
         // Before anything is asked of the issuer: what only a person can mend is said also while it is down.
         if needsPerson, await environment.session() == nil {
@@ -23,11 +21,10 @@ extension OAuth2Handshake {
         try addTarget(wanted, to: &target)
         let client = try await client(environment)
         let key = try await proofKey(environment)
-        let endpoints = try await endpoints(environment, issuer)
+        let endpoints = try await endpoints(environment)
         let trip = Trip(
             target: target, user: wanted.user, client: client, proofKey: key, endpoints: endpoints,
-            environment: environment,
-            issuer: issuer)
+            environment: environment)
         var grant = try await grant(for: wanted, trip)
         if let key { grant.material = BoundToken.encode(grant.token, boundTo: key) }
         return grant
@@ -55,7 +52,6 @@ extension OAuth2Handshake {
         let proofKey: DPoPKey?
         var endpoints: OAuth2Endpoints
         let environment: any GrantEnvironment
-        let issuer: any IssuerClient
     }
 
     /// In the turn of the identity's session: two flights that use one refresh token at once look like a theft to a server that
@@ -161,7 +157,7 @@ extension OAuth2Handshake {
         while true {
             let raw = try await send(
                 request, to: trip.endpoints.token, as: trip.client, for: trip.user, attempt: attempt,
-                issuer: trip.issuer)
+                environment: trip.environment)
             var answer = OAuth2Answer(raw, boundTo: trip.proofKey, isToken: request.isToken)
             answer.besidesPassword = request.carriesPassword
             if settings.oracle?.issued != nil { answer.whole = try? JSONTree(raw.body) }

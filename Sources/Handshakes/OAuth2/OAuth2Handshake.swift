@@ -96,12 +96,9 @@ struct OAuth2Handshake: Handshake {
 // MARK: - Endpoints
 
 extension OAuth2Handshake {
-    func endpoints(
-        _ environment: any GrantEnvironment, _ issuer: any IssuerClient
-    ) async throws(GrantFailure) -> OAuth2Endpoints {
+    func endpoints(_ environment: any GrantEnvironment) async throws(GrantFailure) -> OAuth2Endpoints {
         if let discovery {
-            let found = try await discovery.endpoints(
-                headers: settings.headers, environment: environment, issuer: issuer)
+            let found = try await discovery.endpoints(headers: settings.headers, environment: environment)
             return found.completed(by: written)
         }
         guard case .tokenURL(let url) = settings.location else { throw .internal(reason: "no endpoint") }
@@ -120,11 +117,9 @@ extension OAuth2Handshake {
     }
 
     /// Where metadata and configuration name different endpoints, in words; the metadata counts. Empty without `issuer`.
-    func endpointConflicts(environment: any GrantEnvironment, issuer: any IssuerClient) async throws(GrantFailure)
-        -> [String]
-    {
+    func endpointConflicts(environment: any GrantEnvironment) async throws(GrantFailure) -> [String] {
         guard let discovery else { return [] }
-        let found = try await discovery.endpoints(headers: settings.headers, environment: environment, issuer: issuer)
+        let found = try await discovery.endpoints(headers: settings.headers, environment: environment)
         let keys = [
             "authorization_url", "device_authorization_url", "revocation_url", "introspection_url", "registration.url",
         ]

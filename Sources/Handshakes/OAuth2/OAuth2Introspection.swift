@@ -1,28 +1,24 @@
 // The issuer's word on a token of ours (RFC 7662). A check for operators; nothing is decided by it.
 extension OAuth2Handshake {
     /// Whether every allowed issuer answers, as itself, and where metadata and configuration name different endpoints.
-    func inquire(environment: any GrantEnvironment, issuer: any IssuerClient) async throws(GrantFailure) -> [String] {
-        try await findAllowedIssuers(environment: environment, issuer: issuer)
-        return try await endpointConflicts(environment: environment, issuer: issuer)
+    func inquire(environment: any GrantEnvironment) async throws(GrantFailure) -> [String] {
+        try await findAllowedIssuers(environment: environment)
+        return try await endpointConflicts(environment: environment)
     }
 
-    func tryOut(
-        _ wanted: Wanted, environment: any GrantEnvironment, issuer: any IssuerClient
-    ) async throws(GrantFailure) -> LiveTrial? {
-        let token = try await acquire(wanted, environment: environment, issuer: issuer).token
-        return try await introspect(token, environment: environment, issuer: issuer).map { isActive in
+    func tryOut(_ wanted: Wanted, environment: any GrantEnvironment) async throws(GrantFailure) -> LiveTrial? {
+        let token = try await acquire(wanted, environment: environment).token
+        return try await introspect(token, environment: environment).map { isActive in
             LiveTrial(
                 text: "token obtained, and the issuer calls it \(isActive ? "active" : "inactive")", isGood: isActive)
         }
     }
 
     /// Whether the issuer calls a token active; nil where there is nothing to ask.
-    func introspect(
-        _ token: Secret, environment: any GrantEnvironment, issuer: any IssuerClient
-    ) async throws(GrantFailure) -> Bool? {
+    func introspect(_ token: Secret, environment: any GrantEnvironment) async throws(GrantFailure) -> Bool? {
         guard settings.introspects else { return nil }
-        return try await asRegistered(environment, issuer) { handshake throws(GrantFailure) in
-            try await handshake.askAbout(token, environment, issuer)
+        return try await asRegistered(environment) { handshake throws(GrantFailure) in
+            try await handshake.askAbout(token, environment)
         }
     }
 
@@ -31,15 +27,13 @@ extension OAuth2Handshake {
         return issuers.isEmpty ? [] : ["the API's metadata may lead to another issuer: " + issuers]
     }
 
-    private func askAbout(
-        _ token: Secret, _ environment: any GrantEnvironment, _ issuer: any IssuerClient
-    ) async throws(GrantFailure) -> Bool? {
+    private func askAbout(_ token: Secret, _ environment: any GrantEnvironment) async throws(GrantFailure) -> Bool? {
         switch settings.oracle?.inquiry {
-        case .tokenAction: return try await validate(token, environment: environment, issuer: issuer)
-        case .tokenInfo: return try await readInfo(of: token, issuer: issuer)
+        case .tokenAction: return try await validate(token, environment: environment)
+        case .tokenInfo: return try await readInfo(of: token, environment: environment)
         case .standard, nil: break
         }
-        let endpoints = try await endpoints(environment, issuer)
+        let endpoints = try await endpoints(environment)
         guard let url = endpoints.introspection else {
             throw .configuration(reason: "introspection: the issuer names no introspection_endpoint")
         }
@@ -52,7 +46,7 @@ extension OAuth2Handshake {
         var answer: IssuerAnswer
         repeat {
             do throws(OAuth2SendFailure) {
-                answer = try await send(request, to: url, as: client, attempt: attempt, issuer: issuer)
+                answer = try await send(request, to: url, as: client, attempt: attempt, environment: environment)
             } catch { throw error.grantFailure(step: "introspection") }
             attempt += 1
         } while [400, 401].contains(answer.status) && attempt < proofs(of: client, besides: endpoints.token)

@@ -15,8 +15,8 @@ extension OAuth2Handshake: InteractiveHandshake {
             isLoopback: uri.isLoopback && !uri.isTLS)
     }
 
-    func reach(environment: any GrantEnvironment, issuer: any IssuerClient) async throws(GrantFailure) {
-        let endpoints = try await endpoints(environment, issuer)
+    func reach(environment: any GrantEnvironment) async throws(GrantFailure) {
+        let endpoints = try await endpoints(environment)
         switch settings.grant {
         case .authorizationCode where endpoints.authorization == nil:
             throw .configuration(reason: "the issuer names no authorization_endpoint")
@@ -29,28 +29,27 @@ extension OAuth2Handshake: InteractiveHandshake {
         let call = IssuerCall(
             step: "reach", method: "GET", url: endpoints.token, headers: settings.headers, body: [],
             carriesPassword: false)
-        _ = try await issuer.answer(to: call)
+        _ = try await environment.answer(to: call)
     }
 
     func login(
-        _ wanted: Wanted, dialogue: any LoginDialogue, environment: any GrantEnvironment, issuer: any IssuerClient
+        _ wanted: Wanted, dialogue: any LoginDialogue, environment: any GrantEnvironment
     ) async throws(GrantFailure) -> LoginGrant {
-        try await asRegistered(environment, issuer) { handshake throws(GrantFailure) in
-            try await handshake.login(wanted, dialogue, environment, issuer)
+        try await asRegistered(environment) { handshake throws(GrantFailure) in
+            try await handshake.login(wanted, dialogue, environment)
         }
     }
 
     private func login(
-        _ wanted: Wanted, _ dialogue: any LoginDialogue, _ environment: any GrantEnvironment, _ issuer: any IssuerClient
+        _ wanted: Wanted, _ dialogue: any LoginDialogue, _ environment: any GrantEnvironment
     ) async throws(GrantFailure) -> LoginGrant {
         var target = OAuth2Request(step: "login")
         try addTarget(wanted, to: &target)
         let client = try await client(environment)
         let key = try await proofKey(environment)
-        let endpoints = try await endpoints(environment, issuer)
+        let endpoints = try await endpoints(environment)
         let trip = Trip(
-            target: target, user: nil, client: client, proofKey: key, endpoints: endpoints, environment: environment,
-            issuer: issuer)
+            target: target, user: nil, client: client, proofKey: key, endpoints: endpoints, environment: environment)
         let answer =
             switch settings.grant {
             case .authorizationCode: try await codeLogin(trip, dialogue)

@@ -58,14 +58,14 @@ extension OAuth2Handshake {
     /// Does `work` as the client that the server knows: the one that stands, or one that is registered for it, and once more as another
     /// where the server has forgotten it.
     func asRegistered<Outcome>(
-        _ environment: any GrantEnvironment, _ issuer: any IssuerClient,
+        _ environment: any GrantEnvironment,
         _ work: (OAuth2Handshake) async throws(GrantFailure) -> Outcome
     ) async throws(GrantFailure) -> Outcome {
         guard settings.registration != nil else { return try await work(self) }
         var refused: LayerMaterial?
         while true {
             let standing = try await environment.durable(.registration, unless: refused) {
-                () async throws(GrantFailure) in try await register(environment, issuer)
+                () async throws(GrantFailure) in try await register(environment)
             }
             guard let client = RegisteredClient(standing.bytes) else {
                 guard refused == nil else { throw .internal(reason: "the registration that was kept cannot be read") }
@@ -88,11 +88,9 @@ extension OAuth2Handshake {
         return known
     }
 
-    private func register(
-        _ environment: any GrantEnvironment, _ issuer: any IssuerClient
-    ) async throws(GrantFailure) -> LayerMaterial {
+    private func register(_ environment: any GrantEnvironment) async throws(GrantFailure) -> LayerMaterial {
         guard let registration = settings.registration else { throw .internal(reason: "no registration") }
-        let endpoints = try await endpoints(environment, issuer)
+        let endpoints = try await endpoints(environment)
         guard let url = endpoints.registration else {
             throw .configuration(reason: "registration: the issuer names no registration_endpoint")
         }
@@ -111,7 +109,7 @@ extension OAuth2Handshake {
             step: "registration", method: "POST", url: url, headers: headers,
             body: metadata(registration, statement), carriesPassword: true)
         defer { call.body.wipe() }
-        let answer = try await issuer.answer(to: call)
+        let answer = try await environment.answer(to: call)
         return try registered(answer)
     }
 

@@ -69,18 +69,19 @@ extension OAuth2Handshake {
     func send(
         _ request: OAuth2Request, to url: IssuerURL, as client: OAuth2Client, for user: EndUser? = nil,
         attempt: Int = 0,
-        issuer: any IssuerClient
+        environment: any GrantEnvironment
     ) async throws(OAuth2SendFailure) -> IssuerAnswer {
         let known = proofs.standing(of: url)
-        let answer = try await sendOnce(request, to: url, as: client, for: user, attempt: attempt, issuer: issuer)
+        let answer = try await sendOnce(
+            request, to: url, as: client, for: user, attempt: attempt, environment: environment)
         // Once, and only with a proof that says something else. Everything of one use is made anew.
         guard request.proofKey != nil, refusesProof(answer), proofs.standing(of: url) != known else { return answer }
-        return try await sendOnce(request, to: url, as: client, for: user, attempt: attempt, issuer: issuer)
+        return try await sendOnce(request, to: url, as: client, for: user, attempt: attempt, environment: environment)
     }
 
     private func sendOnce(
         _ request: OAuth2Request, to url: IssuerURL, as client: OAuth2Client, for user: EndUser?, attempt: Int,
-        issuer: any IssuerClient
+        environment: any GrantEnvironment
     ) async throws(OAuth2SendFailure) -> IssuerAnswer {
         var call: IssuerCall
         do throws(GrantFailure) {
@@ -90,7 +91,7 @@ extension OAuth2Handshake {
         }
         defer { call.body.wipe() }
         do throws(IssuerFault) {
-            let answer = try await issuer.send(call)
+            let answer = try await environment.send(call)
             if request.proofKey != nil { proofs.learn(answer, from: url, wall: world.wallSeconds) }
             return answer
         } catch {

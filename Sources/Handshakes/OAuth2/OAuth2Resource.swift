@@ -177,11 +177,10 @@ extension OAuth2Handshake {
     }
 
     /// For a check: whether every allowed issuer answers, as itself. In use that would show only with the API's challenge.
-    func findAllowedIssuers(environment: any GrantEnvironment, issuer: any IssuerClient) async throws(GrantFailure) {
+    func findAllowedIssuers(environment: any GrantEnvironment) async throws(GrantFailure) {
         for one in resources?.allowed ?? [] {
             do throws(GrantFailure) {
-                _ = try await one.discovery.endpoints(
-                    headers: settings.headers, environment: environment, issuer: issuer)
+                _ = try await one.discovery.endpoints(headers: settings.headers, environment: environment)
             } catch {
                 throw .configuration(reason: "allowed_issuers: \(one.issuer): \(error)")
             }

@@ -2,23 +2,21 @@
 extension OAuth2Handshake {
     /// Best effort: a server that does not answer keeps a token that nobody has.
     @discardableResult
-    func revoke(_ session: LayerMaterial, environment: any GrantEnvironment, issuer: any IssuerClient) async
-        -> Revocation
-    {
+    func revoke(_ session: LayerMaterial, environment: any GrantEnvironment) async -> Revocation {
         if settings.registration != nil, client == nil {
             // The token is revoked as the client that it was given to, and as no new one.
             guard let known = await environment.durable(.registration).flatMap({ RegisteredClient($0.bytes) }) else {
                 return .impossible
             }
-            return await self.known(as: known).revoke(session, environment: environment, issuer: issuer)
+            return await self.known(as: known).revoke(session, environment: environment)
         }
         // Where a login brought no refresh token, its access token is all there is.
         let token = session.refreshToken ?? (session.bytes.isEmpty ? nil : session.bytes)
         guard let token else { return .impossible }
         if settings.oracle?.deletesByAction == true {
-            return await delete(token, environment: environment, issuer: issuer)
+            return await delete(token, environment: environment)
         }
-        guard let endpoints = try? await endpoints(environment, issuer) else { return .unconfirmed }
+        guard let endpoints = try? await endpoints(environment) else { return .unconfirmed }
         guard let url = endpoints.revocation else { return .impossible }
         guard let client = try? await client(environment) else { return .unconfirmed }
         var request = OAuth2Request(step: "revoke")
@@ -27,7 +25,7 @@ extension OAuth2Handshake {
         request.add("token_type_hint", session.refreshToken == nil ? "access_token" : "refresh_token")
         for attempt in 0..<proofs(of: client, besides: endpoints.token) {
             // 200 also for a token that the server does not know (RFC 7009 §2.2).
-            let answer = try? await send(request, to: url, as: client, attempt: attempt, issuer: issuer)
+            let answer = try? await send(request, to: url, as: client, attempt: attempt, environment: environment)
             guard let answer else { return .unconfirmed }
             guard answer.status == 400 || answer.status == 401 else {
                 return (200..<300).contains(answer.status) ? .revoked : .unconfirmed

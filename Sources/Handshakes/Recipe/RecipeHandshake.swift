@@ -31,22 +31,20 @@ struct RecipeHandshake: Handshake {
     }
 
     func acquire(
-        _ wanted: Wanted, environment: any GrantEnvironment, issuer: any IssuerClient
+        _ wanted: Wanted, environment: any GrantEnvironment
     ) async throws(GrantFailure) -> AccessGrant {
         if isChallengeDriven, wanted.challenge == nil { throw .challengeNeeded }
-        let run = RecipeRun(self, wanted: wanted, environment: environment, issuer: issuer)
+        let run = RecipeRun(self, wanted: wanted, environment: environment)
         return try await run.grant()
     }
 
     /// Without a challenge, brings the kept layers up and no more.
-    func tryOut(
-        _ wanted: Wanted, environment: any GrantEnvironment, issuer: any IssuerClient
-    ) async throws(GrantFailure) -> LiveTrial? {
+    func tryOut(_ wanted: Wanted, environment: any GrantEnvironment) async throws(GrantFailure) -> LiveTrial? {
         guard isChallengeDriven else {
-            _ = try await acquire(wanted, environment: environment, issuer: issuer)
+            _ = try await acquire(wanted, environment: environment)
             return nil
         }
-        try await RecipeRun(self, wanted: Wanted(upstreamOrigin: ""), environment: environment, issuer: issuer).open()
+        try await RecipeRun(self, wanted: Wanted(upstreamOrigin: ""), environment: environment).open()
         let keepsSession = recipe.steps.contains { $0.layer != .access }
         return LiveTrial(
             text: (keepsSession ? "session layer opened" : "nothing is kept below the access layer")

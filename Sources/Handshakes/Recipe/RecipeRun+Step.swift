@@ -34,7 +34,7 @@ extension RecipeRun {
         }
         let answer: IssuerAnswer
         do throws(IssuerFault) {
-            answer = try await issuer.send(call)
+            answer = try await environment.send(call)
         } catch {
             if !secrets.isEmpty { await environment.settleAttempt(error.provablyUnsent ? .notSent : .unknown) }
             line.outcome = "\(error.kind)"

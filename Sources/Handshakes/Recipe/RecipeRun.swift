@@ -8,18 +8,16 @@ final class RecipeRun {
     let handshake: RecipeHandshake
     let wanted: Wanted
     let environment: any GrantEnvironment
-    let issuer: any IssuerClient
     var values: RecipeValues
     var trace: RunTrace
 
     var recipe: Recipe { handshake.recipe }
     static let part: DurablePart = "recipe"
 
-    init(_ handshake: RecipeHandshake, wanted: Wanted, environment: any GrantEnvironment, issuer: any IssuerClient) {
+    init(_ handshake: RecipeHandshake, wanted: Wanted, environment: any GrantEnvironment) {
         self.handshake = handshake
         self.wanted = wanted
         self.environment = environment
-        self.issuer = issuer
         values = RecipeValues(identity: handshake.identity, wallSeconds: handshake.world.wallSeconds, entropy: [])
         trace = RunTrace(startedAt: values.wallSeconds, challenge: [], steps: [], outcome: "")
         if let challenge = wanted.challenge {

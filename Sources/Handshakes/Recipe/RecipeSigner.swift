@@ -57,9 +57,7 @@ struct RecipeSigningHandshake: Handshake {
     var scheme: String { "recipe" }
     var statusRule: StatusRule { .refusals() }
 
-    func acquire(
-        _ wanted: Wanted, environment: any GrantEnvironment, issuer: any IssuerClient
-    ) async throws(GrantFailure) -> AccessGrant {
+    func acquire(_ wanted: Wanted, environment: any GrantEnvironment) async throws(GrantFailure) -> AccessGrant {
         var secrets: [String: Secret] = [:]
         for name in recipe.secretsToUpstream.sorted() {
             // Again here, although the file was checked: a signature goes where its key may go.

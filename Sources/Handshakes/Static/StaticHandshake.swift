@@ -20,9 +20,7 @@ struct StaticHandshake: Handshake {
     var scheme: String { "static" }
     var statusRule: StatusRule { .refusals() }
 
-    func acquire(
-        _ wanted: Wanted, environment: any GrantEnvironment, issuer: any IssuerClient
-    ) async throws(GrantFailure) -> AccessGrant {
+    func acquire(_ wanted: Wanted, environment: any GrantEnvironment) async throws(GrantFailure) -> AccessGrant {
         let value = try await environment.secret("value")
         guard value.count <= TokenAlphabet.longest else {
             throw .secretUnusable(name: "value", reason: "\(value.count) bytes, at most \(TokenAlphabet.longest) fit")

@@ -47,7 +47,6 @@ extension Keeper {
         defer {
             release(environment.claimant)
         }
-        let client = KeeperIssuerClient(keeper: self, network: identity.policy.network)
         // A client secret that was refused is not sent again either, though no account is locked by it.
         if identity.policy.kind == .proactive { await readMarked(of: identity) }
         if identity.policy.kind == .proactive, let held = heldBack(identity) {
@@ -67,7 +66,7 @@ extension Keeper {
                 wanted.challenge = try await probe(path, on: route, identity)
             }
             wanted.user = try endUser(of: token)
-            let grant = try await identity.plan.handshake.acquire(wanted, environment: environment, issuer: client)
+            let grant = try await identity.plan.handshake.acquire(wanted, environment: environment)
             note(doubt: false, of: identity)
             land(flight, token, grant, challenge: challenge)
             publishToFleet(token, under: hold)
@@ -82,7 +81,7 @@ extension Keeper {
                 // The callers hear of it after it is on disk, so that a crash cannot come between.
                 await identity.marking?.value
             }
-            fail(flight, token, error, asking: client.trail.place)
+            fail(flight, token, error, asking: environment.trail.place)
         }
     }
 
@@ -203,10 +202,8 @@ extension Keeper {
 
     private func readFixed(_ token: KeptToken, then actions: [BasicProbation.Action]) async {
         let environment = environment(of: token.identity)
-        let client = KeeperIssuerClient(keeper: self, network: token.identity.policy.network)
         do {
-            let grant = try await token.identity.plan.handshake.acquire(
-                token.wanted, environment: environment, issuer: client)
+            let grant = try await token.identity.plan.handshake.acquire(token.wanted, environment: environment)
             let line = grant.token.withBytes { bytes in
                 Self.fieldLine(token.identity.plan.handshake.injection(for: Array(bytes)))
             }
@@ -227,8 +224,8 @@ extension Keeper {
                 perform(actions, on: token)
             }
         } catch {
-            token.failed(error, asking: client.trail.place, at: now)
-            token.identity.note(error, asking: client.trail.place, at: now)
+            token.failed(error, asking: environment.trail.place, at: now)
+            token.identity.note(error, asking: environment.trail.place, at: now)
             events.error(
                 "secret cannot be read",
                 [LogField("identity", .name(token.identity.plan.name)), LogField("reason", .name("\(error)"))])

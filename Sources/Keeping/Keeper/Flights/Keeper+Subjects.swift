@@ -16,12 +16,11 @@ extension Keeper {
         // An exchange holds no turn of its own while it waits here, and the configuration has no circles: nobody waits for himself.
         let environment = environment(of: identity)
         defer { release(environment.claimant) }
-        let client = KeeperIssuerClient(keeper: self, network: identity.policy.network)
         let wanted = Wanted(scopes: identity.scopes, upstreamOrigin: "")
         do throws(Handshakes.GrantFailure) {
-            return try await identity.plan.handshake.acquire(wanted, environment: environment, issuer: client).token
+            return try await identity.plan.handshake.acquire(wanted, environment: environment).token
         } catch {
-            identity.note(error, asking: client.trail.place, at: now)
+            identity.note(error, asking: environment.trail.place, at: now)
             if case .credentialRejected = error, !identity.policy.sendsPassword,
                 environment.secretVersion == identity.secretVersion
             {

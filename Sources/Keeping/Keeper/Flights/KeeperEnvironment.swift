@@ -13,6 +13,10 @@ package final class KeeperEnvironment: GrantEnvironment, @unchecked Sendable {
     let sessionKey: SessionKey?
     /// The one request that it is all for, where there is one.
     let ticket: Ticket?
+    /// How the issuer was reached when the flight began; a reload changes nothing of it.
+    private let network: IssuerNetwork
+    /// Where the flight's calls went.
+    package let trail = IssuerTrail()
     /// The route whose challenge the flight answers, where it answers one.
     var challengedRoute: KeptRoute?
     /// Durable parts that were forgotten a moment ago, by their keys: a logout has to tell the issuer of it as the one that it knows.
@@ -39,7 +43,17 @@ package final class KeeperEnvironment: GrantEnvironment, @unchecked Sendable {
         secretVersion = standing.secretVersion
         self.claimant = claimant
         self.ticket = ticket
+        network = identity.policy.network
         sessionKey = identity.sessionKey(subject: subject)
+    }
+
+    // MARK: - Issuer
+
+    func send(_ call: IssuerCall) async throws(IssuerFault) -> IssuerAnswer {
+        trail.asks(call.url)
+        guard ticket != nil else { return try await keeper.call(call, network: network) }
+        // Handshakes that serve single requests, of which there are hundreds at once: their calls wait for each other over all issuers.
+        return try await keeper.queuedCall(call, network: network)
     }
 
     // MARK: - Durable layer

@@ -92,24 +92,3 @@ extension Keeper {
         }
     }
 }
-
-/// The keeper as handshakes see it that speak with an issuer.
-package struct KeeperIssuerClient: IssuerClient {
-    let keeper: Keeper
-    let network: IssuerNetwork
-    package let trail = IssuerTrail()
-    /// Calls wait for each other over all issuers: for handshakes that serve single requests, of which there are hundreds at once.
-    var isQueued = false
-
-    package init(keeper: Keeper, network: IssuerNetwork, isQueued: Bool = false) {
-        self.keeper = keeper
-        self.network = network
-        self.isQueued = isQueued
-    }
-
-    func send(_ call: IssuerCall) async throws(IssuerFault) -> IssuerAnswer {
-        trail.asks(call.url)
-        guard isQueued else { return try await keeper.call(call, network: network) }
-        return try await keeper.queuedCall(call, network: network)
-    }
-}

@@ -127,17 +127,15 @@ extension Keeper {
             release(environment.claimant)
             login.alarm.clear()
         }
-        let client = KeeperIssuerClient(keeper: self, network: identity.policy.network)
         do throws(Handshakes.GrantFailure) {
             let grant = try await handshake.login(
                 loginTarget(of: identity), dialogue: KeeperDialogue(keeper: self, login: login),
-                environment: environment,
-                issuer: client)
+                environment: environment)
             // Minutes have passed: what was true at the beginning is looked at again.
             guard login.state == .running, catalogue.isCurrent(identity),
                 environment.standing.epoch >= identity.logoutEpoch
             else {
-                await handshake.revoke(grant.material, environment: environment, issuer: client)
+                await handshake.revoke(grant.material, environment: environment)
                 throw .timedOut(step: "the login was overtaken by a logout or a changed configuration")
             }
             let material = grant.material
@@ -146,7 +144,7 @@ extension Keeper {
             await keeping.value
             identity.keeping = nil
             guard !login.isOvertaken else {
-                await handshake.revoke(material, environment: environment, issuer: client)
+                await handshake.revoke(material, environment: environment)
                 throw .timedOut(step: "the login was overtaken by a logout")
             }
             var said = [grant.remark].compactMap { $0 }
@@ -167,7 +165,8 @@ extension Keeper {
             }
             login.end(
                 error == .loginExpired ? .expired : .failed,
-                detail: error == .loginExpired ? "\(error)" : IssuerTrail.words("\(error)", asking: client.trail.place),
+                detail: error == .loginExpired
+                    ? "\(error)" : IssuerTrail.words("\(error)", asking: environment.trail.place),
                 reason: error.word.rawValue, at: now)
             events.warn(
                 "login ended",
@@ -251,11 +250,10 @@ extension Keeper {
         watchLogins()
         events.info("logged out", [LogField("identity", .name(identity.plan.name))])
         let environment = environment(of: identity)
-        let client = KeeperIssuerClient(keeper: self, network: identity.policy.network)
         environment.forgotten = forgotten
         var outcomes: [Revocation] = []
         for material in held {
-            outcomes.append(await handshake.revoke(material, environment: environment, issuer: client))
+            outcomes.append(await handshake.revoke(material, environment: environment))
         }
         release(environment.claimant)
         await settleLogout(of: identity)

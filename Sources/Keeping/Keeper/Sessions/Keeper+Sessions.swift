@@ -223,10 +223,9 @@ extension Keeper {
 
     /// Tells the issuer, as far as the scheme can. Nobody waits for it.
     private func revoke(_ material: LayerMaterial, of identity: KeptIdentity) {
-        let client = KeeperIssuerClient(keeper: self, network: identity.policy.network)
         let environment = environment(of: identity)
         start { keeper in
-            await identity.plan.handshake.revoke(material, environment: environment, issuer: client)
+            await identity.plan.handshake.revoke(material, environment: environment)
             keeper.release(environment.claimant)
         }
     }

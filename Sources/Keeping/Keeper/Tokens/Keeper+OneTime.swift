@@ -52,9 +52,8 @@ extension Keeper {
         defer { release(environment.claimant) }
         await readMarked(of: identity)
         if let held = heldBack(identity) { return .fault(heldBackFault(held, identity)) }
-        let client = KeeperIssuerClient(keeper: self, network: identity.policy.network, isQueued: true)
         do throws(Handshakes.GrantFailure) {
-            let token = try await handshake.credential(for: resource, environment: environment, issuer: client)
+            let token = try await handshake.credential(for: resource, environment: environment)
             let line = token.withBytes { bytes in Self.fieldLine(handshake.injection(for: Array(bytes))) }
             identity.grants += 1
             identity.recovered(at: now)
@@ -68,7 +67,7 @@ extension Keeper {
                 markRejected(identity)
                 await identity.marking?.value
             }
-            if oneTime.tickets.contains(ticket) { identity.note(error, asking: client.trail.place, at: now) }
+            if oneTime.tickets.contains(ticket) { identity.note(error, asking: environment.trail.place, at: now) }
             if case .interactionRequired = error { watchLogins() }
             var fault = Fault(Tokens.GrantFailure(error), retryAfter: nil, detail: error.toldToCallers)
             if case .issuerUnavailable(let seconds, _) = error { fault.retryAfter = seconds ?? 1 }
@@ -116,10 +115,9 @@ extension Keeper {
     private func preview(_ identity: KeptIdentity, by handshake: any OneTimeHandshake) async {
         let environment = environment(of: identity)
         defer { release(environment.claimant) }
-        let client = KeeperIssuerClient(keeper: self, network: identity.policy.network)
         let facts: [IdentityFact]
         do throws(Handshakes.GrantFailure) {
-            facts = try await handshake.preview(environment: environment, issuer: client)
+            facts = try await handshake.preview(environment: environment)
         } catch {
             facts = [IdentityFact(name: "preview", value: "\(error)")]
         }
