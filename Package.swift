@@ -17,9 +17,9 @@ let exclusivity = Context.environment["CARDEA_EXCLUSIVITY"] ?? "unchecked"
 let unchecked: SwiftSetting = .unsafeFlags(["-enforce-exclusivity=\(exclusivity)"], .when(configuration: .release))
 let onTheDataPath: Set = ["Octets", "HTTP1", "HTTP2", "HotCache", "Telemetry", "Reactor", "TLS", "DataPath"]
 
-func module(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
+func module(_ name: String, _ dependencies: [Target.Dependency] = [], resources: [Resource]? = nil) -> Target {
     .target(
-        name: name, dependencies: dependencies,
+        name: name, dependencies: dependencies, resources: resources,
         swiftSettings: settings + (onTheDataPath.contains(name) ? [unchecked] : []))
 }
 
@@ -84,7 +84,9 @@ let package = Package(
                 "TLS", "TokenStore", "Fleet", "Handshakes", "DataPath", "Keeping",
             ]),
         module(
-            "Admin", ["DataPath", "Gateway", "Keeping", "Numbers", "Octets", "Tokens", "Telemetry", "Configuration"]),
+            "Admin",
+            ["DataPath", "Gateway", "Keeping", "Numbers", "Octets", "Tokens", "Telemetry", "Configuration"],
+            resources: [.embedInCode("Page/style.css")]),
 
         .executableTarget(
             name: "cardea",

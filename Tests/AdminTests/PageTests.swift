@@ -9,7 +9,7 @@ import Testing
 
 @Suite struct PageTests {
     @Test func theStyleIsAdmittedByItsDigest() {
-        let digest = "sha256-\(Base64.encode(sha256(Array("\(PageStyle.sheet)".utf8))))"
+        let digest = "sha256-\(Base64.encode(sha256(Array(PageStyle.sheet.source.utf8))))"
         #expect(PageStyle.digest == digest)
         let policy = Page.fields.first { $0.name == "Content-Security-Policy" }?.value ?? ""
         #expect(policy.hasPrefix("default-src 'none'; style-src '\(digest)';"))
@@ -18,25 +18,25 @@ import Testing
 
     @Test(arguments: [true, false])
     func theSampleIsWellFormed(refreshes: Bool) throws {
-        let html = Page(try sampleFacts(), refreshes: refreshes).html
+        let html = Page(facts: try sampleFacts(), refreshes: refreshes).html
         #expect(html.contains("http-equiv") == refreshes)
         try expectWellFormed(html)
     }
 
     @Test(arguments: hostileTexts.indices)
     func hostileTextStaysText(index: Int) throws {
-        let html = Page(try facts(saying: hostileTexts[index]), refreshes: true).html
+        let html = Page(facts: try facts(saying: hostileTexts[index]), refreshes: true).html
         let tags = try expectWellFormed(html)
         // The same elements as with harmless text: nothing became markup.
         let harmless = try expectWellFormed(
-            Page(try facts(saying: hostileTexts[index].isEmpty ? "" : "x"), refreshes: true).html)
+            Page(facts: try facts(saying: hostileTexts[index].isEmpty ? "" : "x"), refreshes: true).html)
         #expect(tags == harmless)
         #expect(html.utf8.count < 256 * 1024)
         #expect(!html.unicodeScalars.contains { $0.value < 0x20 && $0 != "\n" })
     }
 
     @Test func aQuarantineIsSeenAndTheWayOutSaid() throws {
-        let html = Page(try sampleFacts(), refreshes: true).html
+        let html = Page(facts: try sampleFacts(), refreshes: true).html
         #expect(
             html.contains("<strong>payroll</strong> is quarantined. The upstream refused the user name or password."))
         #expect(html.contains("<code>cardea reset payroll</code>"))
@@ -45,7 +45,7 @@ import Testing
     }
 
     @Test func saysWhatIsKnownOfATokensLife() throws {
-        let html = Page(try sampleFacts(), refreshes: true).html
+        let html = Page(facts: try sampleFacts(), refreshes: true).html
         for text in [
             "10 m 4 s old", "refresh in 1 m 50 s", "expires in 4 m 56 s", "refresh_due", "does not expire",
             "17 waiting", "HR_ADMIN", "level 3",
@@ -57,8 +57,19 @@ import Testing
         }
     }
 
+    @Test(arguments: [(0, 0, true), (1, 0, false), (0, 5, false)])
+    func anAbsentTokenIsNewOnlyWhereThereWasNone(grants: UInt64, restored: Int, isNew: Bool) throws {
+        var facts = try sampleFacts()
+        facts.status.identities = [identity("search", grants: grants)]
+        facts.status.tokens = []
+        facts.status.restoredTokens = restored
+        let html = Page(facts: facts, refreshes: true).html
+        #expect(html.contains("No token: nobody has asked for one yet.") == isNew)
+        #expect(html.contains("<p class=\"quiet\">No token now.</p>") == !isNew)
+    }
+
     @Test func hasNoScriptAndLoadsNothing() throws {
-        let html = Page(try sampleFacts(), refreshes: true).html.lowercased()
+        let html = Page(facts: try sampleFacts(), refreshes: true).html.lowercased()
         for word in ["<script", "javascript:", " on", " src=", "@import", "url(", " style=", "<link", "<img", "<form"]
         where word != " on" {
             #expect(!html.contains(word), "\(word)")
@@ -75,7 +86,7 @@ import Testing
         let route = facts.traffic.routes[0]
         facts.traffic.routes = Array(repeating: route, count: 3000)
         facts.trends = Array(repeating: facts.trends[0], count: 3000)
-        let html = Page(facts, refreshes: true).html
+        let html = Page(facts: facts, refreshes: true).html
         #expect(html.utf8.count < 1 << 20)
         #expect(html.contains("and 2,900 more identities"))
         #expect(html.contains("and 14 more tokens"))
@@ -90,7 +101,7 @@ import Testing
         facts.status = GatewayStatus(identities: [], tokens: [], store: "memory only", restoredTokens: 0, routes: [])
         facts.traffic = GatewayTraffic(routes: [], unrouted: [], callers: -3, lookups: [], glitches: [])
         facts.trends = []
-        try expectWellFormed(Page(facts, refreshes: true).html)
+        try expectWellFormed(Page(facts: facts, refreshes: true).html)
     }
 
     // MARK: - Parts

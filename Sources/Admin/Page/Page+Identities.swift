@@ -3,71 +3,65 @@ internal import Keeping
 
 /// Identities and the lives of their tokens.
 extension Page {
-    mutating func writeIdentities(_ identities: [IdentityFacts]) {
-        out.markup(
-            "<section aria-labelledby=\"identities\">\n<div class=\"title\"><h2 id=\"identities\">Identities</h2>")
-        out.markup(
-            "<span class=\"legend\" aria-hidden=\"true\"><i class=\"k past\"></i>age <i class=\"k left\"></i>until refresh "
-        )
-        out.markup("<i class=\"k ahead\"></i>until expiry</span></div>\n")
-        if identities.isEmpty {
-            out.markup("<p class=\"card quiet\">No identities: every route forwards without a credential.</p>\n")
-        }
+    func section(of identities: [IdentityFacts]) -> HTML {
         var room = Self.maximumTokens
-        for identity in identities.prefix(Self.maximumIdentities) {
-            writeIdentity(identity, tokens: min(room, Self.maximumTokensOfIdentity))
-            room -= min(room, Self.maximumTokensOfIdentity, identity.tokens.count)
+        let articles = identities.prefix(Self.maximumIdentities).map { identity in
+            defer { room -= min(room, Self.maximumTokensOfIdentity, identity.tokens.count) }
+            return article(on: identity, tokens: min(room, Self.maximumTokensOfIdentity))
         }
-        leftOut(identities.count - Self.maximumIdentities, "identities")
-        out.markup("</section>\n")
+        let none: HTML = "<p class=\"card quiet\">No identities: every route forwards without a credential.</p>\n"
+        return """
+            <section aria-labelledby="identities">
+            <div class="title"><h2 id="identities">Identities</h2>\
+            <span class="legend" aria-hidden="true"><i class="k past"></i>age <i class="k left"></i>until refresh \
+            <i class="k ahead"></i>until expiry</span></div>
+            \(identities.isEmpty ? none : nil)\(articles)\
+            \(leftOut(identities.count - Self.maximumIdentities, "identities"))</section>
+
+            """
     }
 
-    private mutating func writeIdentity(_ identity: IdentityFacts, tokens limit: Int) {
-        out.markup("<article")
-        // A class of its own: the tone of an identity is that of its worst token and must not colour the bars of the others.
-        out.attribute("class", identity.state.tone == .bad ? "card identity troubled" : "card identity")
-        out.markup(">\n<div class=\"who\">")
-        out.element("h3", shortened(identity.status.name, to: 80))
-        out.element("span", class: "chip \(identity.state.tone.rawValue)", identity.state.rawValue)
-        out.element("span", class: "scheme", shortened(identity.status.scheme, to: 40))
-        out.markup("</div>\n<div class=\"lives\">\n")
+    private func article(on identity: IdentityFacts, tokens limit: Int) -> HTML {
+        let (status, state) = (identity.status, identity.state)
         let shown = mostTelling(identity.tokens, limit: limit)
-        if identity.tokens.isEmpty {
-            out.element(
-                "p", class: "quiet",
-                identity.state == .idle ? "No token: nobody has asked for one yet." : "No token now.")
+        var notes: [String] = []
+        if let left = status.login?.expiresIn {
+            notes.append(left == 0 ? "Its login has ended." : "Its login ends in \(spelled(left)).")
         }
-        for token in shown { writeToken(token, saysState: identity.tokens.count > 1) }
-        if let login = identity.status.login, let left = login.expiresIn {
-            out.element(
-                "p", class: "quiet", left == 0 ? "Its login has ended." : "Its login ends in \(spelled(left)).")
-        }
-        for fact in identity.status.facts.prefix(16) {
-            out.element("p", class: "quiet", shortened("\(fact.name): \(fact.value)", to: 160))
-        }
-        leftOut(identity.tokens.count - shown.count, "tokens")
-        writeFailure(of: identity, shown)
-        out.markup("</div>\n<dl class=\"counts\">")
-        count("granted", identity.status.grants, .quiet)
-        count("failed", identity.status.failures, identity.status.failures > 0 ? .warn : .quiet)
-        count("waiting", UInt64(max(identity.waiting, 0)), identity.waiting > 0 ? .busy : .quiet)
-        out.markup("</dl>\n")
-        if case .isSignedIn = `operator` { writeButtons(of: identity) }
-        out.markup("</article>\n")
+        notes += status.facts.prefix(16).map { shortened("\($0.name): \($0.value)", to: 160) }
+        // The class "troubled" is one of its own: the tone of an identity is that of its worst token and must not colour the bars of the
+        // others.
+        return """
+            <article class="card identity\(state.tone == .bad ? " troubled" : "")">
+            <div class="who"><h3>\(shortened(status.name, to: 80))</h3>\
+            \(span("chip \(state.tone.rawValue)", state.rawValue))\
+            \(span("scheme", shortened(status.scheme, to: 40)))</div>
+            <div class="lives">
+            \(identity.tokens.isEmpty ? quiet(absence(in: identity)) : nil)\
+            \(shown.map { life(of: $0, saysState: identity.tokens.count > 1) })\(notes.map(quiet))\
+            \(leftOut(identity.tokens.count - shown.count, "tokens"))\(failures(of: identity, shown))</div>
+            <dl class="counts">\(count("granted", status.grants, .quiet))\
+            \(count("failed", status.failures, .warn))\
+            \(count("waiting", UInt64(max(identity.waiting, 0)), .busy))</dl>
+            \(`operator` == .isSignedIn ? buttons(of: identity) : nil)</article>
+
+            """
     }
 
-    private mutating func count(_ name: StaticString, _ value: UInt64, _ tone: IdentityState.Tone) {
-        out.markup("<div")
-        out.attribute("class", value == 0 ? "none" : tone.rawValue)
-        out.markup("><dt>")
-        out.markup(name)
-        out.markup("</dt>")
-        out.element("dd", grouped(value))
-        out.markup("</div>")
+    private func quiet(_ text: String) -> HTML { "<p class=\"quiet\">\(text)</p>" }
+
+    /// Why there is no token. One that was restored may have been the identity's.
+    private func absence(in identity: IdentityFacts) -> String {
+        identity.state == .idle && identity.status.grants == 0 && facts.status.restoredTokens == 0
+            ? "No token: nobody has asked for one yet." : "No token now."
+    }
+
+    private func count(_ name: String, _ value: UInt64, _ tone: IdentityState.Tone) -> HTML {
+        "<div class=\"\(value == 0 ? "none" : tone.rawValue)\"><dt>\(name)</dt><dd>\(grouped(value))</dd></div>"
     }
 
     /// Once: an identity's last failure is that of one of its tokens.
-    private mutating func writeFailure(of identity: IdentityFacts, _ shown: [TokenStatus]) {
+    private func failures(of identity: IdentityFacts, _ shown: [TokenStatus]) -> [HTML] {
         var reasons: [(reason: String, ago: UInt64?)] = []
         let all =
             [(identity.status.lastFailure, identity.status.lastFailureAgo)]
@@ -76,40 +70,38 @@ extension Page {
             guard let reason, !reasons.contains(where: { $0.reason == reason }), reasons.count < 3 else { continue }
             reasons.append((reason, ago))
         }
-        for (reason, ago) in reasons {
-            out.markup("<p class=\"failure\"><strong>Last failure")
-            if let ago { out.text(", \(spelled(ago)) ago") }
-            out.markup("</strong> ")
-            out.text(sentence(reason))
-            out.markup("</p>\n")
+        return reasons.map { reason, ago in
+            """
+            <p class="failure"><strong>Last failure\(ago.map { ", \(spelled($0)) ago" } ?? "")</strong> \(sentence(reason))</p>
+
+            """
         }
     }
 
     // MARK: - A token's life
 
     /// - Parameter saysState: whether it has a state of its own to tell; an only token's is the identity's.
-    private mutating func writeToken(_ token: TokenStatus, saysState: Bool) {
-        let state = token.state
-        out.markup("<div class=\"token\">\n<p class=\"key\">")
+    private func life(of token: TokenStatus, saysState: Bool) -> HTML {
         let place = shortened(Self.place(token.upstream), to: 120)
-        out.element("b", token.realm.isEmpty ? place : shortened(token.realm, to: 80))
-        if let level = token.level { out.element("span", class: "detail", "level \(level)") }
-        if !token.scopes.isEmpty { out.element("span", class: "detail", shortened(token.scopes, to: 160)) }
-        if !token.realm.isEmpty { out.element("span", class: "quiet", place) }
-        if let granted = token.granted {
-            out.element("span", class: "detail", "granted " + shortened(granted, to: 160))
-        }
+        var details: [HTML] = []
+        if let level = token.level { details.append(span("detail", "level \(level)")) }
+        if !token.scopes.isEmpty { details.append(span("detail", shortened(token.scopes, to: 160))) }
+        if !token.realm.isEmpty { details.append(span("quiet", place)) }
+        if let granted = token.granted { details.append(span("detail", "granted " + shortened(granted, to: 160))) }
         if let count = token.subjects {
-            out.element("span", class: "detail", "one per subject, \(grouped(UInt64(count))) in memory")
+            details.append(span("detail", "one per subject, \(grouped(UInt64(count))) in memory"))
         }
-        if token.waiting > 0 { out.element("span", class: "chip busy", "\(grouped(UInt64(token.waiting))) waiting") }
-        if saysState { out.element("span", class: "state \(state.tone.rawValue)", state.rawValue) }
-        out.markup("</p>\n")
+        if token.waiting > 0 { details.append(span("chip busy", "\(grouped(UInt64(token.waiting))) waiting")) }
+        if saysState { details.append(span("state \(token.state.tone.rawValue)", token.state.rawValue)) }
         let times = Self.times(of: token)
-        if let life = Life(token) { writeBar(life, tone: state.tone, label: times.joined(separator: ", ")) }
-        out.markup("<p class=\"times\">")
-        for time in times { out.element("span", time) }
-        out.markup("</p>\n</div>\n")
+        let picture = Life(token).map { bar(of: $0, tone: token.state.tone, label: times.joined(separator: ", ")) }
+        return """
+            <div class="token">
+            <p class="key"><b>\(token.realm.isEmpty ? place : shortened(token.realm, to: 80))</b>\(details)</p>
+            \(picture)<p class="times">\(times.map { "<span>\($0)</span>" })</p>
+            </div>
+
+            """
     }
 
     static func times(of token: TokenStatus) -> [String] {
@@ -141,35 +133,23 @@ extension Page {
         return String(text)
     }
 
-    private mutating func writeBar(_ life: Life, tone: IdentityState.Tone, label: String) {
-        out.markup("<svg viewBox=\"0 0 1000 10\" preserveAspectRatio=\"none\" role=\"img\"")
-        out.attribute("class", "bar \(tone.rawValue)")
-        out.attribute("aria-label", label)
-        out.markup(">")
-        segment("past", from: 0, to: life.now)
-        segment("left", from: life.now, to: max(life.now, life.refresh))
-        segment("ahead", from: max(life.now, life.refresh), to: Life.length)
-        if life.refresh > 0, life.refresh < Life.length { line("tick", at: life.refresh) }
-        if life.now > 0, life.now < Life.length { line("now", at: life.now) }
-        out.markup("</svg>\n")
+    private func bar(of life: Life, tone: IdentityState.Tone, label: String) -> HTML {
+        let renewal = max(life.now, life.refresh)
+        return """
+            <svg viewBox="0 0 1000 10" preserveAspectRatio="none" role="img" class="bar \(tone.rawValue)" aria-label="\(label)">\
+            \(segment("past", from: 0, to: life.now))\(segment("left", from: life.now, to: renewal))\
+            \(segment("ahead", from: renewal, to: Life.length))\
+            \(line("tick", at: life.refresh))\(line("now", at: life.now))</svg>
+
+            """
     }
 
-    private mutating func segment(_ style: StaticString, from start: Int, to end: Int) {
-        guard end > start else { return }
-        out.markup("<rect class=\"")
-        out.markup(style)
-        out.markup("\" height=\"10\"")
-        out.attribute("x", String(start))
-        out.attribute("width", String(end - start))
-        out.markup("/>")
+    private func segment(_ style: String, from start: Int, to end: Int) -> HTML? {
+        end > start ? "<rect class=\"\(style)\" height=\"10\" x=\"\(start)\" width=\"\(end - start)\"/>" : nil
     }
 
-    private mutating func line(_ style: StaticString, at place: Int) {
-        out.markup("<path class=\"")
-        out.markup(style)
-        out.markup("\"")
-        out.attribute("d", "M\(place) 0v10")
-        out.markup("/>")
+    private func line(_ style: String, at place: Int) -> HTML? {
+        place > 0 && place < Life.length ? "<path class=\"\(style)\" d=\"M\(place) 0v10\"/>" : nil
     }
 }
 

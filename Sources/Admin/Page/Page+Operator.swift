@@ -4,52 +4,39 @@ internal import Octets
 
 /// Changes that can be made from the page, by whoever has signed in. Plain forms: they work without a script.
 extension Page {
-    mutating func writeOperator() {
+    var signIn: [HTML] {
         switch `operator` {
-        case .cannotSignIn: break
-        case .mayProve: out.markup("<a class=\"pace\" href=\"/sign-in\">sign in</a>\n")
+        case .cannotSignIn: []
+        case .mayProve: ["<a class=\"pace\" href=\"/sign-in\">sign in</a>\n"]
         case .isSignedIn:
-            button("Reload the configuration", "/reload")
-            button("Purge all tokens", "/tokens/purge?all=yes")
+            [button("Reload the configuration", "/reload"), button("Purge all tokens", "/tokens/purge?all=yes")]
         }
     }
 
-    mutating func writeButtons(of identity: IdentityFacts) {
-        let name = PercentEncoding.encode(identity.status.name)
-        out.markup("<div class=\"acts\">")
-        button("Purge", "/tokens/purge?identity=\(name)", of: identity.status.name)
-        if identity.state == .quarantined {
-            button("Lift the quarantine", "/reset?identity=\(name)", of: identity.status.name)
-        }
-        out.markup("</div>\n")
+    func buttons(of identity: IdentityFacts) -> HTML {
+        let name = identity.status.name
+        let query = "identity=\(PercentEncoding.encode(name))"
+        let reset =
+            identity.state == .quarantined ? button("Lift the quarantine", "/reset?\(query)", of: name) : nil
+        return "<div class=\"acts\">\(button("Purge", "/tokens/purge?\(query)", of: name))\(reset)</div>\n"
     }
 
-    private mutating func button(_ text: StaticString, _ place: String, of identity: String? = nil) {
-        out.markup("<form method=\"post\"")
-        out.attribute("action", place)
-        out.markup("><button")
+    private func button(_ text: String, _ place: String, of identity: String? = nil) -> HTML {
         // Read out alone, one of many that look alike says nothing.
-        if let identity { out.attribute("aria-label", "\(text): \(shortened(identity, to: 80))") }
-        out.markup(">")
-        out.markup(text)
-        out.markup("</button></form>")
+        let label = identity.map { name -> HTML in " aria-label=\"\(text): \(shortened(name, to: 80))\"" }
+        return "<form method=\"post\" action=\"\(place)\"><button\(label)>\(text)</button></form>"
     }
 
-    mutating func writeDone() {
-        let text: StaticString
-        switch done {
-        case "reload": text = "The configuration is being read again; what comes of it stands here with the next look."
-        case "purge": text = "Purged. Tokens are had anew as they are asked for."
-        case "reset":
-            text = "The quarantine is lifted; the credential is tried again by the next request that needs it."
-        case "unstored":
-            text =
-                "Purged from memory, but not all from the store: tokens may come back from there. Purge again when it works."
-        case "nothing": text = "Nothing was changed."
-        default: return
-        }
-        out.markup("<p class=\"notice good\" role=\"status\">")
-        out.markup(text)
-        out.markup("</p>\n")
+    /// What a button has done.
+    var outcome: HTML? {
+        let texts = [
+            "reload": "The configuration is being read again; what comes of it stands here with the next look.",
+            "purge": "Purged. Tokens are had anew as they are asked for.",
+            "reset": "The quarantine is lifted; the credential is tried again by the next request that needs it.",
+            "unstored":
+                "Purged from memory, but not all from the store: tokens may come back from there. Purge again when it works.",
+            "nothing": "Nothing was changed.",
+        ]
+        return done.flatMap { texts[$0] }.map { "<p class=\"notice good\" role=\"status\">\($0)</p>\n" }
     }
 }

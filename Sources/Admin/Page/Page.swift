@@ -5,16 +5,15 @@ internal import Telemetry
 
 /// The page at the admin address: the facts of one moment, in one document that loads nothing else and runs no script.
 ///
-/// This file holds its frame; `Page+Identities.swift` and `Page+Routes.swift` the two tables, `PageStyle.swift` the looks.
+/// This file holds its frame; `Page+Identities.swift` and `Page+Routes.swift` the two tables, `style.css` the looks.
 struct Page {
     let facts: SiteFacts
     /// Whether it loads itself anew every few seconds.
     let refreshes: Bool
     /// The rights of the viewer.
-    let `operator`: Operator
+    var `operator` = Operator.cannotSignIn
     /// The last part of the path of the change that a button has just made.
-    let done: String?
-    var out = HTML()
+    var done: String?
 
     enum Operator: Sendable {
         case cannotSignIn, mayProve, isSignedIn
@@ -37,123 +36,101 @@ struct Page {
         ("Cross-Origin-Resource-Policy", "same-origin"),
     ]
 
-    init(_ facts: SiteFacts, refreshes: Bool, operator: Operator = .cannotSignIn, done: String? = nil) {
-        self.facts = facts
-        self.refreshes = refreshes
-        self.operator = `operator`
-        self.done = done
-    }
+    var html: String { document.source }
 
-    var html: String {
-        var page = self
-        page.write()
-        return page.out.source
-    }
-
-    private mutating func write() {
+    private var document: HTML {
         let identities = facts.status.identityFacts
-        writeHead(identities)
-        out.markup("<body>\n")
-        writeHeader()
-        out.markup("<main>\n")
-        writeTiles()
-        writeDone()
-        writeNotices(identities)
-        writeIdentities(identities)
-        writeRoutes()
-        writeUpstreams()
-        out.markup("</main>\n")
-        writeFooter()
-        out.markup("</body>\n</html>\n")
+        return """
+            \(head(identities))<body>
+            \(header)<main>
+            \(tiles)\(outcome)\(notices(identities))\(section(of: identities))\(routes)\(upstreams)</main>
+            \(footer)</body>
+            </html>
+
+            """
     }
 
     // MARK: - Frame
 
-    private mutating func writeHead(_ identities: [IdentityFacts]) {
-        out.markup("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n")
-        out.markup("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n")
-        out.markup("<meta name=\"color-scheme\" content=\"light dark\">\n")
+    private func head(_ identities: [IdentityFacts]) -> HTML {
         // To the page as such: what a button did is told once.
-        if refreshes { out.markup("<meta http-equiv=\"refresh\" content=\"10;url=/\">\n") }
+        let refresh: HTML? = refreshes ? "<meta http-equiv=\"refresh\" content=\"10;url=/\">\n" : nil
         // The tab tells the worst, so that it need not be looked at.
         let troubled =
             identities.count { $0.state.tone == .bad } + facts.status.upstreams.count { $0.outage != nil }
-        out.element(
-            "title",
-            troubled > 0 ? "\(troubled) in trouble · Cardea" : facts.isReady ? "Cardea" : "not ready · Cardea")
-        out.markup("\n<style>")
-        out.markup(PageStyle.sheet)
-        out.markup("</style>\n</head>\n")
+        let title = troubled > 0 ? "\(troubled) in trouble · Cardea" : facts.isReady ? "Cardea" : "not ready · Cardea"
+        return """
+            <!doctype html>
+            <html lang="en">
+            <head>
+            <meta charset="utf-8">
+            <meta name="viewport" content="width=device-width, initial-scale=1">
+            <meta name="color-scheme" content="light dark">
+            \(refresh)<title>\(title)</title>
+            <style>\(PageStyle.sheet)</style>
+            </head>
+
+            """
     }
 
-    private mutating func writeHeader() {
-        out.markup("<header>\n<svg class=\"mark\" viewBox=\"0 0 32 32\" aria-hidden=\"true\">")
-        out.markup(
-            "<path d=\"M4 7h9v18H4z\"/><path d=\"M19 7h9v18h-9z\"/><path class=\"pin\" d=\"M16 4v24\"/></svg>\n<h1>Cardea</h1>"
-        )
-        out.element("span", class: "version", shortened(facts.version, to: 60))
-        out.element("span", class: facts.isReady ? "chip good" : "chip bad", facts.isReady ? "ready" : "not ready")
-        out.markup("<span class=\"gap\"></span>")
-        writeOperator()
-        if refreshes {
-            out.markup(
-                "<span class=\"pace\">updates every 10 s <a href=\"/?refresh=off\">pause</a></span>\n</header>\n")
-        } else {
-            out.markup("<span class=\"pace\">paused <a href=\"/\">resume</a></span>\n</header>\n")
-        }
+    private var header: HTML {
+        let pace: HTML =
+            refreshes ? "updates every 10 s <a href=\"/?refresh=off\">pause</a>" : "paused <a href=\"/\">resume</a>"
+        return """
+            <header>
+            <svg class="mark" viewBox="0 0 32 32" aria-hidden="true">\
+            <path d="M4 7h9v18H4z"/><path d="M19 7h9v18h-9z"/><path class="pin" d="M16 4v24"/></svg>
+            <h1>Cardea</h1>\(span("version", shortened(facts.version, to: 60)))\
+            \(facts.isReady ? span("chip good", "ready") : span("chip bad", "not ready"))<span class="gap"></span>\
+            \(signIn)<span class="pace">\(pace)</span>
+            </header>
+
+            """
     }
 
-    private mutating func writeTiles() {
+    private var tiles: HTML {
         let unrouted = facts.traffic.unrouted.reduce(0) { $0 &+ $1.count }
         let requests = facts.traffic.routes.reduce(unrouted) { $0 &+ $1.total }
         let rates = facts.trends.compactMap(\.perSecond)
         let hits = facts.traffic.lookups.first { $0.name == "hit" }?.count ?? 0
         // Requests that need no token say nothing about where tokens are found.
         let lookups = facts.traffic.lookups.filter { $0.name != "none" }.reduce(0) { $0 &+ $1.count }
-        out.markup("<dl class=\"tiles\">\n")
-        tile("Up for", spelled(facts.age))
-        tile(
-            "Requests", grouped(requests),
-            rates.isEmpty ? nil : "\(spelledRate(rates.reduce(0, +))) a second")
-        tile("Callers", grouped(UInt64(max(facts.traffic.callers, 0))), "connections now")
-        tile(
-            "Tokens at hand", lookups == 0 ? "–" : "\(decimal(Self.percentage(hits, of: lookups), places: 1)) %",
-            "of requests that need one")
-        let store = facts.status.storeState
-        tile(
-            "Store", store == .memory ? "memory" : store == .refused ? "not used" : store.rawValue,
-            store == .memory
-                ? "tokens end with the process"
-                : store == .serving ? "\(facts.status.restoredTokens) restored at start" : nil,
-            tone: store == .degraded || store == .refused ? .warn : nil)
-        if let shared = facts.status.shared {
+        var tiles = [
+            tile("Up for", spelled(facts.age), nil),
             tile(
-                "Fleet", shared.state.rawValue,
-                "\(shortened(shared.place, to: 80)); format \(shared.format)\(shared.isSealed ? "" : ", which can be forged"); \(grouped(shared.taken)) tokens taken, \(grouped(shared.alone)) had alone, \(grouped(shared.withheld)) steps withheld",
-                tone: shared.state == .degraded ? .warn : nil)
+                "Requests", grouped(requests),
+                rates.isEmpty ? nil : "\(spelledRate(rates.reduce(0, +))) a second"),
+            tile("Callers", grouped(UInt64(max(facts.traffic.callers, 0))), "connections now"),
+            tile(
+                "Tokens at hand", lookups == 0 ? "–" : "\(decimal(Self.percentage(hits, of: lookups), places: 1)) %",
+                "of requests that need one"),
+        ]
+        switch facts.status.storeState {
+        case .memory: tiles.append(tile("Store", "memory", "tokens end with the process"))
+        case .serving: tiles.append(tile("Store", "serving", "\(facts.status.restoredTokens) restored at start"))
+        case .degraded: tiles.append(tile("Store", "degraded", nil, warns: true))
+        case .refused: tiles.append(tile("Store", "not used", nil, warns: true))
+        }
+        if let shared = facts.status.shared {
+            let note =
+                "\(shortened(shared.place, to: 80)); format \(shared.format)\(shared.isSealed ? "" : ", which can be forged"); \(grouped(shared.taken)) tokens taken, \(grouped(shared.alone)) had alone, \(grouped(shared.withheld)) steps withheld"
+            tiles.append(tile("Fleet", shared.state.rawValue, note, warns: shared.state == .degraded))
         }
         let subjects = facts.status.subjects
         if subjects.inMemory > 0 || subjects.refused > 0 || facts.status.tokens.contains(where: { $0.subjects != nil })
         {
-            tile(
-                "End users", "\(grouped(UInt64(max(subjects.inMemory, 0))))",
-                "of \(grouped(UInt64(max(subjects.limit, 0)))) in memory; \(grouped(subjects.refused)) refused, \(grouped(subjects.evicted)) given up",
-                tone: subjects.refused > 0 ? .warn : nil)
+            let note =
+                "of \(grouped(UInt64(max(subjects.limit, 0)))) in memory; \(grouped(subjects.refused)) refused, \(grouped(subjects.evicted)) given up"
+            tiles.append(
+                tile("End users", grouped(UInt64(max(subjects.inMemory, 0))), note, warns: subjects.refused > 0))
         }
-        out.markup("</dl>\n")
+        return "<dl class=\"tiles\">\n\(tiles)</dl>\n"
     }
 
-    private mutating func tile(
-        _ name: StaticString, _ value: String, _ note: String? = nil, tone: IdentityState.Tone? = nil
-    ) {
-        out.markup("<div")
-        if let tone { out.attribute("class", tone.rawValue) }
-        out.markup("><dt>")
-        out.markup(name)
-        out.markup("</dt>")
-        out.element("dd", value)
-        if let note { out.element("dd", class: "note", note) }
-        out.markup("</div>\n")
+    private func tile(_ name: String, _ value: String, _ note: String?, warns: Bool = false) -> HTML {
+        let style: HTML? = warns ? " class=\"warn\"" : nil
+        let note = note.map { note -> HTML in "<dd class=\"note\">\(note)</dd>" }
+        return "<div\(style)><dt>\(name)</dt><dd>\(value)</dd>\(note)</div>\n"
     }
 
     /// Rounded down: a hundred percent means all of them.
@@ -163,76 +140,65 @@ struct Page {
 
     // MARK: - What a person should know first
 
-    private mutating func writeNotices(_ identities: [IdentityFacts]) {
-        if let refusal = facts.status.configuration.refusal { notice(.warn, "Reload refused", shortened(refusal)) }
+    private func notices(_ identities: [IdentityFacts]) -> [HTML] {
+        var notices: [HTML] = []
+        func warn(_ subject: String, _ text: String) {
+            notices.append("<p class=\"notice warn\"><strong>\(subject)</strong> \(sentence(text))</p>\n")
+        }
+        if let refusal = facts.status.configuration.refusal { warn("Reload refused", shortened(refusal)) }
         let waiting = facts.status.configuration.needsRestart
-        if !waiting.isEmpty { notice(.warn, "Changed with the next start", waiting.joined(separator: ", ")) }
-        for reason in facts.reasons.prefix(20) { notice(.warn, "Not ready", reason) }
+        if !waiting.isEmpty { warn("Changed with the next start", waiting.joined(separator: ", ")) }
+        for reason in facts.reasons.prefix(20) { warn("Not ready", reason) }
         if let shared = facts.status.shared, shared.state == .degraded {
-            notice(.warn, "Shared store", shared.detail ?? shared.place)
+            warn("Shared store", shared.detail ?? shared.place)
         }
-        switch facts.status.storeState {
-        case .degraded, .refused: notice(.warn, "Store", facts.status.store)
-        case .serving, .memory: break
-        }
-        for identity in identities.filter({ $0.command != nil }).prefix(20) {
-            let isQuarantined = identity.state == .quarantined
-            out.markup("<p class=\"notice bad\"><strong>")
-            out.text(shortened(identity.status.name, to: 80))
-            out.markup("</strong> ")
-            out.text(
-                isQuarantined
-                    ? "is quarantined."
-                    : identity.state == .loginDue ? "soon needs a person to log in." : "needs a person to log in.")
-            if let failure = identity.status.lastFailure { out.text(" " + sentence(failure)) }
-            out.text(
-                isQuarantined
-                    ? " Its credential is not sent again until the secret changes or this is run: " : " Run: ")
-            out.element("code", shortened(identity.command ?? "", to: 200))
-            out.markup("</p>\n")
-        }
-        if facts.logDropped > 0 {
-            notice(.warn, "Log", "\(grouped(facts.logDropped)) lines found no room and were dropped")
-        }
+        if [.degraded, .refused].contains(facts.status.storeState) { warn("Store", facts.status.store) }
+        notices += identities.filter { $0.command != nil }.prefix(20).map(callForPerson)
+        if facts.logDropped > 0 { warn("Log", "\(grouped(facts.logDropped)) lines found no room and were dropped") }
+        return notices
     }
 
-    private mutating func notice(_ tone: IdentityState.Tone, _ subject: StaticString, _ text: String) {
-        out.markup("<p")
-        out.attribute("class", "notice \(tone.rawValue)")
-        out.markup("><strong>")
-        out.markup(subject)
-        out.markup("</strong> ")
-        out.text(sentence(text))
-        out.markup("</p>\n")
+    private func callForPerson(_ identity: IdentityFacts) -> HTML {
+        let (need, advice) =
+            switch identity.state {
+            case .quarantined:
+                ("is quarantined.", "Its credential is not sent again until the secret changes or this is run:")
+            case .loginDue: ("soon needs a person to log in.", "Run:")
+            default: ("needs a person to log in.", "Run:")
+            }
+        let words = [need, identity.status.lastFailure.map(sentence), advice].compactMap(\.self).joined(separator: " ")
+        return """
+            <p class="notice bad"><strong>\(shortened(identity.status.name, to: 80))</strong> \(words) \
+            <code>\(shortened(identity.command ?? "", to: 200))</code></p>
+
+            """
     }
 
-    private mutating func writeFooter() {
-        out.markup("<footer>\n<p>")
-        out.element("span", shortened(facts.configurationPath, to: 200))
-        for address in facts.listening.prefix(8) {
-            out.markup(" · ")
-            out.element("span", shortened(address, to: 120))
+    private var footer: HTML {
+        let places =
+            [shortened(facts.configurationPath, to: 200)] + facts.listening.prefix(8).map { shortened($0, to: 120) }
+        let glitches = facts.traffic.glitches.filter { $0.count > 0 }.map {
+            "\($0.name.split(separator: "_").joined(separator: " ")) \(grouped($0.count))"
         }
-        out.markup(
-            "</p>\n<p><a href=\"/status\">status as JSON</a> · <a href=\"/metrics\">metrics</a> · <a href=\"/readyz\">readiness</a></p>\n"
-        )
-        let glitches = facts.traffic.glitches.filter { $0.count > 0 }
-        if !glitches.isEmpty {
-            out.markup("<p>Odd events dealt with: ")
-            out.text(
-                glitches.map { "\($0.name.split(separator: "_").joined(separator: " ")) \(grouped($0.count))" }.joined(
-                    separator: " · "))
-            out.markup("</p>\n")
-        }
-        out.markup("</footer>\n")
+        let events: HTML = "<p>Odd events dealt with: \(glitches.joined(separator: " · "))</p>\n"
+        return """
+            <footer>
+            <p>\(places.enumerated().map { "\($0 == 0 ? "" : " · ")<span>\($1)</span>" })</p>
+            <p><a href="/status">status as JSON</a> · <a href="/metrics">metrics</a> · <a href="/readyz">readiness</a></p>
+            \(glitches.isEmpty ? nil : events)</footer>
+
+            """
     }
 
-    mutating func leftOut(_ count: Int, _ what: StaticString) {
-        guard count > 0 else { return }
-        out.markup("<p class=\"quiet more\">and ")
-        out.text(grouped(UInt64(count)))
-        out.markup(" more ")
-        out.markup(what)
-        out.markup(" in <a href=\"/status\">the status</a></p>\n")
+    // MARK: - Parts
+
+    func span(_ style: String, _ text: String) -> HTML { "<span class=\"\(style)\">\(text)</span>" }
+
+    func leftOut(_ count: Int, _ what: String) -> HTML? {
+        guard count > 0 else { return nil }
+        return """
+            <p class="quiet more">and \(grouped(UInt64(count))) more \(what) in <a href="/status">the status</a></p>
+
+            """
     }
 }

@@ -131,7 +131,7 @@ public struct AdminSite: AdminResponder {
     func page(_ request: AdminRequest) -> AdminAnswer {
         let refreshes = queryValue("refresh", in: request.query) != "off"
         let page = Page(
-            source.facts(), refreshes: refreshes, operator: operatorState(of: request),
+            facts: source.facts(), refreshes: refreshes, operator: operatorState(of: request),
             done: queryValue("done", in: request.query))
         return AdminAnswer(200, "text/html; charset=utf-8", page.html, fields: Page.fields)
     }
