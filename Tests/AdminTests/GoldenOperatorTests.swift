@@ -14,8 +14,8 @@ internal import Tokens
     @Test func everyMemberOfADocumentHasTheNameThatItHad() throws {
         let documents: [(String, any Decodable.Type)] = [
             ("status", StatusDocument.self), ("readyz", ReadinessDocument.self), ("reset", ResetDocument.self),
-            ("purge", PurgeDocument.self), ("store", StoreDocument.self), ("login", LoginDocument.self),
-            ("redirect", RedirectDocument.self), ("run", RunDocument.self), ("place", PlaceDocument.self),
+            ("purge", PurgeReport.self), ("store", StoreDocument.self), ("login", LoginDocument.self),
+            ("redirect", RedirectReply.self), ("run", RunDocument.self), ("place", PlaceDocument.self),
         ]
         var lines: [String] = []
         for (name, type) in documents { lines += try MemberList.of(type).map { "\(name) \($0)" } }

@@ -205,11 +205,11 @@ final class SampleSite: Sendable {
                 run: { name in
                     guard name == "hr" else { return nil }
                     return RunReport(
-                        startedAt: 1_763_712_000, challenge: [.init(name: "gate", length: 5)],
+                        startedAt: 1_763_712_000, challenge: [.init(name: "gate", bytes: 5)],
                         steps: [
                             .init(
                                 name: "login", layer: "session", request: "POST https://sso.example.com/login",
-                                status: 200, duration: 12_345_678, taken: [.init(name: "user", length: 33)],
+                                status: 200, milliseconds: 12.345, taken: [.init(name: "user", bytes: 33)],
                                 outcome: "good")
                         ], outcome: "token of 60 bytes")
                 },

@@ -13,17 +13,17 @@ extension AdminDocument {
     }
 
     /// The document and a line feed.
-    public func encoded() -> String { json(self) }
+    public func encoded() -> String { snakeCaseJSON(self) + "\n" }
 }
 
-/// In snake_case and with a line end, for terminals.
-func json(_ value: some Encodable) -> String {
+/// A value of ours as JSON for terminals and scripts: members in snake_case, in the order of their names.
+public func snakeCaseJSON(_ value: some Encodable) -> String {
     let encoder = JSONEncoder()
     encoder.keyEncodingStrategy = .convertToSnakeCase
     encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
     encoder.nonConformingFloatEncodingStrategy = .convertToString(
         positiveInfinity: "+Inf", negativeInfinity: "-Inf", nan: "NaN")
     // Every document consists of strings, numbers and lists of them, which always have a JSON form.
-    guard let data = try? encoder.encode(value) else { return "{}\n" }
-    return String(decoding: data, as: UTF8.self) + "\n"
+    guard let data = try? encoder.encode(value) else { return "{}" }
+    return String(decoding: data, as: UTF8.self)
 }

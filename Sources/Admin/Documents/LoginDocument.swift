@@ -52,19 +52,7 @@ public struct LoginDocument: AdminDocument, Equatable, Sendable {
     public var isDone: Bool { state == LoginReport.State.done.rawValue }
 }
 
-/// The reply to the sender of an answer to the redirect address.
-public struct RedirectDocument: AdminDocument, Equatable, Sendable {
-    /// The request was an answer that a login waited for.
-    public var isAnswer: Bool
-    /// The text for the person's browser.
-    public var text: String
-
-    /// The reply in the words of the document.
-    public init(_ reply: RedirectReply) {
-        isAnswer = reply.isAnswer
-        text = reply.text
-    }
-}
+extension RedirectReply: AdminDocument {}
 
 /// Why the gateway refused, out of the answer's body; nil where there is no such document.
 public func refusal(in body: String) -> String? {

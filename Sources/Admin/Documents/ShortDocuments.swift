@@ -1,5 +1,5 @@
 public import Gateway
-internal import Keeping
+public import Keeping
 
 /// The body of `/readyz` for those who may read names.
 struct ReadinessDocument: AdminDocument, Equatable {
@@ -43,18 +43,7 @@ struct ResetDocument: AdminDocument, Equatable {
     var identities: [String]
 }
 
-/// The outcome of a purge.
-public struct PurgeDocument: AdminDocument, Equatable, Sendable {
-    /// The names of the identities that were purged.
-    public var identities: [String]
-    /// Held in memory when they went.
-    public var tokens: Int
-
-    init(_ report: PurgeReport) {
-        identities = report.identities
-        tokens = report.tokens
-    }
-}
+extension PurgeReport: AdminDocument {}
 
 /// A task on the store, how far it is or what came of it, as the admin socket tells it and the command line reads it.
 public struct StoreDocument: AdminDocument, Equatable, Sendable {

@@ -1,6 +1,6 @@
 internal import DataPath
 internal import Gateway
-internal import Keeping
+public import Keeping
 internal import Telemetry
 
 /// The facts of `GET /status`, for the command line and for scripts. In JSON the names are in snake_case; times are seconds.
@@ -30,7 +30,7 @@ public struct StatusDocument: AdminDocument, Sendable, Equatable {
     /// How many more there are.
     public var tokensLeftOut: Int
     /// Tokens of end users.
-    public var subjects: Subjects
+    public var subjects: SubjectsStatus
     /// In the order of the configuration.
     public var routes: [Route]
     /// The upstreams whose addresses are checked, and those to which no connection can be made now.
@@ -164,18 +164,6 @@ public struct StatusDocument: AdminDocument, Sendable, Equatable {
         public var lastFailureSecondsAgo: Double?
     }
 
-    /// End users with tokens of their own; names never.
-    public struct Subjects: Codable, Sendable, Equatable {
-        /// Tokens in memory.
-        public var inMemory: Int
-        /// The most tokens in memory.
-        public var limit: Int
-        /// Users turned away because there was no room for their tokens.
-        public var refused: UInt64
-        /// Tokens that gave way to those of other users.
-        public var evicted: UInt64
-    }
-
     /// A configured route.
     public struct Route: Codable, Sendable, Equatable {
         /// The name in the configuration.
@@ -263,9 +251,7 @@ extension StatusDocument {
         identities = status.identityFacts.map { Identity($0) }
         tokens = mostTelling(status.tokens, limit: Self.maximumTokens).map { Token($0) }
         tokensLeftOut = status.tokens.count - tokens.count
-        subjects = Subjects(
-            inMemory: status.subjects.inMemory, limit: status.subjects.limit, refused: status.subjects.refused,
-            evicted: status.subjects.evicted)
+        subjects = status.subjects
         let placed = Dictionary(status.routes.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
         routes = zip(facts.traffic.routes, facts.trends).map { Route($0, trend: $1, placed: placed[$0.name]) }
         upstreams = status.upstreams.map { Upstream($0) }

@@ -1,3 +1,4 @@
+internal import Configuration
 internal import Glibc
 internal import Numbers
 
@@ -93,19 +94,6 @@ struct ProcessReader: Sendable {
     }
 
     private static func text(of path: String, upTo limit: Int) -> String {
-        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
-        guard descriptor >= 0 else { return "" }
-        defer { close(descriptor) }
-        var bytes = [UInt8](repeating: 0, count: limit)
-        var filled = 0
-        while filled < limit {
-            let got = bytes.withUnsafeMutableBytes {
-                Glibc.read(descriptor, $0.baseAddress?.advanced(by: filled), limit - filled)
-            }
-            if got < 0, errno == EINTR { continue }
-            guard got > 0 else { break }
-            filled += got
-        }
-        return String(decoding: bytes.prefix(filled), as: UTF8.self)
+        (try? FileReader.read(path, bound: limit)).map { String(decoding: $0, as: UTF8.self) } ?? ""
     }
 }

@@ -35,7 +35,7 @@ extension AdminSite {
             guard let report = source.purge(scope) else {
                 return Self.said(404, "there is no identity or route of that name")
             }
-            var answer = AdminAnswer(200, Self.json, PurgeDocument(report).encoded())
+            var answer = AdminAnswer(200, Self.json, report.encoded())
             answer.unlessStored = { reason in
                 Self.said(
                     500,

@@ -31,7 +31,7 @@ extension AdminSite {
             guard let flow = value("flow"), let answer = value("answer"),
                 let reply = source.logins.redirected(flow, answer)
             else { return Self.said(404, "there is no such login") }
-            return AdminAnswer(200, Self.json, RedirectDocument(reply).encoded())
+            return AdminAnswer(200, Self.json, reply.encoded())
         default: return AdminAnswer(405, "text/plain; charset=utf-8", "not with this method\n")
         }
     }

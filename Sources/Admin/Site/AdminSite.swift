@@ -125,7 +125,7 @@ public struct AdminSite: AdminResponder {
         guard let name = queryValue("identity", in: request.query), !name.isEmpty else {
             return Self.said(400, "say which identity: GET /run?identity=NAME")
         }
-        return AdminAnswer(200, Self.json, RunDocument(identity: name, source.run(name)).encoded())
+        return AdminAnswer(200, Self.json, RunDocument(identity: name, run: source.run(name)).encoded())
     }
 
     func page(_ request: AdminRequest) -> AdminAnswer {

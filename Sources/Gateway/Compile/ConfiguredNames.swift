@@ -5,4 +5,3 @@ internal import Configuration
 
 typealias ConfiguredRoute = Route
 typealias ConfiguredIdentity = Identity
-typealias ConfiguredTLS = ClientTLS

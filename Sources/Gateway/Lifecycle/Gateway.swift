@@ -173,13 +173,6 @@ public final class Gateway: Sendable {
 
     // MARK: - Running
 
-    /// Opens the listeners and serves; returns when that is done.
-    /// - Throws: `GatewayFault` with what an operator has to mend.
-    public func start() throws(GatewayFault) {
-        try prepare()
-        try serve()
-    }
-
     /// Lets the keeper run: tokens are restored and, where the configuration says so, fetched. Nobody is served yet.
     public func prepare() throws(GatewayFault) {
         let keeper = self.keeper

@@ -10,9 +10,9 @@ internal import Tokens
 
 /// Which route a request would take, with which identity and key, and why. Made from the configuration alone, by the code that routes
 /// real requests; nothing is sent.
-public struct Explanation: Sendable {
+public struct Explanation: Encodable, Sendable {
     /// A route that was considered.
-    public struct Candidate: Sendable {
+    public struct Candidate: Encodable, Sendable {
         /// The route's name.
         public var route: String
         /// nil: the request is this route's.
@@ -49,11 +49,17 @@ public struct Explanation: Sendable {
     public var notes: [String] = []
 
     /// The statuses in which a refusal may stand, and what follows.
-    public struct Refusal: Sendable {
+    public struct Refusal: Encodable, Sendable {
         /// Status codes of the upstream's answer.
         public var statuses: [Int]
         /// The consequence, in a sentence.
         public var consequence: String
+    }
+
+    /// All but the key, which is no object here, and `origin`, which names the upstream once more.
+    private enum CodingKeys: String, CodingKey {
+        case listener, candidates, route, routePlace, upstreamURL, identity, scheme, account, injects, onRefusal, notes
+        case isChallengeDriven = "challengeDriven"
     }
 }
 

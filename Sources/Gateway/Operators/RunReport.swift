@@ -3,17 +3,17 @@ internal import Handshakes
 internal import Keeping
 
 /// The course of a recipe's last run, for operators. Names and lengths, never a value.
-public struct RunReport: Sendable {
+public struct RunReport: Codable, Sendable, Equatable {
     /// A value by its name and size.
-    public struct Value: Sendable {
+    public struct Value: Codable, Sendable, Equatable {
         /// The value's name in the recipe.
         public var name: String
-        /// Bytes.
-        public var length: Int
+        /// Bytes of the value.
+        public var bytes: Int
     }
 
     /// A step of the run.
-    public struct Step: Sendable {
+    public struct Step: Codable, Sendable, Equatable {
         /// The step's name in the recipe.
         public var name: String
         /// `durable`, `session` or `access`.
@@ -22,8 +22,8 @@ public struct RunReport: Sendable {
         public var request: String
         /// Nil where no answer came.
         public var status: Int?
-        /// Nanoseconds.
-        public var duration: UInt64
+        /// From the request to the whole answer, in steps of a microsecond.
+        public var milliseconds: Double
         /// The values taken out of the answer.
         public var taken: [Value]
         /// The step's outcome, in a word or a sentence.
@@ -42,13 +42,13 @@ public struct RunReport: Sendable {
 
 extension RunReport {
     init(_ trace: RunTrace) {
-        func values(_ values: [RunTrace.Value]) -> [Value] { values.map { Value(name: $0.name, length: $0.length) } }
+        func values(_ values: [RunTrace.Value]) -> [Value] { values.map { Value(name: $0.name, bytes: $0.length) } }
         startedAt = trace.startedAt
         challenge = values(trace.challenge)
         steps = trace.steps.map { step in
             Step(
-                name: step.name, layer: step.layer, request: step.request, status: step.status, duration: step.duration,
-                taken: values(step.taken), outcome: step.outcome)
+                name: step.name, layer: step.layer, request: step.request, status: step.status,
+                milliseconds: Double(step.duration / 1000) / 1000, taken: values(step.taken), outcome: step.outcome)
         }
         outcome = trace.outcome
     }

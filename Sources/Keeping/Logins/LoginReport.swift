@@ -66,7 +66,7 @@ public enum LoginStart: Sendable {
 }
 
 /// The meaning of a request to the redirect address, for whoever sent it.
-public struct RedirectReply: Sendable, Equatable {
+public struct RedirectReply: Codable, Sendable, Equatable {
     /// The request was the answer that the login waited for, whatever it says.
     public var isAnswer: Bool
     /// The meaning in words: one safe sentence.

@@ -36,7 +36,7 @@ public struct GatewayStatus: Sendable {
 }
 
 /// End users with tokens of their own, over all identities. Names never.
-public struct SubjectsStatus: Sendable {
+public struct SubjectsStatus: Codable, Sendable, Equatable {
     /// Tokens in memory.
     public var inMemory = 0
     /// The most tokens in memory.

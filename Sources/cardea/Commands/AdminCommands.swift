@@ -4,6 +4,7 @@ import Configuration
 import Glibc
 internal import Numbers
 internal import Octets
+import Reactor
 
 struct Health: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -92,15 +93,9 @@ struct AdminClient {
     }
 
     private func connect(_ descriptor: Int32) -> Bool {
-        var address = sockaddr_un()
-        address.sun_family = sa_family_t(AF_UNIX)
-        let bytes = Array(path.utf8)
-        guard bytes.count < MemoryLayout.size(ofValue: address.sun_path) else { return false }
-        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: bytes) }
-        return withUnsafePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                Glibc.connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size)) == 0
-            }
+        guard let address = SocketAddress(unixPath: path) else { return false }
+        return address.withStorage { storage, length in
+            storage.withMemoryRebound(to: sockaddr.self, capacity: 1) { Glibc.connect(descriptor, $0, length) } == 0
         }
     }
 

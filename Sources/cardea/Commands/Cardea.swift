@@ -33,6 +33,14 @@ enum ExitStatus {
     static let passing: Int32 = 75
 }
 
+extension ExitCode {
+    /// A command's end, with the reason on standard error.
+    init(_ status: Int32, saying reason: String) {
+        ConfigurationAccess.complain("cardea: \(reason)")
+        self.init(status)
+    }
+}
+
 /// Options that every command has.
 struct CommonOptions: ParsableArguments {
     @Option(name: .long, help: "The configuration file.")

@@ -45,8 +45,7 @@ struct CertificateAuthorityCommand: ParsableCommand {
                 made = try CertificateMint.makeAuthority(
                     name: name, hosts: hosts, days: days, now: SystemTime().wallSeconds())
             } catch {
-                ConfigurationAccess.complain("cardea: \(error)")
-                throw ExitCode(ExitStatus.configuration)
+                throw ExitCode(ExitStatus.configuration, saying: "\(error)")
             }
             // The key first: a certificate whose key could not be written would be of use to nobody.
             try write(made.pair, to: "\(out).pem", mode: 0o600)
@@ -71,14 +70,12 @@ struct CertificateAuthorityCommand: ParsableCommand {
             guard descriptor >= 0 else {
                 let reason =
                     errno == EEXIST ? "is there already; choose another --out" : String(cString: strerror(errno))
-                ConfigurationAccess.complain("cardea: \(path): \(reason)")
-                throw ExitCode(ExitStatus.configuration)
+                throw ExitCode(ExitStatus.configuration, saying: "\(path): \(reason)")
             }
             defer { close(descriptor) }
             guard Glibc.write(descriptor, bytes, bytes.count) == bytes.count, fsync(descriptor) == 0 else {
                 unlink(path)
-                ConfigurationAccess.complain("cardea: \(path): \(String(cString: strerror(errno)))")
-                throw ExitCode(ExitStatus.configuration)
+                throw ExitCode(ExitStatus.configuration, saying: "\(path): \(String(cString: strerror(errno)))")
             }
         }
     }

@@ -26,8 +26,7 @@ struct Check: ParsableCommand {
             do {
                 sources = [try ConfigurationSource.find(argument: common.config, environment: environment)]
             } catch {
-                ConfigurationAccess.complain("cardea: \(error)")
-                throw ExitCode(ExitStatus.configuration)
+                throw ExitCode(ExitStatus.configuration, saying: "\(error)")
             }
         }
         var diagnostics: [Diagnostic] = []
@@ -51,8 +50,7 @@ struct Check: ParsableCommand {
                 do {
                     findings += try LiveCheck.run(configuration, environment: environment)
                 } catch {
-                    ConfigurationAccess.complain("cardea: \(error)")
-                    throw ExitCode(ExitStatus.configuration)
+                    throw ExitCode(ExitStatus.configuration, saying: "\(error)")
                 }
             }
         }

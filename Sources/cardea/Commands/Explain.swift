@@ -35,13 +35,12 @@ struct Explain: ParsableCommand {
                 method: method, url: url, headers: try fields(), configuration: configuration,
                 environment: ConfigurationAccess.environment)
         } catch {
-            ConfigurationAccess.complain("cardea: \(error)")
-            throw ExitCode(64)
+            throw ExitCode(64, saying: "\(error)")
         }
-        var report = ExplainReport(method: method, url: url, explanation)
+        var report = ExplainReport(method: method, url: url, explanation: explanation)
         var client: AdminClient?
         do throws(RunningGateway.Other) { client = try RunningGateway(common).client } catch {
-            report.notes.append("\(error)")
+            report.explanation.notes.append("\(error)")
         }
         let status = explanation.route.flatMap { _ in document(StatusDocument.self, client?.request("GET", "/status")) }
         if let origin = explanation.origin {
@@ -58,9 +57,9 @@ struct Explain: ParsableCommand {
             }
         } else if explanation.identity != nil, client != nil {
             let socket = common.socket ?? ConfigurationAccess.adminSocket(configuration)
-            report.notes.append("no gateway answers at \(socket): the state of tokens is not known")
+            report.explanation.notes.append("no gateway answers at \(socket): the state of tokens is not known")
         }
-        print(common.json ? report.json() : report.text(tracing: trace))
+        print(common.json ? snakeCaseJSON(report) : report.text(tracing: trace))
         if explanation.route == nil { throw ExitCode(1) }
     }
 

@@ -1,78 +1,37 @@
 import Admin
-import FoundationEssentials
 import Gateway
 import Keeping
 
-/// The report that `explain` prints.
+/// The report that `explain` prints: the explanation, and the running gateway's part of it.
 struct ExplainReport: Encodable {
-    struct Candidate: Encodable {
-        var route: String
-        var mismatch: String?
-    }
-
-    var method: String
-    var url: String
-    var listener: String?
-    var candidates: [Candidate]
-    var route: String?
-    var routePlace: String?
-    var upstreamURL: String?
+    let method: String
+    let url: String
+    var explanation: Explanation
     /// The addresses that the running gateway has, where it checks them.
     var addresses: [StatusDocument.Address]?
     /// The outage that the running gateway sees, where no connection can be made.
     var outage: StatusDocument.Outage?
-    var identity: String?
-    var scheme: String?
-    var account: String?
-    var challengeDriven: Bool
-    var injects: [String]
-    var onRefusal: Refusal?
-    var key: [String: String]
     /// The identity's state in the running gateway; nil where none answers.
     var identityState: StatusDocument.Identity?
     var tokens: [StatusDocument.Token]?
-    var run: RunDocument.Run?
-    var notes: [String]
+    var run: RunReport?
 
-    struct Refusal: Encodable {
-        var statuses: [Int]
-        var consequence: String
-    }
+    private enum CodingKeys: CodingKey { case method, url, key, addresses, outage, identityState, tokens, run }
 
-    private var keyOrder: [String]
-
-    enum CodingKeys: String, CodingKey {
-        case method, url, listener, candidates, route, routePlace = "route_place", upstreamURL = "upstream_url",
-            addresses, outage
-        case identity, scheme, account, injects, onRefusal = "on_refusal"
-        case challengeDriven = "challenge_driven", key, identityState = "identity_state", tokens, run, notes
-    }
-
-    init(method: String, url: String, _ explanation: Explanation) {
-        self.method = method
-        self.url = url
-        listener = explanation.listener
-        candidates = explanation.candidates.map { Candidate(route: $0.route, mismatch: $0.mismatch) }
-        route = explanation.route
-        upstreamURL = explanation.upstreamURL
-        identity = explanation.identity
-        scheme = explanation.scheme
-        routePlace = explanation.routePlace
-        account = explanation.account
-        injects = explanation.injects
-        onRefusal = explanation.onRefusal.map { Refusal(statuses: $0.statuses, consequence: $0.consequence) }
-        challengeDriven = explanation.isChallengeDriven
-        key = Dictionary(explanation.key.map { ($0.name, $0.value) }, uniquingKeysWith: { first, _ in first })
-        keyOrder = explanation.key.map(\.name)
-        notes = explanation.notes
-    }
-
-    func json() -> String {
-        let encoder = JSONEncoder()
-        encoder.keyEncodingStrategy = .convertToSnakeCase
-        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        // Strings, numbers and lists of them always have a JSON form.
-        return (try? encoder.encode(self)).map { String(decoding: $0, as: UTF8.self) } ?? "{}"
+    /// One object: the members of the explanation and those that are added here.
+    func encode(to encoder: any Encoder) throws {
+        try explanation.encode(to: encoder)
+        var members = encoder.container(keyedBy: CodingKeys.self)
+        try members.encode(method, forKey: .method)
+        try members.encode(url, forKey: .url)
+        try members.encode(
+            Dictionary(explanation.key.map { ($0.name, $0.value) }, uniquingKeysWith: { first, _ in first }),
+            forKey: .key)
+        try members.encodeIfPresent(addresses, forKey: .addresses)
+        try members.encodeIfPresent(outage, forKey: .outage)
+        try members.encodeIfPresent(identityState, forKey: .identityState)
+        try members.encodeIfPresent(tokens, forKey: .tokens)
+        try members.encodeIfPresent(run, forKey: .run)
     }
 }
 
@@ -84,27 +43,29 @@ extension ExplainReport {
         func line(_ name: String, _ text: String) {
             lines.append(name + String(repeating: " ", count: max(1, 11 - name.count)) + text)
         }
-        if let listener { line("listener", listener) }
-        for candidate in candidates {
+        if let listener = explanation.listener { line("listener", listener) }
+        for candidate in explanation.candidates {
             line(
                 "route",
                 candidate.route
                     + (candidate.mismatch.map { ": no, \($0)" }
-                        ?? ": matches" + (routePlace.map { " (\($0))" } ?? "")))
+                        ?? ": matches" + (explanation.routePlace.map { " (\($0))" } ?? "")))
         }
-        if let upstreamURL {
+        if let upstreamURL = explanation.upstreamURL {
             line(
                 "upstream",
                 upstreamURL + (addresses.map { ", " + Self.words($0) } ?? "")
                     + (outage.map { ", cannot be reached for \(TokenTable.span($0.secondsAgo)): \($0.reason)" } ?? ""))
         }
-        if let identity, let scheme {
+        if let identity = explanation.identity, let scheme = explanation.scheme {
             line(
                 "identity",
-                "\(identity) (\(scheme))" + (account.map { ", \($0)" } ?? "")
-                    + (challengeDriven ? ", by a challenge of the upstream" : ""))
+                "\(identity) (\(scheme))" + (explanation.account.map { ", \($0)" } ?? "")
+                    + (explanation.isChallengeDriven ? ", by a challenge of the upstream" : ""))
         }
-        if !keyOrder.isEmpty { line("key", keyOrder.map { "\($0) \(key[$0] ?? "")" }.joined(separator: ", ")) }
+        if !explanation.key.isEmpty {
+            line("key", explanation.key.map { "\($0.name) \($0.value)" }.joined(separator: ", "))
+        }
         if let state = identityState {
             line(
                 "state",
@@ -115,8 +76,8 @@ extension ExplainReport {
         }
         for token in tokens ?? [] { line("token", Self.words(token)) }
         if tokens?.isEmpty == true { line("token", "none yet") }
-        for (index, effect) in injects.enumerated() { line(index == 0 ? "injects" : "", effect) }
-        if let onRefusal, let first = onRefusal.statuses.first {
+        for (index, effect) in explanation.injects.enumerated() { line(index == 0 ? "injects" : "", effect) }
+        if let onRefusal = explanation.onRefusal, let first = onRefusal.statuses.first {
             let main = onRefusal.statuses.contains(401) ? 401 : first
             let others = Set(onRefusal.statuses).subtracting([main]).sorted().map { "\($0)" }
             line(
@@ -125,7 +86,7 @@ extension ExplainReport {
         }
         if let issue = identityState?.lastIssue { line("last issue", Self.words(issue)) }
         if tracing, tokens != nil { lines += traced() }
-        for note in notes { line("note", note) }
+        for note in explanation.notes { line("note", note) }
         return lines.joined(separator: "\n")
     }
 
@@ -186,7 +147,7 @@ extension ExplainReport {
         return lines
     }
 
-    private static func words(_ values: [RunDocument.Value]) -> String {
+    private static func words(_ values: [RunReport.Value]) -> String {
         values.map { "\($0.name) (\($0.bytes) bytes)" }.joined(separator: ", ")
     }
 }

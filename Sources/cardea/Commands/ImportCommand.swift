@@ -38,8 +38,7 @@ struct ImportCommand: ParsableCommand {
         } catch {
             // The URL may hold a secret.
             let place = SDKProperties.isURL(source) ? "the URL" : source
-            ConfigurationAccess.complain("cardea: \(place): \(error)")
-            throw ExitCode(ExitStatus.configuration)
+            throw ExitCode(ExitStatus.configuration, saying: "\(place): \(error)")
         }
         guard json else {
             print(made.yaml, terminator: "")

@@ -37,13 +37,11 @@ struct Login: ParsableCommand {
         var door: RedirectDoor?
         if let way, way.isLoopback, !paste {
             do throws(RedirectDoor.Fault) { door = try RedirectDoor(port: way.port ?? 0, path: way.path) } catch {
-                ConfigurationAccess.complain("cardea: \(error.text); use --paste, or another redirect_uri")
-                throw ExitCode(ExitStatus.unavailable)
+                throw ExitCode(ExitStatus.unavailable, saying: "\(error.text); use --paste, or another redirect_uri")
             }
         }
         if paste, way == nil, !isUnknown {
-            ConfigurationAccess.complain("cardea: nothing is to be pasted: identity '\(identity)' awaits no browser")
-            throw ExitCode(64)
+            throw ExitCode(64, saying: "nothing is to be pasted: identity '\(identity)' awaits no browser")
         }
         let desk = try loginDesk(gateway)
         defer { desk.close() }
@@ -66,7 +64,7 @@ struct Login: ParsableCommand {
             let flow = told.flow
             if let door {
                 door.serve(milliseconds: 200) { query in
-                    desk.redirected(flow, query: query) ?? RedirectDocument(.over)
+                    desk.redirected(flow, query: query) ?? RedirectReply.over
                 }
             } else if told.prompt?.awaitsRedirect == true {
                 if let line = terminal.pasted(milliseconds: 200) {
@@ -81,21 +79,15 @@ struct Login: ParsableCommand {
                 }
                 if terminal.isAtEnd {
                     desk.cancel(flow)
-                    ConfigurationAccess.complain("cardea: the input ended without the address")
-                    throw ExitCode(64)
+                    throw ExitCode(64, saying: "the input ended without the address")
                 }
             } else {
                 SystemTime().pause(milliseconds: 200)
             }
-            guard let next = desk.look(flow) else {
-                ConfigurationAccess.complain(
-                    "cardea: the gateway no longer answers; its log says what came of the login")
-                throw ExitCode(ExitStatus.unavailable)
-            }
-            told = next
+            told = try desk.next(told, .login)
         }
         // Whoever is still connected gets its answer.
-        door?.serve(milliseconds: 0) { _ in RedirectDocument(.over) }
+        door?.serve(milliseconds: 0) { _ in RedirectReply.over }
         terminal.clear()
         try tell(told, common, done: "\(identity): logged in")
     }
@@ -119,12 +111,7 @@ struct Logout: ParsableCommand {
         var told = try desk.begin(.logout, identity: identity, port: nil)
         while !told.isOver {
             SystemTime().pause(milliseconds: 50)
-            guard let next = desk.look(told.flow) else {
-                ConfigurationAccess.complain(
-                    "cardea: the gateway no longer answers; its log says what came of the logout")
-                throw ExitCode(ExitStatus.unavailable)
-            }
-            told = next
+            told = try desk.next(told, .logout)
         }
         try tell(told, common, done: "\(identity): logged out")
     }

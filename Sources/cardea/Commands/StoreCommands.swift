@@ -61,11 +61,7 @@ private struct StoreRun {
                 }
                 told = StoreDocument(work)
             } catch {
-                let advice =
-                    error.isInUse
-                    ? "; no gateway answers at \(gateway.socket), try as its user or root" : ""
-                ConfigurationAccess.complain("cardea: \(error)\(advice)")
-                throw ExitCode(configuration.store.path == nil ? ExitStatus.configuration : ExitStatus.unavailable)
+                throw gateway.absent(error, store: configuration.store.path)
             }
         }
         if isatty(2) == 1 { ConfigurationAccess.write("\r\u{1B}[K") }
@@ -86,8 +82,8 @@ private struct StoreRun {
                 let next = StoreDocument(parsing: answer.body),
                 next.number == number
             else {
-                ConfigurationAccess.complain("cardea: the gateway no longer answers; its log says what came of it")
-                throw ExitCode(ExitStatus.unavailable)
+                throw ExitCode(
+                    ExitStatus.unavailable, saying: "the gateway no longer answers; its log says what came of it")
             }
             told = next
         }

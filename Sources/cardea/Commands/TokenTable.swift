@@ -1,9 +1,8 @@
 import Admin
-import FoundationEssentials
 import Glibc
 
 /// The table that `cardea tokens` prints: a line for each token, and for each identity that has none.
-struct TokenTable {
+struct TokenTable: Encodable {
     /// A line's cells, in the order of the columns.
     struct Row: Equatable {
         var identity: String
@@ -21,6 +20,8 @@ struct TokenTable {
     private var identities: [StatusDocument.Identity]
     private var tokens: [StatusDocument.Token]
     private var leftOut: Int
+
+    private enum CodingKeys: String, CodingKey { case identities, tokens, leftOut = "tokensLeftOut" }
 
     /// - Parameter names: of the identities that are asked for; empty for all.
     init(_ status: StatusDocument, of names: [String] = []) {
@@ -145,20 +146,6 @@ extension TokenTable {
             }
         }
         return text.unicodeScalars.count > 120 ? result + "…" : result
-    }
-
-    func json() -> String {
-        struct Document: Encodable {
-            var identities: [StatusDocument.Identity]
-            var tokens: [StatusDocument.Token]
-            var tokensLeftOut: Int
-        }
-        let encoder = JSONEncoder()
-        encoder.keyEncodingStrategy = .convertToSnakeCase
-        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        let document = Document(identities: identities, tokens: tokens, tokensLeftOut: leftOut)
-        // Strings, numbers and lists of them always have a JSON form.
-        return (try? encoder.encode(document)).map { String(decoding: $0, as: UTF8.self) } ?? "{}"
     }
 }
 

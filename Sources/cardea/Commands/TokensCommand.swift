@@ -1,6 +1,7 @@
 import Admin
 import ArgumentParser
 import Configuration
+import Keeping
 import Octets
 
 /// `cardea tokens`: what the running gateway holds, and forgetting it. A value is never told, nor a user's name.
@@ -30,7 +31,7 @@ struct TokensCommand: ParsableCommand {
                 try RunningGateway.require(identities, as: "identity", among: status.identities.map(\.name))
             }
             let table = TokenTable(status, of: identities)
-            print(common.json ? table.json() : table.text(hasColours: Terminal.hasColours))
+            print(common.json ? snakeCaseJSON(table) : table.text(hasColours: Terminal.hasColours))
         }
     }
 
@@ -72,7 +73,7 @@ struct TokensCommand: ParsableCommand {
             var names: [String] = []
             for wish in wishes {
                 let answer = try answer(of: gateway, "POST", "/tokens/purge?\(wish)")
-                guard answer.status == 200, let told = PurgeDocument(parsing: answer.body) else {
+                guard answer.status == 200, let told = PurgeReport(parsing: answer.body) else {
                     throw gateway.refused(answer)
                 }
                 count += told.tokens

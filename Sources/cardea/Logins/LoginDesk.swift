@@ -11,7 +11,7 @@ protocol LoginDesk {
     func begin(_ command: LoginVerb, identity: String, port: UInt16?) throws -> LoginDocument
     /// Nil when nobody answers any more, or the login is not known.
     func look(_ flow: String) -> LoginDocument?
-    func redirected(_ flow: String, query: String) -> RedirectDocument?
+    func redirected(_ flow: String, query: String) -> RedirectReply?
     func cancel(_ flow: String)
     func close()
 }
@@ -19,9 +19,12 @@ protocol LoginDesk {
 enum LoginVerb: String { case login, logout }
 
 extension LoginDesk {
-    fileprivate func refused(_ reason: String, _ status: Int32) -> any Error {
-        ConfigurationAccess.complain("cardea: \(reason)")
-        return ExitCode(status)
+    /// How far a login or logout is that was under way.
+    func next(_ told: LoginDocument, _ command: LoginVerb) throws -> LoginDocument {
+        if let next = look(told.flow) { return next }
+        throw ExitCode(
+            ExitStatus.unavailable,
+            saying: "the gateway no longer answers; its log says what came of the \(command.rawValue)")
     }
 }
 
@@ -34,11 +37,7 @@ func loginDesk(_ gateway: RunningGateway) throws -> any LoginDesk {
     do throws(StoreRefusal) {
         return OwnDesk(try OfflineLogin(configuration, environment: ConfigurationAccess.environment))
     } catch {
-        let advice =
-            error.isInUse
-            ? "; no gateway answers at \(gateway.socket), try as its user or root" : ""
-        ConfigurationAccess.complain("cardea: \(error)\(advice)")
-        throw ExitCode(configuration.store.path == nil ? ExitStatus.configuration : ExitStatus.unavailable)
+        throw gateway.absent(error, store: configuration.store.path)
     }
 }
 
@@ -49,21 +48,21 @@ private struct GatewayDesk: LoginDesk {
         let target =
             "/\(command.rawValue)?identity=\(PercentEncoding.encode(identity))" + (port.map { "&port=\($0)" } ?? "")
         guard let answer = client.request("POST", target) else {
-            throw refused("the gateway does not answer", ExitStatus.unavailable)
+            throw ExitCode(ExitStatus.unavailable, saying: "the gateway does not answer")
         }
         if answer.status == 202, let told = LoginDocument(parsing: answer.body) { return told }
-        throw refused(
-            refusal(in: answer.body) ?? "the gateway refused: \(answer.status)",
-            answer.status == 404 || answer.status == 409 ? 64 : ExitStatus.internalFault)
+        throw ExitCode(
+            answer.status == 404 || answer.status == 409 ? 64 : ExitStatus.internalFault,
+            saying: refusal(in: answer.body) ?? "the gateway refused: \(answer.status)")
     }
 
     func look(_ flow: String) -> LoginDocument? {
         client.request("GET", "/login?flow=\(flow)").flatMap { LoginDocument(parsing: $0.body) }
     }
 
-    func redirected(_ flow: String, query: String) -> RedirectDocument? {
+    func redirected(_ flow: String, query: String) -> RedirectReply? {
         client.request("POST", "/login/redirect?flow=\(flow)&answer=\(PercentEncoding.encode(query))").flatMap {
-            RedirectDocument(parsing: $0.body)
+            RedirectReply(parsing: $0.body)
         }
     }
 
@@ -81,15 +80,15 @@ private struct OwnDesk: LoginDesk {
             command == .login ? keeper.login(identity: identity, redirectPort: port) : keeper.logout(identity: identity)
         switch start {
         case .started(let report): return LoginDocument(report)
-        case .unknown: throw refused("there is no identity '\(identity)'", 64)
-        case .refused(let reason): throw refused(reason, 64)
+        case .unknown: throw ExitCode(64, saying: "there is no identity '\(identity)'")
+        case .refused(let reason): throw ExitCode(64, saying: reason)
         }
     }
 
     func look(_ flow: String) -> LoginDocument? { keeper.loginReport(flow).map { LoginDocument($0) } }
 
-    func redirected(_ flow: String, query: String) -> RedirectDocument? {
-        keeper.loginRedirected(flow, query: query).map { RedirectDocument($0) }
+    func redirected(_ flow: String, query: String) -> RedirectReply? {
+        keeper.loginRedirected(flow, query: query)
     }
 
     func cancel(_ flow: String) { _ = keeper.cancelLogin(flow) }

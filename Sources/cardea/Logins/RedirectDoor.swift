@@ -1,6 +1,9 @@
 import Admin
+import DataPath
 import Glibc
 import HTTP1
+import Keeping
+import Reactor
 import World
 
 /// Where the browser comes back to: one address of this machine's loopback, for the length of one login (RFC 8252 §7.3).
@@ -33,24 +36,18 @@ final class RedirectDoor {
         guard descriptor >= 0 else { throw Fault(text: "no socket for the browser") }
         var yes: Int32 = 1
         setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &yes, 4)
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_port = port.bigEndian
         // By number, so that no name decides who can reach it.
-        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let bound = withUnsafeMutablePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { place in
-                bind(descriptor, place, length) == 0 && listen(descriptor, 16) == 0
-                    && getsockname(descriptor, place, &length) == 0
-            }
+        let isBound = SocketAddress(host: "127.0.0.1", port: port)?.withStorage { storage, length in
+            storage.withMemoryRebound(to: sockaddr.self, capacity: 1) { bind(descriptor, $0, length) } == 0
         }
-        guard bound else {
+        guard isBound == true, listen(descriptor, 16) == 0,
+            let bound = ListeningSocket.boundAddress(descriptor)?.port
+        else {
             close(descriptor)
             throw Fault(text: "cannot listen on 127.0.0.1:\(port) for the browser")
         }
         self.descriptor = descriptor
-        self.port = UInt16(bigEndian: address.sin_port)
+        self.port = bound
     }
 
     deinit {
@@ -59,7 +56,7 @@ final class RedirectDoor {
     }
 
     /// Waits so long for somebody to come or to say more, and answers who has said enough.
-    func serve(milliseconds: Int32, judge: (_ query: String) -> RedirectDocument) {
+    func serve(milliseconds: Int32, judge: (_ query: String) -> RedirectReply) {
         var watched = [pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)]
         watched += visitors.map { pollfd(fd: $0.descriptor, events: Int16(POLLIN), revents: 0) }
         guard poll(&watched, nfds_t(watched.count), milliseconds) >= 0 else { return }
@@ -86,7 +83,7 @@ final class RedirectDoor {
     // MARK: - One visitor
 
     /// - Returns: whether it has been answered or has left.
-    private func read(_ index: Int, _ judge: (String) -> RedirectDocument) -> Bool {
+    private func read(_ index: Int, _ judge: (String) -> RedirectReply) -> Bool {
         var buffer = [UInt8](repeating: 0, count: 8192)
         let count = recv(visitors[index].descriptor, &buffer, buffer.count, 0)
         guard count > 0 else { return count == 0 || errno != EAGAIN && errno != EINTR }
@@ -104,7 +101,7 @@ final class RedirectDoor {
     }
 
     private func answer(
-        _ head: borrowing RequestHead, _ received: [UInt8], _ judge: (String) -> RedirectDocument
+        _ head: borrowing RequestHead, _ received: [UInt8], _ judge: (String) -> RedirectReply
     ) -> (Int, String) {
         func text(_ range: ByteRange) -> String {
             String(decoding: received[Int(range.start)..<Int(range.end)], as: UTF8.self)

@@ -1,6 +1,7 @@
 import Admin
 import ArgumentParser
 import Configuration
+import Gateway
 import Glibc
 
 /// The gateway that a command asks.
@@ -23,8 +24,7 @@ struct RunningGateway {
     /// The same as `init`; another gateway ends the process.
     static func found(_ options: GatewayOptions) throws -> RunningGateway {
         do throws(Other) { return try RunningGateway(options) } catch {
-            ConfigurationAccess.complain("cardea: \(error)")
-            throw ExitCode(ExitStatus.unavailable)
+            throw ExitCode(ExitStatus.unavailable, saying: "\(error)")
         }
     }
 
@@ -84,8 +84,7 @@ struct RunningGateway {
     func requireConfiguration() throws -> Configuration {
         if let configuration { return configuration }
         guard fault != nil else {
-            ConfigurationAccess.complain("cardea: no gateway answers at \(socket)")
-            throw ExitCode(ExitStatus.unavailable)
+            throw ExitCode(ExitStatus.unavailable, saying: "no gateway answers at \(socket)")
         }
         throw statusWithoutAnswer(ExitStatus.configuration)
     }
@@ -94,6 +93,13 @@ struct RunningGateway {
     func absent(_ advice: String) -> ExitCode {
         ConfigurationAccess.complain("cardea: no gateway answers at \(socket)\(advice)")
         return statusWithoutAnswer(ExitStatus.unavailable)
+    }
+
+    /// For a command that would have used the store instead.
+    func absent(_ refusal: StoreRefusal, store path: String?) -> ExitCode {
+        let advice = refusal.isInUse ? "; no gateway answers at \(socket), try as its user or root" : ""
+        return ExitCode(
+            path == nil ? ExitStatus.configuration : ExitStatus.unavailable, saying: "\(refusal)\(advice)")
     }
 
     /// The file may be the reason that nobody answers, and is told as it stands.
@@ -108,8 +114,7 @@ struct RunningGateway {
 
     static func require(_ names: [String], as kind: String, among defined: [String]) throws {
         for name in names where !defined.contains(name) {
-            ConfigurationAccess.complain("cardea: no \(kind) '\(name)'; defined: \(defined.joined(separator: ", "))")
-            throw ExitCode(64)
+            throw ExitCode(64, saying: "no \(kind) '\(name)'; defined: \(defined.joined(separator: ", "))")
         }
     }
 

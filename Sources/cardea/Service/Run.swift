@@ -82,8 +82,7 @@ struct Run: ParsableCommand {
         } catch {
             log.stop()
             takeover?.fail("\(error)")
-            ConfigurationAccess.complain("cardea: \(error)")
-            throw ExitCode(error.isPassing ? ExitStatus.passing : ExitStatus.configuration)
+            throw ExitCode(error.isPassing ? ExitStatus.passing : ExitStatus.configuration, saying: "\(error)")
         }
         events.info("serving", [LogField("version", .name(Cardea.version))])
         for address in inherited.left {

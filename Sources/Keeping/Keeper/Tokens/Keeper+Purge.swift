@@ -14,7 +14,7 @@ public enum PurgeScope: Sendable, Equatable {
 }
 
 /// The outcome of a purge.
-public struct PurgeReport: Sendable, Equatable {
+public struct PurgeReport: Codable, Sendable, Equatable {
     /// The names of the identities whose tokens the purge covered.
     public var identities: [String]
     /// How many were held in memory; rows of the store go with them and are not counted.

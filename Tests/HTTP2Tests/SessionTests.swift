@@ -1,7 +1,7 @@
 import HTTP2
 import Testing
 
-@Suite struct HTTP2ConnectionTests {
+@Suite struct SessionTests {
     @Test func aRequestArrivesInTheFormOfHTTP1() throws {
         let pair = Pair()
         _ = try #require(
