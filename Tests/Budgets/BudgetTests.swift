@@ -4,8 +4,7 @@ import TLS
 import Testing
 
 @testable import DataPath
-@testable import Gateway
-@testable import GatewayTests
+@testable import Scenes
 
 /// The first law of the data path, counted: a hit allocates nothing and makes no call that it could leave out.
 ///

@@ -2,9 +2,8 @@ import CMallocCount
 import ScriptedKernel
 import Testing
 
-@testable import Gateway
-@testable import GatewayTests
 @testable import Reactor
+@testable import Scenes
 
 /// One caller and one upstream that exchange the same two messages over and over, played from within the loop's own waits, so that
 /// nothing but the loop's work lies between two of them.

@@ -7,7 +7,6 @@ import World
 
 @testable import DataPath
 @testable import Fleet
-@testable import Gateway
 @testable import Keeping
 @testable import Reactor
 

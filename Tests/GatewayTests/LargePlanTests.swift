@@ -2,6 +2,7 @@ import Testing
 
 @testable import DataPath
 @testable import Gateway
+@testable import Scenes
 
 /// Plans of thousands of routes, upstreams and identities. What a plan takes a constant number of steps for per route is done here in a
 /// second or two; in pairs of routes it would not come to its end within the limit, by far.

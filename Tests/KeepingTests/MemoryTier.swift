@@ -1,0 +1,156 @@
+import Numbers
+import Synchronization
+import TLS
+
+@testable import Fleet
+@testable import Keeping
+@testable import Reactor
+
+/// A shared server in memory, which outlives its gateways; whoever holds the test may write to it. Access tokens are not shared by it, so that
+/// each gateway makes its own steps.
+final class MemoryServer: Sendable {
+    struct State {
+        var sessions: [SharedName: SharedSession] = [:]
+        var leases: [SharedName: SharedLease] = [:]
+        var generation: Int64 = 0
+        var news: [FleetNews] = []
+        var listeners: [@Sendable (FleetNews) -> Void] = []
+        /// News get lost.
+        var isSilent = false
+        /// The keys that keepers have asked names for, by kind.
+        var named: [SharedKind: Set<[UInt8]>] = [:]
+    }
+    let state = Mutex(State())
+
+    var sessions: [SharedName: SharedSession] {
+        get { state.withLock { $0.sessions } }
+        set { state.withLock { $0.sessions = newValue } }
+    }
+    var leases: [SharedName: SharedLease] {
+        get { state.withLock { $0.leases } }
+        set { state.withLock { $0.leases = newValue } }
+    }
+    var news: [FleetNews] { state.withLock { $0.news } }
+    var isSilent: Bool {
+        get { state.withLock { $0.isSilent } }
+        set { state.withLock { $0.isSilent = newValue } }
+    }
+
+    func tell(_ news: FleetNews) {
+        let listeners = state.withLock { state in
+            state.news.append(news)
+            return state.isSilent ? [] : state.listeners
+        }
+        for listener in listeners { listener(news) }
+    }
+}
+
+/// One gateway's way to it. What is asked for is answered at once.
+final class MemoryTier: SharedTier {
+    private let server: MemoryServer
+    private let keys: FleetKeys
+
+    init(_ server: MemoryServer) throws {
+        self.server = server
+        keys = try FleetKeys(SealingKeyRing([SealingKey(bytes: (0..<32).map { UInt8($0) })]))
+    }
+
+    /// As a keeper has it.
+    var kept: KeptFleet { KeptFleet(tier: self, place: "memory", format: .new) }
+
+    func name(_ kind: SharedKind, _ key: [UInt8]) -> SharedName {
+        server.state.withLock { _ = $0.named[kind, default: []].insert(key) }
+        return keys.name(kind, key)
+    }
+    func identity(of value: [UInt8]) -> String { keys.identity(of: value) }
+
+    private func lease(_ name: SharedName, spends: Bool) -> SharedLease? {
+        server.state.withLock { state in
+            guard state.leases[name] == nil else { return nil }
+            state.generation += 1
+            let lease = SharedLease(
+                name: name, owner: "\(state.generation)", generation: state.generation, spends: spends)
+            state.leases[name] = lease
+            return lease
+        }
+    }
+
+    // MARK: Values
+
+    func claim(_ name: SharedName, unless refused: String?, isDead: Bool, completion: @escaping Answer<SharedClaim>) {
+        completion(.success(lease(name, spends: false).map { .lease($0) } ?? .busy))
+    }
+    func value(_ name: SharedName, completion: @escaping Answer<SharedSession?>) { completion(.success(nil)) }
+    func publish(
+        _ value: [UInt8], as identity: String, under lease: SharedLease, for life: TimeSpan?,
+        completion: @escaping Answer<Bool>
+    ) {
+        release(lease)
+        completion(.success(true))
+    }
+    func withdraw(_ name: SharedName, _ identity: String) {}
+
+    // MARK: Sessions
+
+    func turn(_ lane: SharedName, session: SharedName, spends: Bool, completion: @escaping Answer<SharedTurn>) {
+        guard let lease = lease(lane, spends: spends) else { return completion(.success(.busy)) }
+        if spends { server.tell(.spending(lane, owner: lease.owner, isOver: false)) }
+        completion(.success(.lease(lease, server.sessions[session])))
+    }
+    func session(_ name: SharedName, completion: @escaping Answer<SharedSession?>) {
+        completion(.success(server.sessions[name]))
+    }
+    func commit(
+        _ session: SharedSession, _ name: SharedName, under lease: SharedLease, completion: @escaping Answer<Bool>
+    ) {
+        guard server.leases[lease.name] == lease else { return completion(.success(false)) }
+        server.sessions[name] = session
+        server.tell(.session(name, version: session.version))
+        completion(.success(true))
+    }
+    func offer(
+        _ session: SharedSession, _ name: SharedName, under lease: SharedLease?, completion: @escaping Answer<Bool>
+    ) {
+        if let found = server.sessions[name], found.version >= session.version { return completion(.success(false)) }
+        server.sessions[name] = session
+        server.tell(.session(name, version: session.version))
+        completion(.success(true))
+    }
+    func endSession(_ name: SharedName, version: SessionVersion) {
+        if let found = server.sessions[name] {
+            guard found.version < version || found.version == version && !found.value.isEmpty else { return }
+        } else if version == .none {
+            return
+        }
+        server.sessions[name] = SharedSession(version: version, value: [])
+        server.tell(.sessionEnded(name, version: version))
+    }
+    func tell(_ news: FleetNews) { server.tell(news) }
+
+    // MARK: Leases and attempts
+
+    func renew(_ lease: SharedLease, completion: @escaping Answer<Bool>) { completion(.success(true)) }
+    func release(_ lease: SharedLease) {
+        server.state.withLock { if $0.leases[lease.name] == lease { $0.leases[lease.name] = nil } }
+        if lease.spends { server.tell(.spending(lease.name, owner: lease.owner, isOver: true)) }
+    }
+    func spend(_ attempt: SharedAttempt, limit: UInt32, completion: @escaping Answer<SharedVerdict>) {
+        completion(.success(.allowed))
+    }
+    func spent(_ attempt: SharedAttempt, completion: @escaping Answer<UInt32?>) { completion(.success(0)) }
+    func accepted(_ account: SharedName) {}
+    func rejected(_ attempt: SharedAttempt) {}
+    func refund(_ attempt: SharedAttempt) {}
+    func reset(_ account: SharedName) {}
+}
+
+extension KeeperScene {
+    /// Makes it one of a fleet whose server is there.
+    func join(_ server: MemoryServer) {
+        let (loop, keeper) = (keeperLoop, self.keeper)
+        server.state.withLock { state in
+            state.listeners.append { news in _ = loop.post { keeper.assumeIsolated { $0.heard(news) } } }
+        }
+        inKeeper { $0.fleetChanged(nil) }
+    }
+}

@@ -1,0 +1,89 @@
+import Testing
+
+@testable import Handshakes
+@testable import Keeping
+@testable import Tokens
+
+/// The keeper's sessions and their locks, without the keeper.
+@Suite struct SessionsTests {
+    private static let issuer = Origin(scheme: "https", host: "issuer", port: 443)
+
+    private static func key(_ user: String, _ digest: UInt8 = 1) throws -> SessionKey {
+        let digest = try #require(IdentityDigest(Array(repeating: digest, count: 32)))
+        return SessionKey(digest: digest, issuer: issuer, subject: ByteString(user))
+    }
+
+    private static func material(_ text: String, refreshToken: String? = nil, lifetime: UInt64? = 100) -> LayerMaterial
+    {
+        LayerMaterial(
+            bytes: Secret(text), obtainedAt: 0, lifetime: lifetime, refreshToken: refreshToken.map { Secret($0) })
+    }
+
+    private func adopted(_ key: SessionKey, _ material: LayerMaterial) -> Sessions {
+        var sessions = Sessions()
+        let session = KeptSession(key: key, generation: 7, material: material)
+        sessions[key] = session
+        sessions.lock(of: key, []).machine.adopted(key, session.known())
+        return sessions
+    }
+
+    @Test func aSessionIsLiveUntilItEndsOrIsVoid() throws {
+        let key = try Self.key("ann")
+        let sessions = adopted(key, Self.material("s"))
+        #expect(sessions.live(key, at: 99) != nil)
+        #expect(sessions.live(key, at: 100) == nil)
+        sessions.void(key, generation: 8)
+        #expect(sessions.live(key, at: 99) == nil)
+    }
+
+    @Test func anEndedSessionKeepsItsRefreshToken() throws {
+        let key = try Self.key("ann")
+        var sessions = adopted(key, Self.material("s", refreshToken: "r"))
+        #expect(sessions.end(key)?.lifetime == 0)
+        #expect(sessions.hasRefreshToken(key) && sessions.sparesPassword(key, at: 1))
+        sessions = adopted(key, Self.material("s"))
+        #expect(sessions.end(key) == nil)
+        #expect(sessions[key] == nil)
+    }
+
+    @Test func aRefusedRefreshTokenLeavesALiveSession() throws {
+        let key = try Self.key("ann")
+        var sessions = adopted(key, Self.material("s", refreshToken: "r"))
+        #expect(sessions.dropRefreshToken(of: key, at: 50)?.refreshToken == nil)
+        #expect(sessions[key] != nil)
+        sessions = adopted(key, Self.material("s", refreshToken: "r"))
+        #expect(sessions.dropRefreshToken(of: key, at: 100) == nil)
+        #expect(sessions[key] == nil)
+    }
+
+    @Test func oneLockServesAllIdentitiesOfAnAccount() throws {
+        var sessions = Sessions()
+        let lock = try sessions.lock(of: Self.key("ann", 1), [])
+        #expect(try sessions.lock(of: Self.key("ann", 2), []) === lock)
+        #expect(try sessions.lock(of: Self.key("bob", 1), []) !== lock)
+    }
+
+    @Test func aFlightThatIsGivenUpIsToldAtEachLockWhereItWaits() throws {
+        var sessions = Sessions()
+        let (ann, bob) = (try Self.key("ann"), try Self.key("bob"))
+        let claimant = sessions.nextClaimant()
+        let first = sessions.claim(ann, by: claimant, at: sessions.lock(of: ann, []))
+        let second = sessions.claim(bob, by: claimant, at: sessions.lock(of: bob, []))
+        let lock = sessions.lock(of: bob, [])
+        lock.runner = (FlightToken(id: 1, standing: Standing(digest: bob.digest, secretVersion: 1, epoch: 1)), second)
+        let told = sessions.release(claimant)
+        #expect(told.count == 1 && told.first === first)
+        #expect(second.isReleased, "whoever makes a step hears of it when the step has ended")
+        #expect(sessions.release(claimant).count == 0)
+    }
+
+    @Test func locksWithNothingToRememberAreSwept() throws {
+        var sessions = Sessions()
+        let claimant = sessions.nextClaimant()
+        let waiting = try Self.key("waits")
+        _ = sessions.claim(waiting, by: claimant, at: sessions.lock(of: waiting, []))
+        for number in 0..<1100 { _ = try sessions.lock(of: Self.key("u\(number)"), []) }
+        #expect(sessions.locks.count < 200)
+        #expect(sessions.locks[waiting.lock] != nil)
+    }
+}
