@@ -17,7 +17,7 @@ import Testing
 
     @Test(arguments: 0...chunked.count)
     func aLookSeesWhatTheFramesCarry(cut: Int) throws {
-        let look = AnswerLook(BodyReader(ResponseFraming.chunked))
+        let look = AnswerLook(BodyReader(BodyFraming.chunked))
         try Self.cut(Self.chunked, at: cut) { try look.read($0) }
         #expect(look.isComplete && look.body == Self.plain)
     }
@@ -37,9 +37,9 @@ import Testing
     }
 
     @Test func brokenFramesAreFaults() {
-        let look = AnswerLook(BodyReader(ResponseFraming.chunked))
+        let look = AnswerLook(BodyReader(BodyFraming.chunked))
         #expect(throws: ChunkFault.self) { try Array("no\r\n".utf8).withUnsafeBytes { try look.read($0) } }
-        let open = AnswerLook(BodyReader(ResponseFraming.untilClose))
+        let open = AnswerLook(BodyReader(BodyFraming.untilClose))
         #expect(throws: Never.self) { try Self.plain.withUnsafeBytes { try open.read($0) } }
         #expect(!open.isComplete && open.body == Self.plain)
     }

@@ -59,7 +59,7 @@ func forwarded(
 ) throws -> String {
     let bytes = octets(request)
     let head = try parsedRequest(bytes)
-    let framing: OutgoingFraming =
+    let framing: BodyFraming =
         switch head.framing {
         case .none: .none
         case .length(let length): .length(length)

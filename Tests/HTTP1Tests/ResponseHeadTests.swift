@@ -36,7 +36,7 @@ import Testing
     }
 
     /// response, to HEAD, framing, reusable
-    static let framings: [(String, Bool, ResponseFraming, Bool)] = [
+    static let framings: [(String, Bool, BodyFraming, Bool)] = [
         ("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n", false, .length(5), true),
         ("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n", true, .none, true),
         ("HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 5\r\n\r\n", false, .length(5), true),
@@ -62,7 +62,7 @@ import Testing
     ]
 
     @Test(arguments: framings)
-    func frames(response: String, toHEAD: Bool, framing: ResponseFraming, reusable: Bool) throws {
+    func frames(response: String, toHEAD: Bool, framing: BodyFraming, reusable: Bool) throws {
         let head = try parsedResponse(octets(response))
         #expect(head.framing(forMethodHEAD: toHEAD, connect: false) == framing)
         #expect(head.keepAlive == reusable)
@@ -77,7 +77,7 @@ import Testing
     }
 
     /// response, to HEAD, caller's minor version, framing
-    static let outgoing: [(String, Bool, UInt8, OutgoingFraming)] = [
+    static let outgoing: [(String, Bool, UInt8, BodyFraming)] = [
         ("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n", false, 1, .length(5)),
         ("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n", true, 1, .length(5)),
         ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", true, 1, .none),
@@ -91,7 +91,7 @@ import Testing
     ]
 
     @Test(arguments: outgoing)
-    func choosesTheCallersFraming(response: String, toHEAD: Bool, minor: UInt8, framing: OutgoingFraming) throws {
+    func choosesTheCallersFraming(response: String, toHEAD: Bool, minor: UInt8, framing: BodyFraming) throws {
         let head = try parsedResponse(octets(response))
         #expect(head.outgoingFraming(forMethodHEAD: toHEAD, connect: false, callerMinorVersion: minor) == framing)
     }

@@ -138,7 +138,7 @@ private struct DrawnRequest: CustomStringConvertible {
     let edits: RequestEdits
     let credential: [UInt8]?
     let hop: ForwardedHop
-    let framing: OutgoingFraming
+    let framing: BodyFraming
     let expects: Bool
     let asHEAD: Bool
     let secretName: [UInt8]

@@ -28,7 +28,7 @@ enum BodyReader {
         }
     }
 
-    init(_ framing: ResponseFraming) {
+    init(_ framing: BodyFraming) {
         switch framing {
         case .none: self = .none
         case .length(let count): self = .length(count)

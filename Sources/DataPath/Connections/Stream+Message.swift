@@ -11,7 +11,7 @@ extension Stream {
     ///   - dropping: trailer names that do not pass.
     /// - Returns: false when the connection is lost or the bound of what may wait would be passed.
     final func sendBody(
-        _ raw: UnsafeRawBufferPointer, _ step: BodyReader.Step, framing: OutgoingFraming, dropping: borrowing NameSet
+        _ raw: UnsafeRawBufferPointer, _ step: BodyReader.Step, framing: BodyFraming, dropping: borrowing NameSet
     ) -> Bool {
         if lane != nil { return sendLaneBody(raw, step, dropping: dropping) }
         guard framing == .chunked else { return send(UnsafeRawBufferPointer(rebasing: raw[step.data])) }
@@ -31,7 +31,7 @@ extension Stream {
     ///   - scratch: the memory behind `cursor`.
     final func sendAnswer(
         _ cursor: inout OutputCursor, in scratch: UnsafeMutableRawBufferPointer, _ raw: UnsafeRawBufferPointer,
-        _ piece: BodyReader.Step, framing: OutgoingFraming, dropping: borrowing NameSet
+        _ piece: BodyReader.Step, framing: BodyFraming, dropping: borrowing NameSet
     ) -> Bool {
         var suffix = OutputCursor(buffers.suffix)
         if framing == .chunked {

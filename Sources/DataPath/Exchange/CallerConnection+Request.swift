@@ -106,7 +106,7 @@ extension CallerConnection {
     ) {
         data.restoreHead(of: self)
         let head = UnsafeRawBufferPointer(rebasing: input[..<exchange.headLength])
-        let framing: OutgoingFraming =
+        let framing: BodyFraming =
             switch exchange.requestFraming {
             case _ where exchange.caution.isProbe: .none
             case .none: .none

@@ -73,8 +73,8 @@ struct CallerExchange: ~Copyable {
     var lostAt: UpstreamAddress?
     var upstreamAddress: LogAddress?
     var answerBody = BodyReader.none
-    var answerFraming = OutgoingFraming.none
-    var answerHeadFraming = ResponseFraming.none
+    var answerFraming = BodyFraming.none
+    var answerHeadFraming = BodyFraming.none
     var answerHeadLength = 0
     var answerStatus = 0
     var interimAnswers = 0

@@ -180,7 +180,8 @@ extension FieldSection {
     }
 
     private mutating func nominate(_ name: ByteRange, _ bytes: Span<UInt8>) {
-        for index in 0..<table.count where bytes.matchesIgnoringCase(table[index].name, name) {
+        let wanted = bytes.extracting(name.indices)
+        for index in 0..<table.count where bytes.extracting(table[index].name.indices).isName(wanted) {
             table[index].marks.insert(.nominated)
         }
     }

@@ -380,11 +380,4 @@ extension RequestHead {
     /// The value of the first field of this name.
     public func first(_ known: KnownField) -> ByteRange? { section.first(known) }
 
-    /// Fields of this name.
-    public func count(of known: KnownField) -> Int {
-        guard contains(known) else { return 0 }
-        var count = 0
-        for index in 0..<fieldCount where self[index].known == known { count += 1 }
-        return count
-    }
 }

@@ -33,14 +33,6 @@ public struct ResponseHead: ~Copyable, Sendable {
     }
 }
 
-/// How the body of a response is delimited.
-public enum ResponseFraming: Sendable, Equatable {
-    case none
-    case length(UInt64)
-    case chunked
-    case untilClose
-}
-
 // MARK: - Parsing
 
 extension ResponseHead {
@@ -147,7 +139,7 @@ extension ResponseHead {
     /// - Parameters:
     ///   - forMethodHEAD: the request was a HEAD.
     ///   - connect: the request was a CONNECT; after its 2xx the connection is a tunnel and `.none` is returned.
-    public func framing(forMethodHEAD: Bool, connect: Bool) -> ResponseFraming {
+    public func framing(forMethodHEAD: Bool, connect: Bool) -> BodyFraming {
         if forMethodHEAD || status < 200 || status == 204 || status == 304 { return .none }
         if connect, status < 300 { return .none }
         if chunked { return .chunked }
@@ -158,7 +150,7 @@ extension ResponseHead {
     /// How to write this response for the caller.
     ///
     /// A body without announced end is chunked for HTTP/1.1 callers, who can then tell a whole body from a cut one.
-    public func outgoingFraming(forMethodHEAD: Bool, connect: Bool, callerMinorVersion: UInt8) -> OutgoingFraming {
+    public func outgoingFraming(forMethodHEAD: Bool, connect: Bool, callerMinorVersion: UInt8) -> BodyFraming {
         switch framing(forMethodHEAD: forMethodHEAD, connect: connect) {
         case .none:
             // HEAD and 304 announce a length that no body follows.

@@ -204,17 +204,6 @@ extension Span where Element == UInt8 {
         return true
     }
 
-    /// Whether two ranges hold the same bytes, ASCII case aside.
-    func matchesIgnoringCase(_ left: ByteRange, _ right: ByteRange) -> Bool {
-        guard left.count == right.count else { return false }
-        for offset in 0..<Int(left.count) {
-            let one = lowercased(self[Int(left.start) &+ offset])
-            let other = lowercased(self[Int(right.start) &+ offset])
-            if one != other { return false }
-        }
-        return true
-    }
-
     /// The value behind a colon without the blanks around it; most often there is one blank, and none at the end.
     @inline(__always)
     func value(from start: Int, to end: Int) -> ByteRange {

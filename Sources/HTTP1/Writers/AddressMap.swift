@@ -95,27 +95,16 @@ extension AddressMap {
         let number = port.isEmpty ? (isSecure ? 443 : 80) : value.decimal(at: port)
         let colon = port.isEmpty && (authority.isEmpty || value[Int(authority.end) - 1] != 0x3A) ? 0 : 1
         let name = ByteRange(start: authority.start, count: authority.count - port.count - Int32(colon))
-        if number == UInt64(self.port), isSame(name, value, host.span) { return true }
+        let host = value.extracting(name.indices)
+        if number == UInt64(self.port), host.isName(self.host.span) { return true }
         guard !alias.isEmpty, number == UInt64(aliasPort) || number == UInt64(self.port) else { return false }
-        return isSame(name, value, alias.span)
+        return host.isName(alias.span)
     }
 
     private func isCallers(_ authority: ByteRange, _ value: Span<UInt8>, _ origin: Span<UInt8>) -> Bool {
         let start = origin.count - Int(authority.count)
         guard !authority.isEmpty, start > 0, origin[start - 1] == 0x2F else { return false }
-        for offset in 0..<Int(authority.count)
-        where lowercased(value[Int(authority.start) &+ offset]) != lowercased(origin[start &+ offset]) {
-            return false
-        }
-        return true
-    }
-
-    private func isSame(_ name: ByteRange, _ value: Span<UInt8>, _ expected: Span<UInt8>) -> Bool {
-        guard Int(name.count) == expected.count else { return false }
-        for offset in 0..<expected.count where lowercased(value[Int(name.start) &+ offset]) != expected[offset] {
-            return false
-        }
-        return true
+        return value.extracting(authority.indices).isName(origin.extracting(start..<origin.count))
     }
 
     /// Where the path goes on behind the prefix of `to`, or nil where it does not stand under it and callers cannot reach it.
@@ -218,13 +207,9 @@ extension AddressMap {
     ) -> Bool {
         let offset = range.count - Int(domain.count)
         guard offset >= 0 else { return false }
-        for index in 0..<Int(domain.count)
-        where lowercased(value[Int(domain.start) &+ index])
-            != lowercased(name[range.lowerBound &+ offset &+ index])
-        {
-            return false
-        }
-        return offset == 0 || name[range.lowerBound &+ offset &- 1] == 0x2E
+        let start = range.lowerBound &+ offset
+        guard value.extracting(domain.indices).isName(name.extracting(start..<range.upperBound)) else { return false }
+        return offset == 0 || name[start &- 1] == 0x2E
     }
 
     /// Where what follows the prefix of `to` begins; the end of a path that stands above the prefix; nil beside it.

@@ -141,8 +141,8 @@ private func calledPath(
         guard let length, let host = head.authority ?? head.host else { return nil }
         start &+= length
         guard end - start >= Int(host.count) else { return nil }
-        for offset in 0..<Int(host.count)
-        where lowercased(bytes[start &+ offset]) != lowercased(bytes[Int(host.start) &+ offset]) { return nil }
+        let named = bytes.extracting(start..<start &+ Int(host.count))
+        guard named.isName(bytes.extracting(host.indices)) else { return nil }
         start &+= Int(host.count)
         guard start == end || bytes[start] == 0x2F || bytes[start] == 0x3F else { return nil }
     } else if start &+ 1 < end, bytes[start &+ 1] == 0x2F {

@@ -90,18 +90,7 @@ extension ForwardedHop {
 
     private func writeStandard(_ head: borrowing RequestHead, _ bytes: Span<UInt8>, _ output: inout OutputCursor) {
         // The value stands in one line, as many readers look at the first line alone.
-        if isTrusted, head.contains(.forwarded) {
-            for index in 0..<head.fieldCount {
-                let field = head[index]
-                guard field.known == .forwarded, !field.marks.contains(.nominated), !field.value.isEmpty else {
-                    continue
-                }
-                // An open quote would swallow our own element.
-                guard isForwardedList(bytes.extracting(field.value.indices)) else { continue }
-                output.append(bytes, field.value)
-                output.append(", ")
-            }
-        }
+        writeReceived(.forwarded, head, bytes, &output)
         output.append("for=")
         writeNode(&output)
         if let host = head.host, !host.isEmpty {
@@ -130,18 +119,24 @@ extension ForwardedHop {
     }
 
     private func writeLegacy(_ head: borrowing RequestHead, _ bytes: Span<UInt8>, _ output: inout OutputCursor) {
-        if isTrusted, head.contains(.xForwardedFor) {
-            for index in 0..<head.fieldCount {
-                let field = head[index]
-                guard field.known == .xForwardedFor, !field.marks.contains(.nominated), !field.value.isEmpty else {
-                    continue
-                }
-                output.append(bytes, field.value)
-                output.append(", ")
-            }
-        }
+        writeReceived(.xForwardedFor, head, bytes, &output)
         // These fields have no identifiers; `unknown` is what other proxies write for an address that is not told.
         if isHidden || address.isEmpty { output.append("unknown") } else { output.append(address.span) }
+    }
+
+    /// The elements that a trusted peer sent, each with a comma behind it.
+    private func writeReceived(
+        _ known: KnownField, _ head: borrowing RequestHead, _ bytes: Span<UInt8>, _ output: inout OutputCursor
+    ) {
+        guard isTrusted, head.contains(known) else { return }
+        for index in 0..<head.fieldCount where head[index].known == known {
+            let field = head[index]
+            guard !field.marks.contains(.nominated), !field.value.isEmpty else { continue }
+            // An open quote in `Forwarded` would swallow our own element.
+            if known == .forwarded, !isForwardedList(bytes.extracting(field.value.indices)) { continue }
+            output.append(bytes, field.value)
+            output.append(", ")
+        }
     }
 
     /// A trusted peer's word of the first hop stands: ours would speak of the hop between the two.

@@ -232,18 +232,9 @@ extension OutgoingHead: HeadSink {
         while position < lines.count {
             let end = firstCarriageReturn(in: lines, from: position)
             let colon = firstColon(in: lines, from: position, limit: end)
-            if colon < end { put(ByteRange(position..<colon), value(colon &+ 1, end, of: lines), of: lines) }
+            if colon < end { put(ByteRange(position..<colon), lines.value(from: colon &+ 1, to: end), of: lines) }
             position = end &+ 2
         }
-    }
-
-    /// Most often behind one blank.
-    @inline(__always)
-    private func value(_ start: Int, _ end: Int, of lines: Span<UInt8>) -> ByteRange {
-        if start &+ 1 < end, lines[start] == 0x20, lines[start &+ 1] > 0x20, lines[end &- 1] > 0x20 {
-            return ByteRange(start &+ 1..<end)
-        }
-        return lines.trimmed(start..<end)
     }
 
     private mutating func put(_ name: ByteRange, _ value: ByteRange, of lines: Span<UInt8>) {

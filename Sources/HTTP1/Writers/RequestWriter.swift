@@ -16,7 +16,7 @@
 /// - Precondition: the head is complete and its target is not in authority form.
 public func writeRequest(
     _ head: borrowing RequestHead, bytes: Span<UInt8>, edits: borrowing RequestEdits, credential: Span<UInt8>?,
-    hop: borrowing ForwardedHop = .untouched, framing: OutgoingFraming, expectContinue: Bool = false,
+    hop: borrowing ForwardedHop = .untouched, framing: BodyFraming, expectContinue: Bool = false,
     upgrade: Bool = false, asHEAD: Bool = false, into output: inout OutputCursor
 ) {
     var sink = LineSink(output)
@@ -31,7 +31,7 @@ public func writeRequest(
 /// - Parameter output: begun; look at `overflowed` afterwards.
 public func writeRequest(
     _ head: borrowing RequestHead, bytes: Span<UInt8>, edits: borrowing RequestEdits, credential: Span<UInt8>?,
-    hop: borrowing ForwardedHop = .untouched, framing: OutgoingFraming, expectContinue: Bool = false,
+    hop: borrowing ForwardedHop = .untouched, framing: BodyFraming, expectContinue: Bool = false,
     asHEAD: Bool = false, into output: inout OutgoingHead
 ) {
     write(
@@ -41,7 +41,7 @@ public func writeRequest(
 
 private func write<Sink: HeadSink & ~Copyable>(
     _ head: borrowing RequestHead, _ bytes: Span<UInt8>, _ edits: borrowing RequestEdits, _ credential: Span<UInt8>?,
-    _ hop: borrowing ForwardedHop, _ framing: OutgoingFraming, expectContinue: Bool, upgrade: Bool, asHEAD: Bool,
+    _ hop: borrowing ForwardedHop, _ framing: BodyFraming, expectContinue: Bool, upgrade: Bool, asHEAD: Bool,
     _ sink: inout Sink
 ) {
     precondition(head.length > 0)
@@ -177,10 +177,7 @@ private func verdictByName(
 
 /// The exact name alone: a look-alike is no value of the caller's that anybody asked to keep.
 private func isRenamed(_ field: Field, _ bytes: Span<UInt8>, _ edits: borrowing RequestEdits) -> Bool {
-    guard edits.renamed.count == Int(field.name.count), !edits.renamed.isEmpty else { return false }
-    let name = edits.renamed.span
-    for offset in name.indices where lowercased(bytes[Int(field.name.start) &+ offset]) != name[offset] { return false }
-    return true
+    !edits.renamed.isEmpty && bytes.extracting(field.name.indices).isName(edits.renamed.span)
 }
 
 private func writeUserAgent<Sink: HeadSink & ~Copyable>(

@@ -16,7 +16,7 @@
 /// - Precondition: the head is complete.
 public func writeResponse(
     _ head: borrowing ResponseHead, bytes: Span<UInt8>, edits: borrowing ResponseEdits,
-    callerOrigin: Span<UInt8> = Span(), isPrivate: Bool = false, lines: Span<UInt8> = Span(), framing: OutgoingFraming,
+    callerOrigin: Span<UInt8> = Span(), isPrivate: Bool = false, lines: Span<UInt8> = Span(), framing: BodyFraming,
     callerMinorVersion: UInt8, close: Bool, upgrade: Bool = false, into output: inout OutputCursor
 ) {
     var sink = LineSink(output)
@@ -32,7 +32,7 @@ public func writeResponse(
 /// - Parameter output: begun; look at `overflowed` afterwards.
 public func writeResponse(
     _ head: borrowing ResponseHead, bytes: Span<UInt8>, edits: borrowing ResponseEdits,
-    callerOrigin: Span<UInt8> = Span(), isPrivate: Bool = false, lines: Span<UInt8> = Span(), framing: OutgoingFraming,
+    callerOrigin: Span<UInt8> = Span(), isPrivate: Bool = false, lines: Span<UInt8> = Span(), framing: BodyFraming,
     into output: inout OutgoingHead
 ) {
     write(
@@ -42,7 +42,7 @@ public func writeResponse(
 
 private func write<Sink: HeadSink & ~Copyable>(
     _ head: borrowing ResponseHead, _ bytes: Span<UInt8>, _ edits: borrowing ResponseEdits, _ callerOrigin: Span<UInt8>,
-    _ isPrivate: Bool, _ lines: Span<UInt8>, _ framing: OutgoingFraming, callerMinorVersion: UInt8, close: Bool,
+    _ isPrivate: Bool, _ lines: Span<UInt8>, _ framing: BodyFraming, callerMinorVersion: UInt8, close: Bool,
     upgrade: Bool,
     _ sink: inout Sink
 ) {
@@ -65,7 +65,6 @@ private func write<Sink: HeadSink & ~Copyable>(
     }
     sink.flush(bytes)
 
-    sink.put(lines: edits.addLines.span)
     if isPrivate { sink.put(line: "Cache-Control: private\r\n", .cacheControl) }
     sink.put(lines: lines)
     if !edits.via.isEmpty {

@@ -1,18 +1,18 @@
-/// The framing field written into a head.
-public enum OutgoingFraming: Sendable, Equatable {
-    /// No framing field at all.
+/// How the body of a response is delimited, and the framing field that is written into a head for it.
+public enum BodyFraming: Sendable, Equatable {
+    /// No body. No framing field at all.
     case none
     /// `Content-Length`.
     case length(UInt64)
     /// `Transfer-Encoding: chunked`.
     case chunked
-    /// No framing field; the end of the connection ends the body. Responses only, and they say `Connection: close`.
+    /// No framing field; the end of the connection ends the body. Responses only, and when written they say `Connection: close`.
     case untilClose
 }
 
 // MARK: -
 
-extension OutgoingFraming {
+extension BodyFraming {
     func write<Sink: HeadSink & ~Copyable>(into sink: inout Sink) {
         switch self {
         case .none, .untilClose:
