@@ -42,7 +42,7 @@ import Testing
         for state in AccessRecord.CacheState.allCases { lines.append("word of cache: \(state.word)") }
         for side in LogSide.allCases { lines.append("word of incomplete: \(side.word)") }
         for version in [LogProtocol.none, .http10, .http11, .http2, .tunnel] {
-            lines.append("word of protocol: \(version.word)")
+            lines.append("word of protocol: \(version.rawValue)")
         }
         let file = GoldenFile(
             "access-record.txt",

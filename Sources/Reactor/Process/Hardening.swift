@@ -6,52 +6,32 @@ public enum Hardening {
     /// A step that the kernel refused; all of them are best effort, and the caller says so in the log.
     public struct Refusal: Sendable, Equatable {
         /// A fixed word for the step.
-        public let step: StaticString
+        public let step: String
         /// The error number of the step.
         public let errno: Int32
-
-        /// Equal by the step's word and the error.
-        public static func == (left: Refusal, right: Refusal) -> Bool {
-            left.step.description == right.step.description && left.errno == right.errno
-        }
     }
 
     /// All steps that every process of ours takes, before its threads start.
     /// - Returns: the steps that were refused.
     public static func apply() -> [Refusal] {
-        ignoreBrokenPipes()
-        return [forbidDumps(), forbidCoreFiles(), forbidNewPrivileges(), raiseDescriptorLimit()].compactMap(\.self)
-    }
-
-    // MARK: - Steps
-
-    /// Other processes of our user can neither attach nor read `/proc/self/mem`, and a crash leaves no memory image.
-    static func forbidDumps() -> Refusal? {
-        refusal("dumpable", cardea_forbid_dumps())
-    }
-
-    /// A second line: `core_pattern` with a pipe ignores the limit, which is why `forbidDumps` comes first.
-    static func forbidCoreFiles() -> Refusal? {
-        refusal("core", cardea_set_core_limit(0))
-    }
-
-    /// No setuid program that we start gains anything. Needed before a sandbox, too.
-    static func forbidNewPrivileges() -> Refusal? {
-        refusal("no_new_privs", cardea_forbid_new_privileges())
-    }
-
-    /// A peer that goes away is an error of the write, not a signal.
-    static func ignoreBrokenPipes() { signal(SIGPIPE, SIG_IGN) }
-
-    /// Raises the soft limit of descriptors to the hard one.
-    static func raiseDescriptorLimit() -> Refusal? {
-        refusal("descriptors", cardea_raise_descriptor_limit())
+        // A peer that goes away is an error of the write, not a signal.
+        signal(SIGPIPE, SIG_IGN)
+        return [
+            // Other processes of our user can neither attach nor read `/proc/self/mem`, and a crash leaves no memory image.
+            refusal("dumpable", cardea_forbid_dumps()),
+            // A second line: `core_pattern` with a pipe ignores the limit, which is why the step before comes first.
+            refusal("core", cardea_set_core_limit(0)),
+            // No setuid program that we start gains anything. Needed before a sandbox, too.
+            refusal("no_new_privs", cardea_forbid_new_privileges()),
+            // Raises the soft limit of descriptors to the hard one.
+            refusal("descriptors", cardea_raise_descriptor_limit()),
+        ].compactMap(\.self)
     }
 
     /// Descriptors that this process may have open.
     public static var descriptorLimit: Int { Int(clamping: cardea_descriptor_limit()) }
 
-    private static func refusal(_ step: StaticString, _ status: Int32) -> Refusal? {
+    private static func refusal(_ step: String, _ status: Int32) -> Refusal? {
         status == 0 ? nil : Refusal(step: step, errno: -status)
     }
 }

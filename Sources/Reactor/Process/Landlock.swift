@@ -61,7 +61,7 @@ public enum Landlock {
         }
     }
 
-    /// Before any other thread exists, and after `Hardening.forbidNewPrivileges`.
+    /// Before any other thread exists, and after `Hardening.apply`.
     /// - Parameters:
     ///   - allowed: what stays allowed; links are followed.
     ///   - absent: gets the paths that could not be opened, with the reason; they stay forbidden also when they come to be.

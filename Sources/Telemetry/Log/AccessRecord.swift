@@ -134,18 +134,12 @@ public struct AccessRecord: Sendable {
 }
 
 /// Protocol versions of one side of an exchange.
-public enum LogProtocol: UInt8, Sendable {
-    case none, http10, http11, http2, tunnel
-
-    var word: StaticString {
-        switch self {
-        case .none: "none"
-        case .http10: "HTTP/1.0"
-        case .http11: "HTTP/1.1"
-        case .http2: "HTTP/2"
-        case .tunnel: "tunnel"
-        }
-    }
+public enum LogProtocol: String, Sendable {
+    case none
+    case http10 = "HTTP/1.0"
+    case http11 = "HTTP/1.1"
+    case http2 = "HTTP/2"
+    case tunnel
 }
 
 /// The side that caused something.

@@ -65,8 +65,8 @@ struct LogFormatter {
         number("bytes_out", record.bytesOut)
         if record.caller.family != .none { address("caller", record.caller) }
         if record.upstream.family != .none { address("upstream", record.upstream) }
-        if record.callerProtocol != .none { word("protocol", record.callerProtocol.word) }
-        if record.upstreamProtocol != .none { word("upstream_protocol", record.upstreamProtocol.word) }
+        if record.callerProtocol != .none { text("protocol", record.callerProtocol.rawValue.utf8) }
+        if record.upstreamProtocol != .none { text("upstream_protocol", record.upstreamProtocol.rawValue.utf8) }
         duration("token_wait_ms", record.tokenWait)
         duration("connect_ms", record.connect)
         duration("first_byte_ms", record.firstByte)

@@ -80,71 +80,41 @@ struct LogLine {
 
     /// Writes hostile bytes for the inside of a JSON string.
     mutating func append(escaped text: some Collection<UInt8>) {
-        var index = text.startIndex
-        while index != text.endIndex {
-            let byte = text[index]
-            if byte < 0x80 {
-                index = text.index(after: index)
-                switch byte {
-                case 0x22, 0x5c:
-                    bytes.append(0x5c)
-                    bytes.append(byte)
-                case 0x0a: append("\\n")
-                case 0x0d: append("\\r")
-                case 0x09: append("\\t")
-                case 0..<0x20, 0x7f: append(escape: UInt32(byte))
-                default: bytes.append(byte)
-                }
-                continue
+        var parser = Unicode.UTF8.ForwardParser()
+        var rest = text[...]
+        var octets = text.makeIterator()
+        while true {
+            switch parser.parseScalar(from: &octets) {
+            case .emptyInput: return
+            case .error(let length):
+                // What is no well-formed sequence (RFC 3629) is written octet by octet.
+                for octet in rest.prefix(length) { append(escape: UInt32(octet)) }
+                rest = rest.dropFirst(length)
+            case .valid(let encoded):
+                append(Unicode.UTF8.decode(encoded), encoded)
+                rest = rest.dropFirst(encoded.count)
             }
-            guard let (scalar, length) = Self.decode(text, at: index) else {
-                append(escape: UInt32(byte))
-                index = text.index(after: index)
-                continue
-            }
-            let end = text.index(index, offsetBy: length)
-            if Self.isDisplayControl(scalar) {
-                append(escape: scalar)
-            } else {
-                bytes.append(contentsOf: text[index..<end])
-            }
-            index = end
+        }
+    }
+
+    private mutating func append(_ scalar: Unicode.Scalar, _ encoded: some Sequence<UInt8>) {
+        switch scalar {
+        case "\"", "\\":
+            append("\\")
+            bytes += encoded
+        case "\n": append("\\n")
+        case "\r": append("\\r")
+        case "\t": append("\\t")
+        // Control characters, and those that turn the direction of a line or hide in it.
+        case "\0"..<" ", "\u{7f}"..<"\u{a0}", "\u{61c}", "\u{200e}", "\u{200f}", "\u{2028}"..."\u{202e}",
+            "\u{2066}"..."\u{2069}", "\u{feff}":
+            append(escape: scalar.value)
+        default: bytes += encoded
         }
     }
 
     private mutating func append(escape scalar: UInt32) {
         append("\\u")
         append(hex: UInt64(scalar), digits: 4)
-    }
-
-    private static func isDisplayControl(_ scalar: UInt32) -> Bool {
-        switch scalar {
-        case 0x80..<0xa0, 0x061c, 0x200e, 0x200f, 0x2028...0x202e, 0x2066...0x2069, 0xfeff: true
-        default: false
-        }
-    }
-
-    /// The scalar of a well-formed sequence (RFC 3629: no overlong form, no surrogate, nothing above U+10FFFF), or nil.
-    private static func decode<Text: Collection<UInt8>>(
-        _ text: Text, at start: Text.Index
-    ) -> (scalar: UInt32, length: Int)? {
-        let first = text[start]
-        let length: Int
-        var scalar: UInt32
-        let smallest: UInt32
-        switch first {
-        case 0xc2...0xdf: (length, scalar, smallest) = (2, UInt32(first & 0x1f), 0x80)
-        case 0xe0...0xef: (length, scalar, smallest) = (3, UInt32(first & 0x0f), 0x800)
-        case 0xf0...0xf4: (length, scalar, smallest) = (4, UInt32(first & 0x07), 0x10000)
-        default: return nil
-        }
-        var index = start
-        for _ in 1..<length {
-            index = text.index(after: index)
-            guard index != text.endIndex, text[index] & 0xc0 == 0x80 else { return nil }
-            scalar = scalar << 6 | UInt32(text[index] & 0x3f)
-        }
-        guard scalar >= smallest, scalar <= 0x10ffff, !(0xd800...0xdfff).contains(scalar) else { return nil }
-        return (scalar, length)
     }
 }

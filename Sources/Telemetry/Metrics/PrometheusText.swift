@@ -54,7 +54,7 @@ public struct PrometheusText: Sendable {
 
     /// Adds a sample of the family that was begun last.
     public mutating func sample(_ labels: [(String, String)] = [], _ value: some SampleValue) {
-        line("", labels, value.sampleText)
+        line("", labels, (value as? Double).map(Self.number) ?? String(value))
     }
 
     /// The buckets, the sum and the count of a histogram.
@@ -118,22 +118,4 @@ public struct PrometheusText: Sendable {
 }
 
 /// A number as the value of a sample.
-public protocol SampleValue {
-    /// The number in the format's own spelling.
-    var sampleText: String { get }
-}
-
-extension UInt64: SampleValue {
-    /// Decimal digits.
-    public var sampleText: String { String(self) }
-}
-
-extension Int: SampleValue {
-    /// Decimal digits, behind a minus sign where the number is negative.
-    public var sampleText: String { String(self) }
-}
-
-extension Double: SampleValue {
-    /// In the family's unit; infinities and NaN as Prometheus spells them.
-    public var sampleText: String { PrometheusText.number(self) }
-}
+public typealias SampleValue = LosslessStringConvertible & Numeric

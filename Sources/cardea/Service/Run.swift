@@ -58,7 +58,7 @@ struct Run: ParsableCommand {
         for refusal in refusals {
             events.debug(
                 "hardening step refused",
-                [LogField("step", .word(refusal.step)), LogField("errno", .code(Int(refusal.errno)))])
+                [LogField("step", .name(refusal.step)), LogField("errno", .code(Int(refusal.errno)))])
         }
         let place = ServedPlace(
             source: loaded.source, socket: ConfigurationAccess.adminSocket(configuration),
