@@ -51,7 +51,7 @@ enum Seams {
         "Sources/Reactor/Loop/SignalWaiter.swift": Implementation(
             ["poll(", "cardea_boottime("], "the wait of the main thread, which no simulation runs"),
         "Sources/Reactor/Names/Resolver.swift": Implementation(
-            ["getaddrinfo(", "poll(", "WorkerThread("], "the name service, and its thread"),
+            ["getaddrinfo("], "the name service, and its thread"),
         "Sources/Reactor/Process/BlockingThread.swift": Implementation(
             ["WorkerThread("], "the thread of blocking work"),
         "Sources/Telemetry/Log/LogThread.swift": Implementation(["WorkerThread(", "poll("], "the log's thread"),

@@ -90,7 +90,7 @@ import Testing
         #expect(scene.issuerCalls.map(\.path) == ["/s/register", "/s/authenticate", "/s/access"])
         // Each job that another thread hands to the loop writes to its eventfd, which nobody has emptied here.
         var written: UInt64 = 0
-        _ = read(scene.keeperLoop.jobs.descriptor, &written, 8)
+        _ = read(scene.keeperLoop.jobs.wakeup.descriptor, &written, 8)
         #expect(written == 0)
     }
 

@@ -10,7 +10,8 @@ extension Loop {
     ///   work is still done some time.
     public func ask<Value: Sendable>(milliseconds: Int32 = 10_000, _ work: @escaping @Sendable () -> Value) -> Value? {
         precondition(!isCurrent, "a loop cannot wait for itself")
-        guard let answer = PendingAnswer<Value>() else { return nil }
+        guard let wakeup = Wakeup() else { return nil }
+        let answer = PendingAnswer<Value>(wakeup)
         var left = milliseconds
         while !post({ answer.give(work()) }) {
             guard left > 0 else { return nil }
@@ -24,23 +25,17 @@ extension Loop {
 /// A value on its way from one thread to another, with an eventfd to sleep on.
 private final class PendingAnswer<Value: Sendable>: Sendable {
     private let value = Mutex<Value?>(nil)
-    private let wakeup: Int32
+    private let wakeup: Wakeup
 
-    init?() {
-        wakeup = eventfd(0, Int32(EFD_CLOEXEC))
-        guard wakeup >= 0 else { return nil }
-    }
-
-    deinit { _ = Glibc.close(wakeup) }
+    init(_ wakeup: Wakeup) { self.wakeup = wakeup }
 
     func give(_ given: Value) {
         value.withLock { $0 = given }
-        var one: UInt64 = 1
-        _ = Glibc.write(wakeup, &one, 8)
+        wakeup.wake()
     }
 
     func wait(milliseconds: Int32) -> Value? {
-        var watched = pollfd(fd: wakeup, events: Int16(POLLIN), revents: 0)
+        var watched = pollfd(fd: wakeup.descriptor, events: Int16(POLLIN), revents: 0)
         // A signal cuts the wait short; what it cuts off is waited for again, which the bound of the callers' patience allows.
         while poll(&watched, 1, milliseconds) < 0, errno == EINTR {}
         return value.withLock { $0 }

@@ -72,11 +72,11 @@ public final class Loop: @unchecked Sendable {
         guard epoll >= 0 else { throw LoopFault(call: "epoll_create1", errno: -epoll) }
         guard let mail = Mailbox<Letter>(capacity: mailCapacity) else { throw LoopFault(call: "eventfd", errno: errno) }
         self.mail = mail
-        guard let jobs = JobQueue() else { throw LoopFault(call: "eventfd", errno: errno) }
-        self.jobs = jobs
+        guard let wakeup = Wakeup() else { throw LoopFault(call: "eventfd", errno: errno) }
+        jobs = JobQueue(wakeup)
         let events = Readiness.readable.union(.edgeTriggered).rawValue
         _ = kernel.watch(epoll, mail.descriptor, events: events, key: Self.mailKey)
-        _ = kernel.watch(epoll, jobs.descriptor, events: events, key: Self.jobKey)
+        _ = kernel.watch(epoll, wakeup.descriptor, events: events, key: Self.jobKey)
     }
 
     deinit {
@@ -269,7 +269,7 @@ public final class Loop: @unchecked Sendable {
             let key = cardea_epoll_key(event)
             switch key {
             case Self.mailKey: mail.acknowledge()
-            case Self.jobKey: jobs.acknowledge()
+            case Self.jobKey: jobs.wakeup.acknowledge()
             default:
                 let index = Int(key & 0xffff_ffff)
                 guard index < entryCount, watched[index].generation == UInt32(truncatingIfNeeded: key >> 32),

@@ -1,5 +1,3 @@
-internal import CLinux
-internal import Glibc
 internal import Synchronization
 
 /// Runs Swift jobs on a loop: the keeper is an actor whose executor this is, so that a handshake reads as straight lines while
@@ -33,7 +31,7 @@ public final class LoopExecutor: SerialExecutor, TaskExecutor {
 /// Jobs that wait for their loop. Not bounded: a job exists only while the operation that it resumes does, and each of those is
 /// bounded where it starts (flights, issuer calls, commits).
 final class JobQueue: @unchecked Sendable {
-    let descriptor: Int32
+    let wakeup: Wakeup
     // Jobs made on the loop itself, the usual case, need neither lock nor wake-up.
     private var local: [Waiting] = []
     // A lock, off the data path: only store, resolver and helper threads come here.
@@ -45,12 +43,7 @@ final class JobQueue: @unchecked Sendable {
         let executor: LoopExecutor
     }
 
-    init?() {
-        descriptor = eventfd(0, Int32(EFD_NONBLOCK) | Int32(EFD_CLOEXEC))
-        guard descriptor >= 0 else { return nil }
-    }
-
-    deinit { _ = Glibc.close(descriptor) }
+    init(_ wakeup: Wakeup) { self.wakeup = wakeup }
 
     var hasLocal: Bool { !local.isEmpty }
 
@@ -59,13 +52,7 @@ final class JobQueue: @unchecked Sendable {
         guard !fromLoop else { return local.append(waiting) }
         remote.withLock { $0.append(waiting) }
         remoteWaits.store(true, ordering: .releasing)
-        var one: UInt64 = 1
-        _ = Glibc.write(descriptor, &one, 8)
-    }
-
-    func acknowledge() {
-        var count: UInt64 = 0
-        _ = Glibc.read(descriptor, &count, 8)
+        wakeup.wake()
     }
 
     func run() {

@@ -1,5 +1,3 @@
-internal import CLinux
-internal import Glibc
 public import Synchronization
 public import Telemetry
 
@@ -17,7 +15,8 @@ public import Telemetry
 /// look empty although later letters are complete. It publishes after that look, so by the above it wakes the owner.
 public final class Mailbox<Element: Sendable>: Sendable {
     /// Readable when the owner should call `drain`. Meant for edge-triggered watching; `acknowledge` resets it.
-    public let descriptor: Int32
+    public var descriptor: Int32 { wakeup.descriptor }
+    private let wakeup: Wakeup
     @usableFromInline let queue: BoundedQueue<Element>
     // Set: the owner has seen the queue empty, and will look again only when the eventfd says so.
     @usableFromInline let attention: Atomic<Bool>
@@ -25,14 +24,11 @@ public final class Mailbox<Element: Sendable>: Sendable {
     /// - Parameter capacity: letters that may wait, rounded up to a power of two.
     /// - Returns: nil when the kernel gives no eventfd; `errno` says why.
     public init?(capacity: Int) {
-        let made = eventfd(0, Int32(EFD_NONBLOCK) | Int32(EFD_CLOEXEC))
-        guard made >= 0 else { return nil }
-        descriptor = made
+        guard let wakeup = Wakeup() else { return nil }
+        self.wakeup = wakeup
         queue = BoundedQueue(capacity: capacity)
         attention = Atomic(true)
     }
-
-    deinit { _ = Glibc.close(descriptor) }
 
     // MARK: - Any thread
 
@@ -47,18 +43,12 @@ public final class Mailbox<Element: Sendable>: Sendable {
     }
 
     /// Makes the descriptor readable in any case, for a turn without a letter.
-    public func wake() {
-        var one: UInt64 = 1
-        _ = Glibc.write(descriptor, &one, 8)
-    }
+    public func wake() { wakeup.wake() }
 
     // MARK: - The owner's thread only
 
     /// Resets the descriptor. Before `drain`, never after it: a wake-up in between would be lost.
-    public func acknowledge() {
-        var count: UInt64 = 0
-        _ = Glibc.read(descriptor, &count, 8)
-    }
+    public func acknowledge() { wakeup.acknowledge() }
 
     /// Opens what waits, at most `limit` letters (the capacity unless told), oldest first. `body` may send to this very mailbox.
     /// - Returns: letters opened.

@@ -20,7 +20,7 @@ public final class SignalWaiter: Sendable {
     }
 
     private let signals: Int32
-    private let wakeup: Int32
+    private let wakeup: Wakeup
     private let folders: Mutex<Int32>
     private let attended = Mutex<[Int32]>([])
 
@@ -35,13 +35,13 @@ public final class SignalWaiter: Sendable {
         pthread_sigmask(SIG_BLOCK, &set, nil)
         signals = cardea_signal_descriptor(&set)
         guard signals >= 0 else { throw LoopFault(call: "signalfd", errno: errno) }
-        wakeup = eventfd(0, Int32(EFD_NONBLOCK) | Int32(EFD_CLOEXEC))
-        guard wakeup >= 0 else { throw LoopFault(call: "eventfd", errno: errno) }
+        guard let wakeup = Wakeup() else { throw LoopFault(call: "eventfd", errno: errno) }
+        self.wakeup = wakeup
         folders = Mutex(-1)
     }
 
     deinit {
-        for descriptor in [signals, wakeup, folders.withLock { $0 }] where descriptor >= 0 { Glibc.close(descriptor) }
+        for descriptor in [signals, folders.withLock { $0 }] where descriptor >= 0 { Glibc.close(descriptor) }
     }
 
     /// Watches these folders, and no others from now on. Folders and not files: Kubernetes swaps a link beside them, and editors replace
@@ -65,17 +65,14 @@ public final class SignalWaiter: Sendable {
     public func leave(_ descriptor: Int32) { attended.withLock { $0.removeAll { $0 == descriptor } } }
 
     /// The waiting thread returns with `.woken`, now or with its next wait.
-    public func wake() {
-        var one: UInt64 = 1
-        _ = Glibc.write(wakeup, &one, 8)
-    }
+    public func wake() { wakeup.wake() }
 
     /// Waits for the first of all this; signals come before calls, calls before descriptors, these before files.
     /// - Parameter deadline: nanoseconds of `CLOCK_BOOTTIME`; nil: none.
     public func wait(until deadline: UInt64? = nil) -> Event {
         while true {
             let others = attended.withLock { $0 }
-            var watched = ([signals, wakeup, folders.withLock { $0 }] + others).map {
+            var watched = ([signals, wakeup.descriptor, folders.withLock { $0 }] + others).map {
                 pollfd(fd: $0, events: Int16(POLLIN), revents: 0)
             }
             let now = cardea_boottime()
@@ -86,10 +83,7 @@ public final class SignalWaiter: Sendable {
                 let signal = cardea_next_signal(signals)
                 if signal != 0 { return .signal(signal) }
             }
-            if watched[1].revents != 0 {
-                var count: UInt64 = 0
-                if Glibc.read(wakeup, &count, 8) == 8 { return .woken }
-            }
+            if watched[1].revents != 0, wakeup.acknowledge() { return .woken }
             if watched[3...].contains(where: { $0.revents != 0 }) { return .readable }
             if watched[2].revents != 0 {
                 // Looking at the files tells what exactly changed.

@@ -1,9 +1,6 @@
 internal import CLinux
 internal import Glibc
 internal import Octets
-internal import Synchronization
-internal import Telemetry
-internal import World
 
 /// Turns names into addresses. `Resolver` is the real form; tests have a scripted one.
 public protocol NameResolver: Sendable {
@@ -25,32 +22,17 @@ public final class Resolver: NameResolver {
     /// The lookup itself, a parameter for tests. Runs on the resolver's thread.
     public typealias Lookup = @Sendable (_ host: String, _ port: UInt16) -> Result<[SocketAddress], ResolveFault>
 
-    private struct Question: Sendable {
-        let host: String
-        let port: UInt16
-        let deliver: Delivery
-    }
-
     /// Addresses of one answer that are used; more are cut off.
     public static let mostAddresses = 64
 
-    private let questions: Mailbox<Question>
-    private let stopping = Atomic<Bool>(false)
+    private let thread: BlockingThread
     private let lookup: Lookup
 
     /// Starts the thread.
     /// - Parameter capacity: questions that may wait.
     public init(capacity: Int = 256, lookup: @escaping Lookup = Resolver.system) throws(LoopFault) {
-        guard let questions = Mailbox<Question>(capacity: capacity) else {
-            throw LoopFault(call: "eventfd", errno: errno)
-        }
-        self.questions = questions
+        thread = try BlockingThread(name: "resolver", capacity: capacity)
         self.lookup = lookup
-        do {
-            try WorkerThread(name: "resolver") { self.run() }.detach()
-        } catch {
-            throw LoopFault(call: "pthread_create", errno: error.errno)
-        }
     }
 
     // MARK: - Any thread
@@ -60,33 +42,7 @@ public final class Resolver: NameResolver {
     public func resolve(host: String, port: UInt16, deliver: @escaping Delivery) {
         if let literal = SocketAddress(host: host, port: port) { return deliver(.success([literal])) }
         guard Self.isName(host) else { return deliver(.failure(.invalidName)) }
-        guard !stopping.load(ordering: .acquiring) else { return deliver(.failure(.stopped)) }
-        guard questions.send(Question(host: host, port: port, deliver: deliver)) else {
-            return deliver(.failure(.overloaded))
-        }
-    }
-
-    /// Ends the thread after the lookup that it is in. Questions that wait are answered with `stopped`.
-    public func stop() {
-        stopping.store(true, ordering: .releasing)
-        questions.wake()
-    }
-
-    // MARK: - The thread
-
-    private func run() {
-        while true {
-            let last = stopping.load(ordering: .acquiring)
-            questions.drain { question in
-                // Asked again for each: one lookup may have taken half a minute.
-                if stopping.load(ordering: .acquiring) { return question.deliver(.failure(.stopped)) }
-                question.deliver(lookup(question.host, question.port))
-            }
-            if last { return }
-            var waiting = pollfd(fd: questions.descriptor, events: Int16(POLLIN), revents: 0)
-            poll(&waiting, 1, -1)
-            questions.acknowledge()
-        }
+        guard thread.run({ [lookup] in deliver(lookup(host, port)) }) else { return deliver(.failure(.overloaded)) }
     }
 
     // MARK: - Names
@@ -134,8 +90,6 @@ public enum ResolveFault: Error, Sendable, Equatable {
     case unavailable
     /// Too many questions wait.
     case overloaded
-    /// The resolver is being stopped.
-    case stopped
     /// Another code of `getaddrinfo`.
     case failed(Int32)
 
