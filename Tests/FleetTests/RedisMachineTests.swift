@@ -24,13 +24,16 @@ import Testing
         mutating func on(_ event: RedisMachine.Event) -> [Action] { machine.on(event, at: now) }
 
         @discardableResult
+        mutating func on(_ event: FleetLinkEvent) -> [Action] { on(.link(event)) }
+
+        @discardableResult
         mutating func says(_ text: String) -> [Action] { on(.received(Array(text.utf8))) }
 
         /// Time passes to the machine's own deadline.
         @discardableResult
         mutating func waits() -> [Action] {
             now = machine.deadline ?? now
-            return on(.timePassed)
+            return on(.woken)
         }
 
         mutating func logIn(_ password: String? = nil) {
@@ -58,9 +61,7 @@ import Testing
     }
 
     private func sent(_ words: String...) -> [Action] {
-        var bytes: [UInt8] = []
-        RESPWriter.write(words.map { Array($0.utf8) }, to: &bytes)
-        return [.send(bytes)]
+        [.send(RESPWriter.bytes(of: words.map { Array($0.utf8) }))]
     }
 
     private static let down = SharedFault(.unavailable, "gone")
@@ -95,7 +96,7 @@ import Testing
         talk.on(.connected)
         let fault = SharedFault(.refused, "the server refused: WRONGPASS no")
         #expect(talk.says("-WRONGPASS no\r\n") == [.close, .changed(fault)])
-        #expect(talk.on(.timePassed).isEmpty)
+        #expect(talk.on(.woken).isEmpty)
         #expect(talk.waits() == [.prepare])
     }
 

@@ -40,8 +40,7 @@ private func checkBounds(_ value: RESPValue, depth: Int) {
 /// The input, cut at each zero, as the words of a command.
 private func checkWritten(_ bytes: [UInt8]) {
     let words = bytes.split(separator: 0, maxSplits: 63, omittingEmptySubsequences: false).map { Array($0) }
-    var written: [UInt8] = []
-    RESPWriter.write(words, to: &written)
+    let written = RESPWriter.bytes(of: words)
     guard let (value, length) = try? RESPReader.read(written), length == written.count else {
         preconditionFailure("what was written does not read")
     }

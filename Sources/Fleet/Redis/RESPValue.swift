@@ -134,12 +134,13 @@ public struct RESPReader: Sendable {
 /// Writes commands: arrays of strings.
 public enum RESPWriter {
     /// Appends one command: an array of bulk strings.
-    public static func write(_ words: [[UInt8]], to bytes: inout [UInt8]) {
-        bytes += "*\(words.count)\r\n".utf8
+    public static func bytes(of words: [[UInt8]]) -> [UInt8] {
+        var bytes = Array("*\(words.count)\r\n".utf8)
         for word in words {
             bytes += "$\(word.count)\r\n".utf8
             bytes += word
             bytes += [13, 10]
         }
+        return bytes
     }
 }

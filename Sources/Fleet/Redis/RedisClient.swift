@@ -23,7 +23,7 @@ final class RedisClient {
         self.link = link
         self.news = news
         self.changed = changed
-        link.report = { [weak self] in self?.happened($0) }
+        link.report = { [weak self] in self?.take(.link($0)) }
     }
 
     func start() { take(.began) }
@@ -36,16 +36,6 @@ final class RedisClient {
         lastNumber += 1
         completions[lastNumber] = completion
         take(.asked(words, number: lastNumber))
-    }
-
-    private func happened(_ event: FleetLinkEvent) {
-        switch event {
-        case .prepared(let password): take(.prepared(password: password))
-        case .connected: take(.connected)
-        case .received(let bytes): take(.received(bytes))
-        case .lost(let fault): take(.lost(fault))
-        case .woken: take(.timePassed)
-        }
     }
 
     /// Takes events one after the other, because an action for one may cause the next.

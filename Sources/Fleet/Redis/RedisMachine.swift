@@ -9,12 +9,8 @@ struct RedisMachine {
     enum Event {
         case began
         /// The password was read, where one is configured.
-        case prepared(password: [UInt8]?)
-        case connected
-        case received([UInt8])
-        case lost(SharedFault)
-        /// `deadline` may have passed.
-        case timePassed
+        /// Something happened to the connection, or its time came.
+        case link(FleetLinkEvent)
         /// - Parameter number: names the command in its answer.
         case asked([[UInt8]], number: UInt64)
         case ended
@@ -112,20 +108,20 @@ struct RedisMachine {
         case (.began, .idle):
             state = .preparing(since: now)
             return [.prepare]
-        case (.prepared(let password), .preparing):
+        case (.link(.prepared(let password)), .preparing):
             state = .connecting(since: now)
             questions = questions(password)
             return [.connect]
-        case (.connected, .connecting(let since)):
+        case (.link(.connected), .connecting(let since)):
             state = .greeting(questions, since: since)
             questions = []
             return sendQuestion()
-        case (.received(let bytes), .greeting), (.received(let bytes), .serving):
+        case (.link(.received(let bytes)), .greeting), (.link(.received(let bytes)), .serving):
             input += bytes
             return read(at: now)
-        case (.lost(let fault), .preparing), (.lost(let fault), .connecting): return lose(fault, at: now)
-        case (.lost(let fault), .greeting), (.lost(let fault), .serving): return lose(fault, at: now)
-        case (.timePassed, _): return timePassed(at: now)
+        case (.link(.lost(let fault)), .preparing), (.link(.lost(let fault)), .connecting): return lose(fault, at: now)
+        case (.link(.lost(let fault)), .greeting), (.link(.lost(let fault)), .serving): return lose(fault, at: now)
+        case (.link(.woken), _): return timePassed(at: now)
         case (.ended, _):
             let hadConnection = hasConnection
             state = .over
@@ -149,8 +145,7 @@ struct RedisMachine {
         guard case .serving = state else {
             return [.answer(number, .failure(SharedFault(.unavailable, "not connected")))]
         }
-        var bytes: [UInt8] = []
-        RESPWriter.write(words, to: &bytes)
+        let bytes = RESPWriter.bytes(of: words)
         guard pending.count < Self.mostPending, octets + bytes.count <= Self.mostOctets else {
             return [.answer(number, .failure(SharedFault(.queueFull, "too many commands wait")))]
         }
@@ -183,9 +178,7 @@ struct RedisMachine {
             case .subscription: Self.words("SUBSCRIBE", channel)
             case .greeting(let runID): greet(runID)
             }
-        var bytes: [UInt8] = []
-        RESPWriter.write(words, to: &bytes)
-        return [.send(bytes)]
+        return [.send(RESPWriter.bytes(of: words))]
     }
 
     /// - Returns: nil when the value is no answer to the question that was asked.
@@ -275,9 +268,7 @@ struct RedisMachine {
         case .connecting: return lose(SharedFault(.slow, "no connection in time"), at: now)
         case .greeting: return lose(SharedFault(.slow, "no answer to the login"), at: now)
         case .serving where pending.isEmpty:
-            var bytes: [UInt8] = []
-            RESPWriter.write(Self.words("PING"), to: &bytes)
-            return send(bytes, nil, at: now)
+            return send(RESPWriter.bytes(of: Self.words("PING")), nil, at: now)
         case .serving:
             return lose(SharedFault(.slow, "no answer in \(Self.replyTime / 1_000_000) ms"), at: now)
         case .idle, .over: return []

@@ -32,7 +32,7 @@ public enum SharedKind: String, Sendable {
 /// Names are made with the last key of the list. A key is replaced by putting the new one in front on one gateway after the other: all of
 /// them go on to agree on names, and open each other's values, until the old key is taken away.
 public struct FleetKeys: Sendable {
-    private let ring: SealingKeyRing
+    let ring: SealingKeyRing
     private let naming: SealingKey
 
     /// - Throws: `.badKey`, `.unavailable`.
@@ -61,13 +61,5 @@ public struct FleetKeys: Sendable {
 
     func open(_ sealed: [UInt8], for name: SharedName) throws(SealingFault) -> [UInt8] {
         try ring.open(sealed, boundTo: Array(name.text.utf8))
-    }
-
-    func seal(_ value: [UInt8], boundTo binding: [UInt8]) throws(SealingFault) -> [UInt8] {
-        try ring.seal(value, boundTo: binding)
-    }
-
-    func open(_ sealed: [UInt8], boundTo binding: [UInt8]) throws(SealingFault) -> [UInt8] {
-        try ring.open(sealed, boundTo: binding)
     }
 }

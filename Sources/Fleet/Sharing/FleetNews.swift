@@ -35,6 +35,7 @@ public enum FleetNews: Sendable, Equatable {
             return
         }
         guard words.count >= 2, let name = SharedName(words[1]) else { return nil }
+        let version = words.count > 2 ? ReceivedNumber(words[2]).flatMap { SessionVersion($0) } : nil
         switch (words[0], words.count) {
         case ("published", 3): self = .published(name, identity: String(words[2]))
         case ("withdrawn", 3): self = .withdrawn(name, identity: String(words[2]))
@@ -42,23 +43,17 @@ public enum FleetNews: Sendable, Equatable {
         case ("spending", 3), ("spent", 3):
             guard words[2].utf8.count <= 32 else { return nil }
             self = .spending(name, owner: String(words[2]), isOver: words[0] == "spent")
-        case ("session", 2): self = .session(name, version: nil)
-        case ("session", 3):
-            guard let version = Self.version(words[2]) else { return nil }
+        case ("session", 2),
+            ("session", 3) where version != nil:
             self = .session(name, version: version)
-        case ("ended", 2): self = .sessionEnded(name, version: nil)
-        case ("ended", 3):
-            guard let version = Self.version(words[2]) else { return nil }
+        case ("ended", 2),
+            ("ended", 3) where version != nil:
             self = .sessionEnded(name, version: version)
         case ("missed", 2): self = .sessionMissed(name)
         case ("rejected", 2): self = .rejected(account: name)
         case ("reset", 2): self = .reset(account: name)
         default: return nil
         }
-    }
-
-    private static func version(_ word: Substring) -> SessionVersion? {
-        ReceivedNumber(word).flatMap { SessionVersion($0) }
     }
 
     private var words: [String] {
@@ -118,14 +113,14 @@ extension FleetKeys {
     /// With the moment in it: news that are told again later tell nothing, and within that time count once (`HeardNews`).
     func seal(_ news: FleetNews, at now: WallTime) throws(SealingFault) -> [UInt8] {
         let text = "\(now.milliseconds) \(news.sealedText)"
-        return Self.newsMark + Array(Base64.encodeURL(try seal(Array(text.utf8), boundTo: Self.newsBinding)).utf8)
+        return Self.newsMark + Array(Base64.encodeURL(try ring.seal(Array(text.utf8), boundTo: Self.newsBinding)).utf8)
     }
 
     /// With the moment that they were sealed at. Nil for what no gateway of the fleet has sealed within the time that clocks may differ.
     func news(_ message: [UInt8], at now: WallTime) -> (news: FleetNews, moment: WallTime)? {
         guard message.count <= 1024, message.starts(with: Self.newsMark),
             let sealed = Base64.decodeURL(message.dropFirst(Self.newsMark.count)),
-            let opened = try? open(sealed, boundTo: Self.newsBinding)
+            let opened = try? ring.open(sealed, boundTo: Self.newsBinding)
         else { return nil }
         let parts = String(decoding: opened, as: UTF8.self).split(separator: " ", maxSplits: 1)
         guard parts.count == 2, let moment = ReceivedNumber(parts[0]).map({ WallTime(milliseconds: $0) }),

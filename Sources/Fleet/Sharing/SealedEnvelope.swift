@@ -26,13 +26,16 @@ struct SealedEnvelope: Equatable {
             + value
     }
 
-    init(version: SessionVersion = .none, end: WallTime?, identity: String = "", value: [UInt8]) {
-        self.version = version
-        self.end = end
-        self.identity = identity
-        self.value = value
+    /// The time that the value has left: as the server says, which counts by one clock for all, but not beyond the sealed end by more
+    /// than clocks may differ.
+    func left(_ told: TimeSpan?, at now: WallTime) -> TimeSpan? {
+        guard let end else { return told }
+        let most = (end + Self.tolerance).left(at: now)
+        return min(told ?? most, most)
     }
+}
 
+extension SealedEnvelope {
     /// Nil for anything that `octets` does not make.
     init?(octets: [UInt8]) {
         guard octets.count >= 18, octets[0] == Self.mark, let version = SessionVersion(octets: octets[1..<9]) else {
@@ -46,24 +49,16 @@ struct SealedEnvelope: Equatable {
         identity = String(decoding: octets[18..<start], as: UTF8.self)
         value = Array(octets[start...])
     }
-
-    /// The time that the value has left: as the server says, which counts by one clock for all, but not beyond the sealed end by more
-    /// than clocks may differ.
-    func left(_ told: TimeSpan?, at now: WallTime) -> TimeSpan? {
-        guard let end else { return told }
-        let most = (end + Self.tolerance).left(at: now)
-        return min(told ?? most, most)
-    }
 }
 
 extension FleetKeys {
     func seal(_ envelope: SealedEnvelope, for name: SharedName) throws(SealingFault) -> [UInt8] {
-        try seal(envelope.octets, boundTo: Self.binding(name))
+        try ring.seal(envelope.octets, boundTo: Self.binding(name))
     }
 
     /// Nil for what was never sealed for this name, or says something else than an envelope does.
     func envelope(_ sealed: [UInt8], for name: SharedName) -> SealedEnvelope? {
-        (try? open(sealed, boundTo: Self.binding(name))).flatMap { SealedEnvelope(octets: $0) }
+        (try? ring.open(sealed, boundTo: Self.binding(name))).flatMap { SealedEnvelope(octets: $0) }
     }
 
     /// A value of the old format never opens as one of the new, nor as news.
