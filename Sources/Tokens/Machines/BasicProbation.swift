@@ -85,20 +85,21 @@ public struct BasicProbation: Sendable {
 
     /// The marks say that this secret was refused before. The request on trial, if any, has not gone out.
     public mutating func quarantined() -> [Action] {
-        let refused = (scout.map { [$0] } ?? []) + waiting
         state = .quarantined
-        scout = nil
-        waiting = []
         refusedPaths = []
-        return refused.isEmpty ? [] : [.refuse(refused, .credentialRejected)]
+        return refuseAll(.credentialRejected)
     }
 
     /// The try may not be made now; whoever waits for it is told so, and the next one asks again.
     public mutating func withheld() -> [Action] {
+        refuseAll(.notPermitted(retryAfter: .seconds(1)))
+    }
+
+    private mutating func refuseAll(_ failure: GrantFailure) -> [Action] {
         let refused = (scout.map { [$0] } ?? []) + waiting
         scout = nil
         waiting = []
-        return refused.isEmpty ? [] : [.refuse(refused, .notPermitted(retryAfter: .seconds(1)))]
+        return refused.isEmpty ? [] : [.refuse(refused, failure)]
     }
 
     /// A caller left, or its exchange ended without an answer: nothing is proven, the next one tries.
@@ -107,31 +108,25 @@ public struct BasicProbation: Sendable {
             waiting.removeAll { $0 == ticket }
             return []
         }
-        guard !waiting.isEmpty else {
-            scout = nil
-            return []
-        }
-        let next = waiting.removeFirst()
-        scout = next
-        return [.dispatch(next)]
+        return tryNext()
+    }
+
+    private mutating func tryNext() -> [Action] {
+        scout = waiting.isEmpty ? nil : waiting.removeFirst()
+        return scout.map { [.dispatch($0)] } ?? []
     }
 
     /// A new secret, or a reset by the operator: all begins anew. The first that waits tries it.
     public mutating func secretChanged() -> [Action] {
         state = .unproven
         refusedPaths = []
-        scout = nil
-        guard !waiting.isEmpty else { return [] }
-        let next = waiting.removeFirst()
-        scout = next
-        return [.dispatch(next)]
+        return tryNext()
     }
 
     private mutating func quarantine() -> [Action] {
         state = .quarantined
         scout = nil
         refusedPaths = []
-        defer { waiting = [] }
-        return [.quarantine] + (waiting.isEmpty ? [] : [.refuse(waiting, .credentialRejected)])
+        return [.quarantine] + refuseAll(.credentialRejected)
     }
 }

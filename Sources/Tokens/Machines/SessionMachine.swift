@@ -256,8 +256,8 @@ public struct SessionMachine: Sendable {
         if failure.consequence == .block, !isOutdated {
             // A refused refresh token with nothing below it needs a person, not a new secret.
             actions += block(current.request, was == .refreshToken ? .interactionRequired : failure)
-        } else if !current.request.claimants.isEmpty {
-            actions.append(.deliver(current.request.claimants, .failed(failure)))
+        } else {
+            actions += delivery(.failed(failure), to: current.request.claimants)
         }
         return actions + startNext()
     }
@@ -272,16 +272,17 @@ public struct SessionMachine: Sendable {
 
     private mutating func deliver(_ session: Session) -> [Action] {
         let claimants = running?.request.claimants ?? []
-        let delivery: [Action] =
-            claimants.isEmpty ? [] : [.deliver(claimants, .ready(generation: session.generation))]
-        return delivery + startNext()
+        return delivery(.ready(generation: session.generation), to: claimants) + startNext()
+    }
+
+    private func delivery(_ outcome: Outcome, to claimants: [Claimant]) -> [Action] {
+        claimants.isEmpty ? [] : [.deliver(claimants, outcome)]
     }
 
     private mutating func block(_ request: Request, _ failure: GrantFailure) -> [Action] {
         blocked[request.key] = failure
         let event: AccessTokenMachine.Event = failure == .interactionRequired ? .loginNeeded : .credentialQuarantined
-        let delivery: [Action] = request.claimants.isEmpty ? [] : [.deliver(request.claimants, .failed(failure))]
-        return delivery + [.report(event)]
+        return delivery(.failed(failure), to: request.claimants) + [.report(event)]
     }
 
     private func current(_ token: FlightToken) -> Running? {
@@ -346,9 +347,7 @@ public struct SessionMachine: Sendable {
         }
         queue.removeAll { $0.key.digest == digest }
         if let current = running, current.request.key.digest == digest {
-            if !current.request.claimants.isEmpty {
-                actions.append(.deliver(current.request.claimants, .failed(interrupted)))
-            }
+            actions += delivery(.failed(interrupted), to: current.request.claimants)
             running?.request.claimants = []
             running?.isCutOff = true
             // A session that waited for its commit is no step any more; nothing else of it is under way.
