@@ -66,6 +66,38 @@ import Testing
         #expect(bench.machine.flight == nil)
     }
 
+    /// The request waited for g2 because g1 was refused at this path.
+    @Test func rule3_ARequestThatWaitedForAReplaysTokenCountsAsOne() {
+        var bench = Bench.warm()
+        _ = bench.challenge(0, Self.refused, at: 5)
+        _ = bench.miss(1, at: 5)
+        _ = bench.land(1, at: 6)
+        let waiter = ChallengeReport(generation: 2, justGranted: true)
+        #expect(bench.challenge(1, waiter, at: 7) == ["answer [1] final", "report challengeRefused"])
+        #expect(bench.challenge(2, ChallengeReport(generation: 2), at: 7).first == "answer [2] final", "in the window")
+        #expect(bench.machine.flight == nil && bench.machine.servedGeneration(at: .seconds(7)) == 2)
+    }
+
+    /// At another path it is the first refusal.
+    @Test func rule3_ARequestThatWaitedForAnotherPathsReplayIsGrantedForOnce() {
+        var bench = Bench.warm()
+        _ = bench.challenge(0, Self.refused, at: 5)
+        _ = bench.miss(1, at: 5)
+        _ = bench.land(1, at: 6)
+        let waiter = ChallengeReport(generation: 2, justGranted: true, place: Place(path: 1))
+        #expect(bench.challenge(1, waiter, at: 7) == ["unpublish", "fly #2 challenged"])
+    }
+
+    /// A first token that is refused shows nothing yet: it was not granted because another was refused.
+    @Test func rule3_ARefusalOfAFirstTokenHoldsNobody() {
+        var bench = Bench()
+        _ = bench.miss(0, at: 0)
+        _ = bench.land(1, at: 1)
+        let first = ChallengeReport(generation: 1, justGranted: true)
+        #expect(bench.challenge(0, first, at: 1) == ["unpublish", "fly #2 challenged"])
+        #expect(bench.challenge(1, first, at: 1) == [])
+    }
+
     @Test func rule3_OneUnluckyMomentHoldsItsPathForASecondAndNoOther() {
         var bench = Self.inWindow()
         let other = ChallengeReport(generation: 2, place: Place(path: 1))

@@ -17,7 +17,8 @@ import Testing
         let configured: ScopeSet = ["a"]
         let flight = Flight(
             token: FlightToken(id: 1, standing: Standing(digest: digest(1), secretVersion: 1, epoch: 1)),
-            reason: reason, level: nil, scopes: configured.union(ScopeSet(asked)), startedAt: 0, waitersUntil: 1,
+            reason: reason, refusedAt: nil, level: nil, scopes: configured.union(ScopeSet(asked)), startedAt: 0,
+            waitersUntil: 1,
             abandonedAt: 2)
         #expect(flight.accepts(granted: ScopeSet(granted), configured: configured) == isTaken)
     }

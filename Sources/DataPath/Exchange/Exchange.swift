@@ -19,7 +19,8 @@ package struct Exchange: ~Copyable {
     private(set) var retried = false
     /// The one retry at another address has been used, for this request and its replay together.
     private(set) var moved = false
-    private var withdrawn = false
+    /// How often the token left the cache while the request waited for its connection.
+    private var withdrawals = 0
     /// The request cannot be sent again, or has been: whatever the keeper says of its challenge, the held answer is the last.
     private(set) var isFinal = false
     /// How often the upstream could not take it at that moment.
@@ -28,6 +29,10 @@ package struct Exchange: ~Copyable {
     private(set) var renonced = false
     /// The number of times that a request is sent again after conflicts, at most: over some three seconds.
     static let mostConflicts = 6
+    /// The number of times that a request asks for another token because the one it had left the cache before it could be sent, at most.
+    /// Each may have been refused elsewhere: in a burst on a path that refuses every token two are withdrawn, and the third stays, since
+    /// the keeper makes no more grants for that path (docs/design/tokens.md#rule-3).
+    static let mostWithdrawals = 2
 
     var replay = ReplayPolicy.never
     var body = RequestBody.none
@@ -162,12 +167,11 @@ package struct Exchange: ~Copyable {
             return .send
 
         case (.asking, .withdrawn(let slot)):
-            // Once: a token that is gone again by the time its connection stands will be gone the next time too.
-            guard !withdrawn else {
+            guard withdrawals < Self.mostWithdrawals else {
                 return end(
                     with: Fault(.issuerUnavailable, retryAfter: 1, detail: "tokens expire before they can be used"))
             }
-            withdrawn = true
+            withdrawals += 1
             phase = .waiting
             return .askToken(slot: slot)
 

@@ -72,22 +72,30 @@ extension AccessTokenMachine {
                 if report.justGranted { noteFutile(report, of: held, at: now) }
                 return refuse(loop)
             }
-            if report.justGranted {
-                // The only door into a window: what the issuer just gave is refused, so more grants would not help.
-                let isNews = windows.refused(report.generation, at: report.place, limit: policy.negativeFor, now: now)
-                return refuse(loop) + (isNews ? [watch(report.place.route, at: now)] : [])
-            }
+            if report.justGranted { return refuse(loop) + noteRefusal(report, at: now) }
             // This caller has had its replay, but the token it was sent was old: renew it for the others.
             guard !isHeld(report, at: now), mayGrant(at: now) else { return refuse(loop) }
             return refuse(loop) + invalidate()
-                + start(.challenged, for: report.demand, along: report.along, at: now)
+                + start(.challenged, for: report.demand, along: report.along, refusedAt: report.place, at: now)
         }
         if asksForMore { return stepUp(held, from: loop, report, at: now) }
         if isHeld(report, at: now) { return refuse(loop) }
+        // The request was not sent before: it waited for the successor of a token that was refused at this very place. Its refusal shows the
+        // same as that of a replay; a grant for it would cost a burst on a path that refuses every token one grant more.
+        if report.justGranted, held.predecessorRefusedAt == report.place {
+            return refuse(loop) + noteRefusal(report, at: now)
+        }
         if isBusy { return (held.isRefused ? [] : invalidate()) + join(loop, for: report.demand, at: now) }
         if let refusal = refusal(at: now) { return [answer(loop, refusal)] }
         waiters = .loop(loop)
-        return invalidate() + start(.challenged, for: report.demand, along: report.along, at: now)
+        return invalidate()
+            + start(.challenged, for: report.demand, along: report.along, refusedAt: report.place, at: now)
+    }
+
+    /// Opens a window: what the issuer just gave is refused, so more grants would not help.
+    private mutating func noteRefusal(_ report: ChallengeReport, at now: Instant) -> [Action] {
+        let isNews = windows.refused(report.generation, at: report.place, limit: policy.negativeFor, now: now)
+        return isNews ? [watch(report.place.route, at: now)] : []
     }
 
     /// A challenge that asks for more is no refusal: the served token stays, and the window lets it pass three times.
@@ -154,7 +162,8 @@ extension AccessTokenMachine {
         backoff.succeeded()
         let wait = grant.rotated ? Self.rotationWait : Self.commitWait
         landing = Landing(
-            grant: grant, reason: flight.reason, asked: flight.asked, deadline: now.saturatingAdd(wait))
+            grant: grant, reason: flight.reason, asked: flight.asked, refusedAt: flight.refusedAt,
+            deadline: now.saturatingAdd(wait))
         if policy.persist || grant.rotated { return settle([.commit(generation: grant.generation)], at: now) }
         return settle(publishLanding(at: now), at: now)
     }

@@ -64,13 +64,16 @@ extension AccessTokenMachine {
     /// - Parameters:
     ///   - demand: of the challenge that it answers.
     ///   - along: scopes to ask for beside it.
+    ///   - place: where the served token was refused, if that is the reason.
     mutating func start(
-        _ reason: Flight.Reason, for demand: Demand = .token, along: ScopeSet = [], at now: Instant
+        _ reason: Flight.Reason, for demand: Demand = .token, along: ScopeSet = [], refusedAt place: Place? = nil,
+        at now: Instant
     ) -> [Action] {
         lastFlight += 1
         pause?.isWanted = false
         let flight = Flight(
-            token: FlightToken(id: lastFlight, standing: standing), reason: reason, level: demand.level,
+            token: FlightToken(id: lastFlight, standing: standing), reason: reason, refusedAt: place,
+            level: demand.level,
             scopes: scopes.union(demand.scopes).union(along), startedAt: now,
             waitersUntil: now.saturatingAdd(policy.acquireTimeout),
             abandonedAt: now.saturatingAdd(policy.acquireTimeout).saturatingAdd(policy.acquireTimeout)
@@ -139,7 +142,7 @@ extension AccessTokenMachine {
         self.landing = nil
         // The token died while it waited for its commit: a life that short is no answer.
         guard now < landing.grant.lifetime.stopServingAt else { return fail(.issuerAnswerInvalid, at: now) }
-        let next = Held(grant: landing.grant)
+        let next = Held(grant: landing.grant, predecessorRefusedAt: landing.refusedAt)
         let event: Event =
             switch landing.reason {
             case .challenged, .steppedUp: .challengeAnswered

@@ -41,6 +41,8 @@ public struct AccessTokenMachine: Sendable {
         var grant: Grant
         /// An upstream refused it and its replacement is under way: not served meanwhile.
         var isRefused = false
+        /// Where its predecessor was refused, if that is why it was granted.
+        var predecessorRefusedAt: Place?
         /// Served past its expiry because its issuer fails.
         var inGrace = false
     }
@@ -50,6 +52,8 @@ public struct AccessTokenMachine: Sendable {
         var reason: Flight.Reason
         /// The demand that its flight was to meet.
         var asked: Demand
+        /// Where the served token was refused, if that is the reason.
+        var refusedAt: Place?
         var deadline: Instant
     }
 
