@@ -151,7 +151,6 @@ package final class IdentityPlan: Sendable {
     package let index: Int
     package let name: String
     package let handshake: any Handshake
-    package let isChallengeDriven: Bool
     /// Statuses in which a challenge may hide; at most a handful.
     package let inspectedStatuses: [Int]
     /// Any of `inspectedStatuses` refuses the credential.
@@ -182,13 +181,12 @@ package final class IdentityPlan: Sendable {
 
     package init(
         index: Int, name: String, handshake: any Handshake, acquireTimeout: UInt64, reportsSuccess: Bool,
-        resourceFromCaller: Bool, statuses: [Int]?, signer: (any RequestSigner)? = nil
+        resourceFromCaller: Bool, isTokenless: Bool, statuses: [Int]?, signer: (any RequestSigner)? = nil
     ) {
         self.index = index
         self.name = name
         self.handshake = handshake
-        isChallengeDriven = handshake.isChallengeDriven
-        isTokenless = handshake.scheme == "client_certificate"
+        self.isTokenless = isTokenless
         isOneTime = handshake is any OneTimeHandshake
         self.signer = signer
         readsAnswers = handshake.readsBody

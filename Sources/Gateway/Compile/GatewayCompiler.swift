@@ -165,7 +165,8 @@ struct GatewayCompiler {
                     index: found.plan.index, name: name,
                     handshake: try identityCompiler.handshake(of: member.configured, statuses: statuses),
                     acquireTimeout: found.plan.acquireTimeout, reportsSuccess: found.plan.reportsSuccess,
-                    resourceFromCaller: found.plan.resourceFromCaller, statuses: statuses, signer: found.plan.signer)
+                    resourceFromCaller: found.plan.resourceFromCaller, isTokenless: found.plan.isTokenless,
+                    statuses: statuses, signer: found.plan.signer)
             }
         }
         // A certificate is shown by the TLS layer: the keeper has no part in it, and no field carries it.

@@ -34,7 +34,7 @@ struct IdentityCompiler {
         let plan = IdentityPlan(
             index: index, name: identity.name, handshake: handshake, acquireTimeout: policy.access.acquireTimeout,
             reportsSuccess: policy.kind == .basic, resourceFromCaller: scheme.edits.resourceFromCaller,
-            statuses: nil, signer: handshake.signer)
+            isTokenless: !type(of: scheme).hasToken, statuses: nil, signer: handshake.signer)
         // A token may be bound to the certificate that it was asked for with (RFC 8705).
         let thumbprints = policy.network.clientKeys?.certificates.flatMap(\.thumbprint) ?? []
         guard let digest = IdentityDigest(sha256(identity.canonicalForm + thumbprints)) else {

@@ -183,7 +183,7 @@ extension Explanation {
         injects = Self.effects(of: route, identity.plan)
         onRefusal = Refusal(
             statuses: identity.plan.inspectedStatuses, consequence: Self.consequence(on: route, identity))
-        isChallengeDriven = identity.plan.isChallengeDriven
+        isChallengeDriven = identity.policy.kind == .challengeDriven
         key = [("identity", identity.digest.description), ("origin", kept.origin.description)]
         if kept.bindsToURL {
             key.append(("url", "each has a token of its own"))

@@ -5,8 +5,6 @@
 public protocol Handshake: Sendable {
     /// The key under which the identity is configured, for logs and status.
     var scheme: String { get }
-    /// Whether a token cannot be had without a challenge of the upstream.
-    var isChallengeDriven: Bool { get }
     /// Statuses of answers worth showing to `judge`; every other answer is no challenge.
     var inspectedStatuses: [Int] { get }
 
@@ -55,8 +53,6 @@ public protocol Handshake: Sendable {
 }
 
 extension Handshake {
-    /// A scheme that does not say otherwise fetches tokens ahead of any challenge.
-    public var isChallengeDriven: Bool { false }
     /// A scheme that does not say otherwise is refused with 401.
     public var inspectedStatuses: [Int] { [401] }
 

@@ -12,7 +12,6 @@ struct OAMWebGateHandshake: Handshake {
     }
 
     var scheme: String { "oam_webgate" }
-    var isChallengeDriven: Bool { true }
 
     func injection(for token: [UInt8]) -> InjectedField {
         InjectedField(name: settings.replayHeader, value: Array(settings.replayPrefix.utf8) + token)

@@ -16,7 +16,6 @@ struct RecipeHandshake: Handshake {
     }
 
     var scheme: String { "recipe" }
-    var isChallengeDriven: Bool { recipe.isChallengeDriven }
     var inspectedStatuses: [Int] { recipe.challenge.statuses }
     var readsBody: Bool { recipe.challenge.json != nil }
 
@@ -33,14 +32,14 @@ struct RecipeHandshake: Handshake {
     func acquire(
         _ wanted: Wanted, environment: any GrantEnvironment
     ) async throws(GrantFailure) -> AccessGrant {
-        if isChallengeDriven, wanted.challenge == nil { throw .challengeNeeded }
+        if recipe.isChallengeDriven, wanted.challenge == nil { throw .challengeNeeded }
         let run = RecipeRun(self, wanted: wanted, environment: environment)
         return try await run.grant()
     }
 
     /// Without a challenge, brings the kept layers up and no more.
     func tryOut(_ wanted: Wanted, environment: any GrantEnvironment) async throws(GrantFailure) -> LiveTrial? {
-        guard isChallengeDriven else {
+        guard recipe.isChallengeDriven else {
             _ = try await acquire(wanted, environment: environment)
             return nil
         }

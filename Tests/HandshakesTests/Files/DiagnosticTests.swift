@@ -167,7 +167,7 @@ import Testing
         ),
         (
             "scopes: [x]",
-            "identity 'a' needs exactly one handshake: static, basic, client_certificate, oauth2, oam_webgate, oam_oauth, mobilefirst, mobile_hub, adobe_pass, recipe"
+            "identity 'a' needs exactly one handshake: \(Trial.schemes.joined(separator: ", "))"
         ),
         ("static: {}", "identity 'a' (static) needs 'value'"),
         (

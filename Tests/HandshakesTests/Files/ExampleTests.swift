@@ -1,3 +1,4 @@
+import FoundationEssentials
 import Testing
 
 @testable import Configuration
@@ -6,19 +7,34 @@ import Testing
 @Suite struct ExampleTests {
     static let directory = #filePath.split(separator: "/").dropLast(4).map { "/" + $0 }.joined() + "/config/"
 
-    @Test(arguments: [
-        "webgate", "oauth2", "person", "basic-and-static", "sidecar", "forward-proxy", "users", "full", "mobilefirst",
-        "adobe-pass", "oam-oauth", "mobile-hub",
-        "fleet", "recipes/oam-webgate",
-        "token-stub",
-        "recipes/docker-registry",
-        "recipes/aws-sigv4",
-        "recipes/aws-sigv4-body",
-    ])
+    /// The files of `config/` and of the folders in it, by their paths below it.
+    static func names() throws -> [String] {
+        try FileManager.default.subpathsOfDirectory(atPath: directory).filter { $0.hasSuffix(".yaml") }.sorted()
+    }
+
+    @Test func thereAreExamples() throws { #expect(try Self.names().count >= 20) }
+
+    @Test(arguments: try names())
     func everyExampleIsClean(name: String) {
-        let trial = Trial(.file(Self.directory + name + ".yaml"))
+        let trial = Trial(.file(Self.directory + name))
         #expect(trial.lines == [])
         #expect(trial.result.configuration != nil)
+    }
+
+    /// A scheme says some facts at two places, because the file is judged before there is a handshake.
+    @Test func everySchemeHasAnExampleAndSaysTheSameOfItselfEverywhere() throws {
+        var shown: Set<String> = []
+        for name in try Self.names() {
+            for identity in Trial(.file(Self.directory + name)).result.configuration?.identities ?? [] {
+                let scheme = try #require(identity.scheme as? any Scheme)
+                let handshake = try scheme.handshake(of: identity, statuses: nil, GrantWorld())
+                #expect(handshake.scheme == scheme.name)
+                let kind = scheme.traits(of: identity).kind
+                #expect((kind == .challengeDriven) == scheme.isChallengeDriven, "\(name): \(identity.name)")
+                shown.insert(scheme.name)
+            }
+        }
+        #expect(shown == Set(Trial.schemes))
     }
 
     /// That the values it shows are the defaults is not checked here, only that no key is left out.

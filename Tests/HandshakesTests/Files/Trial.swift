@@ -33,6 +33,9 @@ struct Trial {
         """
     }
 
+    /// The keys of all schemes, in the order of the list.
+    static let schemes: [String] = Schemes.all.map { scheme in scheme.key.name }
+
     static let oauth2 = "token_url: https://i.example.com/t, client_id: c, client_secret: env:S"
     static let webgate =
         "service: https://i.example.com/s, user_agent_prefix: P, client_id: c, username: u, password: env:S"
