@@ -92,11 +92,11 @@ import Testing
     @Test(arguments: [true, false]) func nobodyOwnsWhatAStreamWasChallengedOn(hasData: Bool) throws {
         let scene = try Scene(Plans.open())
         let first = scene.call()
-        first.send(SessionDeadlinesTests.preface + SessionDeadlinesTests.head(1, ends: true))
+        first.send(HTTP2DeadlinesTests.preface + HTTP2DeadlinesTests.head(1, ends: true))
         scene.settle()
         answer(scene, 0, hasData ? Self.asked : Self.asked.replacing("NTLM TlRMTVNTUAACAAAA", with: "NTLM"))
         #expect(scene.upstreams[0].isClosed == hasData)
-        first.send(SessionDeadlinesTests.head(3, ends: true))
+        first.send(HTTP2DeadlinesTests.head(3, ends: true))
         scene.settle()
         #expect(scene.upstreams.count == (hasData ? 2 : 1))
         answer(scene, scene.upstreams.count - 1)

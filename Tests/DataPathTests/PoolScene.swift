@@ -2,8 +2,8 @@ import Reactor
 
 @testable import DataPath
 
-/// A pool and an interpreter that opens nothing: connections and sessions have numbers, everything that is done to them is written down, and
-/// so is every action that could not be done to them (`broken`).
+/// A pool and an interpreter that opens nothing: connections, shared ones too, have numbers, everything that is done to them is written
+/// down, and so is every action that could not be done to them (`broken`).
 final class PoolScene {
     final class Peer: PoolMember, CustomStringConvertible {
         let number: Int
@@ -24,7 +24,7 @@ final class PoolScene {
         var repetition = 0
         var socket: Int?
         var attempt: UpstreamAddress?
-        var session: Trunk?
+        var shared: Trunk?
         var isBusy = false
 
         init(_ number: Int) { self.number = number }
@@ -33,7 +33,7 @@ final class PoolScene {
         var description: String { "\(number)" }
     }
 
-    final class Trunk: PoolSession, CustomStringConvertible {
+    final class Trunk: SharedConnection, CustomStringConvertible {
         let number: Int
         let address: UpstreamAddress?
         let socket: Int
@@ -53,7 +53,7 @@ final class PoolScene {
         var description: String { "s\(number)" }
     }
 
-    /// Things that may happen; numbers are connections' or sessions'.
+    /// Things that may happen; numbers are those of connections, shared or not.
     enum Event: Hashable {
         case want
         case wantNew
@@ -81,7 +81,7 @@ final class PoolScene {
         case full(Int)
         case room(Int)
         case stalls(Int)
-        /// The peer of a session sends GOAWAY.
+        /// The peer of a shared connection sends GOAWAY.
         case leaves(Int)
         case ends(Int)
         /// A request was answered with HTTP_1_1_REQUIRED.
@@ -165,7 +165,7 @@ final class PoolScene {
             endIfUnused(trunks[number])
         case .ends(let number): end(trunks[number])
         case .insists:
-            if pool.insistOnHTTP1() { for session in liveTrunks { session.isGoing = true } }
+            if pool.insistOnHTTP1() { for shared in liveTrunks { shared.isGoing = true } }
         case .ages: now += 31_000_000_000
         case .found(let last):
             now += 1_000_000_000
@@ -205,33 +205,33 @@ final class PoolScene {
         (peer.requester, peer.binds, peer.repetition) = (owner, binds, repetition)
         peer.wish = wish
         peer.wish.onlyHTTP1 = binds && pool.bounds.protocols == .either
-        if let session = pool.enter(peer, at: now) { stream(peer, on: session) }
+        if let shared = pool.enter(peer, at: now) { stream(peer, on: shared) }
     }
 
     private func serve(_ peer: Peer) {
         check(peer.owner == nil || peer.owner == peer.requester, "\(peer) belongs to another caller")
-        check(!peer.isBusy && (peer.socket == nil) != (peer.session == nil), "\(peer) is used twice, or leads nowhere")
+        check(!peer.isBusy && (peer.socket == nil) != (peer.shared == nil), "\(peer) is used twice, or leads nowhere")
         check(
-            !peer.binds || peer.session == nil || pool.bounds.protocols == .http2,
-            "\(peer) is authenticated on a session")
+            !peer.binds || peer.shared == nil || pool.bounds.protocols == .http2,
+            "\(peer) is authenticated on a shared connection")
         peer.isBusy = true
         if peer.owner == nil, peer.binds { peer.owner = peer.requester }
     }
 
-    private func stream(_ peer: Peer, on session: Trunk) {
-        log.append("\(peer) on \(session)")
-        check(!session.isOver && peer.session == nil, "\(session) is over, or \(peer) has another one")
-        check(!session.isGoing && !session.isLeaving, "\(session) has been left")
-        check(!peer.wish.leavesHTTP || session.upgrades == .served, "\(session) does not serve the upgrade")
-        session.load += 1
-        peer.session = session
+    private func stream(_ peer: Peer, on shared: Trunk) {
+        log.append("\(peer) on \(shared)")
+        check(!shared.isOver && peer.shared == nil, "\(shared) is over, or \(peer) has another one")
+        check(!shared.isGoing && !shared.isLeaving, "\(shared) has been left")
+        check(!peer.wish.leavesHTTP || shared.upgrades == .served, "\(shared) does not serve the upgrade")
+        shared.load += 1
+        peer.shared = shared
         serve(peer)
     }
 
     private func finish(_ peer: Peer, isInHandshake: Bool) {
         peer.isBusy = false
         // `mayBeReused` says the same.
-        guard peer.session == nil, peer.address?.isListed == true else { return close(peer) }
+        guard peer.shared == nil, peer.address?.isListed == true else { return close(peer) }
         peer.isInHandshake = isInHandshake && peer.owner != nil
         peer.idleSince = UInt64(log.count)
         if !pool.put(peer) { close(peer) }
@@ -252,13 +252,13 @@ final class PoolScene {
         attempt(peer, nil)
         peer.socket = nil
         peer.isBusy = false
-        let session = peer.session.take()
+        let shared = peer.shared.take()
         pool.closed(peer)
         log.append("\(peer) closed")
-        guard let session else { return }
-        session.load -= 1
-        pool.changed(session)
-        endIfUnused(session)
+        guard let shared else { return }
+        shared.load -= 1
+        pool.changed(shared)
+        endIfUnused(shared)
     }
 
     // MARK: - Connecting
@@ -286,29 +286,29 @@ final class PoolScene {
 
     private func share(_ peer: Peer) {
         guard let socket = peer.socket.take() else { return }
-        let session = Trunk(trunks.count, at: peer.address, socket: socket)
-        trunks.append(session)
-        pool.opened(session, by: peer)
-        if peer.wish.leavesHTTP { pool.awaitOffer(peer) } else { stream(peer, on: session) }
+        let shared = Trunk(trunks.count, at: peer.address, socket: socket)
+        trunks.append(shared)
+        pool.opened(shared, by: peer)
+        if peer.wish.leavesHTTP { pool.awaitOffer(peer) } else { stream(peer, on: shared) }
     }
 
-    // MARK: - Sessions
+    // MARK: - Shared connections
 
-    private func change(_ session: Trunk, _ body: (Trunk) -> Void) {
-        body(session)
-        pool.changed(session)
+    private func change(_ shared: Trunk, _ body: (Trunk) -> Void) {
+        body(shared)
+        pool.changed(shared)
     }
 
-    private func end(_ session: Trunk) {
-        guard !session.isOver else { return }
-        session.isOver = true
-        log.append("\(session) ends")
-        for peer in live where peer.session === session { lose(peer) }
-        pool.ended(session)
+    private func end(_ shared: Trunk) {
+        guard !shared.isOver else { return }
+        shared.isOver = true
+        log.append("\(shared) ends")
+        for peer in live where peer.shared === shared { lose(peer) }
+        pool.ended(shared)
     }
 
-    private func endIfUnused(_ session: Trunk) {
-        if session.load == 0, session.isGoing || session.address?.isListed == false { end(session) }
+    private func endIfUnused(_ shared: Trunk) {
+        if shared.load == 0, shared.isGoing || shared.address?.isListed == false { end(shared) }
     }
 
     // MARK: - Actions
@@ -318,11 +318,11 @@ final class PoolScene {
         case .dial(let peer, let addresses):
             log.append("dial \(peer) \(addresses.map { "\($0.address.host.suffix(1))" }.joined())")
             check(
-                peer.seat == .dialing && peer.socket == nil && peer.attempt == nil && peer.session == nil
+                peer.seat == .dialing && peer.socket == nil && peer.attempt == nil && peer.shared == nil
                     && !peer.isBusy,
                 "\(peer) is dialled as \(peer.seat)")
             if addresses.isEmpty { lose(peer) } else { attempt(peer, addresses[0]) }
-        case .share(let session, let peer): stream(peer, on: session)
+        case .share(let shared, let peer): stream(peer, on: shared)
         case .handOver(let free, let peer):
             log.append("\(peer) with \(free)")
             check(free.owner == nil && !free.isBusy && free.socket != nil && peer.socket == nil, "\(free) is not free")
@@ -336,10 +336,10 @@ final class PoolScene {
         case .close(let peer):
             check(!peer.isBusy, "\(peer) is closed under a request")
             close(peer)
-        case .retire(let session), .doubt(let session):
-            check(session.isLeaving, "\(session) may still be offered")
-            session.isGoing = true
-            endIfUnused(session)
+        case .retire(let shared), .doubt(let shared):
+            check(shared.isLeaving, "\(shared) may still be offered")
+            shared.isGoing = true
+            endIfUnused(shared)
         }
     }
 }

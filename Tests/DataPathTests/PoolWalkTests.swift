@@ -14,7 +14,7 @@ import Testing
         var events: [PoolScene.Event]
         /// How often a request that is lost or refused is wanted again, in the middle of the pool's actions.
         var repetitions = 0
-        /// Connections and sessions at a time.
+        /// Connections at a time, shared ones included.
         var most = 3
         var depth: Int
     }
@@ -30,13 +30,13 @@ import Testing
             testDescription: "owners", bounds: .http1(2, waiters: 1, idle: 1, owned: 1),
             events: [.want, .bind(1), .wantOf(1), .bind(2), .gone(1), .retire], depth: 8),
         House(
-            testDescription: "owners beside sessions", bounds: .either(2, waiters: 1),
+            testDescription: "owners beside shared connections", bounds: .either(2, waiters: 1),
             events: [.want, .bind(1), .wantOf(1), .gone(1)], depth: 8),
         House(
-            testDescription: "sessions", bounds: .either(2, waiters: 1),
+            testDescription: "shared connections", bounds: .either(2, waiters: 1),
             events: [.want, .wantUpgrade, .insists, .retire], depth: 8),
         House(
-            testDescription: "sessions of requests that are wanted again", bounds: .either(2, waiters: 1),
+            testDescription: "shared connections of requests that are wanted again", bounds: .either(2, waiters: 1),
             events: [.want, .closeIdle], repetitions: 1, depth: 8),
         House(
             testDescription: "HTTP/2 alone", bounds: .http2(1, waiters: 1),
@@ -126,12 +126,12 @@ extension PoolScene {
             default: events.append(.lost(number))
             }
         }
-        for session in liveTrunks {
-            events.append(.ends(session.number))
-            events.append(session.hasRoom ? .full(session.number) : .room(session.number))
-            if session.upgrades == .unknown { events += [.offers(session.number), .offersNot(session.number)] }
-            if !session.isStalled { events.append(.stalls(session.number)) }
-            if !session.isGoing { events.append(.leaves(session.number)) }
+        for shared in liveTrunks {
+            events.append(.ends(shared.number))
+            events.append(shared.hasRoom ? .full(shared.number) : .room(shared.number))
+            if shared.upgrades == .unknown { events += [.offers(shared.number), .offersNot(shared.number)] }
+            if !shared.isStalled { events.append(.stalls(shared.number)) }
+            if !shared.isGoing { events.append(.leaves(shared.number)) }
         }
         return events
     }
@@ -159,11 +159,11 @@ extension PoolScene {
             default: break
             }
         }
-        for session in liveTrunks {
-            if session.upgrades == .unknown {
-                return speaksHTTP2 ? .offers(session.number) : .offersNot(session.number)
+        for shared in liveTrunks {
+            if shared.upgrades == .unknown {
+                return speaksHTTP2 ? .offers(shared.number) : .offersNot(shared.number)
             }
-            if !session.hasRoom { return .room(session.number) }
+            if !shared.hasRoom { return .room(shared.number) }
         }
         let waiting = live.filter { !$0.seat.isUnused }
         if !waiting.isEmpty { reproach(waiting, "wait for nothing") }
@@ -173,7 +173,7 @@ extension PoolScene {
     /// Everything ends, one after the other.
     func endAll() {
         for peer in peers where peer.seat != .closed { take(.lost(peer.number)) }
-        for session in trunks where !session.isOver { take(.ends(session.number)) }
+        for shared in trunks where !shared.isOver { take(.ends(shared.number)) }
         while pool.agenda.waitsForEndOfTurn { take(.turn) }
         for peer in peers where peer.seat != .closed { take(.lost(peer.number)) }
         take(.turn)
@@ -184,7 +184,7 @@ extension PoolScene {
         func place(_ address: UpstreamAddress?) -> Int {
             pool.book.addresses.firstIndex { $0 === address } ?? (address == nil ? -1 : -2)
         }
-        func number(_ session: Trunk?) -> Int { liveTrunks.firstIndex { $0 === session } ?? -1 }
+        func number(_ shared: Trunk?) -> Int { liveTrunks.firstIndex { $0 === shared } ?? -1 }
         func number(_ peer: Peer?) -> Int { live.firstIndex { $0 === peer } ?? -1 }
         let kept = pool.owned.all.sorted { $0.idleSince < $1.idleSince }
         var print = [
@@ -195,7 +195,7 @@ extension PoolScene {
         ]
         for peer in live {
             print += [
-                Self.number(peer.seat), place(peer.address), place(peer.attempt), number(peer.session),
+                Self.number(peer.seat), place(peer.address), place(peer.attempt), number(peer.shared),
                 peer.waitingPlace ?? -1, peer.isInHandshake ? 1 : 0, peer.repetition,
                 peer.wish.isNew ? 1 : 0, peer.wish.isOnce ? 1 : 0, peer.wish.leavesHTTP ? 1 : 0,
                 peer.wish.onlyHTTP1 ? 1 : 0, place(peer.wish.avoided), peer.binds ? 1 : 0,
@@ -203,11 +203,11 @@ extension PoolScene {
             print += [peer.owner, peer.requester].map { $0.map { $0 == .caller(1) ? 1 : 2 } ?? 0 }
         }
         print += pool.idle.map { number($0) } + [-4] + kept.map { number($0) }
-        for session in liveTrunks {
+        for shared in liveTrunks {
             print += [
-                -3, place(session.address), session.hasRoom ? 1 : 0, session.isGoing ? 1 : 0, session.isStalled ? 1 : 0,
-                session.isLeaving ? 1 : 0,
-                session.upgrades == .unknown ? 0 : session.upgrades == .served ? 1 : 2,
+                -3, place(shared.address), shared.hasRoom ? 1 : 0, shared.isGoing ? 1 : 0, shared.isStalled ? 1 : 0,
+                shared.isLeaving ? 1 : 0,
+                shared.upgrades == .unknown ? 0 : shared.upgrades == .served ? 1 : 2,
             ]
         }
         for address in pool.book.addresses {
@@ -229,7 +229,7 @@ extension PoolScene {
         case .dialing: 5
         case .awaitingOffer: 6
         case .refused(let refusal):
-            20 + ([.busy, .unresolvable, .noUpgrade, .sessionGone].firstIndex(of: refusal) ?? -1)
+            20 + ([.busy, .unresolvable, .noUpgrade, .sharedConnectionGone].firstIndex(of: refusal) ?? -1)
         case .carrying: 8
         case .streaming: 9
         case .idle: 10
@@ -254,7 +254,7 @@ extension PoolScene {
         check(pool.unresolved.count == seated(.unresolved), "unresolved")
         check(pool.offersAwaited.count == seated(.awaitingOffer), "awaiting an offer")
         check(pool.count == live.count && seated(.outside) == 0, "\(pool.count) of \(live.count) connections")
-        check(pool.sessions.count == liveTrunks.count, "sessions")
+        check(pool.shared.count == liveTrunks.count, "shared connections")
         check(seated(.ending) == 0, "one that ends is left open")
         // The numbers follow.
         check(pool.sockets == live.count { $0.seat.holdsSocket } + liveTrunks.count, "sockets")
@@ -272,14 +272,14 @@ extension PoolScene {
         for peer in live where peer.seat == .idle || peer.seat == .kept {
             check(peer.address?.isListed == true, "\(peer) leads where the name does not")
         }
-        for session in liveTrunks where session.isLeaving { check(session.isGoing, "\(session) was not told to end") }
+        for shared in liveTrunks where shared.isLeaving { check(shared.isGoing, "\(shared) was not told to end") }
         // None is used twice.
         let sockets = live.compactMap(\.socket) + liveTrunks.map(\.socket)
         check(Set(sockets).count == sockets.count, "a socket has two owners")
         for peer in live {
             let carries = peer.seat == .carrying || peer.seat == .streaming
             check(peer.isBusy == carries, "\(peer) is \(peer.seat)")
-            check((peer.session != nil) == (peer.seat == .streaming), "\(peer) and its session")
+            check((peer.shared != nil) == (peer.seat == .streaming), "\(peer) and its shared connection")
             check(peer.seat != .idle || peer.owner == nil, "an owned connection is anybody's")
         }
         for peer in live where peer.seat == .kept {
@@ -311,8 +311,8 @@ extension PoolScene {
             if pool.sockets < pool.bounds.sockets { faults.append("one waits although there is room") }
             if !pool.idle.isEmpty { faults.append("one waits beside an idle connection") }
             if pool.owned.idlest(sparing: true) != nil { faults.append("one waits beside an owned connection at rest") }
-            if pool.inLine.first?.wish.onlyHTTP1 == false, mayShare, pool.sessions.lightest(at: now) != nil {
-                faults.append("one waits beside a session that has room")
+            if pool.inLine.first?.wish.onlyHTTP1 == false, mayShare, pool.shared.lightest(at: now) != nil {
+                faults.append("one waits beside a shared connection that has room")
             }
         }
         if seated(.unresolved) > 0, !pool.names.isAsking { faults.append("one waits for a name that is not asked for") }

@@ -14,7 +14,7 @@ import Testing
 
     /// What has been torn down has given these up already, and says so (`holdsNothing`) before it is used again.
     private static let givenUp: Set = [
-        "key", "descriptor", "hearsOutput", "tls", "lane", "block", "rosterPlace", "pending", "pipe", "timer",
+        "key", "descriptor", "hearsOutput", "tls", "stream", "block", "rosterPlace", "pending", "pipe", "timer",
     ]
 
     @Test func aCallersFieldsAreAsNew() throws {
@@ -32,7 +32,7 @@ import Testing
             }
             return true
         }
-        // Its session's: they are the same for all of its streams.
+        // Its HTTP/2 connection's: they are the same for all of its streams.
         let kept = Self.givenUp.union(["loop", "buffers", "data", "listener", "peer", "home", "hop"])
         #expect(fields.differing(used, fresh).union(kept) == fields.names, "each field has to be looked at here")
         #expect(used.holdsNothing && scene.data.exchanges.lent == 1)
@@ -48,14 +48,15 @@ import Testing
         let fresh = UpstreamConnection(group: group, user: user)
         let used = UpstreamConnection(group: group, user: Nobody())
         let place = try #require(group.pool.book.addresses.first)
-        let session = try #require(UpstreamSession(group: group, address: nil))
+        let connection = try #require(UpstreamHTTP2Connection(group: group, address: nil))
         let fields = Fields(of: UpstreamConnection.self)
         fields.soil(used) { type, field in
             switch type {
             case is UpstreamConnection.State.Type: field.storeBytes(of: .closed, as: UpstreamConnection.State.self)
             case is UpstreamAddress?.Type: field.assumingMemoryBound(to: UpstreamAddress?.self).pointee = place
             case is [UpstreamAddress].Type: field.assumingMemoryBound(to: [UpstreamAddress].self).pointee = [place]
-            case is UpstreamSession?.Type: field.assumingMemoryBound(to: UpstreamSession?.self).pointee = session
+            case is UpstreamHTTP2Connection?.Type:
+                field.assumingMemoryBound(to: UpstreamHTTP2Connection?.self).pointee = connection
             case is Dialer?.Type: field.assumingMemoryBound(to: Dialer?.self).pointee = Dialer([place], for: used)
             case is ProxyTunnelBox?.Type: field.assumingMemoryBound(to: ProxyTunnelBox?.self).pointee = .init()
             case is PoolSeat.Type: field.storeBytes(of: .refused(.noUpgrade), as: PoolSeat.self)
@@ -102,9 +103,9 @@ import Testing
             stream.cancel()
             asked.cancel()
             play.settle()
-            let session = try #require(play.scene.data.sessions.members.first)
-            #expect(session.spare.count == 1 && play.group.spare.count == 1)
-            callers.formUnion(session.spare.map { ObjectIdentifier($0) })
+            let connection = try #require(play.scene.data.http2Callers.members.first)
+            #expect(connection.spare.count == 1 && play.group.spare.count == 1)
+            callers.formUnion(connection.spare.map { ObjectIdentifier($0) })
             upstreams.formUnion(play.group.spare.map { ObjectIdentifier($0) })
         }
         #expect(callers.count == 1 && upstreams.count == 1)
@@ -123,13 +124,13 @@ import Testing
             stream.cancel()
         }
         play.settle()
-        let session = try #require(play.scene.data.sessions.members.first)
-        #expect(session.spare.count == CallerSession.spareLimit && play.group.spare.count == 40)
+        let connection = try #require(play.scene.data.http2Callers.members.first)
+        #expect(connection.spare.count == CallerHTTP2Connection.spareLimit && play.group.spare.count == 40)
         // Of what waits nothing is held: no block, no exchange, no place in the loop.
-        #expect(session.spare.allSatisfy { $0.holdsNothing && !$0.hasExchange })
+        #expect(connection.spare.allSatisfy { $0.holdsNothing && !$0.hasExchange })
         #expect(play.scene.data.exchanges.lent == 0 && play.scene.data.buffers.pool.taken == 0)
         play.end()
-        #expect(session.spare.isEmpty && play.group.spare.isEmpty)
+        #expect(connection.spare.isEmpty && play.group.spare.isEmpty)
     }
 
     @Test func oneThatSomebodyHoldsIsLeftToHim() throws {
@@ -153,18 +154,19 @@ import Testing
         play.settle()
         stream.cancel()
         play.settle()
-        let session = try #require(play.scene.data.sessions.members.first)
-        let before = try #require(session.spare.first)
+        let connection = try #require(play.scene.data.http2Callers.members.first)
+        let before = try #require(connection.spare.first)
         try play.scene.reload(Play.plan + "limits: {min_rate: 99B}\n")
         let next = try play.ask("GET", "/next")
-        #expect(!session.spare.contains { $0 === before })
+        #expect(!connection.spare.contains { $0 === before })
         #expect(try #require(play.server.nextOpened()).respond("HTTP/1.1 204 No Content\r\n\r\n", body: ""))
         play.settle()
         #expect(next.readAll().hasPrefix("HTTP/1.1 204 "))
         next.cancel()
         play.settle()
         #expect(
-            session.spare.count == 1 && session.spare[0] !== before && session.spare[0].listener === session.listener)
+            connection.spare.count == 1 && connection.spare[0] !== before
+                && connection.spare[0].listener === connection.listener)
         play.end()
     }
 }
@@ -286,24 +288,24 @@ private final class Play {
         Issue.record("the four do not come to rest")
     }
 
-    private func carry(_ session: HTTP2Connection, to peer: Peer) -> Int {
-        session.tellUsers()
-        let count = session.send(into: buffer)
+    private func carry(_ connection: HTTP2Connection, to peer: Peer) -> Int {
+        connection.tellUsers()
+        let count = connection.send(into: buffer)
         if count > 0 { peer.send(UnsafeRawBufferPointer(rebasing: buffer[..<count])) }
         return count
     }
 
-    private func carry(_ peer: Peer, to session: HTTP2Connection) -> Int {
+    private func carry(_ peer: Peer, to connection: HTTP2Connection) -> Int {
         let bytes = peer.take()
-        if !bytes.isEmpty { #expect(bytes.withUnsafeBytes { session.receive($0, now: 1) }) }
-        session.tellUsers()
+        if !bytes.isEmpty { #expect(bytes.withUnsafeBytes { connection.receive($0, now: 1) }) }
+        connection.tellUsers()
         return bytes.count
     }
 
     func end() {
         for upstream in scene.upstreams { upstream.reset() }
         scene.end()
-        #expect(scene.data.sessions.isEmpty)
+        #expect(scene.data.http2Callers.isEmpty)
     }
 }
 

@@ -37,7 +37,7 @@ import Testing
         scene.settle()
         #expect(caller.takeText() == Wire.ok(Self.large))
         // The last part may have been too small.
-        #expect(scene.kernel.spliced > UInt64(Self.large.utf8.count - 2 * Int(Stream.spliceThreshold)))
+        #expect(scene.kernel.spliced > UInt64(Self.large.utf8.count - 2 * Int(Channel.spliceThreshold)))
         #expect(scene.idleUpstreams == 1)
         scene.end()
     }
@@ -134,7 +134,7 @@ import Testing
         scene.settle()
         #expect(caller.takeText() == Wire.ok(Self.large))
         let before = scene.kernel.spliced
-        for count in [1, 16_000, Int(Stream.spliceThreshold) - 1] {
+        for count in [1, 16_000, Int(Channel.spliceThreshold) - 1] {
             caller.send(Wire.get())
             scene.settle()
             let body = Self.body(count)

@@ -76,7 +76,7 @@ import Testing
             ["dial 0 1", "0 closed", "dial 1 1"]),
     ]
 
-    static let sessions = [
+    static let sharing = [
         Case(
             "one asks and the others wait for its word", .either(), [.want, .want, .turn, .connects(0), .http2(0)],
             ["dial 0 1", "0 on s0", "1 on s0"]),
@@ -87,7 +87,7 @@ import Testing
             "the next one asks where the first is lost", .either(), [.want, .want, .turn, .fails(0), .turn],
             ["dial 0 1", "0 closed", "dial 1 1"]),
         Case(
-            "the session with the fewest requests", .either(),
+            "the shared connection with the fewest requests", .either(),
             made(0, http2: true) + [.full(0), .want, .turn, .connects(1), .http2(1), .room(0), .want],
             ["dial 0 1", "0 on s0", "dial 1 1", "1 on s1", "2 on s0"]),
         Case(
@@ -98,20 +98,21 @@ import Testing
             "what is there carries one that finds no way", .either(), at: [1, 2],
             made(0, http2: true) + [.want, .turn, .fails(1)], ["dial 0 12", "0 on s0", "dial 1 21", "1 on s0"]),
         Case(
-            "a session whose address has just been given up carries nothing more", .either(), at: [1, 2],
+            "a shared connection whose address has just been given up carries nothing more", .either(), at: [1, 2],
             made(0, http2: true) + [.want, .turn, .connects(1), .http2(1), .full(0), .full(1)]
                 + [.want, .turn, .room(0), .fails(2)],
             ["dial 0 12", "0 on s0", "dial 1 21", "1 on s1", "dial 2 12", "2 closed"]),
         Case(
-            "sessions count against the limit", .either(1, waiters: 1),
+            "shared connections count against the limit", .either(1, waiters: 1),
             made(0, http2: true) + [.full(0), .want, .turn, .room(0), .turn], ["dial 0 1", "0 on s0", "1 on s0"]),
-        // The first of these waits in line and is the one that asks: when it goes out on the session after all, the other must not wait for its word.
+        // The first of these waits in line and is the one that asks: when it goes out on the shared connection after all, the other must
+        // not wait for its word.
         Case(
             "one that asks and then need not tells the others", .either(1, waiters: 1),
             made(0, http2: true) + [.full(0), .want, .want, .room(0), .turn],
             ["dial 0 1", "0 on s0", "1 on s0", "2 on s0"]),
         Case(
-            "a session without requests gives way to a request that needs HTTP/1.1", .either(1, waiters: 1),
+            "a shared connection without requests gives way to a request that needs HTTP/1.1", .either(1, waiters: 1),
             made(0, http2: true) + [.done(0), .bind(7), .turn, .turn],
             ["dial 0 1", "0 on s0", "0 closed", "s0 ends", "dial 1 1"]),
         Case(
@@ -130,11 +131,11 @@ import Testing
             made(0, http2: true) + [.wantUpgrade, .offersNot(0), .turn],
             ["dial 0 1", "0 on s0", "refuse 1 noUpgrade", "1 closed"]),
         Case(
-            "a session that ends tells what waits for its word", .either(),
+            "a shared connection that ends tells what waits for its word", .either(),
             made(0, http2: true) + [.wantUpgrade, .ends(0)],
-            ["dial 0 1", "0 on s0", "s0 ends", "0 closed", "refuse 1 sessionGone", "1 closed"]),
+            ["dial 0 1", "0 on s0", "s0 ends", "0 closed", "refuse 1 sharedConnectionGone", "1 closed"]),
         Case(
-            "one that began a session to leave HTTP waits as well", .either(),
+            "one that began a shared connection to leave HTTP waits as well", .either(),
             [.wantUpgrade, .want, .turn, .connects(0), .http2(0), .offersNot(0), .turn],
             ["dial 0 1", "1 on s0", "dial 0 1"]),
     ]
@@ -160,7 +161,7 @@ import Testing
             ["dial 0 12", "dial 1 21"]),
     ]
 
-    @Test(arguments: connections + bounded + sessions + addresses) func isDone(_ known: Case) {
+    @Test(arguments: connections + bounded + sharing + addresses) func isDone(_ known: Case) {
         let scene = PoolScene(known.bounds, addresses: known.addresses)
         for event in known.events { scene.take(event) }
         #expect(scene.log == known.done)

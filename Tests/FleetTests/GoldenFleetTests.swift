@@ -8,7 +8,7 @@ import Testing
 /// Names and values that the gateways of one fleet write to the shared server and read there, whatever version each of them is of.
 @Suite struct GoldenFleetTests {
     private static let kinds: [(SharedKind, String)] = [
-        (.token, "token"), (.session, "session"), (.lane, "lane"), (.durable, "durable"), (.account, "account"),
+        (.token, "token"), (.session, "session"), (.lock, "lane"), (.durable, "durable"), (.account, "account"),
         (.secret, "secret"),
     ]
     private static let now = WallTime(milliseconds: 1_800_000_000_000)

@@ -117,11 +117,11 @@ import Testing
         }
         let tiers = [try tier(server, format: .new), try tier(server, format: .new, news: note)]
         defer { for tier in tiers { tier.stop() } }
-        let (lane, name) = (tiers[0].name(.lane, [1]), tiers[0].name(.session, [1]))
+        let (lock, name) = (tiers[0].name(.lock, [1]), tiers[0].name(.session, [1]))
         func lease(_ tier: RunningTier) throws -> (lease: SharedLease, heard: [String])? {
             for _ in 0..<200 {
                 let (turn, heard) = try Waiting<(SharedTurn, [String])>.of { completion in
-                    tier.turn(lane, session: name, spends: true) { turn in
+                    tier.turn(lock, session: name, spends: true) { turn in
                         completion(turn.map { ($0, heard.withLock { $0 }) })
                     }
                 }.get()
@@ -134,7 +134,7 @@ import Testing
             return nil
         }
         let first = try #require(try lease(tiers[0]))
-        try server.command("DEL", tiers[0].key(.lease, lane), tiers[0].key(.spending, lane))
+        try server.command("DEL", tiers[0].key(.lease, lock), tiers[0].key(.spending, lock))
         let second = try #require(try lease(tiers[1]))
         #expect(second.heard == [first.lease.owner, second.lease.owner])
     }
@@ -147,7 +147,7 @@ import Testing
         let server = try RedisServer()
         let tier = try tier(server, format: .old)
         defer { tier.stop() }
-        let (lane, name) = (tier.name(.lane, [1]), tier.name(.session, [1]))
+        let (lock, name) = (tier.name(.lock, [1]), tier.name(.session, [1]))
         let session = SharedSession(version: .none.next, value: [7], lasts: TimeSpan(60, .seconds))
         let offered = Waiting<Bool>.of { tier.offer(session, name, under: nil, completion: $0) }
         #expect(try offered.get())
@@ -158,7 +158,7 @@ import Testing
         // The turn is not lost, and starts from what the gateway has itself.
         for _ in 0..<200 {
             let turn = try Waiting<SharedTurn>.of {
-                tier.turn(lane, session: name, spends: true, completion: $0)
+                tier.turn(lock, session: name, spends: true, completion: $0)
             }.get()
             if case .settling = turn {
                 usleep(50_000)

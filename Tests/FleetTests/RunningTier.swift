@@ -71,8 +71,8 @@ final class RunningTier: SharedTier {
         post { $0.publish(value, as: identity, under: lease, for: life, completion: completion) }
     }
     func withdraw(_ name: SharedName, _ identity: String) { post { $0.withdraw(name, identity) } }
-    func turn(_ lane: SharedName, session: SharedName, spends: Bool, completion: @escaping Answer<SharedTurn>) {
-        post { $0.turn(lane, session: session, spends: spends, completion: completion) }
+    func turn(_ lock: SharedName, session: SharedName, spends: Bool, completion: @escaping Answer<SharedTurn>) {
+        post { $0.turn(lock, session: session, spends: spends, completion: completion) }
     }
     func session(_ name: SharedName, completion: @escaping Answer<SharedSession?>) {
         post { $0.session(name, completion: completion) }

@@ -24,9 +24,9 @@ public func fuzzFrames(_ start: UnsafePointer<UInt8>, _ count: Int) -> CInt {
     return 0
 }
 
-/// A session and whoever sits behind it, who reads, answers and gives up as the input's first byte says.
+/// A connection and whoever sits behind it, who reads, answers and gives up as the input's first byte says.
 private final class Peer: HTTP2StreamUser {
-    private let session: HTTP2Connection
+    private let connection: HTTP2Connection
     private let blocks: Blocks
     private let habits: UInt8
     private var streams: [HTTP2Stream] = []
@@ -34,11 +34,11 @@ private final class Peer: HTTP2StreamUser {
     private let output = UnsafeMutableRawBufferPointer.allocate(byteCount: 32 * 1024, alignment: 1)
 
     init(role: HTTP2Connection.Role, blocks: Blocks, habits: UInt8) {
-        guard let session = HTTP2Connection(role: role, limits: limits, blocks: blocks) else {
-            // Without a session nothing is tried, and such a run must not end well.
-            preconditionFailure("no memory for a session")
+        guard let connection = HTTP2Connection(role: role, limits: limits, blocks: blocks) else {
+            // Without a connection nothing is tried, and such a run must not end well.
+            preconditionFailure("no memory for a connection")
         }
-        self.session = session
+        self.connection = connection
         self.blocks = blocks
         self.habits = habits
     }
@@ -46,7 +46,7 @@ private final class Peer: HTTP2StreamUser {
     deinit { output.deallocate() }
 
     func take(_ bytes: ArraySlice<UInt8>, piece size: Int) {
-        if session.role == .server {
+        if connection.role == .server {
             _ = give(preface[...], now: 1)
         } else {
             for ended in [true, false, true] { open(ended: ended) }
@@ -59,45 +59,45 @@ private final class Peer: HTTP2StreamUser {
             guard give(rest.prefix(size), now: now) else { break }
             rest = rest.dropFirst(size)
         }
-        if habits & 1 != 0 { session.goAway() }
+        if habits & 1 != 0 { connection.goAway() }
         send()
-        session.abandon(.cancel)
-        session.tellUsers()
+        connection.abandon(.cancel)
+        connection.tellUsers()
         for stream in streams {
             read(stream)
             stream.cancel()
         }
-        precondition(session.openStreams == 0)
+        precondition(connection.openStreams == 0)
         streams.removeAll()
     }
 
     private func give(_ bytes: ArraySlice<UInt8>, now: UInt64) -> Bool {
-        let goesOn = bytes.withUnsafeBytes { session.receive($0, now: now) }
-        while let stream = session.nextOpened() {
+        let goesOn = bytes.withUnsafeBytes { connection.receive($0, now: now) }
+        while let stream = connection.nextOpened() {
             precondition(stream.hasHead)
             stream.user = self
             streams.append(stream)
             if stream.refusal == nil { streamReady(stream) }
         }
-        session.tellUsers()
+        connection.tellUsers()
         send()
-        precondition(session.openStreams <= limits.streams + 1)
-        return goesOn && !session.isOver
+        precondition(connection.openStreams <= limits.streams + 1)
+        return goesOn && !connection.isOver
     }
 
     private func send() {
         while true {
-            let count = session.send(into: output)
+            let count = connection.send(into: output)
             precondition(count >= 0 && count <= output.count)
             if count == 0 { return }
-            session.tellUsers()
+            connection.tellUsers()
         }
     }
 
     private func open(ended: Bool) {
         var head = Array("POST /a HTTP/1.1\r\nHost: h\r\nAuthorization: secret\r\n\r\n".utf8)
         let stream = head.withUnsafeMutableBytes {
-            session.open(
+            connection.open(
                 request: $0, scheme: "https", secretName: [], secretTarget: false, acceptsTrailers: true, ended: ended)
         }
         guard let stream else { return }
@@ -109,7 +109,7 @@ private final class Peer: HTTP2StreamUser {
     func streamReady(_ stream: HTTP2Stream) {
         if habits & 2 == 0 { read(stream) }
         if habits & 4 != 0, stream.id % 3 == 0 { return stream.cancel() }
-        guard session.role == .server, stream.hasHead, habits & 8 == 0 else { return }
+        guard connection.role == .server, stream.hasHead, habits & 8 == 0 else { return }
         var head = Array("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n".utf8)
         guard head.withUnsafeMutableBytes({ stream.send(response: $0, ended: false) }) else { return }
         _ = head.withUnsafeBytes { stream.write($0) }

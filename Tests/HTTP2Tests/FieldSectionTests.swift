@@ -1,13 +1,13 @@
 import HTTP2
 import Testing
 
-/// A server's session and a peer that sends raw frames: what of them is a field section without an end.
+/// A server's connection and a peer that sends raw frames: what of them is a field section without an end.
 @Suite struct FieldSectionTests {
     private let blocks = CountedBlocks(limit: 1000)
-    private let session: HTTP2Connection
+    private let connection: HTTP2Connection
     private static let preface = Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8) + frame(4, 0, 0, [])
 
-    init() throws { session = try #require(HTTP2Connection(role: .server, limits: HTTP2Limits(), blocks: blocks)) }
+    init() throws { connection = try #require(HTTP2Connection(role: .server, limits: HTTP2Limits(), blocks: blocks)) }
 
     private static func frame(_ type: UInt8, _ flags: UInt8, _ stream: UInt8, _ payload: [UInt8]) -> [UInt8] {
         [0, UInt8(payload.count >> 8), UInt8(payload.count & 0xff), type, flags, 0, 0, 0, stream] + payload
@@ -33,7 +33,7 @@ import Testing
         while !rest.isEmpty {
             let piece = rest.prefix(size)
             rest = rest.dropFirst(size)
-            #expect(piece.withUnsafeBytes { session.receive($0, now: 1) })
+            #expect(piece.withUnsafeBytes { connection.receive($0, now: 1) })
         }
     }
 
@@ -41,18 +41,18 @@ import Testing
     private func send() {
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 66 * 1024, alignment: 16)
         defer { buffer.deallocate() }
-        while session.send(into: buffer) > 0 {}
-        session.tellUsers()
+        while connection.send(into: buffer) > 0 {}
+        connection.tellUsers()
     }
 
     /// Its reset waits behind other output; requests that come whole are none of its business.
     @Test(arguments: [malformed, Array(whole.dropFirst())])
     func aMalformedHeadThatIsCompleteIsNoUnfinishedOne(block: [UInt8]) {
         receive(Self.preface + Self.head(1, 5, block))
-        #expect(session.unfinishedSection == nil && session.servedStreams == 0)
+        #expect(connection.unfinishedSection == nil && connection.servedStreams == 0)
         receive(Self.head(3, 5))
-        #expect(session.unfinishedSection == nil)
-        #expect(session.takeOpened().map(\.id) == [3])
+        #expect(connection.unfinishedSection == nil)
+        #expect(connection.takeOpened().map(\.id) == [3])
     }
 
     /// What a section is for that nobody serves, and how its stream came to that.
@@ -69,7 +69,7 @@ import Testing
             return 1
         case .finished:
             receive(Self.head(1, 5))
-            let stream = try #require(session.takeOpened().first)
+            let stream = try #require(connection.takeOpened().first)
             #expect(stream.respond("HTTP/1.1 200 OK\r\n\r\n", ended: true))
             send()
             return 1
@@ -78,13 +78,13 @@ import Testing
             return 1
         case .behindGoAway:
             receive(Self.head(1, 5))
-            session.goAway()
-            session.goAway()
+            connection.goAway()
+            connection.goAway()
             send()
             return 3
         case .trailers:
             receive(Self.head(1, 4))
-            try #require(session.takeOpened().first).cancel(.internalError)
+            try #require(connection.takeOpened().first).cancel(.internalError)
             send()
             return 1
         }
@@ -95,22 +95,22 @@ import Testing
     @Test(arguments: Unserved.allCases, [Int.max, 3, 7])
     func aSectionThatIsPassedOverHasNotEndedEither(unserved: Unserved, size: Int) throws {
         let stream = try prepare(unserved)
-        #expect(session.unfinishedSection == nil)
+        #expect(connection.unfinishedSection == nil)
         receive(Self.head(stream, 1, unserved == .malformed ? Self.malformed : Self.whole), by: size)
         send()
-        let number = try #require(session.unfinishedSection, "\(unserved)")
+        let number = try #require(connection.unfinishedSection, "\(unserved)")
         receive(Self.continuation(stream, 0), by: size)
         send()
-        #expect(session.unfinishedSection == number)
+        #expect(connection.unfinishedSection == number)
         let last = Self.continuation(stream, 4)
         receive(Array(last.dropLast()), by: size)
-        #expect(session.unfinishedSection == number)
+        #expect(connection.unfinishedSection == number)
         receive([last[last.count - 1]])
         send()
-        #expect(session.unfinishedSection == nil)
+        #expect(connection.unfinishedSection == nil)
         // Another one is another.
         receive(Self.head(9, 1), by: size)
-        #expect(session.unfinishedSection != nil && session.unfinishedSection != number)
+        #expect(connection.unfinishedSection != nil && connection.unfinishedSection != number)
     }
 
     /// Octets of padding and of priority belong to the frame; an empty CONTINUATION ends a section as well.
@@ -118,25 +118,25 @@ import Testing
     func everyFormOfAHeadIsFollowed(size: Int) {
         receive(Self.preface, by: size)
         receive(Self.frame(1, 0x2d, 1, [3, 0, 0, 0, 0, 16] + Self.whole + [0, 0, 0]), by: size)
-        #expect(session.unfinishedSection == nil)
+        #expect(connection.unfinishedSection == nil)
         receive(Self.head(3, 1) + Self.continuation(3, 4, []), by: size)
-        #expect(session.unfinishedSection == nil)
+        #expect(connection.unfinishedSection == nil)
         receive(Self.head(5, 1, []) + Self.continuation(5, 0, []) + Self.continuation(5, 4, Self.whole), by: size)
-        #expect(session.unfinishedSection == nil)
+        #expect(connection.unfinishedSection == nil)
         // Frames of other types have flags of their own.
         receive(Self.frame(6, 0, 0, [0, 0, 0, 1, 5, 1, 4, 0]) + Self.frame(0xbe, 0, 0, [1, 1, 1, 1]), by: size)
-        #expect(session.unfinishedSection == nil)
-        #expect(session.takeOpened().map(\.id) == [1, 3, 5])
+        #expect(connection.unfinishedSection == nil)
+        #expect(connection.takeOpened().map(\.id) == [1, 3, 5])
     }
 
     /// A part of a frame's payload is a part of its section.
     @Test func aFrameInParts() {
         let head = Self.head(1, 5)
         receive(Self.preface + head.prefix(9))
-        #expect(session.unfinishedSection != nil)
+        #expect(connection.unfinishedSection != nil)
         receive(Array(head[9..<12]))
-        #expect(session.unfinishedSection != nil)
+        #expect(connection.unfinishedSection != nil)
         receive(Array(head[12...]))
-        #expect(session.unfinishedSection == nil && session.servedStreams == 1)
+        #expect(connection.unfinishedSection == nil && connection.servedStreams == 1)
     }
 }

@@ -1,6 +1,6 @@
 import HTTP2
 
-/// Two sessions mouth to mouth: what one sends the other reads, without a socket.
+/// Two connections mouth to mouth: what one sends the other reads, without a socket.
 final class Pair {
     let client: HTTP2Connection
     let server: HTTP2Connection

@@ -58,7 +58,7 @@ import Testing
         #expect(held[4].readAll().hasPrefix("GET /2 ") && held[0].readAll().hasPrefix("GET /0 "))
     }
 
-    @Test func `a stream outlives its session`() throws {
+    @Test func `a stream outlives its connection`() throws {
         var pair: Pair? = Pair()
         let asked = try #require(pair?.open("GET / HTTP/1.1\r\nHost: a\r\n\r\n", ended: false))
         pair = nil
@@ -219,19 +219,19 @@ private struct HTTP2MemoryBox {
 
 /// Ends the connection with the first word that it hears of a stream, as a socket does whose peer has gone.
 private final class Ender: HTTP2StreamUser {
-    private let session: HTTP2Connection
+    private let connection: HTTP2Connection
     private(set) var told: [Int32] = []
     private var hasEnded = false
 
-    init(_ session: HTTP2Connection) { self.session = session }
+    init(_ connection: HTTP2Connection) { self.connection = connection }
 
     func streamReady(_ stream: HTTP2Stream) {
         told.append(stream.id)
         stream.cancel()
         if !hasEnded {
             hasEnded = true
-            session.abandon(.cancel)
-            session.tellUsers()
+            connection.abandon(.cancel)
+            connection.tellUsers()
         }
         #expect(stream.isFlushed && stream.connection == nil)
     }

@@ -4,11 +4,11 @@ import Testing
 
 /// Streams come and go, and a dictionary says what must be found.
 @Suite struct StreamTableTests {
-    private let session: HTTP2Connection
+    private let connection: HTTP2Connection
 
     init() throws {
         let made = HTTP2Connection(role: .server, limits: HTTP2Limits(), blocks: CountedBlocks(limit: 0))
-        session = try #require(made)
+        connection = try #require(made)
     }
 
     @Test(arguments: [1, 4, 32, 7 * 2])
@@ -19,7 +19,7 @@ import Testing
         var next: Int32 = 1
         for _ in 0..<3_000 {
             if known.count < 40, Bool.random(using: &random) {
-                let stream = HTTP2Stream(id: next, connection: session)
+                let stream = HTTP2Stream(id: next, connection: connection)
                 table.insert(stream)
                 known[next] = stream
                 // Numbers that meet at one place, too.

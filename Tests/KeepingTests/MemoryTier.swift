@@ -92,9 +92,9 @@ final class MemoryTier: SharedTier {
 
     // MARK: Sessions
 
-    func turn(_ lane: SharedName, session: SharedName, spends: Bool, completion: @escaping Answer<SharedTurn>) {
-        guard let lease = lease(lane, spends: spends) else { return completion(.success(.busy)) }
-        if spends { server.tell(.spending(lane, owner: lease.owner, isOver: false)) }
+    func turn(_ lock: SharedName, session: SharedName, spends: Bool, completion: @escaping Answer<SharedTurn>) {
+        guard let lease = lease(lock, spends: spends) else { return completion(.success(.busy)) }
+        if spends { server.tell(.spending(lock, owner: lease.owner, isOver: false)) }
         completion(.success(.lease(lease, server.sessions[session])))
     }
     func session(_ name: SharedName, completion: @escaping Answer<SharedSession?>) {

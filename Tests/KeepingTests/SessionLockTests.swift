@@ -78,7 +78,7 @@ import Testing
         #expect(again.status == 200)
     }
 
-    @Test func aUserWhoIsServedLeavesNoLaneBehind() throws {
+    @Test func aUserWhoIsServedLeavesNoLockBehind() throws {
         let scene = try KeeperScene(Self.plan)
         scene.issuer = { _ in Wire.bearer("t") }
         for number in 0..<1100 { #expect(ask(scene, "u\(number)").status == 200) }
@@ -86,7 +86,7 @@ import Testing
     }
 
     /// What a lock remembers of an identity is told to the lock that takes its place.
-    @Test func aLaneThatIsMadeAgainKnowsOfANewSecret() throws {
+    @Test func aLockThatIsMadeAgainKnowsOfANewSecret() throws {
         let scene = try KeeperScene(Self.plan)
         scene.issuer = { _ in Wire.json("{}") }
         _ = ask(scene, "x")

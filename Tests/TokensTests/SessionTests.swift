@@ -20,8 +20,8 @@ import Testing
         }
     }
 
-    /// A lane with its standing.
-    struct Lane {
+    /// The machine of one lock with its standing.
+    struct Lock {
         var machine = SessionMachine()
         var standing = Standing(digest: digest(1), secretVersion: 1, epoch: 1)
 
@@ -55,223 +55,223 @@ import Testing
     }
 
     @Test func claimsOfOneSessionShareAFlight() {
-        var lane = Lane()
-        #expect(lane.claim(1) == ["run #1 fullGrant of 1"])
-        #expect(lane.claim(2) == [])
-        #expect(lane.succeed(1, generation: 7) == ["commit g7 of 1", "deliver [1, 2] g7"])
-        #expect(lane.claim(3) == ["deliver [3] g7"])
-        #expect(lane.machine.isIdle)
+        var lock = Lock()
+        #expect(lock.claim(1) == ["run #1 fullGrant of 1"])
+        #expect(lock.claim(2) == [])
+        #expect(lock.succeed(1, generation: 7) == ["commit g7 of 1", "deliver [1, 2] g7"])
+        #expect(lock.claim(3) == ["deliver [3] g7"])
+        #expect(lock.machine.isIdle)
     }
 
     @Test func stepsThatBringAnAccessTokenAreSharedWithNobody() {
-        var lane = Lane()
+        var lock = Lock()
         func claim(_ claimant: UInt64) -> [String] {
             Self.lines(
-                lane.machine.claimed(
-                    Self.key, by: claimant, standing: lane.standing, canGrantFully: true, isOwn: true, at: 0))
+                lock.machine.claimed(
+                    Self.key, by: claimant, standing: lock.standing, canGrantFully: true, isOwn: true, at: 0))
         }
         #expect(claim(1) == ["run #1 fullGrant of 1"])
         #expect(claim(2) == [] && claim(3) == [])
-        #expect(lane.machine.leader == 1)
-        #expect(lane.succeed(1, generation: 7, rotated: true) == ["commit g7 of 1"])
-        let next = Self.lines(lane.machine.committed(Self.key, generation: 7, succeeded: true))
+        #expect(lock.machine.leader == 1)
+        #expect(lock.succeed(1, generation: 7, rotated: true) == ["commit g7 of 1"])
+        let next = Self.lines(lock.machine.committed(Self.key, generation: 7, succeeded: true))
         #expect(next == ["deliver [1] g7", "run #2 refreshToken of 1"])
-        lane.machine.released(3)
-        #expect(lane.fail(2, .timedOut) == ["deliver [2] failed timedOut"])
+        lock.machine.released(3)
+        #expect(lock.fail(2, .timedOut) == ["deliver [2] failed timedOut"])
         #expect(claim(4) == ["run #3 refreshToken of 1"])
     }
 
     @Test func identitiesWithTheSameUserTakeTurns() {
-        var lane = Lane()
-        _ = lane.claim(1)
-        #expect(lane.claim(2, Self.sibling) == [])
-        #expect(lane.fail(1, .timedOut) == ["deliver [1] failed timedOut", "run #2 fullGrant of 2"])
-        #expect(lane.succeed(2, Self.sibling, generation: 8) == ["commit g8 of 2", "deliver [2] g8"])
+        var lock = Lock()
+        _ = lock.claim(1)
+        #expect(lock.claim(2, Self.sibling) == [])
+        #expect(lock.fail(1, .timedOut) == ["deliver [1] failed timedOut", "run #2 fullGrant of 2"])
+        #expect(lock.succeed(2, Self.sibling, generation: 8) == ["commit g8 of 2", "deliver [2] g8"])
     }
 
     @Test func rule4_ARotatedRefreshTokenIsCommittedBeforeTheSessionIsUsed() {
-        var lane = Lane()
-        _ = lane.claim(1)
-        #expect(lane.succeed(1, generation: 7, rotated: true) == ["commit g7 of 1"])
-        #expect(lane.claim(2) == [])
-        let delivered = Self.lines(lane.machine.committed(Self.key, generation: 7, succeeded: true))
+        var lock = Lock()
+        _ = lock.claim(1)
+        #expect(lock.succeed(1, generation: 7, rotated: true) == ["commit g7 of 1"])
+        #expect(lock.claim(2) == [])
+        let delivered = Self.lines(lock.machine.committed(Self.key, generation: 7, succeeded: true))
         #expect(delivered == ["deliver [1, 2] g7"])
-        #expect(Self.lines(lane.machine.committed(Self.key, generation: 7, succeeded: true)) == [])
+        #expect(Self.lines(lock.machine.committed(Self.key, generation: 7, succeeded: true)) == [])
     }
 
     @Test func rule4_AFailedCommitIsReportedAndTheSessionUsed() {
-        var lane = Lane()
-        _ = lane.claim(1)
-        _ = lane.succeed(1, generation: 7, rotated: true)
-        let delivered = Self.lines(lane.machine.committed(Self.key, generation: 7, succeeded: false))
+        var lock = Lock()
+        _ = lock.claim(1)
+        _ = lock.succeed(1, generation: 7, rotated: true)
+        let delivered = Self.lines(lock.machine.committed(Self.key, generation: 7, succeeded: false))
         #expect(delivered == ["report storeDegraded", "deliver [1] g7"])
     }
 
     @Test func wish33_ARefusedRefreshTokenLeadsToAFullGrant() {
-        var lane = Lane()
-        _ = lane.claim(1)
-        _ = lane.succeed(1, generation: 7)
-        #expect(lane.claim(2, at: 100) == ["run #2 refreshToken of 1"])
-        #expect(lane.fail(2, .credentialRejected) == ["drop refresh token", "run #2 fullGrant of 1"])
-        #expect(lane.fail(2, .credentialRejected) == ["deliver [2] failed rejected", "report credentialQuarantined"])
-        #expect(lane.claim(3, at: 100) == ["deliver [3] failed rejected"])
+        var lock = Lock()
+        _ = lock.claim(1)
+        _ = lock.succeed(1, generation: 7)
+        #expect(lock.claim(2, at: 100) == ["run #2 refreshToken of 1"])
+        #expect(lock.fail(2, .credentialRejected) == ["drop refresh token", "run #2 fullGrant of 1"])
+        #expect(lock.fail(2, .credentialRejected) == ["deliver [2] failed rejected", "report credentialQuarantined"])
+        #expect(lock.claim(3, at: 100) == ["deliver [3] failed rejected"])
     }
 
     @Test func aRefusedRefreshTokenWithNothingBelowNeedsAPerson() {
-        var lane = Lane()
-        _ = lane.claim(1)
-        _ = lane.succeed(1, generation: 7)
-        #expect(lane.claim(2, full: false, at: 100) == ["run #2 refreshToken of 1"])
+        var lock = Lock()
+        _ = lock.claim(1)
+        _ = lock.succeed(1, generation: 7)
+        #expect(lock.claim(2, full: false, at: 100) == ["run #2 refreshToken of 1"])
         let expected = ["drop refresh token", "deliver [2] failed login", "report loginNeeded"]
-        #expect(lane.fail(2, .credentialRejected) == expected)
+        #expect(lock.fail(2, .credentialRejected) == expected)
     }
 
     @Test func withoutAnyRungAPersonIsNeeded() {
-        var lane = Lane()
-        #expect(lane.claim(1, full: false) == ["deliver [1] failed login", "report loginNeeded"])
+        var lock = Lock()
+        #expect(lock.claim(1, full: false) == ["deliver [1] failed login", "report loginNeeded"])
     }
 
     @Test func wish27_AnIssuerThatIsDownCostsNoRefreshToken() {
-        var lane = Lane()
-        _ = lane.claim(1)
-        _ = lane.succeed(1, generation: 7)
-        _ = lane.claim(2, at: 100)
-        #expect(lane.fail(2, .issuerUnavailable(retryAfter: nil)) == ["deliver [2] failed unavailable"])
-        #expect(lane.claim(3, at: 101) == ["run #3 refreshToken of 1"])
+        var lock = Lock()
+        _ = lock.claim(1)
+        _ = lock.succeed(1, generation: 7)
+        _ = lock.claim(2, at: 100)
+        #expect(lock.fail(2, .issuerUnavailable(retryAfter: nil)) == ["deliver [2] failed unavailable"])
+        #expect(lock.claim(3, at: 101) == ["run #3 refreshToken of 1"])
     }
 
     @Test func oam_ADeadUserTokenMeansOneNewLoginPerFlight() {
-        var lane = Lane()
-        _ = lane.claim(1)
-        _ = lane.succeed(1, generation: 7, refresh: false)
-        let standing = lane.standing
-        let again = lane.machine.sessionRefused(
+        var lock = Lock()
+        _ = lock.claim(1)
+        _ = lock.succeed(1, generation: 7, refresh: false)
+        let standing = lock.standing
+        let again = lock.machine.sessionRefused(
             Self.key, generation: 7, by: 1, standing: standing, canGrantFully: true, at: 0)
         #expect(Self.lines(again) == ["run #2 fullGrant of 1"])
-        _ = lane.succeed(2, generation: 8, refresh: false)
-        let final = lane.machine.sessionRefused(
+        _ = lock.succeed(2, generation: 8, refresh: false)
+        let final = lock.machine.sessionRefused(
             Self.key, generation: 8, by: 1, standing: standing, canGrantFully: true, at: 0)
         #expect(Self.lines(final) == ["deliver [1] failed denied"])
-        lane.machine.released(1)
-        #expect(lane.claim(1) == ["run #3 fullGrant of 1"])
+        lock.machine.released(1)
+        #expect(lock.claim(1) == ["run #3 fullGrant of 1"])
     }
 
     @Test func aLateRefusalOfAnOlderSessionGetsTheCurrentOne() {
-        var lane = Lane()
-        _ = lane.claim(1)
-        _ = lane.succeed(1, generation: 8)
-        let actions = lane.machine.sessionRefused(
-            Self.key, generation: 7, by: 5, standing: lane.standing, canGrantFully: true, at: 0)
+        var lock = Lock()
+        _ = lock.claim(1)
+        _ = lock.succeed(1, generation: 8)
+        let actions = lock.machine.sessionRefused(
+            Self.key, generation: 7, by: 5, standing: lock.standing, canGrantFully: true, at: 0)
         #expect(Self.lines(actions) == ["deliver [5] g8"])
     }
 
     // MARK: - Rule 9 (docs/design/tokens.md#rule-9) (docs/design/tokens.md#rule-9)
 
-    @Test func rule9_TheLaneStaysTakenUntilACutOffStepIsKnown() {
-        var lane = Lane()
-        _ = lane.claim(1)
-        let actions = lane.machine.epochRose(of: digest(1), to: 2, cause: .reload)
+    @Test func rule9_TheLockStaysTakenUntilACutOffStepIsKnown() {
+        var lock = Lock()
+        _ = lock.claim(1)
+        let actions = lock.machine.epochRose(of: digest(1), to: 2, cause: .reload)
         #expect(Self.lines(actions) == ["deliver [1] failed unavailable"])
-        lane.standing.epoch = 2
-        #expect(lane.claim(2) == [])
-        #expect(lane.succeed(1, generation: 7) == ["discard #1", "run #2 fullGrant of 1"])
+        lock.standing.epoch = 2
+        #expect(lock.claim(2) == [])
+        #expect(lock.succeed(1, generation: 7) == ["discard #1", "run #2 fullGrant of 1"])
     }
 
     @Test func rule9_AfterALogoutTheLateRefreshTokenIsRevoked() {
-        var lane = Lane()
-        _ = lane.claim(1)
-        _ = lane.machine.epochRose(of: digest(1), to: 2, cause: .logout)
-        #expect(lane.succeed(1, generation: 7, rotated: true) == ["discard #1 revoke"])
-        #expect(lane.machine.isIdle)
+        var lock = Lock()
+        _ = lock.claim(1)
+        _ = lock.machine.epochRose(of: digest(1), to: 2, cause: .logout)
+        #expect(lock.succeed(1, generation: 7, rotated: true) == ["discard #1 revoke"])
+        #expect(lock.machine.isIdle)
     }
 
     @Test func rule9_TheRefusalOfAnOldSecretDoesNotBlockTheNewOne() {
-        var lane = Lane()
-        _ = lane.claim(1)
-        lane.machine.refusalsLifted(of: digest(1), secretVersion: 2)
-        lane.standing.secretVersion = 2
-        #expect(lane.claim(2) == [])
-        #expect(lane.fail(1, .credentialRejected) == ["deliver [1] failed rejected", "run #2 fullGrant of 1"])
+        var lock = Lock()
+        _ = lock.claim(1)
+        lock.machine.refusalsLifted(of: digest(1), secretVersion: 2)
+        lock.standing.secretVersion = 2
+        #expect(lock.claim(2) == [])
+        #expect(lock.fail(1, .credentialRejected) == ["deliver [1] failed rejected", "run #2 fullGrant of 1"])
     }
 
     @Test func aResetLiftsTheQuarantineAndAPurgeKeepsWhatAPersonBrought() {
-        var lane = Lane()
-        _ = lane.claim(1)
-        _ = lane.fail(1, .credentialRejected)
-        _ = lane.machine.epochRose(of: digest(1), to: 2, cause: .reset)
-        #expect(lane.machine.refusal(of: Self.key) == nil)
+        var lock = Lock()
+        _ = lock.claim(1)
+        _ = lock.fail(1, .credentialRejected)
+        _ = lock.machine.epochRose(of: digest(1), to: 2, cause: .reset)
+        #expect(lock.machine.refusal(of: Self.key) == nil)
         let human = SessionMachine.Session(
             generation: 9, stopServingAt: .seconds(100), hasRefreshToken: true, isHuman: true)
-        lane.machine.adopted(Self.key, human)
-        _ = lane.machine.epochRose(of: digest(1), to: 3, cause: .purge)
-        #expect(lane.claim(2, full: false) == ["run #2 refreshToken of 1"])
+        lock.machine.adopted(Self.key, human)
+        _ = lock.machine.epochRose(of: digest(1), to: 3, cause: .purge)
+        #expect(lock.claim(2, full: false) == ["run #2 refreshToken of 1"])
     }
 
     @Test func aPurgeKeepsALoginThatCannotBeRenewed() {
-        var lane = Lane()
-        lane.machine.adopted(
+        var lock = Lock()
+        lock.machine.adopted(
             Self.key,
             SessionMachine.Session(
                 generation: 9, stopServingAt: .seconds(100), hasRefreshToken: false, isHuman: true))
-        _ = lane.machine.epochRose(of: digest(1), to: 2, cause: .purge)
-        #expect(lane.machine.session(Self.key, at: 0)?.generation == 9)
-        _ = lane.machine.epochRose(of: digest(1), to: 3, cause: .logout)
-        #expect(lane.machine.session(Self.key, at: 0) == nil)
+        _ = lock.machine.epochRose(of: digest(1), to: 2, cause: .purge)
+        #expect(lock.machine.session(Self.key, at: 0)?.generation == 9)
+        _ = lock.machine.epochRose(of: digest(1), to: 3, cause: .logout)
+        #expect(lock.machine.session(Self.key, at: 0) == nil)
     }
 
     // MARK: - Rule 8 (docs/design/tokens.md#rule-8) (docs/design/tokens.md#rule-8)
 
     @Test func rule8_WhatComesLateForAnIdentityThatLeftIsKept() {
-        var lane = Lane()
-        _ = lane.claim(1)
-        #expect(Self.lines(lane.machine.retired(digest(1))) == ["deliver [1] failed unavailable"])
-        #expect(lane.succeed(1, generation: 7, rotated: true) == ["discard #1"])
-        #expect(lane.machine.isIdle)
+        var lock = Lock()
+        _ = lock.claim(1)
+        #expect(Self.lines(lock.machine.retired(digest(1))) == ["deliver [1] failed unavailable"])
+        #expect(lock.succeed(1, generation: 7, rotated: true) == ["discard #1"])
+        #expect(lock.machine.isIdle)
     }
 
     @Test func rule8_AfterALogoutItIsRevokedAlsoWhenTheIdentityLeft() {
-        var lane = Lane()
-        _ = lane.claim(1)
-        _ = lane.machine.epochRose(of: digest(1), to: 2, cause: .logout)
-        _ = lane.machine.retired(digest(1))
-        #expect(lane.machine.remembered == [digest(1)])
-        #expect(lane.succeed(1, generation: 7, rotated: true) == ["discard #1 revoke"])
-        #expect(lane.machine.remembered == [])
+        var lock = Lock()
+        _ = lock.claim(1)
+        _ = lock.machine.epochRose(of: digest(1), to: 2, cause: .logout)
+        _ = lock.machine.retired(digest(1))
+        #expect(lock.machine.remembered == [digest(1)])
+        #expect(lock.succeed(1, generation: 7, rotated: true) == ["discard #1 revoke"])
+        #expect(lock.machine.remembered == [])
     }
 
     /// Epochs and versions begin anew with an identity that comes back.
     @Test func rule8_OneThatComesBackIsNotJudgedByItsEarlierLife() {
-        var lane = Lane()
-        _ = lane.machine.epochRose(of: digest(1), to: 7, cause: .logout)
-        lane.machine.refusalsLifted(of: digest(1), secretVersion: 5)
-        _ = lane.machine.retired(digest(1))
-        #expect(lane.machine.remembered == [])
-        lane.machine.returned(digest(1), logoutEpoch: 0, secretVersion: 1)
-        _ = lane.claim(1)
-        _ = lane.machine.epochRose(of: digest(1), to: 2, cause: .reload)
-        #expect(lane.claim(2) == [])
-        #expect(lane.succeed(1, generation: 7, rotated: true) == ["discard #1", "run #2 fullGrant of 1"])
-        _ = lane.fail(2, .credentialRejected)
-        #expect(lane.machine.refusal(of: Self.key) == .credentialRejected)
+        var lock = Lock()
+        _ = lock.machine.epochRose(of: digest(1), to: 7, cause: .logout)
+        lock.machine.refusalsLifted(of: digest(1), secretVersion: 5)
+        _ = lock.machine.retired(digest(1))
+        #expect(lock.machine.remembered == [])
+        lock.machine.returned(digest(1), logoutEpoch: 0, secretVersion: 1)
+        _ = lock.claim(1)
+        _ = lock.machine.epochRose(of: digest(1), to: 2, cause: .reload)
+        #expect(lock.claim(2) == [])
+        #expect(lock.succeed(1, generation: 7, rotated: true) == ["discard #1", "run #2 fullGrant of 1"])
+        _ = lock.fail(2, .credentialRejected)
+        #expect(lock.machine.refusal(of: Self.key) == .credentialRejected)
     }
 
     @Test func rule8_OneThatReturnsWhileItsStepRunsKeepsItsOwnLogout() {
-        var lane = Lane()
-        _ = lane.claim(1)
-        _ = lane.machine.epochRose(of: digest(1), to: 2, cause: .logout)
-        _ = lane.machine.retired(digest(1))
-        lane.machine.returned(digest(1), logoutEpoch: 2, secretVersion: 1)
-        #expect(lane.succeed(1, generation: 7, rotated: true) == ["discard #1 revoke"])
-        #expect(lane.machine.remembered == [digest(1)])
+        var lock = Lock()
+        _ = lock.claim(1)
+        _ = lock.machine.epochRose(of: digest(1), to: 2, cause: .logout)
+        _ = lock.machine.retired(digest(1))
+        lock.machine.returned(digest(1), logoutEpoch: 2, secretVersion: 1)
+        #expect(lock.succeed(1, generation: 7, rotated: true) == ["discard #1 revoke"])
+        #expect(lock.machine.remembered == [digest(1)])
     }
 
     @Test func aClaimantThatWentAwayIsNotTold() {
-        var lane = Lane()
-        _ = lane.claim(1)
-        _ = lane.claim(2, Self.sibling)
-        lane.machine.released(1)
-        lane.machine.released(2)
-        #expect(lane.succeed(1, generation: 7) == ["commit g7 of 1"])
-        #expect(lane.machine.isIdle)
+        var lock = Lock()
+        _ = lock.claim(1)
+        _ = lock.claim(2, Self.sibling)
+        lock.machine.released(1)
+        lock.machine.released(2)
+        #expect(lock.succeed(1, generation: 7) == ["commit g7 of 1"])
+        #expect(lock.machine.isIdle)
     }
 }

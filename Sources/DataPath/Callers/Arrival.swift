@@ -7,7 +7,7 @@ internal import TLS
 /// In this order, each step bounded in bytes and all of them in time: the PROXY header, the caller's first TLS message, the handshake,
 /// and the choice of the protocol, by ALPN or, in clear text, by the first bytes. Then `DataLoop.serve` hands the socket over with its
 /// TLS state and with every byte that was read and not used. Listeners that need none of this never make one.
-final class Arrival: Stream {
+final class Arrival: Channel {
     unowned(unsafe) let data: DataLoop
     let listener: ListenerPlan
     private(set) var peer: CallerPeer

@@ -25,7 +25,7 @@ extension CallerConnection {
     /// under TLS, where the caller answers our end with its own.
     private var hasNothingToCome: Bool {
         guard hasExchange, exchange.asksToClose, requestIsConsumed, end <= max(exchange.headLength, exchange.bodyAt),
-            !canRead, !inputEnded, !hasPending, tls == nil, lane == nil,
+            !canRead, !inputEnded, !hasPending, tls == nil, stream == nil,
             bytesOut <= UInt64(buffers.blockSize)
         else { return false }
         return !loop.kernel.hasInput(descriptor)
@@ -33,8 +33,8 @@ extension CallerConnection {
 
     func finishClosing() {
         guard flush() else { return close() }
-        if let lane = uncountedLane, lane._withUnsafeGuaranteedRef({ $0.isFlushed }) { return close() }
-        if hasPending || lane != nil {
+        if let stream = uncountedStream, stream._withUnsafeGuaranteedRef({ $0.isFlushed }) { return close() }
+        if hasPending || stream != nil {
             // A slow reader gets its whole answer, as long as it reads at the least rate.
             if !isFlushing { expectFlush() }
             return

@@ -19,7 +19,7 @@ extension CallerConnection {
             guard equalsIgnoringCase(requestHost, authority) else { return Fault(.misdirected) }
             return nil
         }
-        guard listener.forward.mode == .forward, lane == nil else { return nil }
+        guard listener.forward.mode == .forward, stream == nil else { return nil }
         // In origin form nobody is named, and we are nobody's origin here.
         return form == .absolute ? nil : Fault(.originFormRefused)
     }
@@ -29,7 +29,7 @@ extension CallerConnection {
         guard let range = data.requestHead.authority ?? data.requestHead.host,
             let destination = Destination(authority: input[range], defaultPort: nil)
         else { return .fault(Fault(.malformedRequest)) }
-        if lane == nil {
+        if stream == nil {
             // Some callers send the tunnel's bytes without waiting for our word. Where it is a refusal they must not pass for requests: what
             // is inside of a tunnel may be somebody else's choice than the caller's.
             exchange.keepsAlive = false
@@ -119,8 +119,8 @@ extension CallerConnection {
         }
         let sent: Bool
         var head = Self.established
-        if let lane {
-            sent = head.withUnsafeMutableBytes { lane.send(response: $0, ended: false) }
+        if let stream {
+            sent = head.withUnsafeMutableBytes { stream.send(response: $0, ended: false) }
         } else {
             sent = head.withUnsafeBytes { send($0) }
         }
@@ -134,7 +134,7 @@ extension CallerConnection {
     /// Says that the tunnel stands, and is itself at its other end.
     private func intercept(_ destination: Destination, for route: RoutePlan) {
         // Inside of a stream of HTTP/2, or of another TLS connection, ours would need a wire of its own.
-        guard lane == nil, tls == nil else { return answer(Fault(.connectRefused)) }
+        guard stream == nil, tls == nil else { return answer(Fault(.connectRefused)) }
         let sent = Self.established.withUnsafeBytes { send($0) }
         guard sent else { return close() }
         exchange.answerStatus = 200

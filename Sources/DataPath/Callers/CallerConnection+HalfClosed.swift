@@ -11,7 +11,7 @@ extension CallerConnection {
     /// The caller has closed its side while its request waits for an answer.
     func noteHalfClosed() {
         // An exchange that leaves HTTP ends by its own rules, and a caller that leaves a stream of HTTP/2 resets it.
-        guard lane == nil, !exchange.answerBegun, !exchange.opensTunnel, exchange.goneAt == nil,
+        guard stream == nil, !exchange.answerBegun, !exchange.opensTunnel, exchange.goneAt == nil,
             let route = exchange.route
         else { return }
         let goneAt = loop.now + route.halfClosedTimeout
@@ -23,7 +23,7 @@ extension CallerConnection {
         // A connection has one such timer, however many requests stand behind one another; it is not the one of `expect`, since the
         // request goes on by its own deadlines.
         guard !watchesHalfClosed else { return }
-        watchesHalfClosed = loop.arm(self, at: time, kind: Stream.secondTimer) != nil
+        watchesHalfClosed = loop.arm(self, at: time, kind: Channel.secondTimer) != nil
     }
 
     func judgeHalfClosed() {

@@ -12,7 +12,7 @@ extension CallerConnection {
         guard data.requestHead.bindsConnection(in: input.octets, route.edits) else { return nil }
         exchange.bindsConnection = true
         // Streams of many users may share a connection of HTTP/2, on either side.
-        guard lane == nil else { return Fault(.connectionShared) }
+        guard stream == nil else { return Fault(.connectionShared) }
         guard route.upstream.protocols != .http2 else {
             return Fault(
                 .connectionShared,
@@ -26,7 +26,7 @@ extension CallerConnection {
     /// Ends a request that brings such a credential and cannot have a connection of its own. Over HTTP/2 the caller is told to come back
     /// over HTTP/1.1 (RFC 9113 §7).
     func refuse(unbound fault: Fault) -> Exchange.Action {
-        guard let stream = lane else { return .fault(fault) }
+        guard let stream else { return .fault(fault) }
         exchange.record.fault = fault.kind
         stream.cancel(.http11Required)
         close()
@@ -44,10 +44,10 @@ extension CallerConnection {
     /// - Precondition: `data.responseHead` is this answer's.
     func ownIfBound(_ upstream: UpstreamConnection) {
         // A shared connection has been authenticated by nobody: no such credential went out on it.
-        guard let route = exchange.route, route.bindsConnections, upstream.lane == nil,
+        guard let route = exchange.route, route.bindsConnections, upstream.stream == nil,
             data.responseHead.bindsConnection(in: upstream.input.octets)
         else { return }
-        if lane == nil {
+        if stream == nil {
             if upstream.owner == nil { own(upstream) }
             // With another answer such a token ends the authentication (RFC 4559 §4.1).
             upstream.isInHandshake = exchange.answerStatus == 401 || exchange.answerStatus == 407

@@ -74,7 +74,7 @@ extension CallerConnection {
         var expected: TransferPace.Expected = []
         // Once the answer has begun both may be speaking with each other. A stream of HTTP/2 that announces no length may be such a
         // conversation too, and waits for events.
-        if !exchange.requestComplete, !exchange.answerBegun, lane == nil || exchange.requestFraming != .chunked {
+        if !exchange.requestComplete, !exchange.answerBegun, stream == nil || exchange.requestFraming != .chunked {
             expected.insert(.requestBody)
         }
         if exchange.answerBegun, case .length(_) = exchange.answerHeadFraming { expected.insert(.answerBody) }
@@ -99,7 +99,7 @@ extension CallerConnection {
     }
 }
 
-extension Stream {
+extension Channel {
     /// The bytes that have come from this peer so far, that it has taken, and that wait for it.
     fileprivate var side: TransferPace.Side {
         let waiting = pendingCount

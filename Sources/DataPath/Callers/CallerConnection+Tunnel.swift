@@ -24,7 +24,7 @@ extension CallerConnection {
     ///
     /// Not HTTP itself: a tunnel in HTTP/2 would carry requests past every rule of the route.
     func asksUpgrade() -> Bool {
-        guard lane == nil, data.requestHead.upgrade, exchange.requestComplete, exchange.method == .get,
+        guard stream == nil, data.requestHead.upgrade, exchange.requestComplete, exchange.method == .get,
             let protocols = data.requestHead.first(.upgrade)
         else { return false }
         let wanted = input[protocols]
@@ -78,7 +78,7 @@ extension CallerConnection {
     }
 
     /// - Returns: false when either connection is lost.
-    private func carry(from source: Stream, to target: Stream) -> Bool {
+    private func carry(from source: Channel, to target: Channel) -> Bool {
         // Bounded, so that a fast pair cannot starve the loop's others; epoll does not tell again of what is left unread.
         for _ in 0..<Self.rounds {
             guard !target.isCongested else { return true }
@@ -145,14 +145,14 @@ extension CallerConnection {
     }
 }
 
-extension Stream {
+extension Channel {
     /// Whether the octets that end this direction have left, as far as that can be known.
-    fileprivate final var hasSentEnd: Bool { lane?.isFlushed ?? true }
+    fileprivate final var hasSentEnd: Bool { stream?.isFlushed ?? true }
 
     /// Says that no more comes; the other direction stays.
     final func endOutput() {
-        if let lane {
-            _ = lane.end()
+        if let stream {
+            _ = stream.end()
         } else if let tls {
             tls.shutdown()
         } else {

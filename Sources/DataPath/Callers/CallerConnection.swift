@@ -8,19 +8,19 @@ internal import TLS
 ///
 /// The block holds the request's head at its front for as long as the request may have to be sent (again); the body's received bytes
 /// follow it, undecoded. A replay rewinds `bodyAt` to the end of the head.
-final class CallerConnection: Stream, HTTP2StreamUser {
+final class CallerConnection: Channel, HTTP2StreamUser {
     // A cycle until it closes. A constant needs no reference count where it is read; one that is not owned costs two for each reading.
     let data: DataLoop
     var listener: ListenerPlan
     let peer: CallerPeer
     /// The HTTP/2 connection whose streams it serves, one behind the other; nil with a socket of its own. A cycle while it waits there for
-    /// the next stream, which the end of the session cuts.
-    private let home: CallerSession?
+    /// the next stream, which the end of the HTTP/2 connection cuts.
+    private let home: CallerHTTP2Connection?
 
     /// Lent by the loop from a request's first byte until there is nothing to read, so that an idle connection holds none.
     var lent: UnsafeMutablePointer<CallerExchange>?
 
-    /// The account that requests give of this connection: set by its session, or made with the first request.
+    /// The account that requests give of this connection: set by its HTTP/2 connection, or made with the first request.
     var hop: ForwardedHop?
     private(set) var stage = Stage.reading
     /// No request has been read yet: the connection may still turn out to speak HTTP/2.
@@ -51,7 +51,7 @@ final class CallerConnection: Stream, HTTP2StreamUser {
             close: UInt8 = 6, permission: UInt8 = 7, pause: UInt8 = 8, form: UInt8 = 9, look: UInt8 = 10
     }
 
-    init(data: DataLoop, listener: ListenerPlan, peer: CallerPeer, home: CallerSession? = nil) {
+    init(data: DataLoop, listener: ListenerPlan, peer: CallerPeer, home: CallerHTTP2Connection? = nil) {
         self.data = data
         self.listener = listener
         self.peer = peer
@@ -68,22 +68,22 @@ final class CallerConnection: Stream, HTTP2StreamUser {
         expectRequest()
     }
 
-    /// Serves one stream of an HTTP/2 session, whose head has come.
+    /// Serves one stream of an HTTP/2 connection, whose head has come.
     /// - Precondition: it is new, or was made so again by `renew`.
-    func begin(_ lane: HTTP2Stream) {
+    func begin(_ stream: HTTP2Stream) {
         loop.adopt(self)
-        self.lane = lane
-        lane.user = self
+        self.stream = stream
+        stream.user = self
         canWrite = true
         canRead = true
         borrowExchange()
         exchange.record.startedAt = loop.now
-        guard lane.refusal == nil else { return answer(Fault(.bigHead)) }
+        guard stream.refusal == nil else { return answer(Fault(.bigHead)) }
         readRequests()
     }
 
     func streamReady(_ stream: HTTP2Stream) {
-        guard stream === lane else { return }
+        guard stream === self.stream else { return }
         ready(stream.isReset ? [.readable, .writable, .failed] : [.readable, .writable])
     }
 
@@ -222,7 +222,7 @@ final class CallerConnection: Stream, HTTP2StreamUser {
                 case .partly: return false
                 case .whole:
                     leave()
-                    data.becomeSession(self)
+                    data.becomeHTTP2(self)
                     return false
                 }
             }
@@ -250,7 +250,7 @@ final class CallerConnection: Stream, HTTP2StreamUser {
         guard let upstream = exchange.upstream, !exchange.caution.isProbe,
             upstream.hasCut(requestComplete: exchange.requestComplete)
         else { return false }
-        upstream.session?.doubt()
+        upstream.shared?.doubt()
         return true
     }
 
@@ -286,7 +286,7 @@ final class CallerConnection: Stream, HTTP2StreamUser {
         leaveDesk()
         data.account(self)
         // A stream of HTTP/2 carries one request.
-        guard lane == nil, exchange.keepsAlive, requestIsConsumed else { return beginClosing() }
+        guard stream == nil, exchange.keepsAlive, requestIsConsumed else { return beginClosing() }
         let consumed = max(exchange.headLength, exchange.bodyAt)
         let left = end - consumed
         if left > 0, let block { block.put(UnsafeRawBufferPointer(rebasing: block[consumed..<end]), at: 0) }
@@ -337,13 +337,13 @@ final class CallerConnection: Stream, HTTP2StreamUser {
         leaveDesk()
         releaseUpstream(reusable: false)
         disown()
-        if hasExchange, let code = exchange.record.cutCode { lane.take()?.cut(code) }
+        if hasExchange, let code = exchange.record.cutCode { stream.take()?.cut(code) }
         tearDown()
         data.callerClosed(self)
         home?.streamEnded(self)
     }
 
-    /// Makes it what it was when it was made, but for its listener and what is told of it, which are its session's.
+    /// Makes it what it was when it was made, but for its listener and what is told of it, which are its HTTP/2 connection's.
     /// - Precondition: it is closed, holds nothing, and no call of it is on the stack.
     func renew() {
         returnExchange()
@@ -358,6 +358,6 @@ final class CallerConnection: Stream, HTTP2StreamUser {
         saidNoMore = false
         drainLeft = 0
         leftToFlush = 0
-        renewStream()
+        renewChannel()
     }
 }

@@ -2,32 +2,32 @@ internal import Glibc
 internal import HTTP2
 internal import Reactor
 
-/// The socket under an HTTP/2 session: what is read goes into the session, and what the session has to send is written once at the
+/// The socket under an HTTP/2 connection: what is read goes into the connection, and what it has to send is written once at the
 /// end of a turn, so that the requests and answers of many streams share a write.
-class HTTP2Socket: Stream, HTTP2ConnectionHost {
-    final let session: HTTP2Connection
+class HTTP2Socket: Channel, HTTP2ConnectionHost {
+    final let http2: HTTP2Connection
     final private(set) var isOver = false
     /// The users of streams are being told of news.
     final private(set) var isTelling = false
     private var isScheduled = false
     private var readsLater = false
 
-    init(loop: Loop, buffers: LoopBuffers, session: HTTP2Connection) {
-        self.session = session
+    init(loop: Loop, buffers: LoopBuffers, http2: HTTP2Connection) {
+        self.http2 = http2
         super.init(loop: loop, buffers: buffers)
-        session.host = self
+        http2.host = self
     }
 
-    deinit { session.host = nil }
+    deinit { http2.host = nil }
 
     // MARK: - What subclasses say
 
     /// Streams have changed; new ones may have come.
-    func sessionChanged() {}
+    func streamsChanged() {}
     /// The socket takes no more for now, or what it did not take before.
     func outputWaits() {}
     /// The connection has ended; every stream was told.
-    func sessionEnded() {}
+    func connectionEnded() {}
 
     // MARK: - Events
 
@@ -54,7 +54,7 @@ class HTTP2Socket: Stream, HTTP2ConnectionHost {
         if canWrite { writeOutput() }
     }
 
-    /// Bytes that another stage read before the session took over.
+    /// Bytes that another stage read before the HTTP/2 connection took over.
     final func takeOver() {
         canWrite = true
         connectionHasOutput()
@@ -67,20 +67,20 @@ class HTTP2Socket: Stream, HTTP2ConnectionHost {
         var rounds = 0
         while !isOver {
             if end > start {
-                guard session.receive(input, now: loop.now) else {
+                guard http2.receive(input, now: loop.now) else {
                     start = end
-                    // A client passes on no more of answers that are not whole; their users are told when the session ends.
-                    if session.role == .server { tell() }
+                    // A client passes on no more of answers that are not whole; their users are told when the HTTP/2 connection ends.
+                    if http2.role == .server { tell() }
                     return finish()
                 }
                 start = 0
                 end = 0
-                if session.owesReset {
+                if http2.owesReset {
                     guard sendAll() else { return end(.cancel) }
-                    if session.isOver { return finish() }
+                    if http2.isOver { return finish() }
                 }
                 tell()
-                if session.isOver { return finish() }
+                if http2.isOver { return finish() }
             }
             guard !isOver else { return }
             // Bounded, so that one busy connection cannot starve the loop's others.
@@ -103,9 +103,9 @@ class HTTP2Socket: Stream, HTTP2ConnectionHost {
 
     private func tell() {
         isTelling = true
-        session.tellUsers()
+        http2.tellUsers()
         isTelling = false
-        sessionChanged()
+        streamsChanged()
     }
 
     private func writeOutput() {
@@ -113,8 +113,8 @@ class HTTP2Socket: Stream, HTTP2ConnectionHost {
         guard !isOver else { return }
         guard sendAll() else { return end(.cancel) }
         // Streams whose output went out may have more.
-        if session.hasNews { tell() } else if hasPending { outputWaits() }
-        if session.isOver, !hasPending { end(.none) }
+        if http2.hasNews { tell() } else if hasPending { outputWaits() }
+        if http2.isOver, !hasPending { end(.none) }
     }
 
     /// Says why, as far as the socket takes it, and ends.
@@ -123,13 +123,13 @@ class HTTP2Socket: Stream, HTTP2ConnectionHost {
         end(.cancel)
     }
 
-    /// Writes what the session has to send, as far as the socket takes it.
+    /// Writes what the HTTP/2 connection has to send, as far as the socket takes it.
     /// - Returns: false when the connection is lost.
     private func sendAll() -> Bool {
         while !hasPending {
-            let count = session.send(into: buffers.session, now: loop.now)
+            let count = http2.send(into: buffers.http2Output, now: loop.now)
             guard count > 0 else { return true }
-            guard send(UnsafeRawBufferPointer(rebasing: buffers.session[..<count])) else { return false }
+            guard send(UnsafeRawBufferPointer(rebasing: buffers.http2Output[..<count])) else { return false }
         }
         return true
     }
@@ -138,9 +138,9 @@ class HTTP2Socket: Stream, HTTP2ConnectionHost {
     final func end(_ code: HTTP2ErrorCode) {
         guard !isOver else { return }
         isOver = true
-        session.abandon(code)
+        http2.abandon(code)
         tearDown()
-        session.tellUsers()
-        sessionEnded()
+        http2.tellUsers()
+        connectionEnded()
     }
 }

@@ -28,7 +28,7 @@ package struct ListeningSocket {
         return ListeningSocket(plan: plan, descriptors: dealt(descriptors, loops), isShared: false)
     }
 
-    /// Whether the descriptor is a socket of a stream that takes connections.
+    /// Whether the descriptor is a stream socket that takes connections.
     package static func isListening(_ descriptor: Int32) -> Bool {
         cardea_get_option(descriptor, SOL_SOCKET, SO_ACCEPTCONN) == 1
             && cardea_get_option(descriptor, SOL_SOCKET, SO_TYPE) == Int32(SOCK_STREAM.rawValue)

@@ -13,8 +13,8 @@ package final class LoopBuffers: BlockSource {
     let record: UnsafeMutableRawBufferPointer
     /// The head that is on its way to a stream of HTTP/2. What is put together of it lies in `scratch`.
     var outgoing = OutgoingHead()
-    /// Room for the output of the sessions of HTTP/2: four frames of the usual size, so that one write carries much.
-    let session: UnsafeMutableRawBufferPointer
+    /// Room for the output of HTTP/2 connections: four frames of the usual size, so that one write carries much.
+    let http2Output: UnsafeMutableRawBufferPointer
     /// A route's own field line around a token.
     let credential: UnsafeMutableRawBufferPointer
     /// The caller's origin and lines of our own, beside an answer's head.
@@ -23,7 +23,7 @@ package final class LoopBuffers: BlockSource {
     let prefix: UnsafeMutableRawBufferPointer
     let suffix: UnsafeMutableRawBufferPointer
     let pool: BufferPool
-    /// The allocator of nghttp2 for the loop's sessions.
+    /// The allocator of nghttp2 for the loop's HTTP/2 connections.
     let frames = HTTP2Memory()
     /// The budget of the blocks of `pool` that the callers of HTTP/2 hold.
     let budget: BlockBudget
@@ -40,7 +40,7 @@ package final class LoopBuffers: BlockSource {
         self.largeLimit = largeLimit
         scratch = .allocate(byteCount: scratchSize, alignment: 16)
         record = .allocate(byteCount: 16 * 1024, alignment: 16)
-        session = .allocate(byteCount: 66 * 1024, alignment: 16)
+        http2Output = .allocate(byteCount: 66 * 1024, alignment: 16)
         credential = .allocate(byteCount: 48 * 1024, alignment: 16)
         notes = .allocate(byteCount: 4 * 1024, alignment: 16)
         prefix = .allocate(byteCount: 32, alignment: 16)
@@ -50,7 +50,7 @@ package final class LoopBuffers: BlockSource {
     deinit {
         scratch.deallocate()
         record.deallocate()
-        session.deallocate()
+        http2Output.deallocate()
         credential.deallocate()
         notes.deallocate()
         prefix.deallocate()
@@ -81,7 +81,7 @@ package final class LoopBuffers: BlockSource {
 
     func give(_ block: UnsafeMutableRawBufferPointer, from use: Use) {
         if block.count == blockSize { return pool.give(block) }
-        // A short message of HTTP/2 stays where it came (`Stream.fill`).
+        // A short message of HTTP/2 stays where it came (`Channel.fill`).
         if block.count <= HTTP2Memory.largestPiece { return frames.give(piece: block) }
         switch use {
         case .input: inputBytes -= block.count

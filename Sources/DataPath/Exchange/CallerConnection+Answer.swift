@@ -117,7 +117,7 @@ extension CallerConnection {
     func relayAnswer(from upstream: UpstreamConnection) -> Exchange.Action {
         guard let route = exchange.route, upstream.state == .busy else { return .fault(Fault(.upstreamClosed)) }
         // Nothing of it was sent: this caller need not see half an answer.
-        if let source = upstream.uncountedLane, source._withUnsafeGuaranteedRef({ $0.isRefused }) {
+        if let source = upstream.uncountedStream, source._withUnsafeGuaranteedRef({ $0.isRefused }) {
             return .fault(upstream.breakOff.fault)
         }
         // The answer to a HEAD is none to the request.
@@ -132,13 +132,13 @@ extension CallerConnection {
             forMethodHEAD: exchange.method == .head, connect: false, callerMinorVersion: exchange.minorVersion)
         // HTTP/1.0 knows no chunks: the end of the connection is the end of the body.
         if exchange.answerFraming == .untilClose { exchange.keepsAlive = false }
-        if lane != nil, exchange.answerFraming == .chunked || exchange.answerFraming == .untilClose {
+        if stream != nil, exchange.answerFraming == .chunked || exchange.answerFraming == .untilClose {
             exchange.answerFraming = .none
         }
         var cursor = OutputCursor(buffers.scratch)
         let head = UnsafeRawBufferPointer(rebasing: upstream.input[..<exchange.answerHeadLength])
         let parts = answerParts(of: route, head: head)
-        if lane == nil {
+        if stream == nil {
             writeResponse(
                 data.responseHead, bytes: head.octets, edits: route.answerEdits, callerOrigin: parts.origin.octets,
                 isPrivate: parts.isPrivate, lines: parts.lines.octets, framing: exchange.answerFraming,
@@ -151,7 +151,7 @@ extension CallerConnection {
                 isPrivate: parts.isPrivate, lines: parts.lines.octets, framing: exchange.answerFraming,
                 into: &buffers.outgoing)
         }
-        guard !(lane == nil ? cursor.overflowed : buffers.outgoing.overflowed) else {
+        guard !(stream == nil ? cursor.overflowed : buffers.outgoing.overflowed) else {
             return .fault(Fault(.upstreamBigHead))
         }
         upstream.start += exchange.answerHeadLength
@@ -173,18 +173,18 @@ extension CallerConnection {
         // Asked once: it looks through the whole reader.
         let isComplete = exchange.answerBody.isComplete
         // All there is has come: its end leaves in the same write.
-        if !isComplete, let source = upstream.uncountedLane,
+        if !isComplete, let source = upstream.uncountedStream,
             source._withUnsafeGuaranteedRef({ $0.isDrained && $0.trailers.isEmpty })
         {
             piece.ended = true
         }
         isLastWrite = !exchange.keepsAlive && (piece.ended || isComplete)
         let sent =
-            lane == nil
+            stream == nil
             ? sendAnswer(
                 &cursor, in: buffers.scratch, raw, piece, framing: exchange.answerFraming,
                 dropping: route.answerEdits.drop)
-            : sendLaneAnswer(received: head, raw, piece, hasBody: hasBody, dropping: route.answerEdits.drop)
+            : sendStreamAnswer(received: head, raw, piece, hasBody: hasBody, dropping: route.answerEdits.drop)
         guard sent else { return closing() }
         return piece.ended || isComplete ? completeAnswer() : pumpAnswer(of: upstream)
     }
@@ -198,14 +198,14 @@ extension CallerConnection {
             data.responseHead, bytes: head.octets, edits: route.answerEdits, callerOrigin: parts.origin.octets,
             isPrivate: parts.isPrivate, lines: parts.lines.octets, framing: .none,
             callerMinorVersion: exchange.minorVersion, close: false,
-            upgrade: upstream.lane == nil, into: &cursor)
+            upgrade: upstream.stream == nil, into: &cursor)
         guard !cursor.overflowed else { return .fault(Fault(.upstreamBigHead)) }
         upstream.start += exchange.answerHeadLength
         exchange.answerBegun = true
         exchange.keepsAlive = false
         exchange.record.answeredAt = loop.now
         let sent: Bool
-        if upstream.lane == nil {
+        if upstream.stream == nil {
             sent = send(cursor.written(in: buffers.scratch))
         } else {
             guard let answer = acceptWebSocket(cursor.written(in: buffers.scratch)) else {
@@ -307,7 +307,7 @@ extension CallerConnection {
 
     /// The end of a body that its own bytes did not tell.
     private func endAnswerBody(from upstream: UpstreamConnection) -> Bool {
-        let trailers = upstream.lane?.trailers ?? []
+        let trailers = upstream.stream?.trailers ?? []
         let end = BodyReader.Step(trailers: ByteRange(0..<trailers.count), ended: true)
         isLastWrite = !exchange.keepsAlive
         return trailers.withUnsafeBytes { raw in
@@ -340,7 +340,7 @@ extension CallerConnection {
     }
 }
 
-extension Stream {
+extension Channel {
     /// Moves the input to the block's front.
     package final func compact() {
         guard start > 0, let block else { return }

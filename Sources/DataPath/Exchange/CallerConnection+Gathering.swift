@@ -83,7 +83,7 @@ extension CallerConnection {
                     return answer(Fault(.outOfMemory, retryAfter: 1))
                 }
             case .noBuffer: return answer(Fault(.outOfMemory, retryAfter: 1))
-            case .ended where lane != nil: gathered.end()
+            case .ended where stream != nil: gathered.end()
             case .ended, .truncated, .failed: return fail(Fault(.incompleteBody))
             }
         }

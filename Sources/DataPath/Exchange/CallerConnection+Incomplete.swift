@@ -16,7 +16,7 @@ extension CallerConnection {
     /// The connection ends before the answer has all gone, and its end is all that tells the caller where the answer ends (RFC 9112 §6.3):
     /// that of a caller of HTTP/1.0, who knows no chunks.
     var lacksItsEnd: Bool {
-        guard hasExchange, exchange.answerBegun, exchange.answerFraming == .untilClose, lane == nil else {
+        guard hasExchange, exchange.answerBegun, exchange.answerFraming == .untilClose, stream == nil else {
             return false
         }
         return stage == .exchanging || stage == .closing && hasPending
@@ -35,7 +35,7 @@ extension CallerConnection {
         switch exchange.record.incomplete {
         case .none: return written
         // A stream's reset goes behind what waits.
-        case .upstream, .gateway: guard lane == nil else { return written }
+        case .upstream, .gateway: guard stream == nil else { return written }
         case .caller: break
         }
         return written - min(written, UInt64(pendingCount))

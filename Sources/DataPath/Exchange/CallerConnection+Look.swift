@@ -39,7 +39,7 @@ extension CallerConnection {
             do throws(ChunkFault) { try look.read(held) } catch {
                 return .fault(Fault(.upstreamGarbage))
             }
-            if look.isComplete || upstream.lane?.isDrained == true { return endLook(at: upstream, seen: look.body) }
+            if look.isComplete || upstream.stream?.isDrained == true { return endLook(at: upstream, seen: look.body) }
             guard held.count < AnswerLook.limit else { return endLook(at: upstream, unseen: .long) }
             switch upstream.fill() {
             case .bytes: continue

@@ -13,7 +13,7 @@ extension CallerConnection {
         exchange.minorVersion = data.requestHead.minorVersion
         exchange.keepsAlive = data.requestHead.keepAlive
         exchange.asksToClose = !exchange.keepsAlive
-        exchange.requestFraming = lane.map(framing) ?? data.requestHead.framing
+        exchange.requestFraming = stream.map(framing) ?? data.requestHead.framing
         exchange.expectsContinue = data.requestHead.expectsContinue && exchange.minorVersion >= 1
         beginRequestBody()
         exchange.bodyAt = exchange.headLength
@@ -23,10 +23,10 @@ extension CallerConnection {
         return checkForm()
     }
 
-    private func framing(of lane: HTTP2Stream) -> RequestFraming {
-        if let length = lane.contentLength { return .length(length) }
+    private func framing(of stream: HTTP2Stream) -> RequestFraming {
+        if let length = stream.contentLength { return .length(length) }
         // A short body may have come in one read with the head, its end and its trailers too.
-        return lane.isDrained && end == exchange.headLength && lane.trailers.isEmpty ? .none : .chunked
+        return stream.isDrained && end == exchange.headLength && stream.trailers.isEmpty ? .none : .chunked
     }
 
     private func methodOfHead() -> Method {
@@ -54,7 +54,7 @@ extension CallerConnection {
         case .gateway: return nil
         case .transparent: return peer.destination?.port ?? 0
         case .forward where peer.authority != nil: return peer.authorityPort
-        case .forward: return data.requestHead.namedPort(input.octets, schemePort: lane?.schemePort) ?? 0
+        case .forward: return data.requestHead.namedPort(input.octets, schemePort: stream?.schemePort) ?? 0
         }
     }
 

@@ -22,7 +22,7 @@ extension CallerConnection {
         }
         rewindBody()
         exchange.caution.begin(isReplay: exchange.machine.replayed)
-        let asFields = upstream.session != nil
+        let asFields = upstream.shared != nil
         var cursor = OutputCursor(buffers.scratch)
         if asFields { buffers.outgoing.begin(in: buffers.scratch) }
         var withdrawn: Slot?
@@ -63,7 +63,7 @@ extension CallerConnection {
         }
         guard !(asFields ? buffers.outgoing.overflowed : cursor.overflowed) else { return .fault(Fault(.bigHead)) }
         if exchange.bindsConnection {
-            guard upstream.session == nil else { return .fault(Fault(.connectionShared)) }
+            guard upstream.shared == nil else { return .fault(Fault(.connectionShared)) }
             own(upstream)
         }
         upstream.requests += 1
@@ -88,7 +88,7 @@ extension CallerConnection {
 
     /// `TE: trailers`, which a connection-specific field would not survive (RFC 9110 §10.1.4).
     private var acceptsTrailers: Bool {
-        if let lane { return lane.acceptsTrailers }
+        if let stream { return stream.acceptsTrailers }
         guard let field = data.requestHead.first(.te) else { return false }
         return input[field].elementsEqual("trailers".utf8)
     }
@@ -111,7 +111,7 @@ extension CallerConnection {
             case _ where exchange.caution.isProbe: .none
             case .none: .none
             case .length(let length): .length(length)
-            case .chunked: exchange.upstream?.session == nil ? .chunked : .none
+            case .chunked: exchange.upstream?.shared == nil ? .chunked : .none
             }
         // A replay sends what it has of the body at once; asking the upstream again would only cost a round trip.
         let expects =
@@ -141,7 +141,7 @@ extension CallerConnection {
     func beginRequestBody() {
         exchange.bodyBytes = 0
         exchange.requestBody =
-            lane == nil || exchange.requestFraming == .none ? BodyReader(exchange.requestFraming) : .untilClose
+            stream == nil || exchange.requestFraming == .none ? BodyReader(exchange.requestFraming) : .untilClose
         exchange.requestComplete = exchange.requestBody.isComplete
     }
 
@@ -186,7 +186,7 @@ extension CallerConnection {
                 return
             case .blockFull where makeRoomBehindHead(): break
             case .blockFull, .noBuffer: return answer(Fault(.outOfMemory, retryAfter: 1))
-            case .ended where lane != nil: return endRequestBody(to: upstream)
+            case .ended where stream != nil: return endRequestBody(to: upstream)
             case .ended, .truncated, .failed:
                 // A body shorter than promised: the upstream must not take it for a whole one.
                 return fail(Fault(.incompleteBody))
@@ -229,7 +229,7 @@ extension CallerConnection {
     private func endRequestBody(to upstream: UpstreamConnection) {
         exchange.requestComplete = true
         expectAnswer()
-        let trailers = lane?.trailers ?? []
+        let trailers = stream?.trailers ?? []
         let end = BodyReader.Step(trailers: ByteRange(0..<trailers.count), ended: true)
         let sent = trailers.withUnsafeBytes { raw in
             upstream.sendBody(

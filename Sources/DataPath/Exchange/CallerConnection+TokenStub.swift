@@ -58,7 +58,7 @@ extension CallerConnection {
                     growBlock(to: exchange.headLength + 2 * buffers.blockSize)
                 else { return refuseTokenForm(.outOfMemory, retryAfter: 1) }
             case .noBuffer: return refuseTokenForm(.outOfMemory, retryAfter: 1)
-            case .ended where lane != nil: exchange.requestComplete = true
+            case .ended where stream != nil: exchange.requestComplete = true
             case .ended, .truncated, .failed: return refuseTokenForm(.incompleteBody)
             }
         }

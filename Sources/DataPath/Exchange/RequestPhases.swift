@@ -133,8 +133,8 @@ extension CallerConnection {
     /// - Returns: nil to read on, after an answer that is not the last one, or where the body is to be seen first.
     func takeAnswer(head length: Int, from upstream: UpstreamConnection) -> Exchange.Action? {
         let status = data.responseHead.status
-        let opensTunnel = exchange.upgrades && (upstream.lane == nil ? status == 101 : status == 200)
-        if opensTunnel, upstream.lane == nil, !isSwitchedAsAsked(by: upstream) {
+        let opensTunnel = exchange.upgrades && (upstream.stream == nil ? status == 101 : status == 200)
+        if opensTunnel, upstream.stream == nil, !isSwitchedAsAsked(by: upstream) {
             return .fault(Fault(.upstreamGarbage, detail: "it switches to another protocol than was asked for"))
         }
         if status < 200, !opensTunnel { return take(interim: status, length: length, from: upstream) }
@@ -143,13 +143,13 @@ extension CallerConnection {
             return .fault(Fault(.proxyRefused, receivedStatus: status))
         }
         exchange.answerStatus = opensTunnel ? 101 : status
-        exchange.usedHTTP2 = upstream.lane != nil
+        exchange.usedHTTP2 = upstream.stream != nil
         upstream.noteAnswer(data.responseHead, in: upstream.input.octets)
         exchange.record.firstByteAt = loop.now
         let framing = data.responseHead.framing(
             forMethodHEAD: exchange.method == .head || exchange.caution.isProbe, connect: false)
         // Over HTTP/2 the end is told beside the body, whatever length was announced.
-        exchange.answerBody = upstream.lane == nil || framing == .none ? BodyReader(framing) : .untilClose
+        exchange.answerBody = upstream.stream == nil || framing == .none ? BodyReader(framing) : .untilClose
         exchange.answerPersistent = data.responseHead.keepAlive && framing != .untilClose
         exchange.answerHeadLength = length
         exchange.answerHeadFraming = framing

@@ -47,8 +47,8 @@ extension DataLoop {
         }
     }
 
-    private func enter(_ stream: Stream, _ descriptor: Int32) -> Bool {
-        guard loop.watch(stream, descriptor: descriptor, output: false) else {
+    private func enter(_ channel: Channel, _ descriptor: Int32) -> Bool {
+        guard loop.watch(channel, descriptor: descriptor, output: false) else {
             loop.kernel.close(descriptor)
             return false
         }
@@ -69,7 +69,7 @@ extension DataLoop {
     }
 
     /// Callers in any state.
-    var connections: Int { callers.count + arrivals.count + sessions.count }
+    var connections: Int { callers.count + arrivals.count + http2Callers.count }
 
     // MARK: - The hand-over
 
@@ -79,7 +79,7 @@ extension DataLoop {
         _ = arrivals.remove(arrival)
         switch version {
         case .http2:
-            beginSession(from: arrival, listener: arrival.listener, peer: arrival.peer)
+            beginHTTP2(from: arrival, listener: arrival.listener, peer: arrival.peer)
         case .http1:
             let caller = CallerConnection(data: self, listener: arrival.listener, peer: arrival.peer)
             arrival.handOver(to: caller)
@@ -91,8 +91,8 @@ extension DataLoop {
     }
 
     /// A connection in clear text began with HTTP/2's preface (RFC 9113 section 3.3).
-    func becomeSession(_ caller: CallerConnection) {
-        beginSession(from: caller, listener: caller.listener, peer: caller.peer)
+    func becomeHTTP2(_ caller: CallerConnection) {
+        beginHTTP2(from: caller, listener: caller.listener, peer: caller.peer)
     }
 
     /// A CONNECT was answered for a host that is intercepted: its connection arrives once more.
@@ -120,15 +120,15 @@ extension DataLoop {
         }
     }
 
-    private func beginSession(from stage: Stream, listener: ListenerPlan, peer: CallerPeer) {
-        guard let session = CallerSession(data: self, listener: listener, peer: peer) else {
+    private func beginHTTP2(from stage: Channel, listener: ListenerPlan, peer: CallerPeer) {
+        guard let connection = CallerHTTP2Connection(data: self, listener: listener, peer: peer) else {
             metrics.callerClosed()
             uncount(peer)
             return stage.tearDown()
         }
-        stage.handOver(to: session)
-        addSession(session)
-        session.begin()
+        stage.handOver(to: connection)
+        addHTTP2Caller(connection)
+        connection.begin()
     }
 
     // MARK: - Arrivals

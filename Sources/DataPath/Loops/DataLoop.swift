@@ -45,7 +45,7 @@ package final class DataLoop {
     var arrivals = Roster<Arrival>()
     var handshakes: [Arrival] = []
     var logRates = LogRates()
-    private(set) var sessions = Roster<CallerSession>()
+    private(set) var http2Callers = Roster<CallerHTTP2Connection>()
     /// Upstreams of callers' choice, with their connections.
     var openDestinations: [Destination: OpenDestination] = [:]
     /// Callers that own connections to upstreams, few of all: their numbers stand here and not in each idle caller.
@@ -129,12 +129,12 @@ package final class DataLoop {
 
     func removeCaller(_ caller: CallerConnection) { _ = callers.remove(caller) }
 
-    func addSession(_ session: CallerSession) { sessions.add(session) }
+    func addHTTP2Caller(_ connection: CallerHTTP2Connection) { http2Callers.add(connection) }
 
-    func sessionClosed(_ session: CallerSession) {
-        if sessions.remove(session) {
+    func http2CallerClosed(_ connection: CallerHTTP2Connection) {
+        if http2Callers.remove(connection) {
             metrics.callerClosed()
-            uncount(session.peer)
+            uncount(connection.peer)
         }
         memoryTrim.look()
         finishDrain()
@@ -193,11 +193,11 @@ package final class DataLoop {
     func parseRequest(_ bytes: UnsafeRawBufferPointer, for caller: CallerConnection) throws(HeadFault) -> Int? {
         headOwner = ObjectIdentifier(caller)
         requestHead.reset()
-        // A parser ends no stream.
-        if let lane = caller.uncountedLane {
-            return try lane._withUnsafeGuaranteedRef { lane in
+        // A parser ends no channel.
+        if let stream = caller.uncountedStream {
+            return try stream._withUnsafeGuaranteedRef { stream in
                 Result { () throws(HeadFault) in
-                    try requestHead.parse(bytes.octets, index: lane.headIndex, limits: limits.heads)
+                    try requestHead.parse(bytes.octets, index: stream.headIndex, limits: limits.heads)
                 }
             }.get()
         }
@@ -218,10 +218,10 @@ package final class DataLoop {
         answerOwner = nil
         responseHead.reset()
         let length: Int?
-        if let lane = upstream.uncountedLane {
-            length = try lane._withUnsafeGuaranteedRef { lane in
+        if let stream = upstream.uncountedStream {
+            length = try stream._withUnsafeGuaranteedRef { stream in
                 Result { () throws(HeadFault) in
-                    try responseHead.parse(upstream.input.octets, index: lane.headIndex, limits: limits.heads)
+                    try responseHead.parse(upstream.input.octets, index: stream.headIndex, limits: limits.heads)
                 }
             }.get()
         } else {
@@ -326,7 +326,7 @@ package final class DataLoop {
             line.incomplete = caller.exchange.record.incomplete
             line.caller = caller.peer.address?.logAddress ?? LogAddress()
             line.upstream = caller.exchange.upstreamAddress ?? LogAddress()
-            line.callerProtocol = caller.lane != nil ? .http2 : caller.exchange.minorVersion == 0 ? .http10 : .http11
+            line.callerProtocol = caller.stream != nil ? .http2 : caller.exchange.minorVersion == 0 ? .http10 : .http11
             line.upstreamProtocol =
                 caller.exchange.record.sentAt == 0 ? .none : caller.exchange.usedHTTP2 ? .http2 : .http11
             if caller.exchange.record.tokenAt > caller.exchange.record.startedAt {
@@ -389,8 +389,8 @@ package final class DataLoop {
         takeListeners(sockets)
         if listenersBefore.contains(where: { listener(succeeding: $0) == nil }) {
             for caller in callers.members where listener(succeeding: caller.listener) == nil { caller.retire() }
-            for session in sessions.members where listener(succeeding: session.listener) == nil {
-                session.drain()
+            for connection in http2Callers.members where listener(succeeding: connection.listener) == nil {
+                connection.drain()
             }
         }
         // Callers that are there already came when nobody counted.
@@ -448,14 +448,14 @@ package final class DataLoop {
         self.farewell = farewell
         for caller in callers.members { caller.retire() }
         for arrival in arrivals.members { arrival.retire() }
-        for session in sessions.members { session.drain() }
+        for connection in http2Callers.members { connection.drain() }
         // Only now: callers that close at once must not end the drain before the others are looked at.
         drained = completion
         finishDrain()
     }
 
     func finishDrain() {
-        guard callers.isEmpty, arrivals.isEmpty, sessions.isEmpty, let drained else { return }
+        guard callers.isEmpty, arrivals.isEmpty, http2Callers.isEmpty, let drained else { return }
         self.drained = nil
         drained()
     }
@@ -464,7 +464,7 @@ package final class DataLoop {
         isEnding = true
         for arrival in arrivals.members { arrival.close() }
         for caller in callers.members { caller.close() }
-        for session in sessions.members { session.end(.none) }
+        for connection in http2Callers.members { connection.end(.none) }
         for group in groups { group?.closeIdle() }
     }
 }

@@ -1,5 +1,5 @@
 /// The connections of one kind that a loop serves. Who comes and goes pays a few instructions: a dictionary would hash twice for each.
-struct Roster<Member: Stream> {
+struct Roster<Member: Channel> {
     /// In no order: the last one takes the place of one that leaves.
     private(set) var members: [Member] = []
 
@@ -13,7 +13,7 @@ struct Roster<Member: Stream> {
         members.append(member)
     }
 
-    /// - Returns: false when it was not here. Streams of HTTP/2 sessions never are.
+    /// - Returns: false when it was not here. Streams of HTTP/2 connections never are.
     mutating func remove(_ member: Member) -> Bool {
         let place = Int(member.rosterPlace)
         guard place >= 0 else { return false }

@@ -207,7 +207,7 @@ private final class AdminDoor: Watched {
 }
 
 /// A connection of an operator or a monitor. No body of a request matters: a request with one is answered, and the connection closed.
-private final class AdminConnection: Stream {
+private final class AdminConnection: Channel {
     private unowned let server: AdminServer
     let entrance: AdminRequest.Entrance
     /// The other end's IP address; empty for a unix socket.

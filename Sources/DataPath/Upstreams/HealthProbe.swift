@@ -113,7 +113,7 @@ final class HealthProbe: UpstreamUser {
     private func close() {
         connection?.close()
         connection = nil
-        // Also of a session over HTTP/2, which would otherwise serve the next check: that one is to connect anew.
+        // Also of a shared connection, which would otherwise serve the next check: that one is to connect anew.
         group.retire()
         itself = nil
     }

@@ -248,7 +248,7 @@ package final class IssuerExchange: UpstreamUser {
     }
 }
 
-extension Stream {
+extension Channel {
     /// Overwrites what was received: an issuer's answer held a token.
     package final func wipeInput() {
         block?.wipe()

@@ -1,24 +1,24 @@
 /// An action that a pool wants done.
-enum PoolAction<Member: PoolMember, Session: PoolSession> {
+enum PoolAction<Member: PoolMember, Shared: SharedConnection> {
     /// Connect to the first of these addresses that takes it. They may be none.
     case dial(Member, [UpstreamAddress])
-    /// The request goes out on this session.
-    case share(Session, Member)
+    /// The request goes out on this shared connection.
+    case share(Shared, Member)
     /// The request goes out on the socket of the first, which is over.
     case handOver(Member, to: Member)
     case refuse(Member, PoolRefusal)
     case close(Member)
-    /// No more requests; the session ends with those that it carries.
-    case retire(Session)
+    /// No more requests; the shared connection ends with those that it carries.
+    case retire(Shared)
     /// The same, and its server seems to have stopped reading.
-    case doubt(Session)
+    case doubt(Shared)
 }
 
 /// The actions that a pool has still to tell its interpreter.
-struct PoolAgenda<Member: PoolMember, Session: PoolSession> {
+struct PoolAgenda<Member: PoolMember, Shared: SharedConnection> {
     /// Idle connections that are to be closed.
     private var ending: [Member] = []
-    private var retiring: [(session: Session, isStalled: Bool)] = []
+    private var retiring: [(connection: Shared, isStalled: Bool)] = []
     // The numbers of connections in each line that are to be looked at anew, from the first on. Who joins the line meanwhile is not among them.
     var undecided = 0
     var offersAwaited = 0
@@ -41,9 +41,9 @@ struct PoolAgenda<Member: PoolMember, Session: PoolSession> {
         isDue = true
     }
 
-    mutating func retire(_ session: Session, isStalled: Bool) {
-        session.isLeaving = true
-        retiring.append((session, isStalled))
+    mutating func retire(_ connection: Shared, isStalled: Bool = false) {
+        connection.isLeaving = true
+        retiring.append((connection, isStalled))
         isDue = true
     }
 
@@ -84,7 +84,9 @@ struct PoolAgenda<Member: PoolMember, Session: PoolSession> {
 
     mutating func nextEnding() -> Member? { ending.popLast() }
 
-    mutating func nextRetiring() -> (session: Session, isStalled: Bool)? { retiring.popLast() }
+    mutating func nextRetiring() -> PoolAction<Member, Shared>? {
+        retiring.popLast().map { $0.isStalled ? .doubt($0.connection) : .retire($0.connection) }
+    }
 
     mutating func nextTurning() -> Member? { turning.popLast() }
 }

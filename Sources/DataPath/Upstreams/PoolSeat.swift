@@ -11,13 +11,13 @@ enum PoolSeat: Equatable {
     /// The connection is dialled at the end of this turn.
     case admitted
     case dialing
-    /// The connection waits for what a session's peer offers (RFC 8441 §3).
+    /// The connection waits for what a shared connection's peer offers (RFC 8441 §3).
     case awaitingOffer
     /// The request is told so at the end of this turn.
     case refused(PoolRefusal)
     /// The connection carries a request, or is about to, on a socket of its own.
     case carrying
-    /// The connection carries a request as a stream of a session.
+    /// The connection carries a request as a stream of a shared connection.
     case streaming
     case idle
     /// The connection is idle, for the next request of its owner alone.
@@ -51,8 +51,8 @@ enum PoolRefusal: Equatable {
     case unresolvable
     /// The request wants to leave HTTP, and the upstream's HTTP/2, which the route insists on, does not offer that.
     case noUpgrade
-    /// The session whose offer was awaited is gone.
-    case sessionGone
+    /// The shared connection whose offer was awaited is gone.
+    case sharedConnectionGone
 }
 
 /// The demands of a request on its connection.

@@ -7,8 +7,8 @@ internal import TLS
 extension UpstreamConnection {
     /// Every precondition of giving this connection to another request, in one place.
     func mayBeReused(answerComplete: Bool, requestComplete: Bool, persistent: Bool) -> Bool {
-        // A stream carries one request; its session is reused without being given back.
-        guard state == .busy, session == nil else { return false }
+        // A stream carries one request; its shared connection is reused without being given back.
+        guard state == .busy, shared == nil else { return false }
         guard answerComplete, requestComplete, persistent else { return false }
         // Bytes behind the answer would be taken for the next one.
         guard start == end else { return false }
@@ -41,12 +41,12 @@ extension UpstreamConnection {
     /// Whether its request was given up before all of it had left.
     func hasCut(requestComplete: Bool) -> Bool {
         guard requestComplete, !hasPending, !outputLost else { return true }
-        return lane?.isSent == false
+        return stream?.isSent == false
     }
 
     /// Nothing has been sent on it, so whoever takes it next is its first user.
     var isUntouched: Bool {
-        state == .busy && session == nil && requests == 0 && start == end && !hasPending && !inputEndSeen
+        state == .busy && shared == nil && requests == 0 && start == end && !hasPending && !inputEndSeen
     }
 
     /// Whether the socket holds nothing more. A read that filled the block exactly leaves that open, and its edge has been told: bytes

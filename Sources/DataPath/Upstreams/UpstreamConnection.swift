@@ -8,15 +8,16 @@ internal import TLS
 /// A connection to an upstream or an issuer: connects, does the TLS handshake, then carries one request at a time, and between
 /// requests waits in its group's pool.
 ///
-/// Over HTTP/2 it is one stream of a shared session: connected as soon as the session is, and never pooled.
-package final class UpstreamConnection: Stream, HTTP2StreamUser, PoolMember {
+/// Over HTTP/2 it is one stream of a shared connection: connected as soon as that is, and never pooled.
+package final class UpstreamConnection: Channel, HTTP2StreamUser, PoolMember {
     // The reference is strong, as that of a caller's connection to its loop: a cycle until the connection closes.
     package let group: UpstreamGroup
     package private(set) var state = State.connecting
     /// Strong, so a cycle while it is set: both ends cut it, the user by giving the connection back or dropping it, the connection by
     /// being lost. A weak one would make every reference count of the user go through a side table.
     package var user: (any UpstreamUser)?
-    /// The connection comes from the pool, or is a session's stream: a loss before the first byte of an answer may be a stale connection.
+    /// The connection comes from the pool, or is a stream of a shared one: if it is lost before the first byte of an answer, it may have
+    /// been stale.
     private(set) var isPooled = false
     var requests = 0
     // Its pool's to write.
@@ -35,8 +36,8 @@ package final class UpstreamConnection: Stream, HTTP2StreamUser, PoolMember {
     private(set) var announcedTimeout: Int?
     /// An answer's head has come on it.
     private var hasAnswered = false
-    /// The connection that carries it over HTTP/2.
-    private(set) var session: UpstreamSession?
+    /// The shared connection of which this one is a stream; nil: it has a socket of its own.
+    private(set) var shared: UpstreamHTTP2Connection?
     /// The edition of the group's TLS configuration when the socket's handshake began.
     private(set) var tlsEdition: UInt64 = 0
     private var dialer: Dialer?
@@ -75,17 +76,17 @@ package final class UpstreamConnection: Stream, HTTP2StreamUser, PoolMember {
         announcedTimeout = nil
         hasAnswered = false
         waitingPlace = nil
-        session = nil
+        shared = nil
         tlsEdition = 0
         dialer = nil
         // Most often empty already: giving up even an empty array costs a locked instruction.
         if !others.isEmpty { others = [] }
         tunnel = nil
-        renewStream()
+        renewChannel()
     }
 
-    /// A session that has room is not there: it waits for one, or for a socket of its own. From here on, so that waiting for the resolver is
-    /// bounded too.
+    /// There is no shared connection with room: this one waits for one, or for a socket of its own. The deadline runs from here on, so
+    /// that waiting for the resolver is bounded too.
     func beginWaiting() {
         loop.adopt(self)
         expect(by: begunAt + group.plan.connectTimeout, kind: Deadline.connect)
@@ -94,14 +95,14 @@ package final class UpstreamConnection: Stream, HTTP2StreamUser, PoolMember {
     /// When its user wants to hear that nothing came.
     func expectForUser(by deadline: UInt64) {
         guard state != .closed else { return }
-        // A stream of a session that stood already has no place in the loop: most of them never need one.
+        // A stream of a shared connection that stood already has no index in the loop: most of them never need one.
         if !hasPlace { loop.adopt(self) }
         expect(by: deadline, kind: Deadline.user)
     }
 
     // MARK: - Connecting
 
-    /// The socket of before is closed, or a session's: the connection waits for another one.
+    /// The socket of before is closed, or a shared connection's: the connection waits for another one.
     private func beginAnew() {
         canRead = false
         canWrite = false
@@ -229,32 +230,32 @@ package final class UpstreamConnection: Stream, HTTP2StreamUser, PoolMember {
 
     // MARK: - Over HTTP/2
 
-    /// Gives the socket to a session that others can use too, and becomes its first user.
-    func share(_ session: UpstreamSession) {
-        session.tls = tls
+    /// Gives the socket to a shared connection that others can use too, and becomes its first user.
+    func share(_ shared: UpstreamHTTP2Connection) {
+        shared.tls = tls
         tls = nil
         dropTimer()
-        guard loop.handOver(self, to: session) else {
-            session.end(.cancel)
+        guard loop.handOver(self, to: shared) else {
+            shared.end(.cancel)
             return lose(Fault(.outOfMemory, retry: .unsent))
         }
         loop.adopt(self)
-        session.begin()
-        guard wish.leavesHTTP else { return use(session) }
-        guard !session.isOver else { return lose(Fault(.upstreamClosed, retry: .unsent)) }
+        shared.begin()
+        guard wish.leavesHTTP else { return use(shared) }
+        guard !shared.isOver else { return lose(Fault(.upstreamClosed, retry: .unsent)) }
         beginAnew()
         expect(by: begunAt + group.plan.connectTimeout, kind: Deadline.connect)
         group.tell { $0.awaitOffer(self) }
     }
 
-    /// A session has room for this request, which has waited for it.
-    func use(_ session: UpstreamSession) {
-        assign(session)
+    /// A shared connection has room for this request, which has waited for it.
+    func use(_ shared: UpstreamHTTP2Connection) {
+        assign(shared)
         user?.upstreamConnected(self)
     }
 
-    func assign(_ session: UpstreamSession) {
-        self.session = session
+    func assign(_ shared: UpstreamHTTP2Connection) {
+        self.shared = shared
         // A stream that is refused was not seen, whether or not the connection is new.
         isPooled = true
         state = .busy
@@ -273,7 +274,7 @@ package final class UpstreamConnection: Stream, HTTP2StreamUser, PoolMember {
         received: UnsafeRawBufferPointer, route: RoutePlan, acceptsTrailers: Bool, connects: Bool, ended: Bool
     ) -> Bool {
         guard
-            let stream = uncountedSession?._withUnsafeGuaranteedRef({
+            let stream = uncountedShared?._withUnsafeGuaranteedRef({
                 $0.open(
                     received: received, secretName: route.secretName, secretTarget: route.edits.place == .query,
                     acceptsTrailers: acceptsTrailers, connects: connects, ended: ended)
@@ -284,13 +285,13 @@ package final class UpstreamConnection: Stream, HTTP2StreamUser, PoolMember {
     }
 
     /// Read without a count, for calls that do not close this connection, which alone lets go of it.
-    private var uncountedSession: Unmanaged<UpstreamSession>? { session.map(Unmanaged.passUnretained) }
+    private var uncountedShared: Unmanaged<UpstreamHTTP2Connection>? { shared.map(Unmanaged.passUnretained) }
 
     /// Sends a request of ours, without a body.
     /// - Parameter head: is changed in place over HTTP/2.
     func sendHead(ownRequest head: UnsafeMutableRawBufferPointer) -> Bool {
-        guard let session else { return send(UnsafeRawBufferPointer(head)) }
-        guard let stream = session.open(ownRequest: head) else { return false }
+        guard let shared else { return send(UnsafeRawBufferPointer(head)) }
+        guard let stream = shared.open(ownRequest: head) else { return false }
         begin(stream, octets: head.count)
         return true
     }
@@ -298,17 +299,17 @@ package final class UpstreamConnection: Stream, HTTP2StreamUser, PoolMember {
     private func begin(_ stream: HTTP2Stream, octets: Int) {
         bytesOut &+= UInt64(octets)
         stream.user = self
-        lane = stream
+        self.stream = stream
     }
 
     func streamReady(_ stream: HTTP2Stream) {
-        guard stream === lane, state == .busy else { return }
+        guard stream === self.stream, state == .busy else { return }
         canRead = true
-        if stream.isReset, !hasAnswered, let session {
+        if stream.isReset, !hasAnswered, let shared {
             // RFC 9113 §8.7: not processed. Of other resets only those that came with the connection's end may be a matter of chance.
             if stream.resetCode == HTTP2ErrorCode.http11Required.rawValue { group.insistOnHTTP1() }
             if stream.wasNotProcessed { return lose(Fault(.upstreamClosed, retry: .unsent)) }
-            if !stream.hasHead { return lose(Fault(.upstreamClosed, retry: session.isOver ? .ifRepeatable : .never)) }
+            if !stream.hasHead { return lose(Fault(.upstreamClosed, retry: shared.isOver ? .ifRepeatable : .never)) }
         }
         user?.upstreamReady(self)
     }
@@ -367,12 +368,12 @@ package final class UpstreamConnection: Stream, HTTP2StreamUser, PoolMember {
     /// Reading has failed in the middle of an answer: what that means, and the upstream's own word for it where it gave one that says
     /// something to the caller.
     var breakOff: (fault: Fault, code: HTTP2ErrorCode?) {
-        guard let lane else { return (fault(afterFailure: false), nil) }
-        switch lane.resetBy {
+        guard let stream else { return (fault(afterFailure: false), nil) }
+        switch stream.resetBy {
         case .connection: return (Fault(.upstreamClosed), nil)
-        case .peer: return (Fault(.upstreamClosed), lane.resetCode.flatMap(HTTP2ErrorCode.init(passing:)))
+        case .peer: return (Fault(.upstreamClosed), stream.resetCode.flatMap(HTTP2ErrorCode.init(passing:)))
         case .us:
-            let lacksRoom = lane.resetCode == HTTP2ErrorCode.enhanceYourCalm.rawValue
+            let lacksRoom = stream.resetCode == HTTP2ErrorCode.enhanceYourCalm.rawValue
             return (Fault(lacksRoom ? .outOfMemory : .upstreamGarbage), nil)
         }
     }
@@ -391,7 +392,7 @@ package final class UpstreamConnection: Stream, HTTP2StreamUser, PoolMember {
         let user = self.user
         if state != .busy, seat != .inLine { group.gauges.metrics?.failed() }
         // On a pooled connection the server may just have been tired of waiting; on a fresh one it took a request and was gone.
-        if state == .busy, lane == nil, requests > 0, !hasAnswered, let address { group.failed(address, .reset) }
+        if state == .busy, stream == nil, requests > 0, !hasAnswered, let address { group.failed(address, .reset) }
         close()
         user?.upstreamLost(self, fault)
     }
@@ -402,7 +403,7 @@ package final class UpstreamConnection: Stream, HTTP2StreamUser, PoolMember {
         dialer = nil
         state = .closed
         user = nil
-        let wasStream = session.take() != nil
+        let wasStream = shared.take() != nil
         tearDown()
         group.closed(self)
         if wasStream { group.keep(self) }

@@ -1,4 +1,4 @@
-/// Closed connections that were streams of a session, and serve as streams again.
+/// Closed connections that were streams of a shared connection, and serve as streams again.
 extension UpstreamGroup {
     /// The most spare connections: 50 KiB of them.
     static let spareLimit = 128
@@ -14,9 +14,9 @@ extension UpstreamGroup {
         return connection
     }
 
-    /// A stream of a session has ended.
+    /// A stream of a shared connection has ended.
     func keep(_ connection: UpstreamConnection) {
-        guard !pool.sessions.isEmpty, spare.count < Self.spareLimit else { return }
+        guard !pool.shared.isEmpty, spare.count < Self.spareLimit else { return }
         spare.append(connection)
     }
 }

@@ -6,13 +6,13 @@ package final class UpstreamGroup {
     let plan: UpstreamPlan
     let loop: Loop
     let buffers: LoopBuffers
-    private(set) var pool: UpstreamPool<UpstreamConnection, UpstreamSession>
+    private(set) var pool: UpstreamPool<UpstreamConnection, UpstreamHTTP2Connection>
     var tls = UpstreamTLS()
     package var outage = UpstreamOutage()
     var gauges: UpstreamGauges
     let report: (UpstreamNews) -> Void
-    /// Closed connections that were streams of a session, for the next ones, as long as there is a session. Their last user may still stand in
-    /// a call of one, so it is looked at when it is taken.
+    /// Closed connections that were streams of a shared one, for the next streams, as long as there is a shared connection. Their last
+    /// user may still stand in a call of one, so it is looked at when it is taken.
     var spare: [UpstreamConnection] = []
     private let resolver: any NameResolver
     /// Whether an address may be connected to.
@@ -44,7 +44,7 @@ package final class UpstreamGroup {
         }
     }
 
-    /// No connection and no session is left.
+    /// No connection is left, shared ones included.
     package var isUnused: Bool { pool.isUnused }
 
     // MARK: - Taking and giving back
@@ -72,8 +72,8 @@ package final class UpstreamGroup {
         connection.wish = UpstreamWish(
             isNew: fresh, isOnce: once, leavesHTTP: upgrades, onlyHTTP1: binds && plan.protocols == .either,
             avoided: avoided)
-        if let session = pool.enter(connection, at: loop.now) {
-            connection.assign(session)
+        if let shared = pool.enter(connection, at: loop.now) {
+            connection.assign(shared)
         } else {
             connection.beginWaiting()
         }
@@ -117,7 +117,7 @@ package final class UpstreamGroup {
     // MARK: - What the pool wants done
 
     /// Tells the pool what has happened, and does what it wants done for it.
-    func tell(_ event: (inout UpstreamPool<UpstreamConnection, UpstreamSession>) -> Void) {
+    func tell(_ event: (inout UpstreamPool<UpstreamConnection, UpstreamHTTP2Connection>) -> Void) {
         event(&pool)
         act()
     }
@@ -138,19 +138,19 @@ package final class UpstreamGroup {
         }
     }
 
-    private func perform(_ action: PoolAction<UpstreamConnection, UpstreamSession>) {
+    private func perform(_ action: PoolAction<UpstreamConnection, UpstreamHTTP2Connection>) {
         switch action {
         case .dial(let connection, let addresses):
             // An address that was open to callers when the name was resolved may be this machine's own by now.
             let admitted = addresses.filter { admits($0.address) }
             guard !admitted.isEmpty else { return connection.lose(Fault(.destinationRefused, retry: .unsent)) }
             connection.dial(admitted)
-        case .share(let session, let connection): connection.use(session)
+        case .share(let shared, let connection): connection.use(shared)
         case .handOver(let free, let connection): connection.goOn(with: free)
         case .refuse(let connection, let refusal): refuse(connection, refusal)
         case .close(let connection): connection.close()
-        case .retire(let session): session.retire()
-        case .doubt(let session): session.doubt()
+        case .retire(let shared): shared.retire()
+        case .doubt(let shared): shared.doubt()
         }
     }
 
@@ -167,7 +167,7 @@ package final class UpstreamGroup {
                     .upstreamOffersNoUpgrade, retry: .never,
                     detail: "the upstream's HTTP/2 does not offer extended CONNECT (RFC 8441); `http: auto` or `1.1` "
                         + "would take HTTP/1.1"))
-        case .sessionGone: connection.lose(Fault(.upstreamClosed, retry: .unsent))
+        case .sharedConnectionGone: connection.lose(Fault(.upstreamClosed, retry: .unsent))
         }
     }
 
@@ -177,21 +177,21 @@ package final class UpstreamGroup {
 
     /// A new connection speaks HTTP/2: from now on it belongs to all.
     func shareSocket(of connection: UpstreamConnection) {
-        guard let session = UpstreamSession(group: self, address: connection.address) else {
+        guard let shared = UpstreamHTTP2Connection(group: self, address: connection.address) else {
             return connection.lose(Fault(.outOfMemory, retry: .unsent))
         }
-        // The request that the session was made for goes out first: the others may find no room.
+        // The request that it was made for goes out first: the others may find no room.
         let wasActing = isActing
         isActing = true
-        pool.opened(session, by: connection)
-        connection.share(session)
-        // A session that was made with another certificate carries that request and no other.
-        if !isCurrent(connection) { session.retire() }
+        pool.opened(shared, by: connection)
+        connection.share(shared)
+        // A shared connection that was made with another certificate carries that request and no other.
+        if !isCurrent(connection) { shared.retire() }
         isActing = wasActing
         act()
     }
 
-    /// No address took a connection that was to become a session; what is there may carry its request all the same.
+    /// No address took a connection that was to be shared; what is there may carry its request all the same.
     func rescue(_ connection: UpstreamConnection) -> Bool {
         guard pool.rescue(connection, at: loop.now) else { return false }
         act()
@@ -203,9 +203,9 @@ package final class UpstreamGroup {
         recount()
     }
 
-    func sessionEnded(_ session: UpstreamSession) {
-        tell { $0.ended(session) }
-        if pool.sessions.isEmpty { spare.removeAll() }
+    func sharedEnded(_ shared: UpstreamHTTP2Connection) {
+        tell { $0.ended(shared) }
+        if pool.shared.isEmpty { spare.removeAll() }
         recount()
     }
 
@@ -213,7 +213,7 @@ package final class UpstreamGroup {
     func insistOnHTTP1() {
         guard pool.insistOnHTTP1() else { return }
         tls.offersHTTP1()
-        for session in pool.sessions.all { session.session.goAway() }
+        for shared in pool.shared.all { shared.http2.goAway() }
     }
 
     // MARK: - Addresses

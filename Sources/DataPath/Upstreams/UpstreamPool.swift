@@ -14,21 +14,21 @@ internal import Reactor
 /// - **Scout.** On an upstream that may speak HTTP/2 one connection finds out (the scout), and the others wait for its word: a burst on a
 ///   cold upstream is one connection.
 /// - **Bounds.** Beyond the limit of sockets an idle connection gives way, or the request waits in line, or it is refused.
-struct UpstreamPool<Member: PoolMember, Session: PoolSession> {
-    typealias Action = PoolAction<Member, Session>
+struct UpstreamPool<Member: PoolMember, Shared: SharedConnection> {
+    typealias Action = PoolAction<Member, Shared>
 
     let bounds: PoolBounds
     private(set) var book = AddressBook()
     /// When names are resolved, by whoever asks it; the answers come to `resolved`.
     var names: NameSchedule
 
-    /// Connections that are not closed, streams of sessions too.
+    /// Connections that are not closed, streams of shared ones too.
     private(set) var count = 0
-    /// Sockets of connections; each session has one more.
+    /// Sockets of connections; each shared one has one more.
     private var heldSockets = 0
     private(set) var idle: [Member] = []
     private(set) var owned = OwnedConnections<Member>()
-    private(set) var sessions = PoolSessions<Session>()
+    private(set) var shared = SharedConnections<Shared>()
     /// No configuration leads here any more: connections end with their exchanges.
     private var isRetired = false
 
@@ -41,10 +41,10 @@ struct UpstreamPool<Member: PoolMember, Session: PoolSession> {
     /// Whether the last connection turned out to speak HTTP/2; nil before there was one.
     private(set) var speaksHTTP2: Bool?
     private(set) var insistsOnHTTP1 = false
-    /// The connection that will become a session, or tell that there can be none.
+    /// The connection that will be shared, or tell that none can be.
     private(set) var scout: Member?
 
-    private(set) var agenda = PoolAgenda<Member, Session>()
+    private(set) var agenda = PoolAgenda<Member, Shared>()
 
     /// - Parameter names: endpoints that are names.
     init(_ bounds: PoolBounds, names: [Int] = []) {
@@ -53,9 +53,9 @@ struct UpstreamPool<Member: PoolMember, Session: PoolSession> {
     }
 
     /// Open or being opened.
-    var sockets: Int { heldSockets + sessions.count }
-    /// No connection and no session is left.
-    var isUnused: Bool { count == 0 && sessions.isEmpty }
+    var sockets: Int { heldSockets + shared.count }
+    /// No connection is left, shared ones included.
+    var isUnused: Bool { count == 0 && shared.isEmpty }
     private var isFull: Bool { sockets >= bounds.sockets }
 
     // MARK: - States
@@ -89,7 +89,7 @@ struct UpstreamPool<Member: PoolMember, Session: PoolSession> {
         agenda.putOff(member)
     }
 
-    /// A socket, a connection or room on a session became free.
+    /// A socket, a connection or room on a shared one became free.
     mutating func serveLine() {
         if !inLine.isEmpty { agenda.serveLater() }
     }
@@ -135,23 +135,23 @@ struct UpstreamPool<Member: PoolMember, Session: PoolSession> {
     }
 
     /// A request brings a connection that is to be made.
-    /// - Returns: the session that it goes out on; nil: `next` will say what becomes of it.
-    mutating func enter(_ member: Member, at now: UInt64) -> Session? {
+    /// - Returns: the shared connection that it goes out on; nil: `next` will say what becomes of it.
+    mutating func enter(_ member: Member, at now: UInt64) -> Shared? {
         count += 1
         guard !member.wish.onlyHTTP1 else {
             start(member)
             return nil
         }
-        if member.wish.leavesHTTP, mayShare, let session = sessions.lightest(at: now) {
-            return join(session, member) ? session : nil
+        if member.wish.leavesHTTP, mayShare, let connection = shared.lightest(at: now) {
+            return join(connection, member) ? connection : nil
         }
         return admit(member, at: now)
     }
 
-    private mutating func admit(_ member: Member, at now: UInt64) -> Session? {
+    private mutating func admit(_ member: Member, at now: UInt64) -> Shared? {
         if mayShare {
-            if let session = usable(avoiding: member.wish.avoided, at: now) {
-                return join(session, member) ? session : nil
+            if let connection = usable(avoiding: member.wish.avoided, at: now) {
+                return join(connection, member) ? connection : nil
             }
             guard scout == nil else {
                 move(member, to: .undecided)
@@ -172,7 +172,7 @@ struct UpstreamPool<Member: PoolMember, Session: PoolSession> {
             if idle.isEmpty { endIdlestOwned(sparing: inLine.count < bounds.waiters) } else { end(idle.removeFirst()) }
         }
         if isFull {
-            endUnusedSession()
+            endUnusedShared()
             guard inLine.count < bounds.waiters else { return putOff(member, .refused(.busy)) }
             move(member, to: .inLine)
             inLine.append(member)
@@ -194,9 +194,9 @@ struct UpstreamPool<Member: PoolMember, Session: PoolSession> {
         end(idlest)
     }
 
-    /// A session without requests gives way to a request that it cannot carry, unless others wait for its peer's offer.
-    private mutating func endUnusedSession() {
-        if offersAwaited.isEmpty, let session = sessions.unused { agenda.retire(session, isStalled: false) }
+    /// A shared connection without requests gives way to a request that it cannot carry, unless others wait for its peer's offer.
+    private mutating func endUnusedShared() {
+        if offersAwaited.isEmpty, let connection = shared.unused { agenda.retire(connection) }
     }
 
     // MARK: - A connection is made
@@ -215,30 +215,30 @@ struct UpstreamPool<Member: PoolMember, Session: PoolSession> {
         dismiss(member)
     }
 
-    /// The new connection speaks HTTP/2: its socket is the session's from now on, and it is the first stream there.
-    mutating func opened(_ session: Session, by member: Member) {
-        // Made because another address was wanted and could not be had: one session an address is enough while it has room.
-        for other in sessions.all where other.address === session.address {
+    /// The new connection speaks HTTP/2: its socket is the shared connection's from now on, and it is the first stream there.
+    mutating func opened(_ connection: Shared, by member: Member) {
+        // Made because another address was wanted and could not be had: one an address is enough while it has room.
+        for other in shared.all where other.address === connection.address {
             let isStalled = other.isStalled
             if isStalled || other.isUsable { agenda.retire(other, isStalled: isStalled) }
         }
-        sessions.append(session)
+        shared.append(connection)
         speaksHTTP2 = true
         move(member, to: .streaming)
         if scout === member { scout = nil }
         decide()
     }
 
-    /// The connection waits for what sessions offer, although it may have begun one itself.
+    /// The connection waits for what shared connections offer, although it may have begun one itself.
     mutating func awaitOffer(_ member: Member) {
         move(member, to: .awaitingOffer)
         offersAwaited.append(member)
         judgeOffers()
     }
 
-    /// No address took a connection that was to become a session; what is there may carry its request all the same.
+    /// No address took a connection that was to be shared; what is there may carry its request all the same.
     mutating func rescue(_ member: Member, at now: UInt64) -> Bool {
-        guard mayShare, !member.wish.onlyHTTP1, sessions.lightest(at: now) != nil else { return false }
+        guard mayShare, !member.wish.onlyHTTP1, shared.lightest(at: now) != nil else { return false }
         dismiss(member)
         awaitOffer(member)
         return true
@@ -287,16 +287,16 @@ struct UpstreamPool<Member: PoolMember, Session: PoolSession> {
         if let member = owned.take(owner) { end(member) }
     }
 
-    /// Idle connections end, and sessions without requests.
+    /// Idle connections end, and shared ones without requests.
     mutating func closeIdle() {
         endIdle { _ in true }
-        for session in sessions.all where session.load == 0 { agenda.retire(session, isStalled: false) }
+        for connection in shared.all where connection.load == 0 { agenda.retire(connection) }
     }
 
     mutating func retire() {
         isRetired = true
         closeIdle()
-        for session in sessions.all where session.load > 0 { agenda.retire(session, isStalled: false) }
+        for connection in shared.all where connection.load > 0 { agenda.retire(connection) }
     }
 
     private mutating func endIdle(where isUnfit: (Member) -> Bool) {
@@ -308,7 +308,7 @@ struct UpstreamPool<Member: PoolMember, Session: PoolSession> {
         }
     }
 
-    // MARK: - Sessions
+    // MARK: - Shared connections
 
     private var mayShare: Bool {
         switch bounds.protocols {
@@ -326,23 +326,23 @@ struct UpstreamPool<Member: PoolMember, Session: PoolSession> {
         return true
     }
 
-    /// The session has more room, or its peer's first SETTINGS have come.
-    mutating func changed(_ session: Session) {
+    /// The shared connection has more room, or its peer's first SETTINGS have come.
+    mutating func changed(_ connection: Shared) {
         serveLine()
-        if !offersAwaited.isEmpty, session.upgrades != .unknown { judgeOffers() }
+        if !offersAwaited.isEmpty, connection.upgrades != .unknown { judgeOffers() }
     }
 
-    mutating func ended(_ session: Session) {
-        guard sessions.remove(session) else { return }
+    mutating func ended(_ connection: Shared) {
+        guard shared.remove(connection) else { return }
         judgeOffers()
         serveLine()
     }
 
-    /// The request goes out on the session, if it need not hear first what its peer offers.
+    /// The request goes out on the shared connection, if it need not hear first what its peer offers.
     /// - Returns: false when it waits for that, or is refused, or gets a connection of its own.
-    private mutating func join(_ session: Session, _ member: Member) -> Bool {
+    private mutating func join(_ connection: Shared, _ member: Member) -> Bool {
         if member.wish.leavesHTTP {
-            switch session.upgrades {
+            switch connection.upgrades {
             case .unknown:
                 move(member, to: .awaitingOffer)
                 offersAwaited.append(member)
@@ -359,23 +359,23 @@ struct UpstreamPool<Member: PoolMember, Session: PoolSession> {
             case .served: break
             }
         }
-        if member.address == nil { lead(member, to: session.address) }
+        if member.address == nil { lead(member, to: connection.address) }
         move(member, to: .streaming)
         return true
     }
 
-    /// The session for one more request, where the address book would have it; nil when a connection is to be made first.
-    private mutating func usable(avoiding avoided: UpstreamAddress?, at now: UInt64) -> Session? {
+    /// The shared connection for one more request, where the address book would have it; nil when a connection is to be made first.
+    private mutating func usable(avoiding avoided: UpstreamAddress?, at now: UInt64) -> Shared? {
         guard book.addresses.count > 1, let best = book.choose(at: now, avoiding: avoided) else {
-            return sessions.lightest(at: now)
+            return shared.lightest(at: now)
         }
-        if let session = sessions.lightest(at: now, on: best) {
+        if let connection = shared.lightest(at: now, on: best) {
             book.chosen(best)
-            return session
+            return connection
         }
         // Nothing leads there yet: one connection goes and makes a way. The others do not wait for it while there is another.
         guard scout != nil || isFull || !best.isAvailable(at: now) else { return nil }
-        return sessions.lightest(at: now)
+        return shared.lightest(at: now)
     }
 
     // MARK: - Addresses
@@ -388,7 +388,7 @@ struct UpstreamPool<Member: PoolMember, Session: PoolSession> {
         if !addresses.isEmpty {
             let gone = book.list(addresses, endpoint: endpoint)
             if !gone.isEmpty { endIdle { $0.address?.isListed == false } }
-            for address in gone { retireSessions(at: address) }
+            for address in gone { retireShared(at: address) }
         }
         names.answered(
             endpoint: endpoint, found: !addresses.isEmpty, isKnown: book.addresses.contains { $0.endpoint == endpoint },
@@ -400,7 +400,7 @@ struct UpstreamPool<Member: PoolMember, Session: PoolSession> {
     /// - Returns: whether the address is left alone for it.
     mutating func failed(_ address: UpstreamAddress, _ failure: AddressBook.Failure, at now: UInt64) -> Bool {
         let isEjected = book.failed(address, failure, at: now)
-        if isEjected { retireSessions(at: address) }
+        if isEjected { retireShared(at: address) }
         if failure == .connect { names.suspect(endpoint: address.endpoint, at: now) }
         return isEjected
     }
@@ -409,12 +409,12 @@ struct UpstreamPool<Member: PoolMember, Session: PoolSession> {
     mutating func noteUnhealthy(_ found: Set<SocketAddress>) {
         book.noteUnhealthy(found)
         guard book.addresses.contains(where: \.isHealthy) else { return }
-        for address in book.addresses where !address.isHealthy { retireSessions(at: address) }
+        for address in book.addresses where !address.isHealthy { retireShared(at: address) }
         endIdle { $0.address?.isHealthy == false }
     }
 
-    private mutating func retireSessions(at address: UpstreamAddress) {
-        for session in sessions.all where session.address === address { agenda.retire(session, isStalled: false) }
+    private mutating func retireShared(at address: UpstreamAddress) {
+        for connection in shared.all where connection.address === address { agenda.retire(connection) }
     }
 
     // MARK: - What is to be done
@@ -436,16 +436,16 @@ struct UpstreamPool<Member: PoolMember, Session: PoolSession> {
         while let member = agenda.nextEnding() {
             if member.seat == .ending { return .close(member) }
         }
-        if let (session, isStalled) = agenda.nextRetiring() { return isStalled ? .doubt(session) : .retire(session) }
+        if let action = agenda.nextRetiring() { return action }
         while agenda.undecided > 0, let member = undecided.popFirst() {
             agenda.undecided -= 1
-            if let session = admit(member, at: now) { return .share(session, member) }
+            if let connection = admit(member, at: now) { return .share(connection, member) }
         }
         agenda.undecided = 0
         while agenda.offersAwaited > 0, let member = offersAwaited.popFirst() {
             agenda.offersAwaited -= 1
-            guard let session = sessions.lightest(at: now) else { return refuse(member, .sessionGone) }
-            if join(session, member) { return .share(session, member) }
+            guard let connection = shared.lightest(at: now) else { return refuse(member, .sharedConnectionGone) }
+            if join(connection, member) { return .share(connection, member) }
         }
         agenda.offersAwaited = 0
         while agenda.unresolved > 0, let member = unresolved.popFirst() {
@@ -474,10 +474,10 @@ struct UpstreamPool<Member: PoolMember, Session: PoolSession> {
         }
         // First come, first served.
         while agenda.serves, let first = inLine.first {
-            if mayShare, !first.wish.onlyHTTP1, let session = sessions.lightest(at: now) {
+            if mayShare, !first.wish.onlyHTTP1, let connection = shared.lightest(at: now) {
                 inLine.remove(first)
                 dismiss(first)
-                if join(session, first) { return .share(session, first) }
+                if join(connection, first) { return .share(connection, first) }
             } else if !first.wish.isNew, let free = idle.last, free.isFresh(forRequestOnce: first.wish.isOnce) {
                 inLine.remove(first)
                 idle.removeLast()
@@ -490,7 +490,7 @@ struct UpstreamPool<Member: PoolMember, Session: PoolSession> {
                 inLine.remove(first)
                 start(first)
             } else {
-                endUnusedSession()
+                endUnusedShared()
                 break
             }
         }

@@ -72,13 +72,13 @@ extension UpstreamGroup {
         !plan.usesTLS || connection.tlsEdition == tls.edition
     }
 
-    /// Connections that were made with another certificate or other authorities are not used again, nor are their sessions, which would be
-    /// resumed without another look at the server's certificate.
+    /// Connections that were made with another certificate or other authorities are not used again, nor are their TLS sessions, which would
+    /// be resumed without another look at the server's certificate.
     func renewTLS() {
         tls.renew()
         outage.tlsFailure = nil
         closeIdle()
-        for session in pool.sessions.all { session.session.goAway() }
+        for shared in pool.shared.all { shared.http2.goAway() }
     }
 
     /// Why the certificates that the server may ask for cannot be had; nil when there is one, or none is configured.

@@ -16,24 +16,24 @@ extension RedisTier {
 
     /// See `SharedTier`.
     public func turn(
-        _ lane: SharedName, session: SharedName, spends: Bool, completion: @escaping Answer<SharedTurn>
+        _ lock: SharedName, session: SharedName, spends: Bool, completion: @escaping Answer<SharedTurn>
     ) {
         let owner = newOwner()
         run(
             FleetScripts.turn,
             [
-                key(.lease, lane), key(.generation, lane), key(.session, session), key(.spending, lane), settlingKey,
+                key(.lease, lock), key(.generation, lock), key(.session, session), key(.spending, lock), settlingKey,
                 epochKey,
             ],
             Self.words(owner, "\(SharedLease.duration)", spends ? "1" : "0", "\(SharedLease.silence)")
-                + [spends ? sealedNews(.spending(lane, owner: owner, isOver: false)) : []] + settling,
+                + [spends ? sealedNews(.spending(lock, owner: owner, isOver: false)) : []] + settling,
             completion
         ) { [self] answer throws(SharedFault) in
             let items = answer.items ?? []
             switch (Self.outcome(items), items.count) {
             case (0, 6):
                 let lease = SharedLease(
-                    name: lane, owner: owner, generation: try Self.generation(items[1]), spends: spends)
+                    name: lock, owner: owner, generation: try Self.generation(items[1]), spends: spends)
                 // A session that cannot be read counts as none: the next one replaces it, and the turn must not be lost.
                 return .lease(lease, try? seen(Array(items[2...]), session).session)
             case (2, _): return .busy

@@ -20,7 +20,8 @@ public struct SharedName: Hashable, Sendable {
 public enum SharedKind: String, Sendable {
     case token = "token"
     case session = "session"
-    case lane = "lane"
+    /// The lock of one login session. The spelling is hashed into names that gateways of other versions make, too.
+    case lock = "lane"
     case durable = "durable"
     case account = "account"
     case secret = "secret"

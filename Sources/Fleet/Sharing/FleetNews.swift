@@ -7,7 +7,7 @@ public enum FleetNews: Sendable, Equatable {
     case published(SharedName, identity: String)
     case withdrawn(SharedName, identity: String)
     case released(SharedName)
-    /// A step that may spend a refresh token is under way in that lane, or over. The marks on the server say so too, but whoever writes to it
+    /// A step that may spend a refresh token has begun under that lock, or is over. The marks on the server say so too, but whoever writes to it
     /// can take them away.
     case spending(SharedName, owner: String, isOver: Bool)
     /// A session has come to this version; without one, as gateways of the old format tell it, that it has changed.

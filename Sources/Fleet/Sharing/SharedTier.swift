@@ -33,11 +33,11 @@ public protocol SharedTier: Sendable {
 
     // MARK: Sessions, of which there is one line of versions
 
-    /// The turn of a lane, and the session as the fleet has it.
+    /// The turn of a lock, and the session as the fleet has it.
     /// - Parameter spends: the step that follows may spend a refresh token: until its outcome is known, or its gateway has been silent for
     ///   long, nobody else gets a turn.
     func turn(
-        _ lane: SharedName, session: SharedName, spends: Bool, completion: @escaping Answer<SharedTurn>)
+        _ lock: SharedName, session: SharedName, spends: Bool, completion: @escaping Answer<SharedTurn>)
 
     /// The session as it stands.
     func session(_ name: SharedName, completion: @escaping Answer<SharedSession?>)
@@ -88,7 +88,7 @@ public enum SharedClaim: Sendable {
     case busy
 }
 
-/// The answer to the wish for a lane's turn.
+/// The answer to the wish for a lock's turn.
 public enum SharedTurn: Sendable {
     case lease(SharedLease, SharedSession?)
     case busy

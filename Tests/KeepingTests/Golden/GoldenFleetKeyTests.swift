@@ -33,7 +33,7 @@ import Testing
         switch kind {
         case .token: "token"
         case .session: "session"
-        case .lane: "lane"
+        case .lock: "lane"
         case .durable: "durable"
         case .account: "account"
         case .secret: "secret"

@@ -17,8 +17,8 @@ extension Keeper {
             wake(name, fleet)
             renewal(name, fleet) { $0.sharedIdentity == identity }
         case .released(let name): wake(name, fleet)
-        case .spending(let lane, let owner, let isOver):
-            if isOver { fleet.spending.ended(lane, owner) } else { fleet.spending.began(lane, owner, at: now) }
+        case .spending(let lock, let owner, let isOver):
+            if isOver { fleet.spending.ended(lock, owner) } else { fleet.spending.began(lock, owner, at: now) }
         case .session(let name, let version):
             wake(name, fleet)
             lookForLogins(name, fleet)

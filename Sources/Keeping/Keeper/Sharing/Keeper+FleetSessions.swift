@@ -84,13 +84,13 @@ extension Keeper {
         let identity = environment.identity
         guard let fleet, identity.policy.sharesTokens else { return nil }
         let key = step.key
-        let lane = fleet.tier.name(
-            .lane, Array(key.issuer.description.utf8) + [0] + (key.subject.map { [1] + $0.bytes } ?? []))
+        let lock = fleet.tier.name(
+            .lock, Array(key.issuer.description.utf8) + [0] + (key.subject.map { [1] + $0.bytes } ?? []))
         let name = sessionName(key, fleet)
         let deadline = now + 2 * identity.policy.access.acquireTimeout
         while true {
             let turn: Result<SharedTurn, SharedFault> = await ask {
-                fleet.tier.turn(lane, session: name, spends: claim.isOwn, completion: $0)
+                fleet.tier.turn(lock, session: name, spends: claim.isOwn, completion: $0)
             }
             switch turn {
             case .failure(let fault):
@@ -101,7 +101,7 @@ extension Keeper {
                 await mailRead()
                 guard !fleet.spending.isTaken(beside: lease, at: now) else {
                     letGo(hold)
-                    try await othersTurn(lane, until: deadline, fleet)
+                    try await othersTurn(lock, until: deadline, fleet)
                     continue
                 }
                 let place = FleetPlace(hold: hold, name: name)
@@ -109,7 +109,7 @@ extension Keeper {
                 letGo(hold)
                 await recall(key, name, fleet)
             case .success(.busy), .success(.settling):
-                try await othersTurn(lane, until: deadline, fleet)
+                try await othersTurn(lock, until: deadline, fleet)
             }
         }
     }
@@ -122,12 +122,12 @@ extension Keeper {
     }
 
     private func othersTurn(
-        _ lane: SharedName, until deadline: UInt64, _ fleet: KeptFleet
+        _ lock: SharedName, until deadline: UInt64, _ fleet: KeptFleet
     ) async throws(Handshakes.GrantFailure) {
         guard now < deadline, !Task.isCancelled else {
             throw withheld(fleet, "another gateway is at it, or was when it ended")
         }
-        await news(of: lane, within: Self.patience, fleet)
+        await news(of: lock, within: Self.patience, fleet)
     }
 
     private struct FleetPlace {

@@ -2,9 +2,9 @@ internal import HTTP2
 internal import Reactor
 
 /// An HTTP/2 connection to an upstream. The requests of many callers of this loop share it, each on a stream of its own.
-final class UpstreamSession: HTTP2Socket, PoolSession {
-    // Held, other than by `UpstreamConnection`: what a reload takes out of use, a session may outlive by the time of its last streams.
-    // `sessionEnded` ends the cycle.
+final class UpstreamHTTP2Connection: HTTP2Socket, SharedConnection {
+    // The reference is counted, unlike that of `UpstreamConnection`: this connection may outlive a group that a reload took out of use by
+    // the time of its last streams. `connectionEnded` ends the cycle.
     private let group: UpstreamGroup
     let address: UpstreamAddress?
     var isLeaving = false
@@ -31,11 +31,11 @@ final class UpstreamSession: HTTP2Socket, PoolSession {
         self.group = group
         self.address = address
         guard
-            let session =
+            let http2 =
                 HTTP2Connection(
                     role: .client, limits: HTTP2Limits(), blocks: group.buffers, memory: group.buffers.frames)
         else { return nil }
-        super.init(loop: group.loop, buffers: group.buffers, session: session)
+        super.init(loop: group.loop, buffers: group.buffers, http2: http2)
     }
 
     func begin() {
@@ -45,22 +45,22 @@ final class UpstreamSession: HTTP2Socket, PoolSession {
 
     /// Whether one more request may go out on it.
     var isUsable: Bool {
-        !isOver && session.hasRoom && requests < group.plan.requestsPerConnection && address?.isListed != false
+        !isOver && http2.hasRoom && requests < group.plan.requestsPerConnection && address?.isListed != false
             && !isStalled
     }
 
-    var load: Int { session.openStreams }
+    var load: Int { http2.openStreams }
 
     var upgrades: UpgradeOffer {
-        session.servesExtendedConnect ? .served : session.knowsPeer ? .missing : .unknown
+        http2.servesExtendedConnect ? .served : http2.knowsPeer ? .missing : .unknown
     }
 
     /// The peer takes nothing any more, of bodies or of anything: whoever is on this connection waits for it, and nobody else should.
     var isStalled: Bool {
         if hasPending { return waitsLong() }
         // Without a body there is nothing to wait for, and a window that moves is looked at no further.
-        guard session.sentDataAt != 0, loop.now >= session.sentDataAt &+ Self.stallTime else { return false }
-        return session.isWindowShut
+        guard http2.sentDataAt != 0, loop.now >= http2.sentDataAt &+ Self.stallTime else { return false }
+        return http2.isWindowShut
     }
 
     private func waitsLong() -> Bool {
@@ -80,8 +80,8 @@ final class UpstreamSession: HTTP2Socket, PoolSession {
         received: UnsafeRawBufferPointer, secretName: [UInt8], secretTarget: Bool, acceptsTrailers: Bool,
         connects: Bool, ended: Bool
     ) -> HTTP2Stream? {
-        let wasIdle = session.openStreams == 0
-        let stream = session.open(
+        let wasIdle = http2.openStreams == 0
+        let stream = http2.open(
             request: buffers.outgoing, received: received, scheme: scheme, secretName: secretName,
             secretTarget: secretTarget, acceptsTrailers: acceptsTrailers, protocolName: connects ? "websocket" : "",
             ended: ended)
@@ -90,8 +90,8 @@ final class UpstreamSession: HTTP2Socket, PoolSession {
 
     /// A request of ours, without a body.
     func open(ownRequest head: UnsafeMutableRawBufferPointer) -> HTTP2Stream? {
-        let wasIdle = session.openStreams == 0
-        let stream = session.open(
+        let wasIdle = http2.openStreams == 0
+        let stream = http2.open(
             request: head, scheme: scheme, secretName: [], secretTarget: false, acceptsTrailers: false, ended: true)
         return opened(stream, wasIdle)
     }
@@ -107,8 +107,8 @@ final class UpstreamSession: HTTP2Socket, PoolSession {
 
     /// No more requests; it ends with the last that runs.
     func retire() {
-        session.goAway()
-        if session.openStreams == 0 { end(.none) }
+        http2.goAway()
+        if http2.openStreams == 0 { end(.none) }
     }
 
     /// No more requests, and those that run end with it if its server, which seems to have stopped reading, says nothing at all: they would
@@ -122,23 +122,23 @@ final class UpstreamSession: HTTP2Socket, PoolSession {
 
     private func ask(within time: UInt64) {
         bytesAtCheck = bytesIn
-        session.ping()
+        http2.ping()
         expect(by: loop.now + time, kind: Deadline.pong)
     }
 
-    override func sessionChanged() {
+    override func streamsChanged() {
         group.tell { $0.changed(self) }
-        guard session.openStreams == 0, !isOver else { return }
-        if session.isGoingAway || address?.isListed == false { return end(.none) }
+        guard http2.openStreams == 0, !isOver else { return }
+        if http2.isGoingAway || address?.isListed == false { return end(.none) }
         watchTime()
     }
 
-    override func sessionEnded() { group.sessionEnded(self) }
+    override func connectionEnded() { group.sharedEnded(self) }
 
     private func watchTime() {
-        // Streams that end or begin on a doubted session say nothing of its server.
+        // Streams that end or begin on a doubted connection say nothing of its server.
         guard !isOver, !isDoubted else { return }
-        if session.openStreams == 0 {
+        if http2.openStreams == 0 {
             expect(by: loop.now + group.plan.keepTimeout, kind: Deadline.idle)
         } else {
             bytesAtCheck = bytesIn
@@ -148,8 +148,8 @@ final class UpstreamSession: HTTP2Socket, PoolSession {
 
     override func deadlinePassed(_ kind: UInt8) {
         switch kind {
-        case Deadline.idle where session.openStreams == 0: retire()
-        case Deadline.quiet where bytesIn == bytesAtCheck && session.openStreams > 0:
+        case Deadline.idle where http2.openStreams == 0: retire()
+        case Deadline.quiet where bytesIn == bytesAtCheck && http2.openStreams > 0:
             ask(within: Self.pongTime)
         case Deadline.pong where bytesIn == bytesAtCheck: end(.cancel)
         case Deadline.pong where isDoubted: ask(within: Self.doubtTime)

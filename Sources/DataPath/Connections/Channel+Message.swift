@@ -2,7 +2,7 @@ internal import HTTP1
 internal import HTTP2
 
 /// Where the two protocols write differently: HTTP/1.1 frames a body in its bytes, HTTP/2 beside them.
-extension Stream {
+extension Channel {
     /// Sends a piece of a body, and its end after the last one.
     ///
     /// - Parameters:
@@ -13,7 +13,7 @@ extension Stream {
     final func sendBody(
         _ raw: UnsafeRawBufferPointer, _ step: BodyReader.Step, framing: BodyFraming, dropping: borrowing NameSet
     ) -> Bool {
-        if lane != nil { return sendLaneBody(raw, step, dropping: dropping) }
+        if stream != nil { return sendStreamBody(raw, step, dropping: dropping) }
         guard framing == .chunked else { return send(UnsafeRawBufferPointer(rebasing: raw[step.data])) }
         var prefix = OutputCursor(buffers.prefix)
         var suffix = OutputCursor(buffers.suffix)
@@ -48,60 +48,60 @@ extension Stream {
     /// - Parameters:
     ///   - received: the head's bytes it was written from.
     ///   - hasBody: more than the head may follow.
-    final func sendLaneAnswer(
+    final func sendStreamAnswer(
         received: UnsafeRawBufferPointer, _ raw: UnsafeRawBufferPointer, _ piece: BodyReader.Step, hasBody: Bool,
         dropping: borrowing NameSet
     ) -> Bool {
-        guard let lane = uncountedLane else { return false }
+        guard let stream = uncountedStream else { return false }
         bytesOut &+= UInt64(buffers.outgoing.size)
         // The end on the head itself where it stood there: gRPC reads its status from such a head alone.
         let isBare = !hasBody || piece.ended && piece.data.isEmpty && piece.trailers.isEmpty
         guard
-            lane._withUnsafeGuaranteedRef({
+            stream._withUnsafeGuaranteedRef({
                 $0.send(response: buffers.outgoing, received: received, ended: isBare)
             })
         else { return false }
-        return isBare || sendLaneBody(raw, piece, dropping: dropping)
+        return isBare || sendStreamBody(raw, piece, dropping: dropping)
     }
 
     /// Sends an interim answer.
     final func sendInterim(_ cursor: OutputCursor, in scratch: UnsafeMutableRawBufferPointer) -> Bool {
-        guard let lane else { return send(cursor.written(in: scratch)) }
-        return lane.send(interim: UnsafeMutableRawBufferPointer(rebasing: scratch[..<cursor.count]))
+        guard let stream else { return send(cursor.written(in: scratch)) }
+        return stream.send(interim: UnsafeMutableRawBufferPointer(rebasing: scratch[..<cursor.count]))
     }
 
     /// Sends a whole answer of ours.
     final func sendMessage(_ message: [UInt8]) -> Bool {
-        guard let lane else { return message.withUnsafeBytes { send($0) } }
+        guard let stream else { return message.withUnsafeBytes { send($0) } }
         var message = message
         return message.withUnsafeMutableBytes { bytes in
             let end = endOfHead(UnsafeRawBufferPointer(bytes))
             let head = UnsafeMutableRawBufferPointer(rebasing: bytes[..<end])
             bytesOut &+= UInt64(bytes.count)
-            guard lane.send(response: head, ended: end == bytes.count) else { return false }
+            guard stream.send(response: head, ended: end == bytes.count) else { return false }
             guard end < bytes.count else { return true }
-            return lane.write(UnsafeRawBufferPointer(rebasing: bytes[end...])) && lane.end()
+            return stream.write(UnsafeRawBufferPointer(rebasing: bytes[end...])) && stream.end()
         }
     }
 
     /// Ends the body of a stream whose sender's body ended beside its bytes.
-    private func sendLaneBody(
+    private func sendStreamBody(
         _ raw: UnsafeRawBufferPointer, _ step: BodyReader.Step, dropping: borrowing NameSet
     ) -> Bool {
-        guard let lane = uncountedLane else { return false }
+        guard let stream = uncountedStream else { return false }
         if !step.data.isEmpty {
             bytesOut &+= UInt64(step.data.count)
             let data = UnsafeRawBufferPointer(rebasing: raw[step.data])
-            guard lane._withUnsafeGuaranteedRef({ $0.write(data) }) else { return false }
+            guard stream._withUnsafeGuaranteedRef({ $0.write(data) }) else { return false }
         }
         guard step.ended else { return true }
-        guard !step.trailers.isEmpty else { return lane._withUnsafeGuaranteedRef { $0.end() } }
+        guard !step.trailers.isEmpty else { return stream._withUnsafeGuaranteedRef { $0.end() } }
         var suffix = OutputCursor(buffers.suffix)
         ChunkedEncoder.appendEnd(raw.octets, trailers: step.trailers, drop: dropping, into: &suffix)
         guard !suffix.overflowed else { return false }
         // Between the last chunk's line and the empty one.
         let lines = buffers.suffix[ChunkedEncoder.lastChunkLength..<(suffix.count - 2)]
-        return lane._withUnsafeGuaranteedRef { $0.end(trailers: UnsafeRawBufferPointer(rebasing: lines)) }
+        return stream._withUnsafeGuaranteedRef { $0.end(trailers: UnsafeRawBufferPointer(rebasing: lines)) }
     }
 }
 

@@ -4,7 +4,7 @@ import Testing
 @testable import Scenes
 
 /// An HTTP/2 connection whose server has opened every window and does not read its socket.
-@Suite struct StalledSessionTests {
+@Suite struct StalledHTTP2Tests {
     /// SETTINGS with the largest window for streams, and the rest of it for the connection.
     private static let wide: [UInt8] =
         [0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 4, 0x7f, 0xff, 0xff, 0xff] + [0, 0, 4, 8, 0, 0, 0, 0, 0, 0x7f, 0xff, 0, 0]

@@ -5,8 +5,8 @@ import Testing
 @testable import Scenes
 
 /// What a caller's HTTP/2 connection has time for: the machine by a table, and the connection in virtual time.
-@Suite struct SessionDeadlinesTests {
-    private static let patience = SessionDeadlines.Patience(idle: 75, head: 10, write: 60, farewell: 1)
+@Suite struct HTTP2DeadlinesTests {
+    private static let patience = HTTP2Deadlines.Patience(idle: 75, head: 10, write: 60, farewell: 1)
 
     /// One thing that happens to a connection.
     private enum Step {
@@ -14,11 +14,11 @@ import Testing
         case waits(Bool)
         case request
         case leave(UInt64?)
-        case passed(SessionDeadlines.Reason?)
+        case passed(HTTP2Deadlines.Reason?)
     }
 
     private func play(_ steps: [(at: UInt64, step: Step, next: UInt64?)]) {
-        var deadlines = SessionDeadlines()
+        var deadlines = HTTP2Deadlines()
         for (at, step, next) in steps {
             switch step {
             case .state(let served, let section):
@@ -93,7 +93,7 @@ import Testing
         scene.pass(seconds: 9.5)
         #expect(!caller.isClosed)
         scene.pass(seconds: 1)
-        #expect(caller.isClosed && scene.data.sessions.isEmpty && scene.glitches(.slowHead) == 1)
+        #expect(caller.isClosed && scene.data.http2Callers.isEmpty && scene.glitches(.slowHead) == 1)
         scene.expectNothingLeft()
     }
 
@@ -108,7 +108,7 @@ import Testing
         caller.send(Self.head(3, ends: false))
         scene.settle()
         scene.pass(seconds: 11)
-        #expect(caller.isClosed && scene.data.sessions.isEmpty)
+        #expect(caller.isClosed && scene.data.http2Callers.isEmpty)
         scene.end()
     }
 
@@ -123,7 +123,7 @@ import Testing
             caller.send(octets)
             scene.pass(seconds: 10)
         }
-        #expect(caller.isClosed && scene.data.sessions.isEmpty)
+        #expect(caller.isClosed && scene.data.http2Callers.isEmpty)
         scene.expectNothingLeft()
     }
 

@@ -1,7 +1,7 @@
 import HTTP2
 import Testing
 
-@Suite struct SessionTests {
+@Suite struct HTTP2ConnectionTests {
     @Test func aRequestArrivesInTheFormOfHTTP1() throws {
         let pair = Pair()
         _ = try #require(

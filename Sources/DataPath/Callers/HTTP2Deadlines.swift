@@ -2,7 +2,7 @@
 ///
 /// A connection is idle while no stream of it has a complete request head, whatever else comes meanwhile. A complete request is bounded by
 /// the timeouts of its own route and has no part in this.
-struct SessionDeadlines {
+struct HTTP2Deadlines {
     /// The times that a caller is given.
     struct Patience {
         var idle: UInt64
@@ -29,7 +29,7 @@ struct SessionDeadlines {
 
 // MARK: -
 
-extension SessionDeadlines {
+extension HTTP2Deadlines {
     /// The caller goes, by our word or its own: it is not idle any more, and at `deadline` its connection ends with its last stream.
     mutating func leave(by deadline: UInt64?) {
         isLeaving = true

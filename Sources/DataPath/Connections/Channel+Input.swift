@@ -3,14 +3,14 @@ internal import HTTP2
 internal import Reactor
 internal import TLS
 
-/// Where a stream's input comes from: a socket, TLS over one, or a stream of a session.
-extension Stream {
+/// Where a channel's input comes from: a socket, TLS over one, or a stream of an HTTP/2 connection.
+extension Channel {
     /// The block is the memory in which a whole short message came: nothing comes behind it, and nothing may be written there.
     final var isWholePiece: Bool { block.map { $0.count < buffers.blockSize } ?? false }
 
     /// Reads once into the free end of the block, taking a block if there is none.
     package final func fill() -> Reading {
-        if let lane = uncountedLane, let whole = lane._withUnsafeGuaranteedRef({ fillWhole($0) }) { return whole }
+        if let stream = uncountedStream, let whole = stream._withUnsafeGuaranteedRef({ fillWhole($0) }) { return whole }
         if block == nil {
             guard let taken = buffers.take() else { return .noBuffer }
             block = taken
@@ -19,8 +19,8 @@ extension Stream {
         }
         guard let block, end < block.count else { return .blockFull }
         let free = UnsafeMutableRawBufferPointer(rebasing: block[end...])
-        // Neither reading ends this stream, which alone lets go of the two.
-        if let lane = uncountedLane { return lane._withUnsafeGuaranteedRef { read($0, into: free) } }
+        // Neither reading ends this channel, which alone lets go of the two.
+        if let stream = uncountedStream { return stream._withUnsafeGuaranteedRef { read($0, into: free) } }
         guard canRead else { return inputEnded ? .ended : .notNow }
         if let tls = uncountedTLS { return tls._withUnsafeGuaranteedRef { read($0, into: free) } }
         let count = loop.kernel.read(descriptor, into: free)
@@ -47,11 +47,11 @@ extension Stream {
 
     /// Without a block of its own: all of a short message, or that nothing is there.
     @inline(__always)
-    private func fillWhole(_ lane: HTTP2Stream) -> Reading? {
-        if isWholePiece || block == nil && !lane.hasBytes {
-            return read(lane, into: UnsafeMutableRawBufferPointer(start: nil, count: 0))
+    private func fillWhole(_ stream: HTTP2Stream) -> Reading? {
+        if isWholePiece || block == nil && !stream.hasBytes {
+            return read(stream, into: UnsafeMutableRawBufferPointer(start: nil, count: 0))
         }
-        guard block == nil, let (piece, count) = lane.takePiece() else { return nil }
+        guard block == nil, let (piece, count) = stream.takePiece() else { return nil }
         block = piece
         start = 0
         end = count
@@ -82,8 +82,8 @@ extension Stream {
         }
     }
 
-    private func read(_ lane: HTTP2Stream, into free: UnsafeMutableRawBufferPointer) -> Reading {
-        switch lane.read(into: free) {
+    private func read(_ stream: HTTP2Stream, into free: UnsafeMutableRawBufferPointer) -> Reading {
+        switch stream.read(into: free) {
         case .bytes(let count):
             end += count
             bytesIn &+= UInt64(count)
@@ -98,10 +98,10 @@ extension Stream {
         }
     }
 
-    // These read two references of this stream without a count: only for calls that cannot come back to this stream and end it, since
-    // whoever calls holds the stream, and the stream lets go of the two only where it ends (`tearDown`), gives its socket away
+    // These read two references of this channel without a count: only for calls that cannot come back to this channel and end it, since
+    // whoever calls holds the channel, and the channel lets go of the two only where it ends (`tearDown`), gives its socket away
     // (`handOver`) or tries one address after another.
-    @inline(__always) final var uncountedLane: Unmanaged<HTTP2Stream>? { lane.map(Unmanaged.passUnretained) }
+    @inline(__always) final var uncountedStream: Unmanaged<HTTP2Stream>? { stream.map(Unmanaged.passUnretained) }
     @inline(__always) final var uncountedTLS: Unmanaged<TLSConnection>? { tls.map(Unmanaged.passUnretained) }
 
     package final var input: UnsafeRawBufferPointer {

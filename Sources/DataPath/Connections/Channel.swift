@@ -5,19 +5,19 @@ internal import HTTP2
 package import Reactor
 internal import TLS
 
-/// A connected socket, clear text or TLS, or a stream of an HTTP/2 session, with one input block and the output that has not been taken
-/// yet.
+/// A connected socket, clear text or TLS, or a stream of an HTTP/2 connection, with one input block and the output that has not been
+/// taken yet.
 ///
 /// A stream of HTTP/2 speaks as a socket would, in HTTP/1.1's form: heads as text, bodies without framing. Where framing is written
-/// the two part ways: `sendBody` and its like in `Stream+Message.swift`.
+/// the two part ways: `sendBody` and its like in `Channel+Message.swift`.
 ///
-/// Both halves of an exchange are streams. Back-pressure is a rule between two of them: a half reads only while the other half's
-/// `pending` is empty, so a stream holds at most one block of input and what one read could not write.
-package class Stream: Watched, TLSWire {
+/// Both sides of an exchange are channels. Back-pressure is a rule between two of them: a side reads only while the other side's
+/// `pending` is empty, so a channel holds at most one block of input and what one read could not write.
+package class Channel: Watched, TLSWire {
     let buffers: LoopBuffers
     final var tls: TLSConnection?
-    /// Set: this is a stream of a session, and `descriptor` belongs to nobody.
-    final var lane: HTTP2Stream?
+    /// Set: the channel is this stream of an HTTP/2 connection, and `descriptor` belongs to nobody.
+    final var stream: HTTP2Stream?
 
     /// Input: bytes `start..<end` of `block` are received and not yet consumed.
     final var block: UnsafeMutableRawBufferPointer?
@@ -48,11 +48,11 @@ package class Stream: Watched, TLSWire {
     private var pendingStart = 0
     private var pendingEnd = 0
 
-    /// Behind it, bytes that lie in a pipe: only while they are on their way (`Stream+Splice.swift`).
+    /// Behind it, bytes that lie in a pipe: only while they are on their way (`Channel+Splice.swift`).
     final var pipeCount = 0
     final var pipe: PipePair?
 
-    /// The one deadline of this stream, of `deadlineKind`, in nanoseconds; zero for none. The wheel's timer may fire early: then it is
+    /// The one deadline of this channel, of `deadlineKind`, in nanoseconds; zero for none. The wheel's timer may fire early: then it is
     /// set again.
     private final var deadline: UInt64 = 0
     private final var timerAt: UInt64 = 0
@@ -78,20 +78,20 @@ package class Stream: Watched, TLSWire {
 
     package final var hasPending: Bool { pendingCount > 0 }
     final var pendingCount: Int {
-        if let lane { return lane.pendingCount }
+        if let stream { return stream.pendingCount }
         return pendingEnd - pendingStart + pipeCount
     }
 
-    /// More must not be written now. A session sends what its streams have at the end of a turn, so a stream of one collects a little.
+    /// More must not be written now. An HTTP/2 connection sends what its streams have at the end of a turn, so a stream collects a little.
     final var isCongested: Bool {
-        if let lane {
-            let waiting = lane.pendingCount
-            return waiting >= Self.laneLimit || waiting > 0 && lane.isShort
+        if let stream {
+            let waiting = stream.pendingCount
+            return waiting >= Self.streamLimit || waiting > 0 && stream.isShort
         }
         return pendingEnd > pendingStart || pipeCount > 0
     }
 
-    private static let laneLimit = 48 * 1024
+    private static let streamLimit = 48 * 1024
 
     /// Writes the parts in order; what the socket does not take is kept.
     /// - Returns: false when the connection is lost or the bound of what may wait would be passed.
@@ -101,11 +101,11 @@ package class Stream: Watched, TLSWire {
     ) -> Bool {
         let total = first.count + second.count + third.count
         if total == 0 { return true }
-        if let lane {
+        if let stream {
             bytesOut &+= UInt64(total)
-            return lane.write(first) && lane.write(second) && lane.write(third)
+            return stream.write(first) && stream.write(second) && stream.write(third)
         }
-        // A congested stream must not be written to: bytes that were written now would overtake those that lie in the pipe.
+        // A congested channel must not be written to: bytes that were written now would overtake those that lie in the pipe.
         guard pipeCount == 0 else { return false }
         var taken = 0
         if pendingEnd == pendingStart, canWrite {
@@ -293,7 +293,7 @@ package class Stream: Watched, TLSWire {
 
     final func expectNothing() { deadline = 0 }
 
-    /// Before the loop gives this stream another place: a timer points at the old one, and would be nobody's.
+    /// Before the loop gives this channel another index: a timer points at the old one, and would be nobody's.
     final func dropTimer() {
         if let timer { loop.disarm(timer) }
         timer = nil
@@ -322,8 +322,8 @@ package class Stream: Watched, TLSWire {
     // MARK: - Hand-over
 
     /// Gives `heir` the socket with everything that belongs to it: TLS state, received bytes, output that waits, and what is known of
-    /// its readiness. `heir` is new on this loop; this stream is over, without deadline and without descriptor.
-    final func handOver(to heir: Stream) {
+    /// its readiness. `heir` is new on this loop; this channel is over, without deadline and without descriptor.
+    final func handOver(to heir: Channel) {
         dropTimer()
         heir.tls = tls
         tls?.wire = heir
@@ -357,7 +357,7 @@ package class Stream: Watched, TLSWire {
         // Taken and not read, which would count them.
         tls.take()?.shutdown()
         // A half-sent message must not look whole; what is complete stays as it is.
-        lane.take()?.cancel()
+        stream.take()?.cancel()
         dropTimer()
         if let block { buffers.give(block) }
         block = nil
@@ -370,13 +370,13 @@ package class Stream: Watched, TLSWire {
 
     /// After `tearDown` it has taken nothing up again.
     final var holdsNothing: Bool {
-        tls == nil && lane == nil && block == nil && pending == nil && pipe == nil && timer == nil && !hasPlace
+        tls == nil && stream == nil && block == nil && pending == nil && pipe == nil && timer == nil && !hasPlace
             && descriptor < 0 && rosterPlace < 0
     }
 
     /// Makes it what it was when it was made.
     /// - Precondition: `holdsNothing`.
-    final func renewStream() {
+    final func renewChannel() {
         start = 0
         end = 0
         pendingStart = 0

@@ -4,9 +4,9 @@ internal import Reactor
 /// Bytes that pass from one socket to another through a pipe, by the kernel alone (splice(2)): large bodies in clear text that nothing
 /// has to look at.
 ///
-/// To everybody else a pipe's bytes are output that waits: they count in `pendingCount`, congest the stream, leave with `flush`, and are
+/// To everybody else a pipe's bytes are output that waits: they count in `pendingCount`, congest the channel, leave with `flush`, and are
 /// in the account of both sides from the moment when they left the source. A pipe that is drained goes back to the loop's pool at once.
-extension Stream {
+extension Channel {
     /// A body of which less than this is to come is copied: measured, see `LargeBodies`.
     static let spliceThreshold: UInt64 = 32 * 1024
     /// A piece of unknown continuation that was smaller than this was no flood.
@@ -24,15 +24,15 @@ extension Stream {
     }
 
     /// Whether a piece of `source`'s input, of which `left` bytes are to come at most, should take this way here.
-    final func mayPass(from source: Stream, left: UInt64, isAnnounced: Bool) -> Bool {
+    final func mayPass(from source: Channel, left: UInt64, isAnnounced: Bool) -> Bool {
         guard source.isFlowing || isAnnounced && left >= Self.spliceThreshold, left > 0 else { return false }
         guard let pipes = buffers.pipes, !pipes.isRefused else { return false }
-        return tls == nil && lane == nil && source.tls == nil && source.lane == nil
+        return tls == nil && stream == nil && source.tls == nil && source.stream == nil
     }
 
     /// Moves one piece from the source's socket.
-    /// - Precondition: nothing that was received before it is still to be sent, and this stream is not congested.
-    final func pass(from source: Stream, atMost left: UInt64) -> Passage {
+    /// - Precondition: nothing that was received before it is still to be sent, and this channel is not congested.
+    final func pass(from source: Channel, atMost left: UInt64) -> Passage {
         guard source.canRead else { return source.inputEnded ? .ended : .notNow }
         guard let pipes = buffers.pipes, let pipe = pipes.take() else {
             source.isFlowing = false

@@ -6,22 +6,22 @@ import Testing
 @testable import Scenes
 
 /// A caller of HTTP/2 that does not take what is written to it, in virtual time.
-@Suite struct UnreadSessionTests {
-    /// A scene in which a session has asked and its answer waits: the caller's socket takes 20,000 bytes.
+@Suite struct UnreadHTTP2Tests {
+    /// A scene in which an HTTP/2 client has asked and its answer waits: the caller's socket takes 20,000 bytes.
     private struct Play {
         let scene: Scene
         let caller: Peer
         let client: HTTP2Connection
 
         init() throws {
-            // The exchange's own patience is longer, so that what is seen is the session's.
+            // The exchange's own patience is longer, so that what is seen is the HTTP/2 connection's.
             scene = try Scene(Plans.open("timeouts: {idle: 1h}") + "limits: {min_rate: 100B}\n")
             let made = HTTP2Connection(role: .client, limits: HTTP2Limits(), blocks: scene.data.buffers)
-            let session = try #require(made)
-            client = session
+            let connection = try #require(made)
+            client = connection
             var head = Array("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n".utf8)
             let stream = head.withUnsafeMutableBytes {
-                session.open(
+                connection.open(
                     request: $0, scheme: "http", secretName: [], secretTarget: false, acceptsTrailers: false,
                     ended: true)
             }
@@ -36,12 +36,12 @@ import Testing
             let upstream = try #require(scene.upstreams.first)
             upstream.send(Wire.ok(String(repeating: "x", count: 1 << 20)))
             scene.settle()
-            #expect(caller.window == 0 && scene.data.sessions.count == 1)
+            #expect(caller.window == 0 && scene.data.http2Callers.count == 1)
         }
 
         func end() {
             scene.end()
-            #expect(scene.data.sessions.isEmpty)
+            #expect(scene.data.http2Callers.isEmpty)
         }
     }
 

@@ -4,8 +4,8 @@ internal import Reactor
 
 /// A caller's HTTP/2 connection. Each of its streams is served by a `CallerConnection` of its own, as if it had come alone, which then
 /// serves another stream of this connection, and of no other one: nothing that it was told can reach another caller.
-final class CallerSession: HTTP2Socket {
-    // This reference makes a cycle until the session ends, as in `CallerConnection`.
+final class CallerHTTP2Connection: HTTP2Socket {
+    // This reference makes a cycle until the HTTP/2 connection ends, as in `CallerConnection`.
     private let data: DataLoop
     private(set) var listener: ListenerPlan
     let peer: CallerPeer
@@ -19,7 +19,7 @@ final class CallerSession: HTTP2Socket {
     /// The number of spare callers at most: they hold 12 KiB, until the connection ends.
     static let spareLimit = 32
 
-    private var deadlines = SessionDeadlines()
+    private var deadlines = HTTP2Deadlines()
     /// Bytes that the caller had taken when the deadline for writing was set.
     private var takenBefore: UInt64 = 0
 
@@ -33,9 +33,9 @@ final class CallerSession: HTTP2Socket {
         let share = BlockShare(of: data.buffers.budget, from: data.buffers)
         self.share = share
         hop = listener.hop(of: peer, isNamed: true)
-        guard let session = HTTP2Connection(role: .server, limits: limits, blocks: share, memory: data.buffers.frames)
+        guard let http2 = HTTP2Connection(role: .server, limits: limits, blocks: share, memory: data.buffers.frames)
         else { return nil }
-        super.init(loop: data.loop, buffers: data.buffers, session: session)
+        super.init(loop: data.loop, buffers: data.buffers, http2: http2)
     }
 
     func begin() {
@@ -44,7 +44,7 @@ final class CallerSession: HTTP2Socket {
         if data.isDraining { drain() }
     }
 
-    override func sessionChanged() {
+    override func streamsChanged() {
         renewEnded()
         // After a reload, new streams are for whatever now stands at the address.
         if listener.edition !== data.plan.edition {
@@ -52,7 +52,7 @@ final class CallerSession: HTTP2Socket {
             hop = listener.hop(of: peer, isNamed: true)
             spare.removeAll()
         }
-        while let stream = session.nextOpened() {
+        while let stream = http2.nextOpened() {
             // Taken back before anybody looked at it: a request would be made, with a credential, for an answer that nobody gets.
             guard !stream.isReset else {
                 stream.cancel()
@@ -70,10 +70,10 @@ final class CallerSession: HTTP2Socket {
         if !isOver { expectByActivity() }
     }
 
-    override func sessionEnded() {
+    override func connectionEnded() {
         ended.removeAll()
         spare.removeAll()
-        data.sessionClosed(self)
+        data.http2CallerClosed(self)
     }
 
     private func makeCaller() -> CallerConnection {
@@ -107,18 +107,18 @@ final class CallerSession: HTTP2Socket {
 
     /// No more requests; those that run are finished.
     func drain() {
-        session.goAway()
+        http2.goAway()
         // Requests that the caller sent before it heard of the end are still served; a later GOAWAY says the last stream's number.
         deadlines.leave(by: loop.now + (data.isDraining ? data.farewell : DataLoop.farewell))
         watchTime()
     }
 
     private func expectByActivity() {
-        let patience = SessionDeadlines.Patience(
+        let patience = HTTP2Deadlines.Patience(
             idle: DataLoop.idleCallerTimeout, head: data.limits.headTimeout, write: DataLoop.flushTimeout,
             farewell: DataLoop.farewell)
         deadlines.note(
-            served: session.servedStreams, section: session.unfinishedSection, at: loop.now, patience)
+            served: http2.servedStreams, section: http2.unfinishedSection, at: loop.now, patience)
         // A caller that does not take what we write holds our memory, whatever it sends meanwhile and even when it has said that it
         // goes.
         if deadlines.note(waits: hasPending, at: loop.now, patience) { takenBefore = taken }
@@ -139,7 +139,7 @@ final class CallerSession: HTTP2Socket {
             // Nothing else can come on this connection until the section ends, so it is of no use to its other streams either.
             data.noteGlitch(.slowHead)
             deadlines.leave(by: nil)
-            session.terminate(.enhanceYourCalm)
+            http2.terminate(.enhanceYourCalm)
         case .write:
             // The connection of a slow reader goes on, here as elsewhere, as long as the caller reads at the least rate.
             let least = UInt64(max(1, data.limits.leastRate * Int(DataLoop.flushTimeout / 1_000_000_000)))
@@ -147,13 +147,13 @@ final class CallerSession: HTTP2Socket {
             deadlines.looked()
         case .idle:
             deadlines.leave(by: nil)
-            session.goAway()
-            session.goAway()
-            if session.servedStreams == 0 { session.terminate(.none) }
+            http2.goAway()
+            http2.goAway()
+            if http2.servedStreams == 0 { http2.terminate(.none) }
         case .farewell:
             deadlines.leave(by: nil)
-            session.goAway()
-            if session.servedStreams == 0 { session.terminate(.none) }
+            http2.goAway()
+            if http2.servedStreams == 0 { http2.terminate(.none) }
         case nil: break
         }
         if !isOver { expectByActivity() }
