@@ -1,8 +1,10 @@
 internal import Configuration
 internal import DataPath
+internal import Handshakes
 internal import HotCache
 internal import Keeping
 internal import Telemetry
+internal import Tokens
 
 /// A configuration turned into what a keeper and loops work with. `run`, `check` and the commands that need no listener come to it by
 /// this one path, so that what one of them refuses the others refuse, too.
@@ -16,19 +18,35 @@ struct CompiledConfiguration {
     /// - Parameters:
     ///   - persists: whether identities may keep what they get.
     ///   - loops: that will serve.
+    ///   - earlier: the compiler of the configuration that runs, whose files need not be read again.
+    ///   - predecessor: what the configuration that runs leaves to this one.
     init(
         _ configuration: Configuration, environment: @escaping @Sendable (String) -> String?, persists: Bool,
         cache: HotCache, loops: Int, routeNames: NameTable = NameTable(), faultNames: NameTable = NameTable(),
-        platform: Platform = .machine
+        platform: Platform = .machine, earlier: IdentityCompiler? = nil, predecessor: Predecessor? = nil
     ) throws(GatewayFault) {
         identityCompiler = IdentityCompiler(
             environment: environment, secretFiles: configuration.secretFiles, persists: persists,
-            platform: platform)
+            platform: platform, keyCatalog: PlanCatalog(after: earlier?.keyCatalog),
+            trustCatalog: PlanCatalog(after: earlier?.trustCatalog),
+            proxyCatalog: PlanCatalog(after: earlier?.proxyCatalog))
         identities = try identityCompiler.compile(configuration.identities)
         var compiler = GatewayCompiler(
             configuration: configuration, identities: identities, identityCompiler: identityCompiler, cache: cache,
-            loops: loops, routeNames: routeNames, faultNames: faultNames)
+            loops: loops, routeNames: routeNames, faultNames: faultNames, predecessor: predecessor)
         plan = try compiler.compile()
         self.compiler = compiler
+    }
+
+    /// What a keeper that runs takes up.
+    var change: KeeperChange {
+        KeeperChange(
+            identities: identities, routes: compiler.keptRoutes, keys: fixedKeys,
+            subjects: SubjectBook.Limits(compiler.configuration))
+    }
+
+    /// The tokens that routes name without a challenge, with the slots that they have.
+    var fixedKeys: [(key: AccessKey, slot: Slot, identity: KeptIdentity, wanted: Wanted)] {
+        compiler.fixedKeys.map { ($0.key, $0.value.slot, $0.value.identity, $0.value.wanted) }
     }
 }

@@ -12,10 +12,8 @@ final class ClientKeyWatch: @unchecked Sendable {
     private let trusts: [TrustAnchors]
     private let proxies: [ProxyCredential]
     private let tokens: [CallerToken]
-    private let loop: Loop
-    private let blocking: any BlockingWork
+    private let keeper: Keeper
     private let events: EventLog
-    private let changed: (ClientKeys) -> Void
     private let alarm: Alarm
     private var isReading = false
     private var again = false
@@ -24,22 +22,17 @@ final class ClientKeyWatch: @unchecked Sendable {
 
     private static let day: UInt64 = 86_400_000_000_000
 
-    /// - Parameter changed: called on the loop when a set has another certificate.
-    init(
-        _ sets: [ClientKeys], trusts: [TrustAnchors], proxies: [ProxyCredential], tokens: [CallerToken] = [],
-        loop: Loop,
-        blocking: any BlockingWork, events: EventLog,
-        changed: @escaping (ClientKeys) -> Void
-    ) {
-        self.sets = sets
-        self.trusts = trusts
-        self.proxies = proxies
-        self.tokens = tokens
-        self.loop = loop
-        self.blocking = blocking
+    /// - Parameters:
+    ///   - compiler: has read them.
+    ///   - keeper: is told on its loop when a set has another certificate.
+    init(_ compiler: IdentityCompiler, keeper: Keeper, events: EventLog) {
+        sets = compiler.keyCatalog.all
+        trusts = compiler.trustCatalog.all
+        proxies = compiler.proxyCatalog.all.compactMap(\.credential)
+        tokens = compiler.callerTokens.all
+        self.keeper = keeper
         self.events = events
-        self.changed = changed
-        alarm = Alarm(loop: loop)
+        alarm = Alarm(loop: keeper.loop)
         alarm.action = { [unowned self] in self.lookAtDates() }
     }
 
@@ -53,7 +46,7 @@ final class ClientKeyWatch: @unchecked Sendable {
     }
 
     /// Another one takes over.
-    func end() { loop.close(alarm) }
+    func end() { keeper.loop.close(alarm) }
 
     /// A folder with files of ours has changed.
     func look() {
@@ -63,18 +56,13 @@ final class ClientKeyWatch: @unchecked Sendable {
             return
         }
         isReading = true
-        let sets = self.sets
-        let trusts = self.trusts
-        let proxies = self.proxies
-        let tokens = self.tokens
-        let loop = self.loop
-        let taken = blocking.run { [self] in
+        let taken = keeper.blocking.run { [self] in
             let outcomes = sets.map { $0.reload() }
             let judged = trusts.map { $0.reload() }
             let faults = proxies.compactMap { $0.reload() }
             let refused = tokens.compactMap { $0.reload() }
             // A full mailbox: loops see the new version all the same, only the word in the log is lost until the next look.
-            _ = loop.post { self.read(outcomes, judged, faults, refused) }
+            _ = keeper.loop.post { self.read(outcomes, judged, faults, refused) }
         }
         if !taken { isReading = false }
     }
@@ -99,7 +87,7 @@ final class ClientKeyWatch: @unchecked Sendable {
             for index in outcome.changed {
                 events.info("client certificate read", [LogField("file", .name(keys.files[index].certificate))])
             }
-            if !outcome.changed.isEmpty { changed(keys) }
+            if !outcome.changed.isEmpty { keeper.assumeIsolated { $0.clientKeysChanged(keys) } }
         }
         lookAtDates()
         if again {
@@ -138,7 +126,7 @@ final class ClientKeyWatch: @unchecked Sendable {
     // MARK: - Dates
 
     private func lookAtDates() {
-        let now = loop.kernel.wallMilliseconds() / 1000
+        let now = keeper.loop.kernel.wallMilliseconds() / 1000
         var current: [[UInt8]: ExpiryState] = [:]
         for keys in sets {
             for (files, entry) in zip(keys.files, keys.contents) {
@@ -150,7 +138,7 @@ final class ClientKeyWatch: @unchecked Sendable {
         }
         said = current
         // Once a day is often enough, and a clock that jumps is met.
-        if !current.isEmpty { alarm.set(at: loop.kernel.now() + Self.day) }
+        if !current.isEmpty { alarm.set(at: keeper.loop.kernel.now() + Self.day) }
     }
 
     private func say(_ state: ExpiryState, _ file: String, _ certificate: ClientCertificate, _ now: Int64) {

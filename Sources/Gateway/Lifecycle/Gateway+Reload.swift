@@ -47,7 +47,7 @@ extension Gateway {
             throw GatewayFault("the keeper does not answer")
         }
         let taken = TakenSlots()
-        let next: Compiled
+        let next: CompiledConfiguration
         let opened: [ListeningSocket]
         do throws(GatewayFault) {
             next = try compile(configuration, holdings, taken)
@@ -70,24 +70,12 @@ extension Gateway {
 
     // MARK: - Building beside
 
-    private struct Compiled {
-        var plan: GatewayPlan
-        var change: KeeperChange
-        var identityCompiler: IdentityCompiler
-        var nextRoute: Int
-    }
-
     private func compile(
         _ configuration: Configuration, _ holdings: KeeperHoldings, _ taken: TakenSlots
-    ) throws(GatewayFault) -> Compiled {
-        let identityCompiler = IdentityCompiler(
-            environment: environment, secretFiles: configuration.secretFiles, persists: store != nil,
-            platform: platform,
-            keyCatalog: PlanCatalog(after: running.withLock { $0.identityCompiler.keyCatalog }),
-            trustCatalog: PlanCatalog(after: running.withLock { $0.identityCompiler.trustCatalog }),
-            proxyCatalog: PlanCatalog(after: running.withLock { $0.identityCompiler.proxyCatalog }))
-        let identities = try identityCompiler.compile(configuration.identities)
-        let (plan, editions, nextRoute) = running.withLock { ($0.plan, $0.editions, $0.nextRoute) }
+    ) throws(GatewayFault) -> CompiledConfiguration {
+        let (plan, editions, nextRoute, earlier) = running.withLock {
+            ($0.plan, $0.editions, $0.nextRoute, $0.identityCompiler)
+        }
         let predecessor = Predecessor(
             edition: plan.edition.number, limits: plan.limits, listeners: plan.listeners, upstreams: plan.upstreams,
             upstreamNumbers: editions.upstreamNumbers, nextRoute: nextRoute, routes: holdings.routes,
@@ -98,17 +86,10 @@ extension Gateway {
                 if let slot = slot ?? nil { taken.add(slot) }
                 return slot ?? nil
             })
-        var compiler = GatewayCompiler(
-            configuration: configuration, identities: identities, identityCompiler: identityCompiler, cache: cache,
-            loops: loops.count, routeNames: log.routes, faultNames: log.faults, predecessor: predecessor)
-        let next = try compiler.compile()
-        return Compiled(
-            plan: next,
-            change: KeeperChange(
-                identities: identities, routes: compiler.keptRoutes,
-                keys: compiler.fixedKeys.map { ($0.key, $0.value.slot, $0.value.identity, $0.value.wanted) },
-                subjects: SubjectBook.Limits(configuration)),
-            identityCompiler: identityCompiler, nextRoute: compiler.numbers.next)
+        return try CompiledConfiguration(
+            configuration, environment: environment, persists: store != nil, cache: cache, loops: loops.count,
+            routeNames: log.routes, faultNames: log.faults, platform: platform, earlier: earlier,
+            predecessor: predecessor)
     }
 
     /// Opens what is new. Addresses that stay keep their sockets, and with them whoever waits to be accepted.
@@ -137,7 +118,7 @@ extension Gateway {
     // MARK: - Swapping
 
     private func swap(
-        _ next: Compiled, _ configuration: Configuration, _ opened: [ListeningSocket]
+        _ next: CompiledConfiguration, _ configuration: Configuration, _ opened: [ListeningSocket]
     ) throws(GatewayFault) -> Reload {
         let folders = configuration.secretFolders(environment: environment)
         let census = census(for: next.plan.limits)
@@ -153,7 +134,7 @@ extension Gateway {
             running.withLock { running in
                 running.plan = next.plan
                 running.editions.add(next.plan.edition)
-                running.nextRoute = next.nextRoute
+                running.nextRoute = next.compiler.numbers.next
                 running.identityCompiler = next.identityCompiler
             }
             return metrics

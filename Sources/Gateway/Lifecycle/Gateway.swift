@@ -84,8 +84,7 @@ public final class Gateway: Sendable {
         let compiled = try CompiledConfiguration(
             configuration, environment: environment, persists: configuration.store.path != nil, cache: cache,
             loops: loopCount, routeNames: log.routes, faultNames: log.faults, platform: platform)
-        let (identityCompiler, identities) = (compiled.identityCompiler, compiled.identities)
-        let (compiler, plan) = (compiled.compiler, compiled.plan)
+        let plan = compiled.plan
 
         let sockets = try Self.openSockets(of: plan, loops: loopCount, inherited: inherited)
         beforeStore()
@@ -102,7 +101,8 @@ public final class Gateway: Sendable {
             KeeperParts(
                 executor: LoopExecutor(loop: keeperLoop), cache: cache, events: log.events, resolver: resolver,
                 blocking: blocking,
-                identities: identities, routes: compiler.keptRoutes, store: opened.store, storeState: opened.state,
+                identities: compiled.identities, routes: compiled.compiler.keptRoutes, store: opened.store,
+                storeState: opened.state,
                 markKey: try MarkKey(in: opened.rows, random: platform.random), random: platform.random,
                 subjects: SubjectBook.Limits(configuration)))
         let keeper = self.keeper
@@ -110,12 +110,7 @@ public final class Gateway: Sendable {
             configuration, environment: environment, keeper: keeper, platform: platform)
         fleet = opening?.tier
         keyWatch = Mutex(
-            ClientKeyWatch(
-                identityCompiler.keyCatalog.all, trusts: identityCompiler.trustCatalog.all,
-                proxies: identityCompiler.proxyCatalog.all.compactMap(\.credential),
-                tokens: identityCompiler.callerTokens.all,
-                loop: keeperLoop, blocking: blocking, events: log.events
-            ) { keys in keeper.assumeIsolated { $0.clientKeysChanged(keys) } })
+            ClientKeyWatch(compiled.identityCompiler, keeper: keeper, events: log.events))
         metrics = MetricBoard()
         let counters = plan.edition.count(plan.metrics, on: metrics, loops: loopCount)
         let rings = configuration.log.access == .off ? [] : counters.map { _ in log.makeRing() }
@@ -157,17 +152,15 @@ public final class Gateway: Sendable {
         editions.add(plan.edition)
         running = Mutex(
             Running(
-                plan: plan, identityCompiler: identityCompiler, editions: editions,
-                nextRoute: compiler.numbers.next,
-                census: census, access: rings))
+                plan: plan, identityCompiler: compiled.identityCompiler, editions: editions,
+                nextRoute: compiled.compiler.numbers.next, census: census, access: rings))
         startedAt = keeperLoop.kernel.now()
         let patience =
-            identities.filter { $0.policy.startup == .wait }.map { $0.policy.access.acquireTimeout }.max() ?? 0
+            compiled.identities.filter { $0.policy.startup == .wait }.map { $0.policy.access.acquireTimeout }.max() ?? 0
         waitUntil = startedAt + patience
         seeds = Mutex(
             KeeperSeeds(
-                rows: opened.rows,
-                keys: compiler.fixedKeys.map { ($0.key, $0.value.slot, $0.value.identity, $0.value.wanted) },
+                rows: opened.rows, keys: compiled.fixedKeys,
                 marksUnreadable: opened.marksUnreadable, reopen: opened.heir(platform.time), fleet: opening?.fleet))
     }
 
@@ -258,13 +251,7 @@ public final class Gateway: Sendable {
 
     /// On the keeper's loop: the certificates of another configuration, of which some may have changed while it was read.
     func watchKeys(of compiler: IdentityCompiler) {
-        let keeper = self.keeper
-        let next = ClientKeyWatch(
-            compiler.keyCatalog.all, trusts: compiler.trustCatalog.all,
-            proxies: compiler.proxyCatalog.all.compactMap(\.credential),
-            tokens: compiler.callerTokens.all, loop: keeperLoop,
-            blocking: keeper.blocking, events: events
-        ) { keys in keeper.assumeIsolated { $0.clientKeysChanged(keys) } }
+        let next = ClientKeyWatch(compiler, keeper: keeper, events: events)
         keyWatch.withLock { watch in
             watch.end()
             watch = next

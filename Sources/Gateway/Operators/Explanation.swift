@@ -76,13 +76,9 @@ extension Explanation {
             throw GatewayFault("'\(text)' is not an absolute URL such as http://127.0.0.1:8080/path")
         }
         let cache = HotCache(readers: 1, slots: 4096, byteLimit: 1 << 20)
-        let compiler = IdentityCompiler(
-            environment: environment, secretFiles: configuration.secretFiles, persists: configuration.store.path != nil)
-        let identities = try compiler.compile(configuration.identities)
-        var routes = GatewayCompiler(
-            configuration: configuration, identities: identities, identityCompiler: compiler, cache: cache, loops: 1,
-            routeNames: NameTable(), faultNames: NameTable())
-        let plan = try routes.compile()
+        let compiled = try CompiledConfiguration(
+            configuration, environment: environment, persists: configuration.store.path != nil, cache: cache, loops: 1)
+        let plan = compiled.plan
         let listener = plan.listeners.first { $0.isMeant(by: url) }
         self.listener = listener?.text
         candidates = []
@@ -93,7 +89,7 @@ extension Explanation {
             notes.append("no route matches: the caller would get 404")
             return
         }
-        guard let kept = routes.keptRoutes.first(where: { $0.number == found.number }) else {
+        guard let kept = compiled.compiler.keptRoutes.first(where: { $0.number == found.number }) else {
             route = found.name
             routePlace = Self.place(of: found, configuration)
             notes.append("the route answers token requests itself, with a placeholder; nothing is forwarded")

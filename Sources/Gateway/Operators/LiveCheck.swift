@@ -95,19 +95,22 @@ extension Keeper {
     /// - Parameter conflicts: gets where file and metadata differ.
     private func tryIdentity(_ identity: KeptIdentity, _ conflicts: inout [String]) async -> LiveFinding {
         let begun = now
-        let subject = "identity \(identity.plan.name)"
+        func finding(_ text: String, isGood: Bool = true, isTried: Bool = true) -> LiveFinding {
+            LiveFinding(
+                subject: "identity \(identity.plan.name)", isGood: isGood, isTried: isTried, milliseconds: since(begun),
+                text: text)
+        }
         let environment = self.environment(of: identity)
         defer { release(environment.claimant) }
         let wanted = routes.first { $0.identity === identity }?.wanted ?? Wanted(upstreamOrigin: "")
         if identity.plan.isTokenless {
-            return LiveFinding(
-                subject: subject, isGood: true, milliseconds: 0, text: "a certificate; the upstreams below judge it")
+            return finding("a certificate; the upstreams below judge it")
         }
         if identity.isPerUser {
             let answers = await reachesIssuer(identity, environment)
-            return LiveFinding(
-                subject: subject, isGood: answers == nil, milliseconds: since(begun),
-                text: answers ?? "the issuer answers; a token per subject needs a subject and was not tried")
+            return finding(
+                answers ?? "the issuer answers; a token per subject needs a subject and was not tried",
+                isGood: answers == nil)
         }
         do throws(Handshakes.GrantFailure) {
             conflicts = try await identity.plan.handshake.inquire(environment: environment)
@@ -115,35 +118,29 @@ extension Keeper {
                 try await person.reach(environment: environment)
                 let isKnown = health.state == .serving
                 let login = loginNeed(of: identity)?.word == .needed ? "nobody is logged in: cardea login" : "logged in"
-                return LiveFinding(
-                    subject: subject, isGood: true, milliseconds: since(begun),
-                    text: "the issuer answers; no token was asked for, as a person grants them"
+                return finding(
+                    "the issuer answers; no token was asked for, as a person grants them"
                         + (isKnown ? "; \(login)" : ""))
             }
             if let trial = try await identity.plan.handshake.tryOut(wanted, environment: environment) {
-                return LiveFinding(subject: subject, isGood: trial.isGood, milliseconds: since(begun), text: trial.text)
+                return finding(trial.text, isGood: trial.isGood)
             }
             let isLocal = identity.policy.kind == .fixed || identity.policy.kind == .basic
-            return LiveFinding(
-                subject: subject, isGood: true, milliseconds: since(begun),
-                text: isLocal ? "secret read; only the upstream can judge it" : "token obtained")
+            return finding(isLocal ? "secret read; only the upstream can judge it" : "token obtained")
         } catch {
             if case .locked(let owner) = health.state, OwnersStep.allCases.contains(where: { refusal(of: $0) == error })
             {
-                return LiveFinding(
-                    subject: subject, isGood: true, isTried: false, milliseconds: since(begun),
-                    text: "not tried: \(owner), and only that one, the running gateway, sends passwords and refresh "
-                        + "tokens; ask it: cardea tokens, cardea explain")
+                return finding(
+                    "not tried: \(owner), and only that one, the running gateway, sends passwords and refresh "
+                        + "tokens; ask it: cardea tokens, cardea explain", isTried: false)
             }
             if error == Self.spared {
                 let fault = await tokenEndpointFault(identity, environment)
-                return LiveFinding(
-                    subject: subject, isGood: fault == nil, isTried: fault != nil, milliseconds: since(begun),
-                    text: fault ?? "not tried: it would spend the refresh token; ask the running gateway")
+                return finding(
+                    fault ?? "not tried: it would spend the refresh token; ask the running gateway",
+                    isGood: fault == nil, isTried: fault != nil)
             }
-            return LiveFinding(
-                subject: subject, isGood: false, milliseconds: since(begun),
-                text: IssuerTrail.words("\(error)", asking: environment.trail.place))
+            return finding(IssuerTrail.words("\(error)", asking: environment.trail.place), isGood: false)
         }
     }
 
