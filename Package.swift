@@ -97,7 +97,9 @@ let package = Package(
             ], swiftSettings: settings,
             // Everything is bound at the start, after which the linker's tables are read-only.
             linkerSettings: [.unsafeFlags(["-Xlinker", "-z", "-Xlinker", "now"])]),
-        .executableTarget(name: "cardea-lab", dependencies: ["COpenSSL", "CZlib"], swiftSettings: settings),
+        .executableTarget(
+            name: "cardea-lab", dependencies: ["COpenSSL", "CZlib"], resources: [.embedInCode("Control/faults.txt")],
+            swiftSettings: settings),
 
         // Reads the sources and their imports; it depends on no module of the gateway.
         .testTarget(name: "HouseTests", dependencies: ["GoldenFiles"], swiftSettings: settings),
