@@ -152,7 +152,7 @@ import Testing
 
     @Test func classesAddUp() {
         let answers = ["101", "200", "2xx", "404", "503", "5xx", "other"].map {
-            GatewayTraffic.StatusCount(code: $0, count: 2)
+            GatewayTraffic.NamedCount(name: $0, count: 2)
         }
         let classes = Page.classes(of: answers)
         #expect(classes.map(\.name) == ["1xx", "2xx", "4xx", "5xx", "other"])

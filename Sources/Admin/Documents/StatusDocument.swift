@@ -266,10 +266,6 @@ extension StatusDocument {
         (Double(nanoseconds) / 1e6).rounded() / 1e3
     }
 
-    fileprivate static func table(_ counts: [GatewayTraffic.StatusCount]) -> [String: UInt64] {
-        Dictionary(counts.map { ($0.code, $0.count) }, uniquingKeysWith: &+)
-    }
-
     fileprivate static func table(_ counts: [GatewayTraffic.NamedCount]) -> [String: UInt64] {
         Dictionary(counts.map { ($0.name, $0.count) }, uniquingKeysWith: &+)
     }

@@ -60,7 +60,7 @@ extension Page {
     // MARK: - Answers
 
     private func answers(
-        _ answers: [GatewayTraffic.StatusCount], replays: (accepted: UInt64, refused: UInt64)
+        _ answers: [GatewayTraffic.NamedCount], replays: (accepted: UInt64, refused: UInt64)
     ) -> HTML {
         let classes = Self.classes(of: answers)
         let total = classes.reduce(0) { $0 + Double($1.count) }
@@ -88,9 +88,9 @@ extension Page {
     }
 
     /// Status classes in order, without zeros.
-    static func classes(of answers: [GatewayTraffic.StatusCount]) -> [(name: String, count: UInt64)] {
+    static func classes(of answers: [GatewayTraffic.NamedCount]) -> [(name: String, count: UInt64)] {
         ["1", "2", "3", "4", "5", "o"].compactMap { digit in
-            let count = answers.filter { $0.code.hasPrefix(digit) }.reduce(0) { $0 &+ $1.count }
+            let count = answers.filter { $0.name.hasPrefix(digit) }.reduce(0) { $0 &+ $1.count }
             return count == 0 ? nil : (name: digit == "o" ? "other" : "\(digit)xx", count: count)
         }
     }

@@ -7,7 +7,7 @@ internal import Keeping
 extension AdminSite {
     func reset(_ request: AdminRequest) -> AdminAnswer {
         change(request) {
-            guard let name = queryValue("identity", in: request.query), !name.isEmpty else {
+            guard let name = request.value("identity") else {
                 return Self.said(400, "say which identity: POST /reset?identity=NAME")
             }
             guard source.reset(name) else {
@@ -21,11 +21,8 @@ extension AdminSite {
 
     func purge(_ request: AdminRequest) -> AdminAnswer {
         change(request) {
-            func value(_ name: String) -> String? {
-                queryValue(name, in: request.query).flatMap { $0.isEmpty ? nil : $0 }
-            }
             let scope: PurgeScope
-            switch (value("identity"), value("route"), value("all")) {
+            switch (request.value("identity"), request.value("route"), request.value("all")) {
             case (let name?, nil, nil): scope = .identity(name)
             case (nil, let name?, nil): scope = .route(name)
             case (nil, nil, "yes"): scope = .everything
@@ -70,13 +67,8 @@ extension AdminSite {
 
     /// Has a browser ask for the token.
     func signIn(_ request: AdminRequest) -> AdminAnswer {
-        guard let token else { return AdminAnswer(403, Self.plain, "changes need admin.token in the configuration\n") }
-        switch token.verdict(on: request.authorization) {
-        // Here, not by a redirect to it: browsers follow that one without what they have just been told.
-        case .admitted: return page(request)
-        case .unreadable: return AdminAnswer(503, Self.plain, "admin.token cannot be read\n")
-        case .refused: return Self.asksForToken
-        }
+        // The page is shown here, not by a redirect to it: browsers follow that one without what they have just been told.
+        withToken(request, else: "changes need admin.token in the configuration\n") { page(request) }
     }
 
     /// Has a browser ask its user.

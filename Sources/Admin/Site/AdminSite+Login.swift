@@ -12,23 +12,23 @@ extension AdminSite {
         guard request.entrance == .socket else {
             return Self.said(403, "logins begin at the admin socket: cardea login")
         }
-        func value(_ name: String) -> String? { queryValue(name, in: request.query).flatMap { $0.isEmpty ? nil : $0 } }
         switch (request.method, request.path) {
         case ("POST", "/login"), ("POST", "/logout"):
-            guard let identity = value("identity") else { return Self.said(400, "say which identity") }
+            guard let identity = request.value("identity") else { return Self.said(400, "say which identity") }
             let start =
                 request.path == "/login"
-                ? source.logins.login(identity, value("port").flatMap { ReceivedNumber($0)?.within(0...UInt16.max) })
+                ? source.logins.login(
+                    identity, request.value("port").flatMap { ReceivedNumber($0)?.within(0...UInt16.max) })
                 : source.logins.logout(identity)
             switch start {
             case .started(let report): return told(202, report)
             case .unknown: return Self.said(404, "the running gateway has no identity of that name")
             case .refused(let reason): return Self.said(409, reason)
             }
-        case ("GET", "/login"): return told(200, value("flow").flatMap(source.logins.report))
-        case ("POST", "/login/cancel"): return told(200, value("flow").flatMap(source.logins.cancel))
+        case ("GET", "/login"): return told(200, request.value("flow").flatMap(source.logins.report))
+        case ("POST", "/login/cancel"): return told(200, request.value("flow").flatMap(source.logins.cancel))
         case ("POST", "/login/redirect"):
-            guard let flow = value("flow"), let answer = value("answer"),
+            guard let flow = request.value("flow"), let answer = request.value("answer"),
                 let reply = source.logins.redirected(flow, answer)
             else { return Self.said(404, "there is no such login") }
             return AdminAnswer(200, Self.json, reply.encoded())

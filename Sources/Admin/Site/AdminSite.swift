@@ -82,12 +82,17 @@ public struct AdminSite: AdminResponder {
         guard request.entrance == .listen, !isOpenToRead, Self.isReading(request) else {
             return reading(request, answer)
         }
-        guard let token else {
-            return AdminAnswer(
-                403, Self.plain,
-                "this address is not loopback: the page and /status need admin.token, or admin.open_status: true, in the configuration\n"
-            )
-        }
+        return withToken(
+            request,
+            else:
+                "this address is not loopback: the page and /status need admin.token, or admin.open_status: true, in the configuration\n",
+            answer)
+    }
+
+    /// An answer for whoever brings the token.
+    /// - Parameter reason: said where none is configured.
+    func withToken(_ request: AdminRequest, else reason: String, _ answer: () -> AdminAnswer) -> AdminAnswer {
+        guard let token else { return AdminAnswer(403, Self.plain, reason) }
         switch token.verdict(on: request.authorization) {
         case .admitted: return answer()
         case .unreadable: return AdminAnswer(503, Self.plain, "admin.token cannot be read\n")
@@ -122,7 +127,7 @@ public struct AdminSite: AdminResponder {
     private func place() -> AdminAnswer { AdminAnswer(200, Self.json, source.place().encoded()) }
 
     private func run(_ request: AdminRequest) -> AdminAnswer {
-        guard let name = queryValue("identity", in: request.query), !name.isEmpty else {
+        guard let name = request.value("identity") else {
             return Self.said(400, "say which identity: GET /run?identity=NAME")
         }
         return AdminAnswer(200, Self.json, RunDocument(identity: name, run: source.run(name)).encoded())

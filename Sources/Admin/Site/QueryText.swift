@@ -1,3 +1,4 @@
+internal import DataPath
 internal import Octets
 
 /// The first value of a name in a query string (application/x-www-form-urlencoded), decoded; nil when the name is missing or the
@@ -9,6 +10,11 @@ func queryValue(_ name: String, in query: String) -> String? {
         return parts.count == 2 ? unescaped(parts[1]) : ""
     }
     return nil
+}
+
+extension AdminRequest {
+    /// The value of a query parameter; nil where it is missing or empty.
+    func value(_ name: String) -> String? { queryValue(name, in: query).flatMap { $0.isEmpty ? nil : $0 } }
 }
 
 private func unescaped(_ text: some Sequence<UInt8>) -> String? {

@@ -6,21 +6,13 @@ public struct GatewayTraffic: Sendable {
     /// In the order of the configuration.
     public var routes: [RouteTraffic]
     /// Requests that found no route.
-    public var unrouted: [StatusCount]
+    public var unrouted: [NamedCount]
     /// Connections of callers now.
     public var callers: Int
     /// Where requests found their token, in the words of the access log.
     public var lookups: [NamedCount]
     /// Odd events that were dealt with.
     public var glitches: [NamedCount]
-
-    /// Answers to callers of one status.
-    public struct StatusCount: Sendable, Equatable {
-        /// A status code, or a class such as `4xx` for codes without a column.
-        public var code: String
-        /// Since the start of the process.
-        public var count: UInt64
-    }
 
     /// A count with the word of a metric's label.
     public struct NamedCount: Sendable, Equatable {
@@ -36,7 +28,7 @@ public struct RouteTraffic: Sendable {
     /// The name in the configuration.
     public var name: String
     /// Without zeros.
-    public var answers: [GatewayTraffic.StatusCount]
+    public var answers: [GatewayTraffic.NamedCount]
     /// From the first byte of a request to the end of its exchange.
     public var durations: DurationDistribution
     /// Replays that the upstream took.
@@ -57,7 +49,7 @@ extension GatewayTraffic {
     init(_ cells: MetricPlan, names: [String], _ snapshot: MetricSnapshot) {
         let answers = cells.requests.map { row in
             StatusColumns.labels.indices.map { column in
-                StatusCount(code: StatusColumns.labels[column], count: snapshot.value(row[column]))
+                NamedCount(name: StatusColumns.labels[column], count: snapshot.value(row[column]))
             }.filter { $0.count > 0 }
         }
         routes = names.enumerated().map { index, name in
