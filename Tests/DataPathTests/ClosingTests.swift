@@ -93,6 +93,18 @@ import Testing
         scene.end()
     }
 
+    /// Such octets make the kernel reset the connection when it is closed, and drop what it has held back.
+    @Test func whatComesBetweenTheLookAndTheCloseTakesNothingBack() throws {
+        let scene = try Scene(Plans.open())
+        let caller = scene.call(Self.last)
+        var hadAll = false
+        scene.kernel.afterLook = { hadAll = caller.sawEnd && caller.receivedText == Self.answer }
+        try #require(scene.upstreams.first).send(Wire.ok("x"))
+        scene.settle()
+        #expect(hadAll && caller.isClosed)
+        scene.end()
+    }
+
     /// It may have sent its next request already.
     @Test func aCallerThatDidNotAskForTheEndHasTimeToSeeIt() throws {
         let scene = try Scene(Plans.open())

@@ -27,6 +27,8 @@ public final class FakeKernel: Kernel {
     public private(set) var misuse: [String] = []
     /// Called when a loop waits, before events are gathered: where a test that lets the loop run plays the peers.
     public var onWait: () -> Void = {}
+    /// Called when a look for input (`hasInput`) has found what it found.
+    public var afterLook: () -> Void = {}
     /// Waits of the loop so far.
     public private(set) var waits: UInt64 = 0
     /// Milliseconds that the loop was ready to wait the last time.
@@ -226,6 +228,7 @@ public final class FakeKernel: Kernel {
     public override func hasInput(_ descriptor: Int32) -> Bool {
         systemCalls &+= 1
         guard let socket = open(descriptor, "poll") else { return false }
+        defer { afterLook() }
         return state(of: socket) & Readiness([.readable, .failed, .hungUp]).rawValue != 0
     }
 

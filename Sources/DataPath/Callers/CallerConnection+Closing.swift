@@ -8,27 +8,32 @@ extension CallerConnection {
     /// overtake the answer.
     func beginClosing() {
         guard stage != .closed else { return }
-        let isOver = hasNothingToCome
+        let mayEnd = expectsNothing
         drainLeft = isUploading ? Self.longestUploadDrained : DataLoop.lingerBytes
         enterClosing()
-        if isOver { return close() }
-        releaseUpstream(reusable: false)
         saidNoMore = false
+        if mayEnd {
+            // The end before the look: the kernel may hold the answer back for it (`MSG_MORE`), and octets that come between a look and
+            // the close would make it drop what it holds.
+            saidNoMore = true
+            loop.kernel.shutdownWriting(descriptor)
+            guard loop.kernel.hasInput(descriptor) else { return close() }
+            expect(by: loop.now + DataLoop.lingerTimeout, kind: Deadline.close)
+        }
+        releaseUpstream(reusable: false)
         finishClosing()
     }
 
-    /// The caller's last request came whole, nothing came behind it, and its answer is with the kernel: the connection can be closed, and
-    /// the kernel sends the answer and the end. Who asks for the end must not send more (RFC 9112 section 9.6); who does so all the same,
-    /// and has done it already, has its answer guarded as any other.
+    /// The caller's last request came whole, nothing is known to have come behind it, and its answer is with the kernel: if nothing has come
+    /// by now, the connection can be closed. Who asks for the end must not send more (RFC 9112 section 9.6); who does so all the same, and
+    /// has done it already, has its answer guarded as any other.
     ///
     /// Not after a long answer, or many, of which much may still lie in the kernel when a caller that breaks the rule sends more; and not
     /// under TLS, where the caller answers our end with its own.
-    private var hasNothingToCome: Bool {
-        guard hasExchange, exchange.asksToClose, requestIsConsumed, end <= max(exchange.headLength, exchange.bodyAt),
-            !canRead, !inputEnded, !hasPending, tls == nil, stream == nil,
-            bytesOut <= UInt64(buffers.blockSize)
-        else { return false }
-        return !loop.kernel.hasInput(descriptor)
+    private var expectsNothing: Bool {
+        hasExchange && exchange.asksToClose && requestIsConsumed && end <= max(exchange.headLength, exchange.bodyAt)
+            && !canRead && !inputEnded && !hasPending && tls == nil && stream == nil
+            && bytesOut <= UInt64(buffers.blockSize)
     }
 
     func finishClosing() {
