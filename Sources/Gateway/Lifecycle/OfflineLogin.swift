@@ -47,7 +47,7 @@ public final class OfflineLogin: Sendable {
         let (fleet, tier) = (shared?.fleet, self.tier)
         _ = loop.post {
             keeper.assumeIsolated { keeper in
-                keeper.fleet = fleet
+                if let fleet { keeper.fleet = fleet }
                 keeper.takeUpForLogin(rows)
             }
             tier?.start()

@@ -20,7 +20,7 @@ extension Gateway {
     /// Must be called on the keeper's loop, where admin requests are answered.
     public func status() -> GatewayStatus {
         var status = keeper.assumeIsolated { $0.status() }
-        status.shared = keeper.assumeIsolated { $0.sharedStatus }
+        status.shared = keeper.assumeIsolated { SharedStatus($0.fleet) }
         status.configuration = running.withLock { running in
             ConfigurationStatus(
                 edition: running.edition, reloads: running.reloads, refusals: running.refusals,

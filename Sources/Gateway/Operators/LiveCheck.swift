@@ -41,7 +41,7 @@ public enum LiveCheck {
         let found: @Sendable (LiveFinding) -> Void = { finding in findings.withLock { $0.append(finding) } }
         _ = loop.post {
             keeper.assumeIsolated { keeper in
-                keeper.fleet = shared?.fleet
+                if let shared { keeper.fleet = shared.fleet }
                 keeper.handOver.sparesRefreshTokens = true
                 // Attempts that were spent cannot be seen: nothing is sent that could lock an account.
                 if isBlind || keeper.health.isUnread { keeper.attempts.ledger.restoreUnreadable() }

@@ -1,45 +1,26 @@
 package import Fleet
 internal import Handshakes
-internal import Numbers
-internal import Reactor
 internal import Tokens
 
 /// The shared tier as the keeper holds it: what is known of the server, who waits for news, and what this gateway has to bring back when a
 /// server has lost something.
-/// Touched on the keeper's loop only.
-package final class KeptFleet: @unchecked Sendable {
-    enum State: Equatable {
-        case connecting, serving
-        case degraded(String)
-    }
-
-    let tier: any SharedTier
+package struct KeptFleet: Sendable {
+    /// Nil without `store.shared`; then the rest here means nothing.
+    let tier: (any SharedTier)?
     /// Shown to operators.
     let place: String
     let format: FleetFormat
-    var state = State.connecting
-    /// Who knows a name of news. Entries of tokens that are gone are met and dropped.
-    var tokens: [SharedName: AccessKey] = [:]
-    var waits: [SharedName: [Wait<Void>]] = [:]
-    /// Who waits for the first connection.
-    var arrivals: [Wait<Void>] = []
+    var server = FleetServer()
     /// How far the sessions have come, as the fleet counts them.
-    var versions = FleetVersions()
-    /// The sessions that news are about, by the names in them. Entries of sessions that are gone are dropped now and then.
-    var sessionNames: [SharedName: SessionKey] = [:]
-    /// The versions of all other sessions that news have told.
-    var heard = HeardSessions()
-    /// When the others were last asked for a session that the server does not have. Nanoseconds of the loop's clock.
-    var recalls: [SessionKey: UInt64] = [:]
-    /// Versions of which operators were told that they are lost.
-    var toldLost: [SessionKey: SessionVersion] = [:]
-    /// Turns whose outcome could not be committed: what they spent is known to this gateway alone.
-    var uncommitted: [SessionKey: SharedLease] = [:]
+    var sessions = FleetSessions()
+    var waits = NewsWaits()
     /// Steps that spend a refresh token, here and elsewhere.
     var spending = SpendingTurns()
     /// Turns that are held, to be renewed at once when the server is there again.
     var holds: [FleetHold] = []
     var attempts: [AttemptMark: SharedAttempt] = [:]
+    /// Who knows a name of news. Entries of tokens that are gone are met and dropped.
+    private var tokens: [SharedName: AccessKey] = [:]
 
     /// Tokens that another gateway had obtained.
     var taken: UInt64 = 0
@@ -50,29 +31,31 @@ package final class KeptFleet: @unchecked Sendable {
     /// Steps that were not made for want of a confirmed lease.
     var withheld: UInt64 = 0
 
-    package init(tier: any SharedTier, place: String, format: FleetFormat) {
+    package init(tier: (any SharedTier)? = nil, place: String = "", format: FleetFormat = .new) {
         self.tier = tier
         self.place = place
         self.format = format
     }
-}
 
-/// A lease while the work under it runs.
-/// Touched on the keeper's loop only.
-final class FleetHold: @unchecked Sendable {
-    let lease: SharedLease
-    let alarm: Alarm
-    var isOver = false
+    /// News under this name are about the token from now on.
+    mutating func met(_ name: SharedName, _ key: AccessKey, beside table: TokenTable) {
+        // Names of tokens that are gone are looked for only when they outnumber the others: until then, news that meet them drop them.
+        if tokens.count > 2 * table.count + 1024 { tokens = tokens.filter { table[$0.value] != nil } }
+        tokens[name] = key
+    }
 
-    init(_ lease: SharedLease, _ alarm: Alarm) {
-        self.lease = lease
-        self.alarm = alarm
+    mutating func token(_ name: SharedName, in table: TokenTable) -> KeptToken? {
+        guard let key = tokens[name] else { return nil }
+        guard let token = table[key] else {
+            tokens[name] = nil
+            return nil
+        }
+        return token
     }
 }
 
 /// A turn with the lock of a session.
-/// Touched on the keeper's loop only.
-final class FleetTurn: @unchecked Sendable {
+struct FleetTurn: Sendable {
     let hold: FleetHold
     let key: SessionKey
     let name: SharedName
@@ -83,17 +66,4 @@ final class FleetTurn: @unchecked Sendable {
     let ready: LayerMaterial?
     /// The newest version that the fleet has, or is known to have had.
     let version: SessionVersion
-
-    init(
-        hold: FleetHold, key: SessionKey, name: SharedName, rung: SessionRung, standing: LayerMaterial?,
-        ready: LayerMaterial?, version: SessionVersion
-    ) {
-        self.hold = hold
-        self.key = key
-        self.name = name
-        self.rung = rung
-        self.standing = standing
-        self.ready = ready
-        self.version = version
-    }
 }

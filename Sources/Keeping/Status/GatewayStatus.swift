@@ -1,4 +1,5 @@
 public import DataPath
+internal import Fleet
 public import Telemetry
 
 /// The state of everything, for operators. Holds names and times, never a value.
@@ -78,6 +79,22 @@ public struct SharedStatus: Sendable {
         self.place = place
         self.format = format
         self.isSealed = isSealed
+    }
+}
+
+extension SharedStatus {
+    /// Nil without `store.shared`.
+    package init?(_ fleet: KeptFleet) {
+        guard fleet.tier != nil else { return nil }
+        self.init(
+            state: .serving, detail: nil, place: fleet.place, format: fleet.format.rawValue,
+            isSealed: fleet.format == .new)
+        switch fleet.server.state {
+        case .connecting: state = .connecting
+        case .serving: break
+        case .degraded(let reason): (state, detail) = (.degraded, reason)
+        }
+        (taken, alone, late, withheld) = (fleet.taken, fleet.alone, fleet.late, fleet.withheld)
     }
 }
 

@@ -257,7 +257,7 @@ extension Keeper {
             guard identity.secretVersion == version else { return }
             guard let rows = known ?? (isRead ? nil : keeper.bookRejected(identity)) else { return }
             await keeper.storeAttempts(rows)
-            if let fleet = keeper.fleet, identity.policy.kind == .basic { await keeper.tellRejected(identity, fleet) }
+            if keeper.fleet.tier != nil, identity.policy.kind == .basic { await keeper.tellRejected(identity) }
         }
     }
 
@@ -348,7 +348,7 @@ extension Keeper {
             }
         }
         if cause == .purge || cause == .logout { dropAbsent(of: identity) }
-        if cause == .purge || cause == .logout { withdrawFromFleet(identity) }
+        if cause == .purge || cause == .logout { withdrawFromFleet(tokens.of(identity)) }
         raiseSessionEpoch(of: identity, cause: cause)
         for token in tokens.of(identity) {
             apply(token.machine.epochRose(to: identity.epoch, cause: cause, at: now), to: token)

@@ -31,7 +31,7 @@ package actor Keeper: KeeperInbox {
     var orphans = OrphanRows()
     var erasures = Erasures()
     /// Set before the first flight, where the configuration has `store.shared`.
-    package var fleet: KeptFleet?
+    package var fleet = KeptFleet()
     package var handOver = KeeperHandOver()
 
     package nonisolated var loop: Loop { executor.loop }

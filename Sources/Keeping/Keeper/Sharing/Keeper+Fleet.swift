@@ -33,9 +33,9 @@ extension Keeper {
     }
 
     func claimInFleet(_ flight: Flight, of token: KeptToken, _ challenge: Handshakes.Challenge?) async -> FleetClaim {
-        guard let fleet, token.identity.policy.sharesTokens, !token.isRetired else { return .grant(nil) }
-        await firstConnection(fleet)
-        let name = sharedName(of: token, fleet)
+        guard let tier = fleet.tier, token.identity.policy.sharesTokens, !token.isRetired else { return .grant(nil) }
+        await firstConnection()
+        let name = sharedName(of: token, tier)
         // A token that is not held any more is not called refused: it may be a good one that memory has lost.
         var refused = token.machine.heldGrant == nil ? nil : token.sharedIdentity
         var isDead = flight.reason == .challenged && refused != nil
@@ -43,36 +43,32 @@ extension Keeper {
         while !Task.isCancelled {
             let (unwanted, dies) = (refused, isDead)
             let claim: Result<SharedClaim, SharedFault> = await ask {
-                fleet.tier.claim(name, unless: unwanted, isDead: dies, completion: $0)
+                tier.claim(name, unless: unwanted, isDead: dies, completion: $0)
             }
             switch claim {
             case .failure(let fault):
                 noteFleet(fault)
                 fleet.alone += 1
                 return .grant(nil)
-            case .success(.lease(let lease)): return .grant(hold(lease, fleet))
+            case .success(.lease(let lease)): return .grant(hold(lease))
             case .success(.value(let bytes, let identity, let left)):
                 if landShared(bytes, identity, left, flight, token, challenge) { return .landed }
                 (refused, isDead) = (identity, false)
             case .success(.busy):
                 isDead = false
                 guard now < flight.abandonedAt else { return .overdue }
-                await news(of: name, within: pause / 2 + random.number(below: pause / 2 + 1), fleet)
+                await news(of: name, within: pause / 2 + random.number(below: pause / 2 + 1))
                 pause = min(pause * 2, Self.lastLook)
             }
         }
         return .overdue
     }
 
-    func sharedName(of token: KeptToken, _ fleet: KeptFleet) -> SharedName {
+    private func sharedName(of token: KeptToken, _ tier: any SharedTier) -> SharedName {
         if let name = token.sharedName { return name }
-        let name = fleet.tier.name(.token, KeyCodec.encode(token.key))
+        let name = tier.name(of: token.key)
         token.sharedName = name
-        // Names of tokens that are gone are looked for only when they outnumber the others: until then, news that meet them drop them.
-        if fleet.tokens.count > 2 * tokens.count + 1024 {
-            fleet.tokens = fleet.tokens.filter { tokens[$0.value] != nil }
-        }
-        fleet.tokens[name] = token.key
+        fleet.met(name, token.key, beside: tokens)
         return name
     }
 
@@ -82,7 +78,7 @@ extension Keeper {
         _ challenge: Handshakes.Challenge?
     ) -> Bool {
         // The time that is left is the server's word; the clocks of two gateways have nothing to do with each other.
-        guard let fleet, let left, let row = AccessRow(encoded: bytes),
+        guard let left, let row = AccessRow(encoded: bytes),
             let lifetime = token.identity.policy.lifetime.restored(
                 wallExpiry: (WallTime(milliseconds: wall) + left).milliseconds, original: row.original, wallNow: wall,
                 now: now, jitter: random.jitter()), now < lifetime.stopServingAt
@@ -114,11 +110,10 @@ extension Keeper {
 
     /// After a flight's own grant: the fleet gets it with the lease.
     func publishToFleet(_ token: KeptToken, under hold: FleetHold?) {
-        guard let fleet else { return }
-        guard let landed = token.landing ?? token.line,
+        guard let tier = fleet.tier, let landed = token.landing ?? token.line,
             let grant = token.machine.landingGrant ?? token.machine.heldGrant, grant.generation == landed.generation
         else { return }
-        let identity = landed.bytes.withBytes { fleet.tier.identity(of: Array($0)) }
+        let identity = tier.identity(of: landed.bytes)
         token.sharedIdentity = identity
         guard let hold, !hold.isOver else { return }
         end(hold)
@@ -126,12 +121,12 @@ extension Keeper {
             line: landed.bytes, wallExpiry: 0, original: grant.lifetime.original, level: grant.level,
             granted: grant.granted)
         let left = TimeSpan(nanoseconds: grant.lifetime.expiresAt - min(now, grant.lifetime.expiresAt))
-        fleet.tier.publish(row.encoded(), as: identity, under: hold.lease, for: left) { result in
+        tier.publish(row.encoded(), as: identity, under: hold.lease, for: left) { result in
             self.post { keeper in
                 switch result {
                 case .success(true): break
                 // This token is as good as the other one; the other gateways have theirs from whoever came in between.
-                case .success(false): keeper.fleet?.late += 1
+                case .success(false): keeper.fleet.late += 1
                 case .failure(let fault): keeper.noteFleet(fault)
                 }
             }
@@ -140,26 +135,21 @@ extension Keeper {
 
     /// Notes the shared identity of a token that did not come from the fleet.
     func noteIdentity(of token: KeptToken, _ line: Secret) {
-        guard let fleet else { return }
-        token.sharedIdentity = line.withBytes { fleet.tier.identity(of: Array($0)) }
-        _ = sharedName(of: token, fleet)
+        guard let tier = fleet.tier else { return }
+        token.sharedIdentity = tier.identity(of: line)
+        _ = sharedName(of: token, tier)
     }
 
     /// A purge or a logout counts for all gateways.
-    func withdrawFromFleet(_ identity: KeptIdentity) {
-        withdrawFromFleet(tokens.of(identity))
-    }
-
     func withdrawFromFleet(_ chosen: [KeptToken]) {
-        guard let fleet else { return }
         for token in chosen {
-            if let name = token.sharedName, let value = token.sharedIdentity { fleet.tier.withdraw(name, value) }
+            if let name = token.sharedName, let value = token.sharedIdentity { fleet.tier?.withdraw(name, value) }
         }
     }
 
     // MARK: - Leases
 
-    func hold(_ lease: SharedLease, _ fleet: KeptFleet) -> FleetHold {
+    func hold(_ lease: SharedLease) -> FleetHold {
         let hold = FleetHold(lease, Alarm(loop: loop))
         fleet.holds.append(hold)
         renewLater(hold)
@@ -172,7 +162,7 @@ extension Keeper {
             self.assumeIsolated { keeper in
                 guard !hold.isOver else { return }
                 // The answer tells nothing that is needed: a lost lease is found out by the last write under it, which is compared.
-                keeper.fleet?.tier.renew(hold.lease) { _ in }
+                keeper.fleet.tier?.renew(hold.lease) { _ in }
                 keeper.renewLater(hold)
             }
         }
@@ -182,35 +172,29 @@ extension Keeper {
     private func end(_ hold: FleetHold) {
         hold.isOver = true
         hold.alarm.close()
-        fleet?.spending.ended(hold.lease)
-        fleet?.holds.removeAll { $0 === hold }
+        fleet.spending.ended(hold.lease)
+        fleet.holds.removeAll { $0 === hold }
     }
 
     /// The work is over and nothing was published.
     func letGo(_ hold: FleetHold?) {
         guard let hold, !hold.isOver else { return }
         end(hold)
-        fleet?.tier.release(hold.lease)
+        fleet.tier?.release(hold.lease)
     }
 
     // MARK: - Waiting
 
     /// At the start of a fleet every gateway would make its grant alone, for want of a connection that comes a moment later.
-    func firstConnection(_ fleet: KeptFleet) async {
-        guard fleet.state == .connecting else { return }
-        let wait = Wait<Void>()
-        fleet.arrivals.append(wait)
-        await word(of: wait, within: RedisTier.connectTime, late: ()) { _ in
-            fleet.arrivals.removeAll { $0 === wait }
-        }
+    func firstConnection() async {
+        guard fleet.server.state == .connecting else { return }
+        await news(of: nil, within: RedisTier.connectTime)
     }
 
-    func news(of name: SharedName, within patience: UInt64, _ fleet: KeptFleet) async {
+    /// - Parameter name: nil: the first connection to the server.
+    func news(of name: SharedName?, within patience: UInt64) async {
         let wait = Wait<Void>()
-        fleet.waits[name, default: []].append(wait)
-        await word(of: wait, within: max(patience, 1_000_000), late: ()) { _ in
-            fleet.waits[name]?.removeAll { $0 === wait }
-            if fleet.waits[name]?.isEmpty == true { fleet.waits[name] = nil }
-        }
+        fleet.waits.add(wait, for: name)
+        await word(of: wait, within: max(patience, 1_000_000), late: ()) { $0.fleet.waits.giveUp(wait, for: name) }
     }
 }

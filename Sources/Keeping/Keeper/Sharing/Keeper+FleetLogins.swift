@@ -12,26 +12,26 @@ extension Keeper {
     /// Makes what a login brought the newest of the fleet, whatever the others have; it is on disk already, and not in use here yet.
     /// - Returns: false when the fleet could not be told; it is when the server is there again.
     func offerLogin(_ material: LayerMaterial, _ key: SessionKey, of identity: KeptIdentity) async -> Bool {
-        guard let fleet, identity.policy.sharesTokens else { return true }
-        await firstConnection(fleet)
-        let name = sessionName(key, fleet)
+        guard let tier = fleet.tier, identity.policy.sharesTokens else { return true }
+        await firstConnection()
+        let name = sessionName(key, tier)
         var isTold = false
         var version = SessionVersion.none
         for _ in 0..<Self.offers where !isTold {
             // The other gateways may be many steps ahead of what this gateway has seen.
-            let found: Result<SharedSession?, SharedFault> = await ask { fleet.tier.session(name, completion: $0) }
-            let known = max((try? found.get())?.version ?? .none, fleet.versions.newest(of: key))
+            let found: Result<SharedSession?, SharedFault> = await ask { tier.session(name, completion: $0) }
+            let known = max((try? found.get())?.version ?? .none, fleet.sessions.versions.newest(of: key))
             version = known.next
             if case .failure(let fault) = found {
                 noteFleet(fault)
                 // A login that was made meanwhile is the newest when the server is there again, also after a restart of this gateway.
                 version = known.beyondTheUnseen
             }
-            guard let isNewest = await offer(material, key, as: version, fleet) else { break }
+            guard let isNewest = await offer(material, key, as: version) else { break }
             isTold = isNewest
         }
         // The session that the login replaces is no longer this gateway's; the caller takes up the new one with nothing in between.
-        fleet.versions.holds(version, of: key)
+        fleet.sessions.versions.holds(version, of: key)
         let rows = identity.policy.access.persist ? versionRows(of: key, beside: material) : []
         keep(rows)
         return isTold
@@ -45,10 +45,10 @@ extension Keeper {
     /// After a logout: commands are answered in their order, so what was told before is done. An end takes two commands, of which the second
     /// is sent when the first is answered.
     func settleLogout(of identity: KeptIdentity) async {
-        guard let fleet, let key = identity.sessionKey(subject: nil) else { return }
-        let name = fleet.tier.name(.session, KeyCodec.encode(key))
+        guard let tier = fleet.tier, let key = identity.sessionKey(subject: nil) else { return }
+        let name = tier.name(of: key)
         for _ in 0..<2 {
-            let _: Result<SharedSession?, SharedFault> = await ask { fleet.tier.session(name, completion: $0) }
+            let _: Result<SharedSession?, SharedFault> = await ask { tier.session(name, completion: $0) }
         }
     }
 
@@ -61,10 +61,10 @@ extension Keeper {
     /// Another gateway has a session, and identities here may wait for the login that brought it: nothing else would make them look, for
     /// who waits for a person asks nobody.
     /// - Parameter name: of the session; nil: any.
-    func lookForLogins(_ name: SharedName?, _ fleet: KeptFleet) {
+    func lookForLogins(_ name: SharedName?, _ tier: any SharedTier) {
         for identity in identities where identity.policy.sharesTokens && loginNeed(of: identity)?.word == .needed {
             guard let key = identity.sessionKey(subject: nil),
-                name == nil || sessionName(key, fleet) == name
+                name == nil || sessionName(key, tier) == name
             else { continue }
             start { await $0.takeLogin(key, identity) }
         }

@@ -16,7 +16,7 @@ package struct KeeperSeeds: @unchecked Sendable {
     var marksUnreadable = false
     /// Asks once more for a store that another process had; blocks for as long as an opening may.
     var reopen: (@Sendable () -> StoreOpening)?
-    var fleet: KeptFleet?
+    var fleet: KeptFleet
 
     package init(
         rows: [StoredRow] = [], keys: [(key: AccessKey, slot: Slot, identity: KeptIdentity, wanted: Wanted)] = [],
@@ -26,7 +26,7 @@ package struct KeeperSeeds: @unchecked Sendable {
         self.keys = keys
         self.marksUnreadable = marksUnreadable
         self.reopen = reopen
-        self.fleet = fleet
+        self.fleet = fleet ?? KeptFleet()
     }
 }
 

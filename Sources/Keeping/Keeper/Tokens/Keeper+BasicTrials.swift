@@ -11,7 +11,7 @@ internal import Tokens
 extension Keeper {
     /// Whether the try that a probation wants to begin waits for its turn. Then `perform` is called again when there is one.
     func awaitsTrial(_ token: KeptToken) -> Bool {
-        guard fleet != nil, token.probation?.state == .unproven, token.trial == nil else { return false }
+        guard fleet.tier != nil, token.probation?.state == .unproven, token.trial == nil else { return false }
         // The search that is under way serves the successor of a caller who left while it waited, too.
         guard !token.seeksTrial else { return true }
         token.seeksTrial = true
@@ -56,41 +56,33 @@ extension Keeper {
     }
 
     private func trial(of identity: KeptIdentity) async -> Trial {
-        guard let fleet, let account = identity.account else { return .withheld("there is none") }
+        guard let tier = fleet.tier, let account = identity.account else { return .withheld("there is none") }
         let secret: Secret
         do { secret = try await self.secret("password", of: identity) } catch { return .withheld("\(error)") }
-        await firstConnection(fleet)
-        let name = secretName(account, secret, fleet)
-        let attempt = attempt(account, secret, "", fleet)
+        await firstConnection()
+        let name = tier.name(of: secret, account)
+        let attempt = tier.attempt(account, secret, "")
         let deadline = now + 2 * identity.policy.access.acquireTimeout
         while true {
             let claim: Result<SharedClaim, SharedFault> = await ask {
-                fleet.tier.claim(name, unless: nil, isDead: false, completion: $0)
+                tier.claim(name, unless: nil, isDead: false, completion: $0)
             }
             switch claim {
-            case .failure(let fault):
-                noteFleet(fault)
-                fleet.withheld += 1
-                return .withheld("\(fault)")
+            case .failure(let fault): return trialFailed(fault)
             case .success(.lease(let lease)):
-                let hold = hold(lease, fleet)
-                let count: Result<UInt32?, SharedFault> = await ask { fleet.tier.spent(attempt, completion: $0) }
+                let hold = hold(lease)
+                let count: Result<UInt32?, SharedFault> = await ask { tier.spent(attempt, completion: $0) }
+                if case .success(let spent?) = count, spent < max(identity.policy.attempts.loginAttempts, 1) {
+                    return .begin(hold)
+                }
+                letGo(hold)
                 switch count {
                 case .success(nil):
                     // Who knows of a refusal has not brought it back yet.
-                    letGo(hold)
                     guard now < deadline else { return .withheld("it has just come up") }
                     await pause(250_000_000)
-                case .success(let spent?) where spent < max(identity.policy.attempts.loginAttempts, 1):
-                    return .begin(hold)
-                case .success:
-                    letGo(hold)
-                    return .refused
-                case .failure(let fault):
-                    letGo(hold)
-                    noteFleet(fault)
-                    fleet.withheld += 1
-                    return .withheld("\(fault)")
+                case .success: return .refused
+                case .failure(let fault): return trialFailed(fault)
                 }
             case .success(.value), .success(.busy):
                 guard handOver.mayGrant else { return .withheld("another process takes over") }
@@ -98,9 +90,15 @@ extension Keeper {
                     fleet.withheld += 1
                     return .withheld("another gateway is trying the password")
                 }
-                await news(of: name, within: 250_000_000, fleet)
+                await news(of: name, within: 250_000_000)
             }
         }
+    }
+
+    private func trialFailed(_ fault: SharedFault) -> Trial {
+        noteFleet(fault)
+        fleet.withheld += 1
+        return .withheld("\(fault)")
     }
 
     /// After each event of a probation: the turn ends with its outcome. A refusal is told before, by `tellRejected`.
