@@ -36,6 +36,14 @@ import TokenStore
         return row.expiresWall
     }
 
+    private static func puts(_ changes: [StoreChange]) -> [StoredRow] {
+        changes.compactMap { if case .put(let row) = $0 { row } else { nil } }
+    }
+
+    private static func deletes(_ changes: [StoreChange]) -> [[UInt8]] {
+        changes.compactMap { if case .delete(_, let key) = $0 { key } else { nil } }
+    }
+
     @Test func thirtyDaysBeginWhenARowIsFirstFoundWithoutItsIdentity() throws {
         var orphans = OrphanRows()
         let row = Self.session(try Self.key(1), "r")
@@ -46,6 +54,42 @@ import TokenStore
         #expect(orphans.rows == [found])
         let ends = row.expiring(3 * Self.day)
         #expect(orphans.add(ends, wall: Self.day).isEmpty && orphans.rows.last == ends)
+    }
+
+    enum Stored: CaseIterable { case login, ownSession, doubtful, registration, accessToken }
+
+    @Test(arguments: Stored.allCases) func aStoreIsJudgedByTheIdentitiesThatAreThere(stored: Stored) throws {
+        let key = try Self.key(1)
+        let own = LayerRow(material: Secret("s"), refreshToken: nil, isHuman: false, wallExpiry: nil, original: nil)
+        let row =
+            switch stored {
+            case .login: Self.session(key, "r")
+            case .registration: try Self.durable(1)
+            case .ownSession, .doubtful:
+                StoredRow(
+                    kind: RowKind.session, key: KeyCodec.encode(key), value: own.encoded(), expiresWall: nil)
+            case .accessToken:
+                StoredRow(
+                    kind: RowKind.learned,
+                    key: KeyCodec.encode(
+                        AccessKey(
+                            digest: try Self.digest(1), origin: Self.issuer, realm: "r", scopes: [],
+                            audience: nil, resource: nil, subject: nil)), value: [], expiresWall: nil)
+            }
+        var orphans = OrphanRows()
+        let sweep = orphans.sweep([row], wall: 0, isConfigured: { _ in false }, mayBegin: { _ in stored == .doubtful })
+        switch stored {
+        case .login, .doubtful, .registration:
+            #expect(sweep.deletions.isEmpty && Self.puts(sweep.changes) == [row.expiring(30 * Self.day)])
+            #expect(orphans.count == 1)
+        case .ownSession, .accessToken:
+            #expect(sweep.changes.isEmpty && Self.deletes(sweep.deletions) == [row.key])
+            #expect(orphans.isEmpty)
+        }
+        // Its identity is there: the days are not counted any more.
+        let back = orphans.sweep(
+            [row.expiring(30 * Self.day)], wall: 0, isConfigured: { _ in true }, mayBegin: { _ in true })
+        #expect(back.deletions.isEmpty && Self.puts(back.changes) == (stored == .accessToken ? [] : [row]))
     }
 
     @Test func orphansInMemoryAreBounded() throws {

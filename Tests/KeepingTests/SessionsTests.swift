@@ -56,6 +56,21 @@ import Testing
         #expect(sessions[key] == nil)
     }
 
+    @Test func whatBelongsToNoIdentityIsTakenInTheOrderOfItsKeys() throws {
+        var sessions = Sessions()
+        for (user, digest) in [("bob", 1), ("ann", 1), ("ann", 2)] as [(String, UInt8)] {
+            let key = try Self.key(user, digest)
+            sessions[key] = KeptSession(key: key, generation: 1, material: Self.material("s"))
+            sessions.parts[DurableKey(digest: key.digest, issuer: Self.issuer, part: ByteString(user))] =
+                Self.material("p")
+        }
+        let kept = try Self.key("ann", 2)
+        let gone = sessions.takeForeign { $0 == kept.digest }
+        #expect(gone.sessions.map(\.key) == [try Self.key("ann"), try Self.key("bob")])
+        #expect(gone.parts.map(\.key.part) == ["ann", "bob"])
+        #expect(Array(sessions.held.keys) == [kept] && sessions.parts.inOrder.map(\.key.digest) == [kept.digest])
+    }
+
     @Test func oneLockServesAllIdentitiesOfAnAccount() throws {
         var sessions = Sessions()
         let lock = try sessions.lock(of: Self.key("ann", 1), [])

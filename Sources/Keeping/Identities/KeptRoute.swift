@@ -57,6 +57,16 @@ package final class KeptRoute: @unchecked Sendable {
         scouts = ScoutMachine(limit: waiters)
     }
 
+    /// Takes up a learned table of the store.
+    /// - Returns: false where it cannot be read.
+    func restore(_ bytes: [UInt8]) -> Bool {
+        guard let stored = try? LearnedTable(decoding: bytes, binding: bindsToURL ? .url : .realm) else { return false }
+        table = stored
+        // Rows of before have the URLs too.
+        if bindsToURL { table.forgetRealms() }
+        return true
+    }
+
     /// Takes what may differ between two that are the same. The table and who waits for it stay.
     func take(_ next: KeptRoute, identity: KeptIdentity?) {
         self.identity = identity

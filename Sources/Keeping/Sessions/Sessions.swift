@@ -39,6 +39,18 @@ package struct Sessions {
         held.values.filter(isMeant).inOrder { KeyCodec.encode($0.key) }
     }
 
+    /// Lets go of what belongs to identities that are not configured.
+    /// - Returns: what is gone, by its keys.
+    mutating func takeForeign(
+        _ isConfigured: (IdentityDigest) -> Bool
+    ) -> (parts: [(key: DurableKey, value: LayerMaterial)], sessions: [KeptSession]) {
+        let gone = parts.inOrder.filter { !isConfigured($0.key.digest) }
+        for (key, _) in gone { parts[key] = nil }
+        let sessions = inOrder { !isConfigured($0.key.digest) }
+        for session in sessions { held[session.key] = nil }
+        return (gone, sessions)
+    }
+
     /// By issuers and subjects.
     var locksInOrder: [SessionLock] {
         locks.inOrder { Array("\($0.key.issuer) ".utf8) + ($0.key.subject?.bytes ?? []) }.map(\.value)

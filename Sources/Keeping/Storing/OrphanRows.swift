@@ -23,6 +23,40 @@ struct OrphanRows {
         return isCounted ? [] : [.put(kept)]
     }
 
+    /// What is to be written after rows without identities were found.
+    struct Sweep {
+        var changes: [StoreChange] = []
+        var deletions: [StoreChange] = []
+    }
+
+    /// A row whose identity is not configured goes, or is kept for its 30 days.
+    mutating func leave(_ row: StoredRow, _ material: Material, wall: Int64, _ sweep: inout Sweep) {
+        switch Orphans.disposition(of: material, after: .digestChanged) {
+        case .keep: break
+        case .drop: sweep.deletions.append(.delete(kind: row.kind, key: row.key))
+        case .orphan: sweep.changes += add(row, wall: wall)
+        }
+    }
+
+    /// Judges the rows of a store by the identities that are there.
+    /// - Parameter mayBegin: the session may have begun with the refresh token that an identity names now.
+    mutating func sweep(
+        _ rows: [StoredRow], wall: Int64, isConfigured: (IdentityDigest) -> Bool, mayBegin: (StoredRow) -> Bool
+    ) -> Sweep {
+        var sweep = Sweep()
+        for row in rows {
+            guard let (digest, material) = row.nature else { continue }
+            if !isConfigured(digest) {
+                let isDoubtful = material == .session && mayBegin(row)
+                leave(row, isDoubtful ? .humanRefreshToken : material, wall: wall, &sweep)
+            } else if material != .accessToken, row.expiresWall != row.lastingExpiry {
+                // The identity came back: the days of its row are not counted any more.
+                sweep.changes.append(.put(row.expiring(row.lastingExpiry)))
+            }
+        }
+        return sweep
+    }
+
     /// Like `add`, in place of what stands under its key.
     mutating func replace(_ row: StoredRow, wall: Int64) -> [StoreChange] {
         rows.removeAll { $0.kind == row.kind && $0.key == row.key }

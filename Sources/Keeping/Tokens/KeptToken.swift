@@ -107,6 +107,14 @@ extension KeptToken {
         note(place, at: now)
     }
 
+    /// Whether the store has to be asked before the machine is.
+    /// - Parameter cached: the generation whose bytes are in the hot cache.
+    func needsRecall(cached: @autoclosure () -> UInt64?) -> Bool {
+        guard line == nil, landing == nil else { return recall != nil }
+        guard let held = machine.heldGrant else { return mayBeStored }
+        return held.generation == storedGeneration && cached() != held.generation
+    }
+
     /// For operators, who have to know which server is meant.
     var failureWords: String? { lastFailure.map { IssuerTrail.words($0, asking: failurePlace) } }
 

@@ -42,6 +42,13 @@ struct TokenTable {
         retired[token.key] = nil
     }
 
+    /// The store may have what memory does not: it works again, or was another process's meanwhile.
+    func expectRows() {
+        for token in byKey.values where token.identity.policy.access.persist && token.machine.heldGrant == nil {
+            token.mayBeStored = true
+        }
+    }
+
     /// Sets aside what no route leads to any more; takes back what one leads to again.
     /// - Parameter named: keys without subjects: one stands for those of all its subjects.
     mutating func retire(keeping named: Set<AccessKey>) {

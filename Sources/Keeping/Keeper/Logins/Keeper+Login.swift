@@ -195,12 +195,7 @@ extension Keeper {
         let epoch = identity.epoch + 1
         identity.loginEpoch = epoch
         raiseEpoch(of: identity, cause: .reload)
-        if let row = sessionRow(key, material, of: identity), let store {
-            let result: Result<Void, StoreFault> = await withCheckedContinuation { continuation in
-                store.put(row) { continuation.resume(returning: $0) }
-            }
-            note(result)
-        }
+        if let row = sessionRow(key, material, of: identity) { await write([.put(row)]) }
         // A logout that came meanwhile counts: on disk its deletion stands behind the row.
         guard epoch > identity.logoutEpoch else {
             login?.isOvertaken = true

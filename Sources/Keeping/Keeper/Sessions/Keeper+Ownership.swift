@@ -79,9 +79,7 @@ extension Keeper {
         sweep(rows)
         dropForeignRows(after: rows)
         // Rows that the owner before has left are looked up when they are missed: a lookup of all would hold up the loop.
-        for token in tokens.all where token.identity.policy.access.persist && token.machine.heldGrant == nil {
-            token.mayBeStored = true
-        }
+        tokens.expectRows()
         askAgain()
     }
 

@@ -145,18 +145,11 @@ extension Keeper {
         if isWorthARow, let row = sessionRow(key, session.material, of: identity) {
             changes = [.put(row)] + versionRows(of: key) + changes
         }
-        guard !changes.isEmpty, let store else {
+        guard !changes.isEmpty, store != nil else {
             return sessionCommitted(key, generation, on: lock, succeeded: true)
         }
-        store.commit(changes) { result in
-            // A lost letter is met by the alarm.
-            self.post { keeper in
-                keeper.note(result)
-                var succeeded = false
-                if case .success = result { succeeded = true }
-                keeper.sessionCommitted(key, generation, on: lock, succeeded: succeeded)
-            }
-        }
+        // A lost letter is met by the alarm.
+        commit(changes) { $0.sessionCommitted(key, generation, on: lock, succeeded: $1) }
         set(&lock.alarm, at: now + Self.sessionCommitWait) { [unowned lock] keeper in
             keeper.sessionCommitted(key, generation, on: lock, succeeded: false)
         }

@@ -117,9 +117,7 @@ extension Keeper {
         token.sharedIdentity = identity
         guard let hold, !hold.isOver else { return }
         end(hold)
-        let row = AccessRow(
-            line: landed.bytes, wallExpiry: 0, original: grant.lifetime.original, level: grant.level,
-            granted: grant.granted)
+        let row = AccessRow(landed.bytes, grant, wallExpiry: 0)
         let left = TimeSpan(nanoseconds: grant.lifetime.expiresAt - min(now, grant.lifetime.expiresAt))
         tier.publish(row.encoded(), as: identity, under: hold.lease, for: left) { result in
             self.post { keeper in

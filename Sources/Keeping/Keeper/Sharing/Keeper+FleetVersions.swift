@@ -118,7 +118,7 @@ extension Keeper {
         keep(versionRows(of: key))
     }
 
-    func restoreVersion(_ row: StoredRow, replacing: Bool = false) {
+    func restoreVersion(_ row: StoredRow, replacing: Bool) {
         guard fleet.tier != nil, let key = try? KeyCodec.sessionKey(row.key) else { return }
         fleet.sessions.versions.restore(row.value, of: key, replacing: replacing)
         // A row of a release that forgot the version with the session, or of an identity that keeps its sessions nowhere now: it has ended

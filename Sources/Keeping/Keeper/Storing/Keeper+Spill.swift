@@ -17,9 +17,7 @@ extension Keeper {
 
     /// Whether the store has to be asked before the machine is.
     func needsRecall(_ token: KeptToken) -> Bool {
-        guard store != nil, token.line == nil, token.landing == nil else { return token.recall != nil }
-        guard let held = token.machine.heldGrant else { return token.mayBeStored }
-        return held.generation == token.storedGeneration && cache.generation(in: token.slot) != held.generation
+        store == nil ? token.recall != nil : token.needsRecall(cached: cache.generation(in: token.slot))
     }
 
     /// Looks the token up and calls `work` when it is there again, or known to be lost; with a fault where neither can be said.

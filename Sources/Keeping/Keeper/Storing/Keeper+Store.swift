@@ -12,40 +12,31 @@ internal import World
 /// in which they are written (docs/design/tokens.md#rule-4).
 extension Keeper {
     var wall: Int64 { executor.loop.kernel.wallMilliseconds() }
+    var moment: Moment { Moment(now: now, wall: wall) }
 
     // MARK: - Commits
 
     func commit(_ token: KeptToken, generation: UInt64) {
         guard !token.isRetired else { return settleCommit(of: token, generation, succeeded: true) }
-        guard let store, let landing = token.landing, landing.generation == generation,
+        guard store != nil, let landing = token.landing, landing.generation == generation,
             let grant = token.machine.landingGrant
         else { return settleCommit(of: token, generation, succeeded: health.state == .none) }
         // Said once, at the start.
         guard !health.isLocked else { return settleCommit(of: token, generation, succeeded: true) }
         let left = Int64(clamping: (grant.lifetime.expiresAt - min(now, grant.lifetime.expiresAt)) / 1_000_000)
-        let row = AccessRow(
-            line: landing.bytes, wallExpiry: wall + left, original: grant.lifetime.original, level: grant.level,
-            granted: grant.granted)
+        let row = AccessRow(landing.bytes, grant, wallExpiry: wall + left)
         token.mayBeStored = false
-        store.put(
-            StoredRow(
-                kind: RowKind.access, key: KeyCodec.encode(token.key), value: row.encoded(), expiresWall: row.wallExpiry
-            )
-        ) { result in
-            // A lost letter is met by the machine's own deadline: the token is then published as after a failed commit.
-            self.post { $0.committed(token, generation, result) }
+        // A lost letter is met by the machine's own deadline: the token is then published as after a failed commit.
+        commit([
+            .put(
+                StoredRow(
+                    kind: RowKind.access, key: KeyCodec.encode(token.key), value: row.encoded(),
+                    expiresWall: row.wallExpiry))
+        ]) { keeper, isStored in
+            if isStored { token.storedGeneration = generation }
+            keeper.settleCommit(of: token, generation, succeeded: isStored)
+            keeper.lighten(token)
         }
-    }
-
-    private func committed(_ token: KeptToken, _ generation: UInt64, _ result: Result<Void, StoreFault>) {
-        note(result)
-        var succeeded = false
-        if case .success = result {
-            succeeded = true
-            token.storedGeneration = generation
-        }
-        settleCommit(of: token, generation, succeeded: succeeded)
-        lighten(token)
     }
 
     private func settleCommit(of token: KeptToken, _ generation: UInt64, succeeded: Bool) {
@@ -58,9 +49,7 @@ extension Keeper {
             events.info("store works again")
             takeUpLate()
             putAgain()
-            for token in tokens.all where token.identity.policy.access.persist && token.machine.heldGrant == nil {
-                token.mayBeStored = true
-            }
+            tokens.expectRows()
         case .degraded(let reason)?:
             events.error("store degraded", [LogField("reason", .name(reason))])
             watchStore()
@@ -90,8 +79,17 @@ extension Keeper {
 
     /// Commits what nobody waits for.
     func keep(_ changes: [StoreChange]) {
-        guard !changes.isEmpty, let store else { return }
-        store.commit(changes) { result in self.post { $0.note(result) } }
+        if !changes.isEmpty { commit(changes) { _, _ in } }
+    }
+
+    /// - Parameter then: called with whether it is on disk; not where the letter that says so is lost.
+    func commit(_ changes: [StoreChange], then: @escaping @Sendable (isolated Keeper, _ isStored: Bool) -> Void) {
+        store?.commit(changes) { result in
+            self.post { keeper in
+                keeper.note(result)
+                then(keeper, (try? result.get()) != nil)
+            }
+        }
     }
 
     func deleteRow(of token: KeptToken) {
@@ -104,19 +102,18 @@ extension Keeper {
 
     /// - Returns: false where it is not on disk; a gateway without a store has nothing to wait for.
     @discardableResult
-    private func write(_ changes: [StoreChange]) async -> Bool {
+    func write(_ changes: [StoreChange]) async -> Bool {
         guard let store else { return true }
         let result: Result<Void, StoreFault> = await withCheckedContinuation { continuation in
             store.commit(changes) { continuation.resume(returning: $0) }
         }
         note(result)
-        if case .success = result { return true }
-        return false
+        return (try? result.get()) != nil
     }
 
     func storeDurable(_ key: DurableKey, _ material: LayerMaterial, of identity: KeptIdentity) async {
         guard identity.policy.access.persist else { return }
-        await write([.put(row(RowKind.durable, KeyCodec.encode(key), material))])
+        await write([.put(StoredRow(RowKind.durable, KeyCodec.encode(key), material, at: moment))])
     }
 
     func deleteDurable(_ key: DurableKey) {
@@ -126,32 +123,12 @@ extension Keeper {
     /// Nil where the identity keeps nothing on disk.
     func sessionRow(_ key: SessionKey, _ material: LayerMaterial, of identity: KeptIdentity) -> StoredRow? {
         guard identity.policy.access.persist else { return nil }
-        return row(RowKind.session, KeyCodec.encode(key), material)
+        return StoredRow(RowKind.session, KeyCodec.encode(key), material, at: moment)
     }
 
     func deleteSessionRow(_ key: SessionKey) {
         endInFleet(key)
         erase(kind: RowKind.session, key: KeyCodec.encode(key))
-    }
-
-    func row(_ kind: UInt8, _ key: [UInt8], _ material: LayerMaterial) -> StoredRow {
-        let left = material.lifetime.map { life in
-            let passed = TimeSpan(nanoseconds: now - min(now, material.obtainedAt))
-            return (TimeSpan(nanoseconds: life) - passed).milliseconds
-        }
-        let refreshEnd = material.refreshLife.map { life in
-            let passed = now - min(now, material.obtainedAt)
-            return (
-                wall: wall + Int64(clamping: (life.left - min(life.left, passed)) / 1_000_000), whole: life.whole
-            )
-        }
-        let row = LayerRow(
-            material: material.bytes, refreshToken: material.refreshToken, isHuman: material.isHuman,
-            wallExpiry: left.map { wall + $0 }, original: material.lifetime, refreshEnd: refreshEnd)
-        // A refresh token outlives the session that it renews; how long, only its issuer knows.
-        return StoredRow(
-            kind: kind, key: key, value: row.encoded(),
-            expiresWall: material.refreshToken == nil ? row.wallExpiry : nil)
     }
 
     func storeTable(of route: KeptRoute) {
@@ -177,26 +154,28 @@ extension Keeper {
         var learned: [[UInt8]: StoredRow] = [:]
         for row in rows {
             switch row.kind {
-            case RowKind.attempt, RowKind.history, RowKind.family: attempts.restore(row)
             case RowKind.markKey: adoptMarkKey(row.value)
-            case RowKind.durable: restoreDurable(row)
-            case RowKind.session: restoreSession(row)
-            case RowKind.version: restoreVersion(row)
             case RowKind.learned: learned[row.key] = learned[row.key] ?? row
-            default: break
+            default: restore(row, replacing: false)
             }
         }
         presumeFirsts()
         for route in routes {
             guard route.published != nil, let row = route.tableKey.flatMap({ learned[$0] }) else { continue }
-            guard var table = try? LearnedTable(decoding: row.value, binding: route.bindsToURL ? .url : .realm) else {
-                continue
-            }
-            // Rows of before have the URLs too.
-            if route.bindsToURL { table.forgetRealms() }
-            route.table = table
-            for realm in table.realms { _ = token(of: realm, on: route) }
+            guard route.restore(row.value) else { continue }
+            for realm in route.table.realms { _ = token(of: realm, on: route) }
             publishTable(of: route)
+        }
+    }
+
+    /// - Parameter replacing: the store was another process's meanwhile: what it holds is younger than what is here.
+    func restore(_ row: StoredRow, replacing: Bool) {
+        switch row.kind {
+        case RowKind.attempt, RowKind.history, RowKind.family: attempts.restore(row, replacing: replacing)
+        case RowKind.durable: restoreDurable(row, replacing: replacing)
+        case RowKind.session: restoreSession(row, replacing: replacing)
+        case RowKind.version: restoreVersion(row, replacing: replacing)
+        default: break
         }
     }
 
@@ -206,40 +185,28 @@ extension Keeper {
         for identity in identities { identity.secretHashes = [:] }
     }
 
-    func restoreDurable(_ row: StoredRow) {
-        guard let key = try? KeyCodec.durableKey(row.key), let stored = LayerRow(encoded: row.value) else { return }
-        guard catalogue.identity(key.digest)?.issuer == key.issuer else { return }
+    private func restoreDurable(_ row: StoredRow, replacing: Bool) {
+        guard let key = try? KeyCodec.durableKey(row.key) else { return }
+        if replacing { sessions.parts[key] = nil }
         // The part that is there already is younger.
-        if sessions.parts[key] == nil, let material = material(of: stored) { sessions.parts[key] = material }
+        guard sessions.parts[key] == nil, catalogue.identity(key.digest)?.issuer == key.issuer,
+            let material = LayerRow(encoded: row.value)?.material(at: moment)
+        else { return }
+        sessions.parts[key] = material
     }
 
-    func restoreSession(_ row: StoredRow) {
-        guard let key = try? KeyCodec.sessionKey(row.key), let stored = LayerRow(encoded: row.value) else { return }
-        guard let identity = catalogue.identity(key.digest), identity.issuer == key.issuer else { return }
-        guard sessions[key] == nil, var material = material(of: stored) else { return }
+    private func restoreSession(_ row: StoredRow, replacing: Bool) {
+        guard let key = try? KeyCodec.sessionKey(row.key) else { return }
+        if replacing { sessions[key] = nil }
+        guard sessions[key] == nil, let identity = catalogue.identity(key.digest), identity.issuer == key.issuer,
+            var material = LayerRow(encoded: row.value)?.material(at: moment)
+        else { return }
         if identity.namesFirstRefreshToken, let token = material.refreshToken {
             // A person brought the configured one, and only a person brings another; rows of before do not say so.
             material.isHuman = true
             attempts.families.found(token, under: key)
         }
         adoptSession(material, key)
-    }
-
-    /// Nil when nothing is left of it.
-    private func material(of stored: LayerRow) -> LayerMaterial? {
-        var lifetime: UInt64?
-        if let expiry = stored.wallExpiry {
-            guard expiry > wall || stored.refreshToken != nil else { return nil }
-            let left = WallTime(milliseconds: expiry).left(at: WallTime(milliseconds: wall))
-            lifetime = min(left.nanoseconds, stored.original ?? .max)
-        }
-        let refreshLife = stored.refreshEnd.map { end in
-            let left = WallTime(milliseconds: end.wall).left(at: WallTime(milliseconds: wall))
-            return RefreshLife(left: min(left.nanoseconds, end.whole), whole: end.whole)
-        }
-        return LayerMaterial(
-            bytes: stored.material, obtainedAt: now, lifetime: lifetime, refreshToken: stored.refreshToken,
-            isHuman: stored.isHuman, refreshLife: refreshLife)
     }
 
     /// True when the row's token is served now.

@@ -45,27 +45,9 @@ extension Keeper {
         keepStore()
         if handOver.stateBefore != nil, let state { health.state = state }
         handOver.stateBefore = nil
-        for row in store?.visible(rows) ?? [] {
-            switch row.kind {
-            case RowKind.attempt, RowKind.history, RowKind.family: attempts.restore(row, replacing: true)
-            case RowKind.durable:
-                guard let key = try? KeyCodec.durableKey(row.key) else { continue }
-                sessions.parts[key] = nil
-                restoreDurable(row)
-            case RowKind.session:
-                guard let key = try? KeyCodec.sessionKey(row.key) else { continue }
-                sessions[key] = nil
-                restoreSession(row)
-            case RowKind.version: restoreVersion(row, replacing: true)
-            default: break
-            }
-        }
-        for token in tokens.all.inOrder {
-            if store != nil, token.identity.policy.access.persist, token.machine.heldGrant == nil {
-                token.mayBeStored = true
-            }
-            apply(token.machine.resumed(at: now), to: token)
-        }
+        for row in store?.visible(rows) ?? [] { restore(row, replacing: true) }
+        if store != nil { tokens.expectRows() }
+        for token in tokens.all.inOrder { apply(token.machine.resumed(at: now), to: token) }
         warmUp([], routes)
     }
 
