@@ -136,6 +136,11 @@ package final class KeptIdentity: @unchecked Sendable {
         bindsToURL = next.bindsToURL
     }
 
+    /// Nil for identities that need no person.
+    var interactive: (any InteractiveHandshake)? {
+        (plan.handshake as? any InteractiveHandshake).flatMap { $0.needsPerson ? $0 : nil }
+    }
+
     /// The configuration gives the refresh token that its logins begin with.
     var namesFirstRefreshToken: Bool { policy.secrets["refresh_token"] != nil }
 

@@ -1,4 +1,5 @@
 internal import HotCache
+internal import TokenStore
 
 /// Where tokens are, and how their issuers are: what operators are told beyond each identity. Counts and sizes, never a name from a
 /// request.
@@ -69,5 +70,13 @@ extension HotCacheStatus {
         bytes = cache.liveBytes
         limit = cache.byteLimit
         evictions = cache.evictions
+    }
+}
+
+extension StoreSizeStatus {
+    init(_ size: StoreSize) {
+        self.init(
+            databaseBytes: size.databaseBytes, logBytes: size.logBytes,
+            rows: RowKind.names.map { ($0.name, size.rows[$0.kind] ?? 0) })
     }
 }

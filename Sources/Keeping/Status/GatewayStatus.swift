@@ -48,6 +48,12 @@ public struct SubjectsStatus: Codable, Sendable, Equatable {
     public var evicted: UInt64 = 0
 }
 
+extension SubjectsStatus {
+    init(_ book: SubjectBook) {
+        self.init(inMemory: book.count, limit: book.limits.subjects, refused: book.refused, evicted: book.evicted)
+    }
+}
+
 /// The state of the server that a fleet shares.
 public struct SharedStatus: Sendable {
     /// `serving` alone shares tokens.
@@ -136,86 +142,6 @@ public struct ConfigurationStatus: Sendable {
         self.refusal = refusal
         self.needsRestart = needsRestart
     }
-}
-
-/// A configured identity.
-public struct IdentityStatus: Sendable {
-    /// The name in the configuration.
-    public var name: String
-    /// The scheme's name in the configuration.
-    public var scheme: String
-    /// Grants that succeeded since the start.
-    public var grants: UInt64
-    /// Grants that failed since the start.
-    public var failures: UInt64
-    /// The same by their reasons, each a fixed word; those that did not happen stand here too.
-    public var failureReasons: [(reason: String, count: UInt64)] = []
-    /// A secret is not sent until it changes, an operator resets, or a person logs in.
-    public var isQuarantined: Bool
-    /// The identity's marks, or its login, stand in a store that cannot be read.
-    public var lacksStore = false
-    /// Grants with fewer scopes than were asked for.
-    public var narrowerGrants: UInt64 = 0
-    /// Keys that a wider token of another key has served.
-    public var borrowings: UInt64 = 0
-    /// Refresh tokens that the issuer would not take: expired, revoked, or used by somebody else.
-    public var refreshTokensRefused: UInt64 = 0
-    /// From a grant's start to its end, good or bad.
-    public var grantTimes = DurationDistribution()
-    /// Misses that a failure or refusal that stands has answered without a grant.
-    public var negativeHits: UInt64 = 0
-    /// The issuer's clock minus ours, in seconds, as its answers over TLS have it; nil for schemes without an issuer.
-    public var clockSkew: Int64?
-    /// The need of a login, for identities that need a person; nil for all others.
-    public var login: LoginNeed?
-    /// Logins of the same identities that ended, each way by its fixed word; those that did not happen stand here too.
-    public var logins: [(result: String, count: UInt64)] = []
-    /// Facts that the identity's scheme tells of what stands behind it; texts for people.
-    public var facts: [(name: String, value: String)] = []
-    /// The last failure in one safe sentence; nil when the identity has worked since.
-    public var lastFailure: String?
-    /// The last time that something went wrong, also when it is over.
-    public var lastTrouble: TroubleStatus?
-    /// Requests that wait for one of its tokens now, over all loops.
-    public var waiting = 0
-    /// Since `lastFailure`, in nanoseconds.
-    public var lastFailureAgo: UInt64?
-}
-
-/// An access key and its token.
-public struct TokenStatus: Sendable {
-    /// The identity's name in the configuration.
-    public var identity: String
-    /// The upstream that the token goes to.
-    public var upstream: String
-    /// The challenge's realm; empty where there is none.
-    public var realm: String
-    /// The scopes that were asked for, parted by spaces.
-    public var scopes: String
-    /// Also where there is no token.
-    public var state: IdentityState
-    /// The authentication level (OAM); nil where the scheme has none.
-    public var level: Int?
-    /// Nanoseconds; nil where there is no token, or one that never expires.
-    public var age: UInt64?
-    /// Nanoseconds until the renewal begins.
-    public var refreshIn: UInt64?
-    /// Nanoseconds until the end that the issuer gave.
-    public var expiresIn: UInt64?
-    /// Grants of the key since the start.
-    public var grants: UInt64
-    /// Why the last grant failed; one safe sentence.
-    public var lastFailure: String?
-    /// Requests that wait for the token now.
-    public var waiting: Int
-    /// The scopes that were granted, where they are not those that were asked for.
-    public var granted: String?
-    /// End users with a token of this key in memory; nil where the token is everybody's.
-    public var subjects: Int?
-    /// Nanoseconds until the keeper tries again by itself, or may be asked to, after a failure; nil where nothing is waited for.
-    public var retryIn: UInt64?
-    /// Since `lastFailure`, in nanoseconds.
-    public var lastFailureAgo: UInt64?
 }
 
 /// A configured route.

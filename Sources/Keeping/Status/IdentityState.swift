@@ -1,3 +1,5 @@
+internal import Tokens
+
 /// The state of a token, and of an identity, whose state is the worst of its tokens', worst first.
 ///
 /// The raw value is its one name: on the page, in `tokens` and `explain`, in `/readyz` and `/status`, and as the metric's label.
@@ -20,4 +22,30 @@ public enum IdentityState: String, Sendable, CaseIterable {
     case fresh
     /// There is no token, and nothing is under way or waited for: mostly before the first request.
     case idle
+}
+
+extension IdentityState {
+    /// - Parameter now: nanoseconds of `CLOCK_BOOTTIME`.
+    init(_ token: KeptToken, at now: UInt64) {
+        if let probation = token.probation {
+            switch probation.state {
+            case .unproven: self = .unproven
+            case .proven: self = .fresh
+            case .quarantined: self = .quarantined
+            }
+            return
+        }
+        self =
+            switch token.machine.state(at: now) {
+            case .empty: .idle
+            case .acquiring: .acquiring
+            case .fresh: .fresh
+            case .refreshAhead: .refreshDue
+            case .renewalFailing: .renewalFailing
+            case .expiredGrace: .expiredServed
+            case .negative: .negative
+            case .quarantined: .quarantined
+            case .loginNeeded: .loginNeeded
+            }
+    }
 }

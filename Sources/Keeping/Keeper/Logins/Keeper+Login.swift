@@ -15,7 +15,7 @@ extension Keeper {
 
     package func beginLogin(_ name: String, redirectPort: UInt16?) -> LoginStart {
         guard let identity = catalogue.identity(named: name) else { return .unknown }
-        guard let handshake = identity.plan.handshake as? any InteractiveHandshake, handshake.needsPerson else {
+        guard let handshake = identity.interactive else {
             return .refused("identity \(name) needs no person")
         }
         if case .locked(let reason) = health.state {
@@ -294,21 +294,9 @@ extension Keeper {
 
     // MARK: - In time
 
-    /// How logins ended; empty for identities that need no person.
-    func loginResults(of identity: KeptIdentity) -> [(result: String, count: UInt64)] {
-        guard let handshake = identity.plan.handshake as? any InteractiveHandshake, handshake.needsPerson else {
-            return []
-        }
-        let ends: [LoginReport.State] = [.done, .expired, .cancelled]
-        let words = ends.map(\.rawValue) + Handshakes.GrantFailure.Reason.allCases.map(\.rawValue)
-        return words.map { ($0, identity.logins[$0] ?? 0) }
-    }
-
     /// Nil for identities that need no person.
     package func loginNeed(of identity: KeptIdentity) -> LoginNeed? {
-        guard let handshake = identity.plan.handshake as? any InteractiveHandshake, handshake.needsPerson,
-            let key = identity.sessionKey(subject: nil)
-        else { return nil }
+        guard identity.interactive != nil, let key = identity.sessionKey(subject: nil) else { return nil }
         return LoginNeed(sessions[key]?.material, at: now)
     }
 

@@ -71,56 +71,26 @@ extension Keeper {
 
     package func status() -> GatewayStatus {
         let now = self.now
-        var tokenList: [TokenStatus] = []
         let perUser = usersByKey()
-        for token in tokens.shared.values {
-            let held = token.machine.heldGrant
-            tokenList.append(
-                TokenStatus(
-                    identity: token.identity.plan.name, upstream: token.key.origin.description,
-                    realm: token.key.realm.description, scopes: token.key.scopes.description,
-                    state: state(of: token, at: now), level: held?.level,
-                    age: held.map { now - min(now, $0.lifetime.sentAt) },
-                    refreshIn: held.flatMap {
-                        $0.lifetime.refreshAt == .max ? nil : $0.lifetime.refreshAt - min(now, $0.lifetime.refreshAt)
-                    },
-                    expiresIn: held.flatMap {
-                        $0.lifetime.expiresAt == .max ? nil : $0.lifetime.expiresAt - min(now, $0.lifetime.expiresAt)
-                    },
-                    grants: token.grants, lastFailure: token.failureWords, waiting: token.tickets.count,
-                    granted: held.flatMap { $0.granted == token.key.scopes ? nil : $0.granted.description },
-                    subjects: token.identity.isPerKey ? perUser[token.slot] ?? 0 : nil,
-                    retryIn: token.machine.pausedUntil.map { $0 - min(now, $0) },
-                    lastFailureAgo: token.failedAt.map { now - min(now, $0) }))
-        }
-        tokenList.sort {
-            ($0.identity, $0.upstream, $0.realm, $0.scopes) < ($1.identity, $1.upstream, $1.realm, $1.scopes)
-        }
+        let tokenList = tokens.shared.values.map { TokenStatus($0, subjects: perUser[$0.slot] ?? 0, at: now) }
+            .sorted {
+                ($0.identity, $0.upstream, $0.realm, $0.scopes) < ($1.identity, $1.upstream, $1.realm, $1.scopes)
+            }
         let identityList = identities.map { identity in
-            IdentityStatus(
-                name: identity.plan.name, scheme: identity.plan.handshake.scheme, grants: identity.grants,
-                failures: identity.failures.values.reduce(0, +),
-                failureReasons: Handshakes.GrantFailure.Reason.allCases.map {
-                    ($0.rawValue, identity.failures[$0] ?? 0)
-                }, isQuarantined: isQuarantined(identity), lacksStore: lacksStore(identity),
-                narrowerGrants: identity.narrowerGrants,
-                borrowings: identity.borrowings, refreshTokensRefused: identity.refreshTokensRefused,
-                grantTimes: identity.grantTimes, negativeHits: identity.negativeHits,
-                clockSkew: identity.issuer.map { _ in skew(of: identity).seconds }, login: loginNeed(of: identity),
-                logins: loginResults(of: identity),
-                facts: facts(of: identity).map { ($0.name, $0.value) }, lastFailure: identity.lastFailure,
-                lastTrouble: identity.lastTrouble.map { TroubleStatus($0, at: now) },
-                lastFailureAgo: identity.lastFailure.map { _ in now - min(now, identity.lastFailureAt) }
-            )
+            var status = IdentityStatus(identity, at: now)
+            status.isQuarantined = isQuarantined(identity)
+            status.lacksStore = lacksStore(identity)
+            status.clockSkew = identity.issuer.map { _ in skew(of: identity).seconds }
+            status.login = loginNeed(of: identity)
+            status.facts = facts(of: identity).map { ($0.name, $0.value) }
+            return status
         }
         return GatewayStatus(
             identities: identityList, tokens: tokenList, store: health.words, restoredTokens: health.restoredTokens,
             routes: routes.map {
                 RouteStatus(name: $0.name, identity: $0.identity?.plan.name, upstream: $0.originText)
             },
-            subjects: SubjectsStatus(
-                inMemory: users.subjects.count, limit: users.subjects.limits.subjects, refused: users.subjects.refused,
-                evicted: users.subjects.evicted), storeCommits: health.commits, storeLookups: health.lookups,
+            subjects: SubjectsStatus(users.subjects), storeCommits: health.commits, storeLookups: health.lookups,
             storeSize: measuredStore(), hotCache: HotCacheStatus(cache), issuers: issuers.statuses(at: now))
     }
 
@@ -139,51 +109,19 @@ extension Keeper {
         }
     }
 
-    private func state(of token: KeptToken, at now: UInt64) -> IdentityState {
-        if let probation = token.probation {
-            switch probation.state {
-            case .unproven: return .unproven
-            case .proven: return .fresh
-            case .quarantined: return .quarantined
-            }
-        }
-        switch token.machine.state(at: now) {
-        case .empty: return .idle
-        case .acquiring: return .acquiring
-        case .fresh: return .fresh
-        case .refreshAhead: return .refreshDue
-        case .renewalFailing: return .renewalFailing
-        case .expiredGrace: return .expiredServed
-        case .negative: return .negative
-        case .quarantined: return .quarantined
-        case .loginNeeded: return .loginNeeded
-        }
-    }
-}
+    // MARK: - The store's size
 
-extension Keeper {
     /// The size that was found last; asks anew for the next look. Counting walks an index, a tenth of a second for a million rows, and
     /// lookups wait for it: so it is done when somebody looks, and takes at most a hundredth of the store's time.
     func measuredStore() -> StoreSizeStatus? {
         guard let store, !health.isLocked else { return nil }
-        if !health.size.isMeasuring, now >= health.size.nextAt {
-            health.size.isMeasuring = true
+        if health.size.isDue(at: now) {
             let began = now
             store.measure { result in
                 // A lost letter ends the measuring for good, and costs two figures of a scrape.
-                self.post { keeper in
-                    keeper.health.size.isMeasuring = false
-                    keeper.health.size.nextAt = keeper.now + max(Keeper.measuringPause, 100 * (keeper.now - began))
-                    if case .success(let size) = result { keeper.health.size.measured = size }
-                }
+                self.post { $0.health.size.ended(try? result.get(), since: began, at: $0.now) }
             }
         }
-        return health.size.measured.map { size in
-            StoreSizeStatus(
-                databaseBytes: size.databaseBytes, logBytes: size.logBytes,
-                rows: RowKind.names.map { ($0.name, size.rows[$0.kind] ?? 0) })
-        }
+        return health.size.measured.map { StoreSizeStatus($0) }
     }
-
-    private static var measuringPause: UInt64 { 1_000_000_000 }
 }
