@@ -55,6 +55,45 @@ import Testing
         #expect(!table.hasRetired && table.count == 2)
     }
 
+    @Test func theRealmThatWasUsedLeastGivesWay() throws {
+        let route = try #require(try KeeperScene(Plans.client()).inKeeper { $0.routes }.first)
+        var table = TokenTable(seed: 1)
+        for (number, realm) in (["first", "a", "b", "c"] as [Realm]).enumerated() {
+            let entry = LearnedEntry(path: Array("/\(number)/".utf8), method: Array("GET".utf8))
+            #expect(route.table.learnChallenge(of: realm, at: entry) == .learned)
+            let key = try #require(route.key(of: realm))
+            let token = KeptToken(
+                key: key, slot: try #require(cache.allocateSlot()), identity: identity,
+                machine: AccessTokenMachine(policy: identity.policy.access, standing: identity.standing, seed: 1),
+                wanted: Wanted(upstreamOrigin: ""))
+            // The first realm is the whole route's, however little it is used.
+            token.usedAt = [0, 5, 3, 4][number]
+            table.add(token)
+        }
+        let keys = route.table.realms.compactMap { route.key(of: $0) }
+        #expect(table.leastUsedRealm(of: route) == 2)
+        table[keys[2]]?.tickets = [Ticket(loop: 0, number: 1)]
+        #expect(table.leastUsedRealm(of: route) == 3, "somebody waits for the other one")
+        for key in keys { table[key]?.tickets = [Ticket(loop: 0, number: 1)] }
+        #expect(table.leastUsedRealm(of: route) == nil)
+    }
+
+    @Test func challengesThatWaitedAreTakenByLevel() throws {
+        let token = try token()
+        func report(_ number: UInt64, level: Int?, scopes: [String]) -> ChallengeOfRequest {
+            ChallengeOfRequest(
+                ticket: Ticket(loop: 0, number: number), scout: nil, loop: 0, route: 0, path: [], method: [],
+                challenge: Handshakes.Challenge(level: level, resource: "", scopes: scopes), sent: nil, isReplay: false,
+                isFinal: false, justGranted: false, hadTaken: false, subject: nil)
+        }
+        token.postponed = [
+            report(1, level: nil, scopes: ["a"]), report(2, level: 2, scopes: ["b"]), report(3, level: 2, scopes: []),
+        ]
+        let taken = token.takePostponed()
+        #expect(taken.reports.map { $0.ticket?.number } == [2, 3, 1] && taken.scopes == ["b", "a"])
+        #expect(token.postponed.isEmpty)
+    }
+
     @Test func aGenerationIsNeverGivenTwice() {
         var table = TokenTable(seed: 1)
         let given = (0..<100).map { _ in table.nextGeneration() }

@@ -1,3 +1,4 @@
+internal import DataPath
 internal import Handshakes
 internal import Tokens
 
@@ -23,6 +24,25 @@ enum HeldBack {
         case .rejected: .quarantined
         case .unanswered: .unanswered
         case .store: .storeUnusable
+        }
+    }
+
+    /// - Parameter name: the identity's.
+    func fault(of name: String) -> Fault {
+        switch self {
+        case .rejected:
+            return Fault(
+                .quarantined,
+                detail: "identity \(name) is quarantined; change its secret, or run: cardea reset \(name)")
+        case .unanswered:
+            return Fault(
+                .quarantined,
+                detail:
+                    "identity \(name) is quarantined: a login was cut off before its answer came, or got one that is not the "
+                    + "issuer's own, so nobody knows whether the issuer accepted it; look whether the account is locked, then run: cardea reset \(name)"
+            )
+        case .store:
+            return Fault(.storeUnusable, retryAfter: 1, detail: "\(Handshakes.GrantFailure.storeUnusable)")
         }
     }
 }

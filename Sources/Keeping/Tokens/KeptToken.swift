@@ -115,6 +115,24 @@ extension KeptToken {
         return held.generation == storedGeneration && cached() != held.generation
     }
 
+    /// Challenges that could not be answered by the flight that is over. Who asks for the highest level comes first.
+    /// - Returns: with all scopes that they ask for, so that one flight more serves them all.
+    func takePostponed() -> (reports: [ChallengeOfRequest], scopes: [String]) {
+        let reports = postponed.enumerated().sorted { one, other in
+            (other.element.challenge.level ?? -1, one.offset) < (one.element.challenge.level ?? -1, other.offset)
+        }.map(\.element)
+        postponed = []
+        return (reports, reports.flatMap(\.challenge.scopes))
+    }
+
+    /// Whether a flight would need the caller's token and there is none: after a restart, until the user comes again.
+    var lacksCallerToken: Bool {
+        subject != nil && subject?.token == nil && key.subject?.bytes.first == SubjectPlan.digestMark
+    }
+
+    /// Somebody waits for it, or a flight or a lookup is under way.
+    var isAtWork: Bool { machine.isBusy || recall != nil || !tickets.isEmpty }
+
     /// For operators, who have to know which server is meant.
     var failureWords: String? { lastFailure.map { IssuerTrail.words($0, asking: failurePlace) } }
 
@@ -133,4 +151,23 @@ extension KeptToken {
     var user: ByteString? { identity.bindsToURL ? nil : key.subject }
 
     var isOfURL: Bool { identity.bindsToURL && key.subject != nil }
+}
+
+extension ChallengeReport {
+    /// - Parameter along: scopes that others who wait want beside it.
+    init(_ report: ChallengeOfRequest, of token: KeptToken, along: [String]) {
+        self.init(
+            generation: report.sent.flatMap { $0.slot == token.slot ? $0.generation : nil } ?? 0,
+            isReplay: report.isReplay, justGranted: report.justGranted, demand: Demand(report.challenge),
+            place: Place(route: report.route, path: report.path.prefix { $0 != UInt8(ascii: "?") }.hashValue),
+            hadTaken: report.hadTaken, along: ScopeSet(along.map { ByteString($0) }))
+    }
+}
+
+extension Demand {
+    init(_ challenge: Handshakes.Challenge) {
+        self.init(
+            level: challenge.level, scopes: ScopeSet(challenge.scopes.map { ByteString($0) }),
+            lacksScope: challenge.error == "insufficient_scope")
+    }
 }

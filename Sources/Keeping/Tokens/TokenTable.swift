@@ -29,6 +29,36 @@ struct TokenTable {
     func holds(_ token: KeptToken) -> Bool { byKey[token.key] === token }
     func of(_ identity: KeptIdentity) -> [KeptToken] { byKey.values.filter { $0.identity === identity }.inOrder }
 
+    /// A token that was granted more scopes and may serve a key that wants fewer: among the scopes that routes ask for, since there are no
+    /// others in memory. The one that lasts longest.
+    func lender(for token: KeptToken, on routes: [KeptRoute], at now: UInt64) -> (KeptToken, Grant)? {
+        var best: (KeptToken, Grant)?
+        var key = token.key
+        for route in routes where route.scopes != token.key.scopes && route.origin == token.key.origin {
+            key.scopes = route.scopes
+            guard let lender = self[key], let held = lender.machine.heldGrant,
+                lender.machine.servedGeneration(at: now) == held.generation, now < held.lifetime.refreshAt,
+                lender.key.serves(token.key, granted: held.granted),
+                held.lifetime.expiresAt > best?.1.lifetime.expiresAt ?? 0
+            else { continue }
+            best = (lender, held)
+        }
+        return best
+    }
+
+    /// The realm of a route that gives way to a new one; nil where all are at work. The first realm is the whole route's: every path without
+    /// an entry would go with it.
+    func leastUsedRealm(of route: KeptRoute) -> Int? {
+        var least: (index: Int, usedAt: UInt64)?
+        for (index, realm) in route.table.realms.enumerated().dropFirst() {
+            let token = route.key(of: realm).flatMap { self[$0] }
+            if token?.isAtWork == true { continue }
+            let usedAt = token?.usedAt ?? 0
+            if usedAt < least?.usedAt ?? .max { least = (index, usedAt) }
+        }
+        return least?.index
+    }
+
     mutating func add(_ token: KeptToken) {
         byKey[token.key] = token
         if token.key.subject == nil { shared[token.key] = token }

@@ -67,7 +67,7 @@ package actor Keeper: KeeperInbox {
         switch report {
         case .needed(let slot): needed(slot, from: loop)
         case .refreshDue(let slot, let generation):
-            guard let token = tokens[slot], !lacksCallerToken(token) else { return }
+            guard let token = tokens[slot], !token.lacksCallerToken else { return }
             apply(token.machine.refreshDue(generation: generation, at: now), to: token)
         case .cold(let request): cold(request)
         case .left(let ticket): left(ticket)

@@ -53,7 +53,7 @@ extension Keeper {
 
     /// A secret that has not succeeded yet is the other process's to try.
     func refuseWhileHandingOver(_ ticket: BasicProbation.Ticket, _ token: KeptToken) {
-        answer(Ticket(loop: ticket.loop, number: ticket.number), .fault(Self.upgrading))
+        answer(Ticket(ticket), .fault(Self.upgrading))
         perform(token.probation?.left(ticket) ?? [], on: token)
     }
 }

@@ -31,7 +31,7 @@ extension Keeper {
                 to: loop)
         }
         // Served from the store's row it needs nobody; another grant does.
-        if lacksCallerToken(token), token.machine.servedGeneration(at: now) == nil {
+        if token.lacksCallerToken, token.machine.servedGeneration(at: now) == nil {
             return order(.settled(slot: slot, .gone), to: loop)
         }
         guard needsRecall(token) else {
@@ -80,16 +80,7 @@ extension Keeper {
                     keeper.cold(request, route, identity)
                 }
             }
-            var scouts = false
-            token.noteMiss(at: now)
-            for action in token.machine.missed(from: request.ticket.loop, at: now) {
-                switch action {
-                case .scout: scouts = true
-                case .answer(_, let outcome): answer(request.ticket, tokenAnswer(outcome, of: token))
-                default: apply([action], to: token)
-                }
-            }
-            if scouts { break }
+            if missed(request.ticket, token) == .scouts { break }
             // Joined a flight: it is answered with the others.
             if token.machine.servedGeneration(at: now) == nil, token.machine.state(at: now) == .acquiring {
                 token.tickets.append(request.ticket)
@@ -97,17 +88,35 @@ extension Keeper {
             return
         case nil:
             if let held = heldBack(identity) {
-                return answer(request.ticket, .fault(heldBackFault(held, identity)))
+                return answer(request.ticket, .fault(held.fault(of: identity.plan.name)))
             }
         }
         scout(request, entry, on: route)
+    }
+
+    enum Miss { case answered, scouts, waits }
+
+    /// A request of its own found no token: an answer is its alone.
+    func missed(_ ticket: Ticket, _ token: KeptToken) -> Miss {
+        var miss = Miss.waits
+        token.noteMiss(at: now)
+        for action in token.machine.missed(from: ticket.loop, at: now) {
+            switch action {
+            case .scout: miss = .scouts
+            case .answer(_, let outcome):
+                miss = .answered
+                answer(ticket, tokenAnswer(outcome, of: token))
+            default: apply([action], to: token)
+            }
+        }
+        return miss
     }
 
     func scout(_ request: ParkedRequest, _ entry: LearnedEntry, on route: KeptRoute) {
         perform(
             route.scouts.arrived(
                 ScoutMachine.Parked(
-                    ticket: .init(loop: request.ticket.loop, number: request.ticket.number), entry: entry,
+                    ticket: request.ticket.scout, entry: entry,
                     isReplayable: request.isReplayable, isSafeMethod: request.isSafe)), on: route)
     }
 
@@ -116,47 +125,44 @@ extension Keeper {
     func left(_ ticket: Ticket) {
         if let token = users.left(ticket) { return token.drop(ticket) }
         if oneTime.tickets.remove(ticket) != nil { return }
-        for route in catalogue.routesByNumber.values where !route.scouts.isEmpty {
-            perform(route.scouts.left(.init(loop: ticket.loop, number: ticket.number)), on: route)
-        }
+        tellScouts { $0.left(ticket.scout) }
         for token in tokens.shared.values {
             token.drop(ticket)
-            if token.probation != nil {
-                perform(token.probation?.left(.init(loop: ticket.loop, number: ticket.number)) ?? [], on: token)
-            }
+            leaveProbation(ticket, token)
         }
     }
 
-    func foundOpen(_ ticket: Ticket) {
-        for route in catalogue.routesByNumber.values where !route.scouts.isEmpty {
-            perform(route.scouts.answeredWithoutChallenge(.init(loop: ticket.loop, number: ticket.number)), on: route)
-        }
-    }
+    func foundOpen(_ ticket: Ticket) { tellScouts { $0.answeredWithoutChallenge(ticket.scout) } }
 
     func scoutFailed(_ ticket: Ticket) {
+        tellScouts { $0.failed(ticket.scout) }
+        for token in tokens.shared.values { leaveProbation(ticket, token) }
+    }
+
+    /// Whose scout it is, the machines know.
+    private func tellScouts(_ event: (inout ScoutMachine) -> [ScoutMachine.Action]) {
         for route in catalogue.routesByNumber.values where !route.scouts.isEmpty {
-            perform(route.scouts.failed(.init(loop: ticket.loop, number: ticket.number)), on: route)
+            perform(event(&route.scouts), on: route)
         }
-        for token in tokens.shared.values where token.probation != nil {
-            perform(token.probation?.left(.init(loop: ticket.loop, number: ticket.number)) ?? [], on: token)
-        }
+    }
+
+    private func leaveProbation(_ ticket: Ticket, _ token: KeptToken) {
+        if token.probation != nil { perform(token.probation?.left(ticket.scout) ?? [], on: token) }
     }
 
     private func perform(_ actions: [ScoutMachine.Action], on route: KeptRoute) {
         for action in actions {
             switch action {
             case .dispatch(let ticket):
-                let ticket = Ticket(loop: ticket.loop, number: ticket.number)
-                answer(ticket, .bare(scout: true))
-                expectScout(ticket, on: route)
+                answer(Ticket(ticket), .bare(scout: true))
+                expectScout(Ticket(ticket), on: route)
             case .release(let tickets):
-                for ticket in tickets { answer(Ticket(loop: ticket.loop, number: ticket.number), .bare(scout: false)) }
+                for ticket in tickets { answer(Ticket(ticket), .bare(scout: false)) }
             case .learnOpen(let entry):
                 learnOpen(at: entry, on: route)
             case .handOver: break
             case .refuse(let ticket):
-                answer(
-                    Ticket(loop: ticket.loop, number: ticket.number), .fault(Fault(.tooManyWaiters, retryAfter: 1)))
+                answer(Ticket(ticket), .fault(Fault(.tooManyWaiters, retryAfter: 1)))
             }
         }
     }
@@ -226,15 +232,8 @@ extension Keeper {
     ) {
         if let own = report.subject?.token { token.subject?.token = own }
         token.usedAt = now
-        var sentGeneration: UInt64 = 0
-        if let sent = report.sent, sent.slot == token.slot { sentGeneration = sent.generation }
         let actions = token.machine.challenged(
-            from: report.loop,
-            ChallengeReport(
-                generation: sentGeneration, isReplay: report.isReplay, justGranted: report.justGranted,
-                demand: Demand(report.challenge),
-                place: Place(route: report.route, path: report.path.prefix { $0 != UInt8(ascii: "?") }.hashValue),
-                hadTaken: report.hadTaken, along: ScopeSet(along.map { ByteString($0) })), at: now)
+            from: report.loop, ChallengeReport(report, of: token, along: along), at: now)
         if actions.contains(.postpone) { postpone(report, token) }
         // Kept only for the flight that it starts: a context is good once, and not for long.
         let startsFlight = actions.contains { if case .startFlight = $0 { true } else { false } }
@@ -259,12 +258,8 @@ extension Keeper {
     /// No flight is under way any more: those whose challenge it could not answer are looked at anew. Who asks for the highest level comes
     /// first, and all scopes are asked for together, so that one flight more serves them all.
     func reconsider(_ token: KeptToken) {
-        let reports = token.postponed.enumerated().sorted { one, other in
-            (other.element.challenge.level ?? -1, one.offset) < (one.element.challenge.level ?? -1, other.offset)
-        }
-        token.postponed = []
-        let along = reports.flatMap(\.element.challenge.scopes)
-        for (_, report) in reports {
+        let (reports, along) = token.takePostponed()
+        for report in reports {
             if let route = catalogue.routesByNumber[report.route] {
                 decide(report, token, on: route, along: along)
             } else if let ticket = report.ticket {
@@ -275,17 +270,18 @@ extension Keeper {
 
     /// The token's key is gone.
     func releasePostponed(of token: KeptToken) {
-        for ticket in token.postponed.compactMap(\.ticket) { answer(ticket, tokenAnswer(.moved, of: token)) }
-        token.postponed = []
+        for ticket in token.takePostponed().reports.compactMap(\.ticket) {
+            answer(ticket, tokenAnswer(.moved, of: token))
+        }
     }
 
     /// The scout has brought its challenge: those behind it wait for the same token.
     func endScout(_ report: ChallengeOfRequest, on route: KeptRoute, joining token: KeptToken?) {
         guard let scout = report.scout else { return }
-        for action in route.scouts.challenged(.init(loop: scout.loop, number: scout.number)) {
+        for action in route.scouts.challenged(scout.scout) {
             guard case .handOver(let tickets) = action else { continue }
             for ticket in tickets {
-                let ticket = Ticket(loop: ticket.loop, number: ticket.number)
+                let ticket = Ticket(ticket)
                 guard let token else {
                     answer(ticket, .fault(Fault(.issuerUnavailable, retryAfter: 1)))
                     continue
@@ -323,7 +319,7 @@ extension Keeper {
     // MARK: - Basic
 
     private func arriveOnProbation(_ ticket: Ticket, _ token: KeptToken) {
-        perform(token.probation?.arrived(.init(loop: ticket.loop, number: ticket.number)) ?? [], on: token)
+        perform(token.probation?.arrived(ticket.scout) ?? [], on: token)
     }
 
     func accepted(_ slot: Slot, _ generation: UInt64) {
@@ -379,20 +375,16 @@ extension Keeper {
                     continue
                 }
                 if awaitsTrial(token) { continue }
-                answer(
-                    Ticket(loop: ticket.loop, number: ticket.number),
-                    .carry(line.bytes, slot: token.slot, generation: line.generation))
+                answer(Ticket(ticket), .carry(line.bytes, slot: token.slot, generation: line.generation))
             case .publish(let tickets):
                 publishFixed(token)
-                for ticket in tickets {
-                    answer(Ticket(loop: ticket.loop, number: ticket.number), .use(slot: token.slot, granted: 0))
-                }
+                for ticket in tickets { answer(Ticket(ticket), .use(slot: token.slot, granted: 0)) }
             case .refuse(let tickets, let failure):
                 let fault =
                     failure == .credentialRejected
-                    ? heldBackFault(heldBack(token.identity) ?? .rejected, token.identity)
+                    ? (heldBack(token.identity) ?? .rejected).fault(of: token.identity.plan.name)
                     : Fault(token.secretFault ?? .issuerUnavailable, retryAfter: 1, detail: token.toldFailure)
-                for ticket in tickets { answer(Ticket(loop: ticket.loop, number: ticket.number), .fault(fault)) }
+                for ticket in tickets { answer(Ticket(ticket), .fault(fault)) }
             case .quarantine:
                 cache.clear(slot: token.slot)
                 token.identity.noteRefusal(byUpstream: "the upstream refused the user name or password", at: now)
@@ -401,32 +393,5 @@ extension Keeper {
             }
         }
         settleTrial(of: token)
-    }
-
-    func heldBackFault(_ held: HeldBack, _ identity: KeptIdentity) -> Fault {
-        let name = identity.plan.name
-        switch held {
-        case .rejected:
-            return Fault(
-                .quarantined,
-                detail: "identity \(name) is quarantined; change its secret, or run: cardea reset \(name)")
-        case .unanswered:
-            return Fault(
-                .quarantined,
-                detail:
-                    "identity \(name) is quarantined: a login was cut off before its answer came, or got one that is not the "
-                    + "issuer's own, so nobody knows whether the issuer accepted it; look whether the account is locked, then run: cardea reset \(name)"
-            )
-        case .store:
-            return Fault(.storeUnusable, retryAfter: 1, detail: "\(Handshakes.GrantFailure.storeUnusable)")
-        }
-    }
-}
-
-extension Demand {
-    init(_ challenge: Handshakes.Challenge) {
-        self.init(
-            level: challenge.level, scopes: ScopeSet(challenge.scopes.map { ByteString($0) }),
-            lacksScope: challenge.error == "insufficient_scope")
     }
 }

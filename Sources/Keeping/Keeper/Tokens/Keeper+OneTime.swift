@@ -35,7 +35,7 @@ extension Keeper {
 
     /// The fault that is known without asking the issuer; nil where there is none.
     private func fault(ahead resource: String, _ identity: KeptIdentity) -> Fault? {
-        if let held = heldBack(identity) { return heldBackFault(held, identity) }
+        if let held = heldBack(identity) { return held.fault(of: identity.plan.name) }
         if identity.policy.access.connectivity == .offline {
             return Fault(
                 .issuerUnavailable, retryAfter: 1, detail: "identity \(identity.plan.name) is configured to be offline")
@@ -51,7 +51,7 @@ extension Keeper {
         let environment = environment(of: identity, ticket: ticket)
         defer { release(environment.claimant) }
         await readMarked(of: identity)
-        if let held = heldBack(identity) { return .fault(heldBackFault(held, identity)) }
+        if let held = heldBack(identity) { return .fault(held.fault(of: identity.plan.name)) }
         do throws(Handshakes.GrantFailure) {
             let token = try await handshake.credential(for: resource, environment: environment)
             let line = token.withBytes { bytes in Self.fieldLine(handshake.injection(for: Array(bytes))) }

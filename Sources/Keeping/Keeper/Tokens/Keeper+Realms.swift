@@ -55,16 +55,8 @@ extension Keeper {
     }
 
     private func forgetRealm(on route: KeptRoute) -> Bool {
-        // The first realm is the whole route's: every path without an entry goes with it.
-        var least: (index: Int, usedAt: UInt64)?
-        for index in 1..<route.table.realms.count {
-            let token = route.key(of: route.table.realms[index]).flatMap { tokens[$0] }
-            if let token, isAtWork(token) { continue }
-            let usedAt = token?.usedAt ?? 0
-            if usedAt < least?.usedAt ?? .max { least = (index, usedAt) }
-        }
-        guard let least else { return false }
-        let realm = route.table.forgetRealm(at: least.index)
+        guard let least = tokens.leastUsedRealm(of: route) else { return false }
+        let realm = route.table.forgetRealm(at: least)
         users.realms.noteEviction()
         guard let key = route.key(of: realm), let token = tokens[key] else { return true }
         // Routes that lead to one upstream may share it.

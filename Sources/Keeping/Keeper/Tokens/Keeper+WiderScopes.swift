@@ -11,7 +11,7 @@ extension Keeper {
     func borrow(for token: KeptToken) {
         guard token.machine.servedGeneration(at: now) == nil, !token.machine.isBusy,
             token.identity.policy.kind == .proactive,
-            let (lender, held) = lender(for: token), held.generation != token.borrowed,
+            let (lender, held) = tokens.lender(for: token, on: routes, at: now), held.generation != token.borrowed,
             let line = line(of: lender, held.generation)
         else { return }
         let generation = tokens.nextGeneration()
@@ -30,22 +30,6 @@ extension Keeper {
             "wider token used",
             [LogField("identity", .name(token.identity.plan.name)), LogField("scopes", .name("\(token.key.scopes)"))]
                 + pseudonym(of: token))
-    }
-
-    /// Among the scopes that routes ask for: there are no others in memory.
-    private func lender(for token: KeptToken) -> (KeptToken, Grant)? {
-        var best: (KeptToken, Grant)?
-        var key = token.key
-        for route in routes where route.scopes != token.key.scopes && route.origin == token.key.origin {
-            key.scopes = route.scopes
-            guard let lender = tokens[key], let held = lender.machine.heldGrant,
-                lender.machine.servedGeneration(at: now) == held.generation, now < held.lifetime.refreshAt,
-                lender.key.serves(token.key, granted: held.granted),
-                held.lifetime.expiresAt > best?.1.lifetime.expiresAt ?? 0
-            else { continue }
-            best = (lender, held)
-        }
-        return best
     }
 
     func line(of token: KeptToken, _ generation: UInt64) -> Secret? {

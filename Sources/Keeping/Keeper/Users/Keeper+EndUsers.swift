@@ -52,18 +52,8 @@ extension Keeper {
             return forgetUnadmitted(token)
         }
         borrow(for: token)
-        var isAnswered = false
-        token.noteMiss(at: now)
-        for action in token.machine.missed(from: request.ticket.loop, at: now) {
-            if case .answer(_, let outcome) = action {
-                answer(request.ticket, tokenAnswer(outcome, of: token))
-                isAnswered = true
-            } else {
-                apply([action], to: token)
-            }
-        }
         // Joined a flight: it is answered with the others.
-        if !isAnswered { wait(request.ticket, for: token) }
+        if missed(request.ticket, token) != .answered { wait(request.ticket, for: token) }
     }
 
     func wait(_ ticket: Ticket, for token: KeptToken) {
@@ -110,7 +100,7 @@ extension Keeper {
         // Bounded: whoever is at work is put back among the newest.
         for _ in 0..<64 {
             guard let slot = cache.keyToGo() else { return false }
-            guard let token = tokens[slot], !isAtWork(token) else {
+            guard let token = tokens[slot], !token.isAtWork else {
                 cache.keepKey(of: slot)
                 continue
             }
@@ -121,12 +111,8 @@ extension Keeper {
         return false
     }
 
-    func isAtWork(_ token: KeptToken) -> Bool {
-        token.machine.isBusy || token.recall != nil || !token.tickets.isEmpty
-    }
-
     func forgetUnadmitted(_ token: KeptToken) {
-        guard tokens.holds(token), token.subject?.isAdmitted == false, !isAtWork(token) else { return }
+        guard tokens.holds(token), token.subject?.isAdmitted == false, !token.isAtWork else { return }
         forget(token)
     }
 
@@ -163,14 +149,6 @@ extension Keeper {
     }
 
     // MARK: - Flights
-
-    /// Whether a flight would need the caller's token and there is none: after a restart, until the user comes again.
-    func lacksCallerToken(_ token: KeptToken) -> Bool {
-        guard let subject = token.subject, token.key.subject?.bytes.first == SubjectPlan.digestMark else {
-            return false
-        }
-        return subject.token == nil
-    }
 
     /// For whom a flight is; nil for tokens that are everybody's.
     func endUser(of token: KeptToken) throws(Handshakes.GrantFailure) -> EndUser? {

@@ -35,7 +35,7 @@ extension Keeper {
             // Without a grant, a request has to find out whether the URL needs a token.
             forgetUnadmitted(token)
             if let held = heldBack(token.identity) {
-                return answer(request.ticket, .fault(heldBackFault(held, token.identity)))
+                return answer(request.ticket, .fault(held.fault(of: token.identity.plan.name)))
             }
             return scout(request, entry, on: route)
         }
@@ -43,20 +43,12 @@ extension Keeper {
             answer(request.ticket, .fault(fault))
             return forgetUnadmitted(token)
         }
-        token.noteMiss(at: now)
-        var (scouts, isAnswered) = (false, false)
-        for action in token.machine.missed(from: request.ticket.loop, at: now) {
-            switch action {
-            case .scout: scouts = true
-            case .answer(_, let outcome):
-                isAnswered = true
-                answer(request.ticket, tokenAnswer(outcome, of: token))
-            default: apply([action], to: token)
-            }
-        }
-        if scouts { return scout(request, entry, on: route) }
+        switch missed(request.ticket, token) {
+        case .answered: break
+        case .scouts: scout(request, entry, on: route)
         // Joined a flight: it is answered with the others.
-        if !isAnswered { wait(request.ticket, for: token) }
+        case .waits: wait(request.ticket, for: token)
+        }
     }
 
     /// A challenge of a URL.
