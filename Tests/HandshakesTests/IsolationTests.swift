@@ -23,7 +23,7 @@ private actor MiniatureKeeper: GrantEnvironment {
 
     func secret(_ name: String) async throws(GrantFailure) -> Secret { Secret("s") }
     func spendAttempt(user: String, secret: String) async throws(GrantFailure) {}
-    func settleAttempt(_ outcome: AttemptOutcome) async {}
+    func settleAttempt(_ outcome: AttemptOutcome, secret: String?) async {}
     func now() async -> UInt64 { 1 }
 
     /// Runs where its caller runs, and says so.

@@ -353,7 +353,11 @@ private final class NotingEnvironment: GrantEnvironment {
     func spendAttempt(user: String, secret: String) async throws(GrantFailure) {
         try await inner.spendAttempt(user: user, secret: secret)
     }
-    func settleAttempt(_ outcome: AttemptOutcome) async { await inner.settleAttempt(outcome) }
+    func settleAttempt(_ outcome: AttemptOutcome, secret: String?) async {
+        await inner.settleAttempt(outcome, secret: secret)
+    }
     func now() async -> UInt64 { await inner.now() }
-    func note(_ trace: RunTrace) async { self.trace.withLock { $0 = trace } }
+    func tell(_ news: GrantNews) async {
+        if case .run(let trace) = news { self.trace.withLock { $0 = trace } }
+    }
 }

@@ -208,7 +208,7 @@ final class MemoryEnvironment: GrantEnvironment {
         journal.write("spend \(user)")
     }
 
-    func settleAttempt(_ outcome: AttemptOutcome) async {
+    func settleAttempt(_ outcome: AttemptOutcome, secret: String?) async {
         journal.write("settle \(outcome)")
         state.withLock { state in
             state.openAttempts -= 1
@@ -261,12 +261,6 @@ extension GrantEnvironment {
     func pause(_ span: UInt64) async {}
     /// An environment without quotas lets every call go.
     func turn(_ quota: CallQuota) async throws(GrantFailure) {}
-    /// An environment without quotas has nothing to learn.
-    func turnedAway(_ quota: CallQuota) async {}
-    /// An environment without a log drops it.
-    func warn(_ what: String) async {}
-    /// An environment without sessions has nothing to forget.
-    func refused(refreshToken: Secret) async {}
     /// An environment without sessions takes every first refresh token as unspent.
     func standing(ofFirst refreshToken: Secret, beside held: Secret?) async -> FirstRefreshToken { .unspent }
 
@@ -281,7 +275,7 @@ extension GrantEnvironment {
     }
 
     /// An environment without operators drops it.
-    func note(_ trace: RunTrace) async {}
+    func tell(_ news: GrantNews) async {}
 
     /// For environments that keep no version.
     func latestSecret(_ name: String) async throws(GrantFailure) -> Secret {
@@ -291,10 +285,5 @@ extension GrantEnvironment {
     /// An environment without other identities has no tokens of theirs.
     func token(of identity: String) async throws(GrantFailure) -> Secret {
         throw .internal(reason: "no tokens of other identities here")
-    }
-
-    /// For environments that book one attempt at a time.
-    func settleAttempt(_ outcome: AttemptOutcome, secret: String) async {
-        await settleAttempt(outcome)
     }
 }

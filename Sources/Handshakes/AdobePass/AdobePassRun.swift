@@ -118,7 +118,7 @@ struct AdobePassRun {
             let answer = try await environment.answer(to: call)
             guard answer.status == 429 else { return AdobePassReply(answer) }
             // The answer's body is a page, and it seldom says how long (docs/design/wire/adobe-pass.md#throttling).
-            await environment.turnedAway(settings.quota)
+            await environment.tell(.throttled(settings.quota))
             if attempt == 1 { break }
         }
         throw .issuerUnavailable(retryAfterSeconds: 1, reason: "\(step): throttled, status 429")

@@ -76,16 +76,9 @@ public protocol GrantEnvironment: IssuerClient {
     ///   - secret: the configuration key of what is about to be sent.
     func spendAttempt(user: String, secret: String) async throws(GrantFailure)
 
-    /// Says what became of the attempt spent last. Called exactly once for each.
-    func settleAttempt(_ outcome: AttemptOutcome) async
-
-    /// Says what became of one attempt, where several are spent at once.
-    /// - Parameter secret: as it was given to `spendAttempt`.
-    func settleAttempt(_ outcome: AttemptOutcome, secret: String) async
-
-    /// The issuer has refused a refresh token for good: it has expired or was revoked, or it was used by somebody else, and the issuer
-    /// takes a second use for theft.
-    func refused(refreshToken: Secret) async
+    /// Says what became of an attempt. Called exactly once for each.
+    /// - Parameter secret: as it was given to `spendAttempt`, where several are spent at once; nil: the one spent last.
+    func settleAttempt(_ outcome: AttemptOutcome, secret: String?) async
 
     /// The token to send for a refresh token that the configuration names. Only within a step of `session`, whose turn keeps two flights
     /// from sending it at once.
@@ -103,9 +96,6 @@ public protocol GrantEnvironment: IssuerClient {
     /// Returns when it is this call's turn in what the issuer allows. Throws `.issuerUnavailable` where that would be too late.
     func turn(_ quota: CallQuota) async throws(GrantFailure)
 
-    /// The issuer has said that it was too much.
-    func turnedAway(_ quota: CallQuota) async
-
     /// Runs what takes long, as the making of an RSA key, on a thread that holds up nobody.
     func aside(_ work: @escaping @Sendable () throws -> Secret) async throws(GrantFailure) -> Secret
 
@@ -113,11 +103,8 @@ public protocol GrantEnvironment: IssuerClient {
     /// challenge leads to: without one there is nobody to ask.
     func askUpstream(_ call: IssuerCall) async throws(IssuerFault) -> IssuerAnswer
 
-    /// Says what an operator should look at, although the grant goes on. Safe text, as in `GrantFailure`.
-    func warn(_ what: String) async
-
-    /// Takes what a run of a recipe did, for operators; the last one counts.
-    func note(_ trace: RunTrace) async
+    /// Takes what the keeper has to know beyond the grant's outcome.
+    func tell(_ news: GrantNews) async
 }
 
 extension GrantEnvironment {
@@ -144,6 +131,22 @@ extension GrantEnvironment {
     public func spendAttempt(user: String) async throws(GrantFailure) {
         try await spendAttempt(user: user, secret: "password")
     }
+
+    /// Settles the attempt that was spent last.
+    public func settleAttempt(_ outcome: AttemptOutcome) async { await settleAttempt(outcome, secret: nil) }
+}
+
+/// The news that a running flight has for the keeper; the flight goes on.
+public enum GrantNews: Sendable {
+    /// An operator should look at it. Safe text, as in `GrantFailure`.
+    case concern(String)
+    /// The issuer has refused this refresh token for good: it has expired or was revoked, or it was used by somebody else, and the issuer
+    /// takes a second use for theft.
+    case refused(refreshToken: Secret)
+    /// The issuer has said that it was too much.
+    case throttled(CallQuota)
+    /// The course of a recipe's run, for operators; the last one counts.
+    case run(RunTrace)
 }
 
 /// A refresh token that the configuration names, as far as its use has replaced it. A spent one is never sent again: an issuer that

@@ -109,9 +109,11 @@ extension MobileFirstRun {
         for sent in reply.checks { try checkAttempts(sent) }
         let failed = asked.challenges.filter { $0.1.tellsError }.map(\.check)
         if !failed.isEmpty {
-            await environment.warn("somebody has failed before at \(MobileFirstAnswer.shown(failed))")
+            await environment.tell(.concern("somebody has failed before at \(MobileFirstAnswer.shown(failed))"))
         }
-        if reply.notice != nil { await environment.warn("the server has a notice for users of the application") }
+        if reply.notice != nil {
+            await environment.tell(.concern("the server has a notice for users of the application"))
+        }
         try await book(&reply)
         return reply
     }

@@ -130,7 +130,7 @@ extension OAuth2Handshake {
         var answer = try await answer(request, trip)
         answer.sentRefreshToken = held
         // Given to us, used by nobody here, and refused: what a server says, too, when it takes a second use for theft.
-        if answer.error == "invalid_grant" { await trip.environment.refused(refreshToken: held) }
+        if answer.error == "invalid_grant" { await trip.environment.tell(.refused(refreshToken: held)) }
         switch answer.error {
         case "invalid_grant", "invalid_scope", "invalid_target", "interaction_required", "login_required",
             "consent_required":

@@ -75,7 +75,7 @@ extension OAuth2Handshake {
             do throws(GrantFailure) { return try await work(known(as: client)) } catch {
                 guard client.refusal.isSet, refused == nil else { throw error }
                 refused = standing
-                await environment.warn("the issuer does not know the client any more; it is registered again")
+                await environment.tell(.concern("the issuer does not know the client any more; it is registered again"))
             }
         }
     }

@@ -170,7 +170,7 @@ extension OAuth2Handshake {
                     resources.choose(choice, for: place)
                 }
             } catch {
-                await environment.warn("the API's challenge leads to no other issuer: \(error.reason)")
+                await environment.tell(.concern("the API's challenge leads to no other issuer: \(error.reason)"))
             }
         }
         return choice

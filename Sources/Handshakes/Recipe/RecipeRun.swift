@@ -45,11 +45,11 @@ extension RecipeRun {
             let grant = try await climb()
             let life = grant.lifetime.map { ", good for \($0 / 1_000_000_000) s" } ?? ""
             trace.outcome = "token of \(grant.token.count) bytes\(life)"
-            await environment.note(trace)
+            await environment.tell(.run(trace))
             return grant
         } catch {
             trace.outcome = "\(error)"
-            await environment.note(trace)
+            await environment.tell(.run(trace))
             throw error
         }
     }

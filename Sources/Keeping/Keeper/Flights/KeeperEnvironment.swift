@@ -194,13 +194,9 @@ package final class KeeperEnvironment: GrantEnvironment, @unchecked Sendable {
         openMarks.append((name, mark))
     }
 
-    func settleAttempt(_ outcome: AttemptOutcome) async {
-        guard let mark = openMarks.popLast()?.mark else { return }
-        await keeper.settleAttempt(outcome, of: mark)
-    }
-
-    func settleAttempt(_ outcome: AttemptOutcome, secret: String) async {
-        guard let index = openMarks.firstIndex(where: { $0.secret == secret }) else { return }
+    func settleAttempt(_ outcome: AttemptOutcome, secret: String?) async {
+        let index = secret.map { name in openMarks.firstIndex { $0.secret == name } } ?? openMarks.indices.last
+        guard let index else { return }
         await keeper.settleAttempt(outcome, of: openMarks.remove(at: index).mark)
     }
 
@@ -212,8 +208,6 @@ package final class KeeperEnvironment: GrantEnvironment, @unchecked Sendable {
         try await keeper.turn(quota, for: ticket)
     }
 
-    func turnedAway(_ quota: CallQuota) async { await keeper.turnedAway(quota) }
-
     func aside(_ work: @escaping @Sendable () throws -> Secret) async throws(Handshakes.GrantFailure) -> Secret {
         try await keeper.aside(work)
     }
@@ -223,21 +217,22 @@ package final class KeeperEnvironment: GrantEnvironment, @unchecked Sendable {
         return try await keeper.askUpstream(call, of: challengedRoute, for: identity)
     }
 
-    func warn(_ what: String) async { await keeper.warn(what, of: identity) }
-
-    func refused(refreshToken: Secret) async {
-        await keeper.refused(refreshToken: refreshToken, of: identity)
-    }
+    func tell(_ news: GrantNews) async { await keeper.take(news, of: identity) }
 
     func standing(ofFirst refreshToken: Secret, beside held: Secret?) async -> FirstRefreshToken {
         let standing = await keeper.standing(ofFirst: refreshToken, beside: held, environment: self)
         if standing == .unspent { firstRefreshToken = refreshToken }
         return standing
     }
-
-    func note(_ trace: RunTrace) async { await keeper.note(trace, of: identity) }
 }
 
 extension Keeper {
-    func note(_ trace: RunTrace, of identity: KeptIdentity) { identity.lastRun = trace }
+    func take(_ news: GrantNews, of identity: KeptIdentity) {
+        switch news {
+        case .concern(let what): warn(what, of: identity)
+        case .refused(let refreshToken): refused(refreshToken: refreshToken, of: identity)
+        case .throttled(let quota): turnedAway(quota)
+        case .run(let trace): identity.lastRun = trace
+        }
+    }
 }
