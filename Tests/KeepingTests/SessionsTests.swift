@@ -2,6 +2,7 @@ import Testing
 
 @testable import Handshakes
 @testable import Keeping
+@testable import Scenes
 @testable import Tokens
 
 /// The keeper's sessions and their locks, without the keeper.
@@ -69,6 +70,53 @@ import Testing
         #expect(gone.sessions.map(\.key) == [try Self.key("ann"), try Self.key("bob")])
         #expect(gone.parts.map(\.key.part) == ["ann", "bob"])
         #expect(Array(sessions.held.keys) == [kept] && sessions.parts.inOrder.map(\.key.digest) == [kept.digest])
+    }
+
+    enum Kept: CaseIterable { case bare, renewable, humanBare, human }
+
+    /// docs/design/tokens.md#rule-8
+    @Test(arguments: [EpochCause.purge, .logout, .reset, .reload], Kept.allCases)
+    func aPurgeSendsNoPersonToTheLoginPage(cause: EpochCause, kept: Kept) throws {
+        let key = try Self.key("ann")
+        var material = Self.material("s", refreshToken: kept == .bare || kept == .humanBare ? nil : "r")
+        material.isHuman = kept == .human || kept == .humanBare
+        let ending = adopted(key, material).ending(key.digest, by: cause).map(\.isRenewable)
+        switch (cause, kept) {
+        case (.purge, .human): #expect(ending == [true], "what it has is the refresh token")
+        case (.purge, .humanBare), (.reset, _), (.reload, _): #expect(ending.isEmpty)
+        default: #expect(ending == [false])
+        }
+    }
+
+    @Test func aSessionThatComesTooLateIsKeptOnlyForItsRefreshToken() throws {
+        let identity = try #require(try KeeperScene(Plans.client()).inKeeper { $0.identities }.first)
+        let key = try Self.key("ann")
+        let bare = KeptSession(key: key, generation: 1, material: Self.material("s"))
+        let session = KeptSession(key: key, generation: 1, material: Self.material("s", refreshToken: "r"))
+        #expect(bare.late(1, isRevoked: false, for: identity) == .dropped)
+        #expect(session.late(1, isRevoked: true, for: identity) == .revoked)
+        var ended = session.material
+        ended.lifetime = 0
+        #expect(session.late(1, isRevoked: false, for: identity) == .kept(ended))
+        identity.loginEpoch = 2
+        #expect(session.late(1, isRevoked: false, for: identity) == .dropped, "a person has logged in since")
+    }
+
+    @Test func aRegistrationIsDoubtedUntilAnotherStandsOrAStepSucceeds() throws {
+        let identity = try #require(try KeeperScene(Plans.client()).inKeeper { $0.identities }.first)
+        let key = try #require(identity.durableKey(.registration))
+        var parts = DurableParts()
+        #expect(parts.note(doubt: true, of: identity, at: 1) == .unchanged, "there is none")
+        parts[key] = Self.material("first")
+        guard case .noted(let doubt, _) = parts.note(doubt: true, of: identity, at: 1) else {
+            Issue.record("nothing is noted")
+            return
+        }
+        #expect(parts.doubtsRegistration(of: identity))
+        #expect(parts.note(doubt: true, of: identity, at: 2) == .unchanged, "known already")
+        parts[key] = Self.material("second")
+        #expect(!parts.doubtsRegistration(of: identity))
+        #expect(parts.note(doubt: false, of: identity, at: 3) == .over(doubt))
     }
 
     @Test func oneLockServesAllIdentitiesOfAnAccount() throws {

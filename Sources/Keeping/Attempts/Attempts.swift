@@ -25,6 +25,24 @@ package struct Attempts {
         return true
     }
 
+    /// - Parameters:
+    ///   - held: what the session holds and the issuer has just refused.
+    ///   - orphans: rows of identities that are not configured any more.
+    func standing(
+        ofFirst token: Secret, in lock: SessionLockKey, beside held: Secret?, _ orphans: [StoredRow]
+    ) -> FirstRefreshToken {
+        let standing = families.standing(of: ByteString(hash(token)), in: lock)
+        // A session whose beginning is not known here, such as one that a fleet's other gateway began, may well have begun with this token.
+        if let held, standing == .unspent, !families.holds(held), !families.hasEnded(held) {
+            return .replaced(by: held)
+        }
+        guard standing == .unspent, !families.overruled.contains(lock) else { return standing }
+        let isDoubtful = orphans.contains { orphan in
+            families.beginning(of: orphan).map { $0.lock == lock && $0.token != token } ?? false
+        }
+        return isDoubtful ? .uncertain : .unspent
+    }
+
     // MARK: - Before a secret is sent
 
     /// By the values that were read last; none for schemes without an account, and before the first reading.

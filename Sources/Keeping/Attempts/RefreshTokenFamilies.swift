@@ -1,4 +1,5 @@
 internal import Handshakes
+internal import TokenStore
 internal import Tokens
 
 /// Refresh tokens that the configuration names, and what has replaced them.
@@ -99,6 +100,15 @@ struct RefreshTokenFamilies {
         else { return false }
         families[hash] = Family(lock: key.lock, current: stray.current, first: first, isPresumed: true)
         return true
+    }
+
+    /// The refresh token of a stored session whose beginning is not known, and which may have begun with one that the configuration names:
+    /// releases without marks did not tell such sessions from those that no person brought.
+    func beginning(of row: StoredRow) -> (lock: SessionLockKey, token: Secret)? {
+        guard row.kind == RowKind.session, let key = try? KeyCodec.sessionKey(row.key),
+            let stored = LayerRow(encoded: row.value), !stored.isHuman, let token = stored.refreshToken, !holds(token)
+        else { return nil }
+        return (key.lock, token)
     }
 
     // MARK: - Store

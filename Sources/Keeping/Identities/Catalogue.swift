@@ -1,4 +1,5 @@
 internal import DataPath
+internal import Handshakes
 internal import Tokens
 
 /// Identities and routes of the configuration that runs, and of those before it for the exchanges that began with them.
@@ -48,6 +49,17 @@ struct Catalogue {
 
     /// Identities that their issuer cannot tell apart share their tokens.
     func same(as identity: KeptIdentity) -> [KeptIdentity] { identities.filter { $0.digest == identity.digest } }
+
+    /// All that the identity's routes will ask for: what is granted to a login bounds every later refresh (RFC 6749 §6).
+    func wanted(by identity: KeptIdentity) -> Wanted {
+        var wanted = Wanted(scopes: identity.scopes, upstreamOrigin: "")
+        for route in routes where route.identity === identity {
+            wanted.scopes += route.wanted.scopes.filter { !wanted.scopes.contains($0) }
+            wanted.audience += route.wanted.audience.filter { !wanted.audience.contains($0) }
+            wanted.resource += route.wanted.resource.filter { !wanted.resource.contains($0) }
+        }
+        return wanted
+    }
 
     /// Routes that a compilation may go on with.
     var reusableRoutes: [KeptRoute] { routes + retiredRoutes.values.sorted { $0.number < $1.number } }

@@ -1,4 +1,5 @@
 package import DataPath
+internal import Handshakes
 package import Reactor
 package import TLS
 
@@ -37,5 +38,22 @@ package struct IssuerNetwork: Sendable {
         self.patience = patience
         self.resolve = resolve
         self.pinned = pinned
+    }
+
+    /// The way to an upstream as its route reaches it, within the bounds of these calls.
+    func leading(to upstream: UpstreamPlan) -> IssuerNetwork {
+        IssuerNetwork(
+            trust: upstream.trust, minimumVersion: upstream.minimumVersion, legacyTLS: upstream.legacyTLS,
+            clientKeys: upstream.clientKeys, proxy: upstream.proxy, serverName: upstream.serverName, timeout: timeout,
+            connections: connections, patience: patience, resolve: [:], pinned: upstream.endpoints)
+    }
+
+    /// The way to an issuer.
+    func plan(to url: IssuerURL, _ key: IssuerKey) -> UpstreamPlan {
+        UpstreamPlan(
+            index: -1, origin: url.origin, host: url.host, port: UInt16(clamping: url.port), usesTLS: url.isTLS,
+            serverName: serverName ?? url.host, proxy: proxy, endpoints: key.endpoints(of: url, self), trust: trust,
+            minimumVersion: minimumVersion, legacyTLS: legacyTLS, clientKeys: clientKeys,
+            connectTimeout: min(timeout, 5_000_000_000), idleTimeout: 30_000_000_000)
     }
 }

@@ -53,6 +53,38 @@ struct DurableParts {
     }
 }
 
+// MARK: - Registrations that may be forgotten
+
+extension DurableParts {
+    /// A copy of the registration under a name of its own: it outlives a restart, and says nothing of another registration.
+    private static let doubted: DurablePart = "doubted_registration"
+
+    private func registration(of identity: KeptIdentity) -> LayerMaterial? {
+        identity.durableKey(.registration).flatMap { self[$0] }
+    }
+
+    /// The last failure was of a step that used the registration that stands.
+    func doubtsRegistration(of identity: KeptIdentity) -> Bool {
+        guard let standing = registration(of: identity) else { return false }
+        return identity.durableKey(Self.doubted).flatMap { self[$0] }?.bytes == standing.bytes
+    }
+
+    enum Doubt: Equatable {
+        case unchanged
+        case over(DurableKey)
+        case noted(DurableKey, LayerMaterial)
+    }
+
+    mutating func note(doubt: Bool, of identity: KeptIdentity, at now: UInt64) -> Doubt {
+        guard let key = identity.durableKey(Self.doubted) else { return .unchanged }
+        guard doubt, let standing = registration(of: identity) else { return remove(key) ? .over(key) : .unchanged }
+        guard self[key]?.bytes != standing.bytes else { return .unchanged }
+        let copy = LayerMaterial(bytes: standing.bytes, obtainedAt: now, lifetime: nil)
+        self[key] = copy
+        return .noted(key, copy)
+    }
+}
+
 /// The word to a flight that wants a durable part.
 enum DurableTurn: Sendable {
     case standing(LayerMaterial)

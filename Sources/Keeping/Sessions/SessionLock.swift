@@ -1,3 +1,4 @@
+internal import DataPath
 internal import Handshakes
 internal import TokenStore
 internal import Tokens
@@ -39,6 +40,33 @@ struct KeptSession {
             generation: generation, stopServingAt: end ?? .max, hasRefreshToken: material.refreshToken != nil,
             rotated: isRotated, isHuman: material.isHuman)
     }
+}
+
+extension KeptSession {
+    /// What becomes of a session that was made for an older epoch: its issuer has replaced the refresh token all the same
+    /// (docs/design/tokens.md#rule-9).
+    enum Late: Equatable {
+        case dropped, revoked
+        /// Its refresh token alone is kept.
+        case kept(LayerMaterial)
+    }
+
+    /// - Parameter epoch: for which it was made.
+    func late(_ epoch: UInt64, isRevoked: Bool, for identity: KeptIdentity) -> Late {
+        guard material.refreshToken != nil || identity.plan.handshake.endsSessions else { return .dropped }
+        if isRevoked { return .revoked }
+        // A person has logged in since: this is what came of the login before. It is not revoked, because some issuers would revoke
+        // everything of this person and client with it.
+        guard epoch >= identity.loginEpoch, material.refreshToken != nil else { return .dropped }
+        var left = material
+        left.lifetime = 0
+        return .kept(left)
+    }
+}
+
+extension LayerMaterial {
+    /// There is nothing in it that a later step could use.
+    var isHollow: Bool { bytes.isEmpty && refreshToken == nil && !isHuman }
 }
 
 /// The word to a flight that claimed a session.

@@ -130,6 +130,17 @@ package struct Sessions {
 
     // MARK: - Ending
 
+    /// The sessions that a purge or a logout ends. A purge gets new tokens; it does not send a person to the login page. Where nothing came
+    /// to renew a login with, the session is all that there is of it, and stays as it is.
+    /// - Returns: also whether the session keeps its refresh token.
+    func ending(_ digest: IdentityDigest, by cause: EpochCause) -> [(session: KeptSession, isRenewable: Bool)] {
+        guard cause == .purge || cause == .logout else { return [] }
+        return of(digest).compactMap { session in
+            guard cause == .purge, session.material.isHuman else { return (session, false) }
+            return session.material.refreshToken == nil ? nil : (session, true)
+        }
+    }
+
     /// The session is dead to its issuer; what may still be good is its refresh token.
     /// - Returns: what is left of it; nil where it is gone.
     mutating func end(_ key: SessionKey) -> LayerMaterial? {

@@ -3,19 +3,6 @@ internal import Numbers
 internal import TokenStore
 internal import Tokens
 
-/// A moment by both clocks.
-struct Moment {
-    /// Nanoseconds of `CLOCK_BOOTTIME`.
-    let now: UInt64
-    /// Milliseconds since 1970.
-    let wall: Int64
-
-    /// When so many nanoseconds after an earlier moment are over.
-    func wall(_ span: UInt64, after earlier: UInt64) -> Int64 {
-        wall + Int64(clamping: (span - min(span, now - min(now, earlier))) / 1_000_000)
-    }
-}
-
 /// Layers as they stand in rows (docs/design/store.md#rows).
 extension StoredRow {
     init(_ kind: UInt8, _ key: [UInt8], _ material: LayerMaterial, at moment: Moment) {

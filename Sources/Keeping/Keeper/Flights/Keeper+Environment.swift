@@ -271,7 +271,7 @@ extension Keeper {
     package func reset(identity name: String) -> Bool {
         guard let identity = catalogue.identity(named: name) else { return false }
         identity.recovered(at: now)
-        if doubtsRegistration(of: identity) { letRegistrationGo(of: identity) }
+        if sessions.parts.doubtsRegistration(of: identity) { letRegistrationGo(of: identity) }
         overruleDoubt(of: identity)
         settleForHeld(of: identity)
         let all = identity.accounts
@@ -309,25 +309,13 @@ extension Keeper {
             ])
     }
 
-    /// A copy of the registration under a name of its own: it outlives a restart, and says nothing of another registration.
-    private static let doubtedRegistration: DurablePart = "doubted_registration"
-
-    private func doubtsRegistration(of identity: KeptIdentity) -> Bool {
-        guard let standing = identity.durableKey(.registration).flatMap({ sessions.parts[$0] }) else { return false }
-        return identity.durableKey(Self.doubtedRegistration).flatMap { sessions.parts[$0] }?.bytes == standing.bytes
-    }
-
     /// - Parameter doubt: whether the last failure was of a step that used the registration that stands.
     func note(doubt: Bool, of identity: KeptIdentity) {
-        guard let key = identity.durableKey(Self.doubtedRegistration) else { return }
-        guard doubt, let standing = identity.durableKey(.registration).flatMap({ sessions.parts[$0] }) else {
-            if sessions.parts.remove(key) { deleteDurable(key) }
-            return
+        switch sessions.parts.note(doubt: doubt, of: identity, at: now) {
+        case .unchanged: break
+        case .over(let key): deleteDurable(key)
+        case .noted(let key, let copy): start { await $0.storeDurable(key, copy, of: identity) }
         }
-        guard sessions.parts[key]?.bytes != standing.bytes else { return }
-        let copy = LayerMaterial(bytes: standing.bytes, obtainedAt: now, lifetime: nil)
-        sessions.parts[key] = copy
-        start { await $0.storeDurable(key, copy, of: identity) }
     }
 
     private func letRegistrationGo(of identity: KeptIdentity) {

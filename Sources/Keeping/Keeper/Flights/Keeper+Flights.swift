@@ -87,7 +87,8 @@ extension Keeper {
 
     private func land(_ flight: Flight, _ token: KeptToken, _ grant: AccessGrant, challenge: Handshakes.Challenge?) {
         let lifetime = token.identity.policy.lifetime.lifetime(
-            sentAt: grant.sentAt, expiresIn: seconds(of: grant, token.identity),
+            sentAt: grant.sentAt,
+            expiresIn: grant.seconds(skew(of: token.identity), token.identity.policy.lifetime, at: moment),
             jitter: random.jitter())
         let generation = tokens.nextGeneration()
         let line = (grant.material ?? grant.token).withBytes { bytes in
@@ -110,29 +111,6 @@ extension Keeper {
                     granted: granted, asked: asked),
                 at: now),
             to: token)
-    }
-
-    /// The lifetime that the issuer has stated, or else the token's own. Its `exp` is a time of the issuer's clock, which is corrected
-    /// by what is known of that clock; and no token lives longer than from its `iat` to its `exp`, whatever the clocks say.
-    private func seconds(of grant: AccessGrant, _ identity: KeptIdentity) -> Int64? {
-        let skew = skew(of: identity)
-        let waited = Int64(clamping: (now - min(now, grant.sentAt)) / 1_000_000_000)
-        guard let end = grant.notAfter else { return secondsStated(by: grant, skew, waited) }
-        // Made from another token, and never good beyond it.
-        let most = skew.remaining(until: end, wall: wall / 1000).addingReportingOverflow(waited).partialValue
-        let own = secondsStated(by: grant, skew, waited)
-        return min(own ?? Int64(clamping: identity.policy.lifetime.defaultLifetime / 1_000_000_000), most)
-    }
-
-    private func secondsStated(by grant: AccessGrant, _ skew: ClockSkew, _ waited: Int64) -> Int64? {
-        if let lifetime = grant.lifetime { return Int64(clamping: lifetime / 1_000_000_000) }
-        guard let stated = grant.statedTimes else { return nil }
-        let left = skew.remaining(until: stated.expires, wall: wall / 1000)
-        let whole = stated.issued.map { stated.expires.subtractingReportingOverflow($0) }
-        let life = whole.flatMap { $0.overflow || $0.partialValue <= 0 ? nil : $0.partialValue }
-        // Over by our clock on arrival: then it is our clock that is wrong.
-        guard left > 0 else { return life }
-        return min(left.addingReportingOverflow(waited).partialValue, life ?? .max)
     }
 
     private func fail(
@@ -181,13 +159,7 @@ extension Keeper {
         guard call.url.origin == IssuerURL(route.upstream.origin)?.origin else {
             throw IssuerFault(.unresolvable, provablyUnsent: true)
         }
-        let network = IssuerNetwork(
-            trust: route.upstream.trust, minimumVersion: route.upstream.minimumVersion,
-            legacyTLS: route.upstream.legacyTLS, clientKeys: route.upstream.clientKeys, proxy: route.upstream.proxy,
-            serverName: route.upstream.serverName,
-            timeout: identity.policy.network.timeout, connections: identity.policy.network.connections,
-            patience: identity.policy.network.patience, resolve: [:], pinned: route.upstream.endpoints)
-        return try await self.call(call, network: network)
+        return try await self.call(call, network: identity.policy.network.leading(to: route.upstream))
     }
 
     // MARK: - Fixed credentials
@@ -246,26 +218,5 @@ extension Keeper {
         apply(
             token.machine.adopted(Grant(generation: line.generation, lifetime: forever), from: .configuration, at: now),
             to: token)
-    }
-}
-
-extension Tokens.GrantFailure {
-    /// Reduces a handshake's failure to what the token's machine has to know of it.
-    init(_ failure: Handshakes.GrantFailure) {
-        switch failure {
-        case .issuerUnavailable(let seconds, _):
-            self = .issuerUnavailable(retryAfter: seconds.map { .seconds(UInt64(max(0, $0))) })
-        case .issuerAnswerInvalid: self = .issuerAnswerInvalid
-        case .credentialRejected, .quarantined, .unanswered: self = .credentialRejected
-        case .configuration: self = .configuration
-        case .interactionRequired: self = .interactionRequired
-        case .policyDenied: self = .policyDenied
-        case .timedOut: self = .timedOut
-        // Without a challenge nothing can be asked; the next one brings it.
-        case .challengeNeeded: self = .notPermitted(retryAfter: .seconds(1))
-        case .secretUnreadable, .secretUnusable: self = .issuerUnavailable(retryAfter: .seconds(1))
-        case .storeUnusable: self = .notPermitted(retryAfter: .seconds(1))
-        case .internal: self = .issuerAnswerInvalid
-        }
     }
 }

@@ -59,16 +59,9 @@ extension Keeper {
         network.proxy = network.proxy.flatMap { $0.serves(url.host) ? $0 : nil }
         let key = IssuerKey(origin: url.origin, network: network)
         if let group = issuers.group(key) { return group }
-        let plan = UpstreamPlan(
-            index: -1, origin: url.origin, host: url.host, port: UInt16(clamping: url.port),
-            usesTLS: url.isTLS,
-            serverName: network.serverName ?? url.host,
-            proxy: network.proxy,
-            endpoints: key.endpoints(of: url, network),
-            trust: network.trust, minimumVersion: network.minimumVersion, legacyTLS: network.legacyTLS,
-            clientKeys: network.clientKeys,
-            connectTimeout: min(network.timeout, 5_000_000_000), idleTimeout: 30_000_000_000)
-        let group = UpstreamGroup(plan: plan, loop: loop, buffers: resources.buffers, resolver: resources.resolver) {
+        let group = UpstreamGroup(
+            plan: network.plan(to: url, key), loop: loop, buffers: resources.buffers, resolver: resources.resolver
+        ) {
             [events] news in
             // Other news of an issuer are logged with the grant that they concern.
             guard case .tlsFailed(let reason) = news else { return }

@@ -129,7 +129,7 @@ extension Keeper {
         }
         do throws(Handshakes.GrantFailure) {
             let grant = try await handshake.login(
-                loginTarget(of: identity), dialogue: KeeperDialogue(keeper: self, login: login),
+                catalogue.wanted(by: identity), dialogue: KeeperDialogue(keeper: self, login: login),
                 environment: environment)
             // Minutes have passed: what was true at the beginning is looked at again.
             guard login.state == .running, catalogue.isCurrent(identity),
@@ -175,17 +175,6 @@ extension Keeper {
                     LogField("reason", .name(login.detail ?? "\(error)")),
                 ])
         }
-    }
-
-    /// All that the identity's routes will ask for: what is granted now bounds every later refresh (RFC 6749 §6).
-    private func loginTarget(of identity: KeptIdentity) -> Wanted {
-        var target = Wanted(scopes: identity.scopes, upstreamOrigin: "")
-        for route in routes where route.identity === identity {
-            target.scopes += route.wanted.scopes.filter { !target.scopes.contains($0) }
-            target.audience += route.wanted.audience.filter { !target.audience.contains($0) }
-            target.resource += route.wanted.resource.filter { !target.resource.contains($0) }
-        }
-        return target
     }
 
     /// Sealed and on disk, then used. Flights that began before are cut off first: what they bring is of the login before, and must not

@@ -10,16 +10,7 @@ extension Keeper {
     func standing(ofFirst token: Secret, beside held: Secret?, environment: KeeperEnvironment) -> FirstRefreshToken {
         guard let key = environment.sessionKey else { return .unspent }
         presume(token, of: key)
-        let standing = attempts.families.standing(of: ByteString(attempts.hash(token)), in: key.lock)
-        // A session whose beginning is not known here, such as one that a fleet's other gateway began, may well have begun with this token.
-        if let held, standing == .unspent, !attempts.families.holds(held), !attempts.families.hasEnded(held) {
-            return .replaced(by: held)
-        }
-        guard standing == .unspent, !attempts.families.overruled.contains(key.lock) else { return standing }
-        let isDoubtful = orphans.rows.contains { orphan in
-            beginning(of: orphan, in: key.lock).map { $0 != token } ?? false
-        }
-        return isDoubtful ? .uncertain : .unspent
+        return attempts.standing(ofFirst: token, in: key.lock, beside: held, orphans.rows)
     }
 
     func refused(refreshToken: Secret, of identity: KeptIdentity) {
@@ -113,17 +104,12 @@ extension Keeper {
         keep(attempts.familyRows(of: hash))
     }
 
-    /// The refresh token of a stored session whose beginning is not known, where that may have been one that the configuration names:
-    /// releases without marks did not tell such sessions from those that no person brought.
     /// - Parameter lock: whose; nil: that of any configured identity which names a first token.
     func beginning(of row: StoredRow, in lock: SessionLockKey?) -> Secret? {
-        guard row.kind == RowKind.session, let key = try? KeyCodec.sessionKey(row.key),
-            let stored = LayerRow(encoded: row.value), !stored.isHuman, let token = stored.refreshToken,
-            !attempts.families.holds(token)
-        else { return nil }
-        if let lock { return key.lock == lock ? token : nil }
+        guard let (found, token) = attempts.families.beginning(of: row) else { return nil }
+        if let lock { return found == lock ? token : nil }
         let isNamed = identities.contains { identity in
-            identity.namesFirstRefreshToken && identity.sessionKey(subject: nil)?.lock == key.lock
+            identity.namesFirstRefreshToken && identity.sessionKey(subject: nil)?.lock == found
         }
         return isNamed ? token : nil
     }

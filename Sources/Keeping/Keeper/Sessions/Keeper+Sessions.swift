@@ -185,33 +185,24 @@ extension Keeper {
         if let row = sessionRow(key, left, of: identity) { keep([.put(row)]) }
     }
 
-    /// The outcome of an older epoch is not used, but the issuer has replaced the refresh token all the same
-    /// (docs/design/tokens.md#rule-9).
     private func discardSession(of token: FlightToken, isRevoked: Bool, on lock: SessionLock) {
-        guard let session = lock.arriving, let identity = catalogue.identityOrRetired(token.standing.digest),
-            ends(session, of: identity)
-        else { return }
-        guard !isRevoked else {
+        guard let session = lock.arriving, let identity = catalogue.identityOrRetired(token.standing.digest) else {
+            return
+        }
+        let key = session.key
+        switch session.late(token.standing.epoch, isRevoked: isRevoked, for: identity) {
+        case .dropped: break
+        case .revoked:
             keep(lock.takeBesides())
             session.material.refreshToken.map { endFamily(of: $0) }
-            return revoke(session.material, of: identity)
+            revoke(session.material, of: identity)
+        case .kept(let material) where !catalogue.isConfigured(key.digest): keepLate(key, material)
+        case .kept(let material):
+            let kept = KeptSession(key: key, generation: session.generation, material: material)
+            sessions[key] = kept
+            lock.machine.adopted(key, kept.known())
+            if let row = sessionRow(key, material, of: identity) { keep([.put(row)] + lock.takeBesides()) }
         }
-        // A person has logged in since: this is what came of the login before. It is not revoked, because some issuers would revoke
-        // everything of this person and client with it.
-        guard token.standing.epoch >= identity.loginEpoch else { return }
-        guard session.material.refreshToken != nil else { return }
-        var material = session.material
-        material.lifetime = 0
-        guard catalogue.isConfigured(session.key.digest) else { return keepLate(session.key, material) }
-        let kept = KeptSession(key: session.key, generation: session.generation, material: material)
-        let key = session.key
-        sessions[key] = kept
-        lock.machine.adopted(key, kept.known())
-        if let row = sessionRow(key, material, of: identity) { keep([.put(row)] + lock.takeBesides()) }
-    }
-
-    private func ends(_ session: KeptSession, of identity: KeptIdentity) -> Bool {
-        session.material.refreshToken != nil || identity.plan.handshake.endsSessions
     }
 
     /// Tells the issuer, as far as the scheme can. Nobody waits for it.
@@ -248,45 +239,18 @@ extension Keeper {
     }
 
     func raiseSessionEpoch(of identity: KeptIdentity, cause: EpochCause) {
-        if cause == .purge || cause == .logout {
-            for session in sessions.of(identity.digest) {
-                let key = session.key
-                // A purge gets new tokens; it does not send a person to the login page. Where nothing came to renew it with, the session is all
-                // that there is of the login, and stays as it is.
-                if cause == .purge, session.material.isHuman {
-                    if session.material.refreshToken != nil { endSession(key, identity) }
-                    continue
-                }
-                sessions[key] = nil
-                deleteSessionRow(key)
-                if cause == .logout { session.material.refreshToken.map { endFamily(of: $0) } }
+        for (session, isRenewable) in sessions.ending(identity.digest, by: cause) {
+            if isRenewable {
+                endSession(session.key, identity)
+                continue
             }
+            sessions[session.key] = nil
+            deleteSessionRow(session.key)
+            if cause == .logout { session.material.refreshToken.map { endFamily(of: $0) } }
         }
         for lock in sessions.locksInOrder {
             perform(
                 lock.machine.epochRose(of: identity.digest, to: identity.epoch, cause: cause), on: lock, isFresh: false)
-        }
-    }
-}
-
-extension LayerMaterial {
-    /// There is nothing in it that a later step could use.
-    fileprivate var isHollow: Bool { bytes.isEmpty && refreshToken == nil && !isHuman }
-}
-
-extension Handshakes.GrantFailure {
-    /// For outcomes that the machine itself decided.
-    init(_ failure: Tokens.GrantFailure) {
-        switch failure {
-        case .issuerUnavailable(let wait), .notPermitted(let wait):
-            self = .issuerUnavailable(
-                retryAfterSeconds: wait.map { Int(clamping: $0 / 1_000_000_000) }, reason: "the login was interrupted")
-        case .issuerAnswerInvalid: self = .issuerAnswerInvalid(reason: "no session")
-        case .timedOut: self = .timedOut(step: "login")
-        case .configuration: self = .configuration(reason: "the login failed")
-        case .policyDenied: self = .policyDenied(reason: "a second session was refused too")
-        case .credentialRejected: self = .quarantined
-        case .interactionRequired: self = .interactionRequired(reason: "a person must log in")
         }
     }
 }
