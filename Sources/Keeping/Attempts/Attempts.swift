@@ -1,4 +1,3 @@
-internal import DataPath
 internal import Handshakes
 internal import TokenStore
 package import Tokens

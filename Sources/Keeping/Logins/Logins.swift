@@ -1,5 +1,4 @@
 internal import Handshakes
-internal import Tokens
 
 /// Logins and logouts under way, and those that ended a short time ago.
 struct Logins {

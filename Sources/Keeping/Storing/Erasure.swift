@@ -1,7 +1,5 @@
-internal import Reactor
 internal import Synchronization
 internal import TokenStore
-internal import Tokens
 
 /// The deletions of one purge or logout: who answers for it waits for all of it.
 ///

@@ -1,5 +1,3 @@
-internal import DataPath
-
 /// The kinds of rows. Numbers are the file's format: never reuse one.
 package enum RowKind {
     static let access: UInt8 = 1

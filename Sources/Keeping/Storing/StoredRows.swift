@@ -1,6 +1,5 @@
 internal import Handshakes
 internal import Numbers
-internal import TLS
 internal import Tokens
 
 /// The sealed value of the row of an access token. Big-endian numbers and counted byte strings behind a version byte; a row that does

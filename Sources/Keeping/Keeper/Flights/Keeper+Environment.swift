@@ -2,9 +2,7 @@ package import DataPath
 internal import Handshakes
 internal import HotCache
 internal import Reactor
-internal import TLS
 internal import Telemetry
-internal import TokenStore
 internal import Tokens
 
 /// Layers, secrets and login attempts, as a running handshake asks for them.

@@ -1,8 +1,6 @@
 internal import DataPath
 internal import Handshakes
 internal import HotCache
-internal import Reactor
-internal import TLS
 internal import Telemetry
 internal import Tokens
 internal import World

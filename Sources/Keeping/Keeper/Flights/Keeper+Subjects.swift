@@ -1,6 +1,5 @@
 internal import DataPath
 internal import Handshakes
-internal import Telemetry
 internal import Tokens
 
 /// Tokens of one identity that another one exchanges (RFC 8693).

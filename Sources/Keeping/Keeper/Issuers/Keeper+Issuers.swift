@@ -1,7 +1,6 @@
 package import DataPath
 internal import HTTP1
 internal import Handshakes
-internal import Reactor
 internal import Telemetry
 internal import Tokens
 

@@ -1,8 +1,6 @@
 internal import DataPath
 internal import Handshakes
 internal import Octets
-internal import Reactor
-internal import TLS
 internal import Telemetry
 internal import TokenStore
 internal import Tokens

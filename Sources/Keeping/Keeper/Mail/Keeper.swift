@@ -2,7 +2,6 @@ internal import DataPath
 internal import Handshakes
 internal import HotCache
 package import Reactor
-internal import TLS
 internal import Telemetry
 internal import TokenStore
 internal import Tokens

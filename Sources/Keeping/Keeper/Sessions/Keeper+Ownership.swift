@@ -1,4 +1,3 @@
-internal import DataPath
 package import Handshakes
 internal import Reactor
 internal import TLS

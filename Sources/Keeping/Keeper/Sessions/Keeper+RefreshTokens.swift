@@ -1,5 +1,4 @@
 internal import Handshakes
-internal import Telemetry
 internal import TokenStore
 internal import Tokens
 

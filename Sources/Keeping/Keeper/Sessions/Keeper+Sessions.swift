@@ -1,7 +1,5 @@
 internal import DataPath
 internal import Handshakes
-internal import Reactor
-internal import Telemetry
 internal import TokenStore
 package import Tokens
 

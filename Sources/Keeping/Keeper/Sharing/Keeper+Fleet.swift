@@ -2,7 +2,6 @@ internal import DataPath
 internal import Fleet
 internal import Handshakes
 internal import Numbers
-internal import Reactor
 internal import Telemetry
 internal import Tokens
 internal import World

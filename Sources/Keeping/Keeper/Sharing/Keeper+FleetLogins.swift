@@ -1,7 +1,5 @@
 internal import Fleet
 internal import Handshakes
-internal import Numbers
-internal import TokenStore
 internal import Tokens
 
 /// Logins of people in a fleet: one person at one gateway is enough for all of them.

@@ -1,8 +1,6 @@
 package import Fleet
 internal import Handshakes
-internal import Reactor
 internal import Telemetry
-internal import TokenStore
 internal import Tokens
 
 /// News of other gateways, and the state of the shared server. News may be lost: whatever they say is looked up again before it matters.

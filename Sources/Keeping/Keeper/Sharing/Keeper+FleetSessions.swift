@@ -1,8 +1,5 @@
 internal import Fleet
 internal import Handshakes
-internal import Numbers
-internal import Reactor
-internal import TLS
 internal import Telemetry
 internal import TokenStore
 internal import Tokens

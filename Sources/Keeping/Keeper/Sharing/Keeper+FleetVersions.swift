@@ -1,7 +1,6 @@
 internal import DataPath
 internal import Fleet
 internal import Handshakes
-internal import Reactor
 internal import Telemetry
 internal import TokenStore
 internal import Tokens

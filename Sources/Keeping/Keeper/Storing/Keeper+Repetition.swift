@@ -1,6 +1,4 @@
-internal import Reactor
 internal import TokenStore
-internal import Tokens
 
 /// A store that cannot commit is degraded, and rows that it did not take are put again with a growing pause (docs/design/tokens.md#rule-4).
 /// A disk that has room again does not say so, and there may be no grant for hours that would find out.

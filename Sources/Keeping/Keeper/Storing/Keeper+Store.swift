@@ -1,8 +1,5 @@
 internal import Handshakes
-internal import HotCache
-internal import Numbers
 internal import Reactor
-internal import TLS
 internal import Telemetry
 package import TokenStore
 internal import Tokens

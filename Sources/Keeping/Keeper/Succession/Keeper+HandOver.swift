@@ -1,7 +1,5 @@
 internal import DataPath
 internal import Handshakes
-internal import HotCache
-internal import Telemetry
 package import TokenStore
 internal import Tokens
 

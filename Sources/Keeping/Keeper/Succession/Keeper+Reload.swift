@@ -1,8 +1,5 @@
 package import Handshakes
 package import HotCache
-internal import Reactor
-internal import Telemetry
-internal import TokenStore
 package import Tokens
 
 /// The routes and slots of the keeper that the next configuration may go on with.

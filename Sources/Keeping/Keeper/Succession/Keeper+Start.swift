@@ -1,7 +1,6 @@
 package import DataPath
 package import Handshakes
 package import HotCache
-internal import Reactor
 internal import Telemetry
 package import TokenStore
 package import Tokens

@@ -1,7 +1,5 @@
 internal import Fleet
 internal import Handshakes
-internal import Reactor
-internal import Telemetry
 internal import Tokens
 
 /// The one try of a `basic` password in a fleet: each request with it is a login attempt, so gateways that come up together take turns,

@@ -1,7 +1,6 @@
 internal import DataPath
 internal import Handshakes
 internal import HotCache
-internal import Telemetry
 internal import Tokens
 
 /// Misses, cold keys, scouts and challenges: from a loop's report to the machines and back.

@@ -1,7 +1,4 @@
-internal import DataPath
-internal import Handshakes
 internal import Telemetry
-internal import TokenStore
 internal import Tokens
 
 /// Which tokens an operator wants forgotten and had anew.

@@ -3,9 +3,7 @@ internal import Handshakes
 internal import HotCache
 internal import Octets
 internal import Reactor
-internal import TLS
 internal import Telemetry
-internal import TokenStore
 internal import Tokens
 
 /// Tokens for each end user: who is let in, what is kept of whom, and who gives way.

@@ -1,7 +1,5 @@
 internal import DataPath
 internal import Handshakes
-internal import HotCache
-internal import Telemetry
 internal import Tokens
 
 /// Tokens for each URL (`token_scope: url`). They are kept as those of end users are: found by the loops under the URL's key, in number within
