@@ -90,7 +90,7 @@ private func checkForwarded(_ value: [UInt8]) {
     guard (try? again.parse(text.span, limits: HeadLimits())) == text.count, let line = again.first(.forwarded) else {
         preconditionFailure("what was written does not parse")
     }
-    precondition(again.count(of: .forwarded) == 1)
+    precondition((0..<again.fieldCount).count { again[$0].known == .forwarded } == 1)
     let list = text.span.extracting(line.indices)
     precondition(isForwardedList(list))
     // Ours is the last element, whole.
