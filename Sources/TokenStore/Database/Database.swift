@@ -1,53 +1,19 @@
 internal import CSQLite
 internal import Glibc
 
-/// An error of SQLite: its primary code and its text, which names tables and files but no values.
-struct SQLiteFault: Error {
-    let code: Int32
-    let text: String
-
-    /// The file's content is wrong, as opposed to the disk, the space or the permissions.
-    var isDamage: Bool { code == SQLITE_CORRUPT || code == SQLITE_NOTADB }
-
-    static func damage(_ text: String) -> SQLiteFault { SQLiteFault(code: SQLITE_CORRUPT, text: text) }
-
-    /// A system call on the store's files failed.
-    static func system(_ number: Int32) -> SQLiteFault {
-        let code: Int32 =
-            switch number {
-            case ENOSPC, EDQUOT, EFBIG: SQLITE_FULL
-            case EROFS, EACCES, EPERM: SQLITE_READONLY
-            default: SQLITE_IOERR
-            }
-        return SQLiteFault(code: code, text: StoreFile.errorText(number))
-    }
-
-    /// The fault as the caller of the store is told.
-    var storeFault: StoreFault {
-        switch code {
-        case SQLITE_FULL: StoreFault(.full, text)
-        case SQLITE_READONLY, SQLITE_PERM, SQLITE_AUTH: StoreFault(.readOnly, text)
-        default: StoreFault(.io, text)
-        }
-    }
-
-    /// The connection may be in a state that it does not leave by itself.
-    var needsReopening: Bool { storeFault.kind == .io }
-}
-
 /// The one connection to a file. Lives on the store's thread.
 final class Database {
     private let handle: OpaquePointer
 
     /// Opens an existing file for reading and writing.
-    init(path: String) throws(SQLiteFault) {
+    init(path: String) throws(TableFault) {
         var opened: OpaquePointer?
         let flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE
         let code = sqlite3_open_v2(path, &opened, flags, nil)
         guard code == SQLITE_OK, let opened else {
             let text = String(cString: sqlite3_errstr(code))
             sqlite3_close_v2(opened)
-            throw SQLiteFault(code: code & 0xff, text: text)
+            throw .sqlite(code & 0xff, text)
         }
         handle = opened
         _ = cardea_set_defensive(handle)
@@ -64,31 +30,31 @@ final class Database {
 
     func setCheckpointOnClose(_ enabled: Bool) { _ = cardea_set_checkpoint_on_close(handle, enabled ? 1 : 0) }
 
-    func run(_ sql: String) throws(SQLiteFault) {
+    func run(_ sql: String) throws(TableFault) {
         guard sqlite3_exec(handle, sql, nil, nil, nil) == SQLITE_OK else { throw fault() }
     }
 
     /// The first column of the first row.
-    func integer(_ sql: String) throws(SQLiteFault) -> Int64? {
+    func integer(_ sql: String) throws(TableFault) -> Int64? {
         let statement = try prepare(sql)
         return try statement.step() ? statement.integer(0) : nil
     }
 
-    func text(_ sql: String) throws(SQLiteFault) -> String? {
+    func text(_ sql: String) throws(TableFault) -> String? {
         let statement = try prepare(sql)
         return try statement.step() ? statement.text(0) : nil
     }
 
-    func prepare(_ sql: String) throws(SQLiteFault) -> Statement {
+    func prepare(_ sql: String) throws(TableFault) -> Statement {
         var prepared: OpaquePointer?
         guard sqlite3_prepare_v2(handle, sql, -1, &prepared, nil) == SQLITE_OK, let prepared else { throw fault() }
         return Statement(prepared, of: self)
     }
 
     /// All of `body` or nothing of it.
-    func transaction(_ body: () throws(SQLiteFault) -> Void) throws(SQLiteFault) {
+    func transaction(_ body: () throws(TableFault) -> Void) throws(TableFault) {
         try run("BEGIN IMMEDIATE")
-        do throws(SQLiteFault) {
+        do throws(TableFault) {
             try body()
             try run("COMMIT")
         } catch {
@@ -98,13 +64,13 @@ final class Database {
         }
     }
 
-    func fault() -> SQLiteFault {
+    func fault() -> TableFault {
         let code = sqlite3_extended_errcode(handle) & 0xff
         // SQLite takes a quota for a broken disk.
         if code == SQLITE_IOERR, [ENOSPC, EDQUOT].contains(sqlite3_system_errno(handle)) {
             return .system(sqlite3_system_errno(handle))
         }
-        return SQLiteFault(code: code, text: String(cString: sqlite3_errmsg(handle)))
+        return .sqlite(code, String(cString: sqlite3_errmsg(handle)))
     }
 }
 
@@ -122,19 +88,19 @@ final class Statement {
 
     // MARK: -
 
-    func bind(_ index: Int32, _ bytes: [UInt8]) throws(SQLiteFault) {
+    func bind(_ index: Int32, _ bytes: [UInt8]) throws(TableFault) {
         guard cardea_bind_blob(handle, index, bytes, Int32(clamping: bytes.count)) == SQLITE_OK else {
             throw database.fault()
         }
     }
 
-    func bind(_ index: Int32, _ number: Int64?) throws(SQLiteFault) {
+    func bind(_ index: Int32, _ number: Int64?) throws(TableFault) {
         let code = number.map { sqlite3_bind_int64(handle, index, $0) } ?? sqlite3_bind_null(handle, index)
         guard code == SQLITE_OK else { throw database.fault() }
     }
 
     /// True when there is a row.
-    func step() throws(SQLiteFault) -> Bool {
+    func step() throws(TableFault) -> Bool {
         switch sqlite3_step(handle) {
         case SQLITE_ROW: return true
         case SQLITE_DONE: return false
@@ -143,7 +109,7 @@ final class Statement {
     }
 
     /// Runs a statement that gives no rows, and makes it ready for the next time.
-    func execute() throws(SQLiteFault) {
+    func execute() throws(TableFault) {
         defer { reset() }
         _ = try step()
     }

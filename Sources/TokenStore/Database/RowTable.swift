@@ -27,38 +27,28 @@ final class RowTable {
     /// damaged to a process without the key.
     private var firstKeyListed = false
 
-    enum Refusal: Error {
-        case unknownKey([UInt64])
-        case newer(Int)
-        case sqlite(SQLiteFault)
-    }
-
     /// Opens the file and reads what is not spilled.
     init(
         path: String, keys: SealingKeyRing, options: TokenStore.Options, now: Int64, census: inout StoreCensus,
         rows: inout [StoredRow]
-    ) throws(Refusal) {
-        do throws(SQLiteFault) {
-            database = try Database(path: path)
-            self.keys = keys
-            spilled = options.spilledKinds
-            repairs = options.repairs
-            try Self.prepare(database, maximumBytes: options.maximumBytes)
-            selection = try database.prepare("SELECT kind, expires, value FROM rows WHERE tag = ?1")
-            // The soonest first, by the index.
-            sweeping = try database.prepare(
-                """
-                DELETE FROM rows WHERE sequence IN (
-                    SELECT sequence FROM rows WHERE kind = ?1 AND expires < ?2 ORDER BY expires LIMIT ?3)
-                """)
-            insertion = try database.prepare(
-                "INSERT OR REPLACE INTO rows (tag, kind, expires, value) VALUES (?1, ?2, ?3, ?4)")
-            deletion = try database.prepare("DELETE FROM rows WHERE tag = ?1")
-            deletionOfKind = try database.prepare("DELETE FROM rows WHERE kind = ?1")
-            deletionOfExpired = try database.prepare("DELETE FROM rows WHERE expires < ?1")
-        } catch {
-            throw .sqlite(error)
-        }
+    ) throws(TableFault) {
+        database = try Database(path: path)
+        self.keys = keys
+        spilled = options.spilledKinds
+        repairs = options.repairs
+        try Self.prepare(database, maximumBytes: options.maximumBytes)
+        selection = try database.prepare("SELECT kind, expires, value FROM rows WHERE tag = ?1")
+        // The soonest first, by the index.
+        sweeping = try database.prepare(
+            """
+            DELETE FROM rows WHERE sequence IN (
+                SELECT sequence FROM rows WHERE kind = ?1 AND expires < ?2 ORDER BY expires LIMIT ?3)
+            """)
+        insertion = try database.prepare(
+            "INSERT OR REPLACE INTO rows (tag, kind, expires, value) VALUES (?1, ?2, ?3, ?4)")
+        deletion = try database.prepare("DELETE FROM rows WHERE tag = ?1")
+        deletionOfKind = try database.prepare("DELETE FROM rows WHERE kind = ?1")
+        deletionOfExpired = try database.prepare("DELETE FROM rows WHERE expires < ?1")
         try checkIdentity()
         try load(now: now, census: &census, rows: &rows)
         database.setCheckpointOnClose(true)
@@ -70,18 +60,18 @@ final class RowTable {
 extension RowTable {
     /// Makes an empty store. It gets its mark and schema under another name and appears whole, so that no crash leaves a file
     /// at `path` of which nobody can say whose it is.
-    static func create(_ path: String) throws(SQLiteFault) {
+    static func create(_ path: String) throws(TableFault) {
         let fresh = path + ".new"
         StoreFile.removeLeftovers(path)
         try StoreFile.createEmpty(fresh)
-        do throws(SQLiteFault) {
+        do throws(TableFault) {
             let database = try Database(path: fresh)
             database.setCheckpointOnClose(true)
             // Freed pages can be given back in steps, without a second copy of the file.
             try database.run(
                 "PRAGMA page_size = 4096; PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = DELETE; PRAGMA synchronous = FULL"
             )
-            try database.transaction { () throws(SQLiteFault) in
+            try database.transaction { () throws(TableFault) in
                 try database.run(
                     """
                     PRAGMA application_id = \(StoreFile.applicationID);
@@ -103,7 +93,7 @@ extension RowTable {
     /// Up to this size, in bytes, a file is checked as a whole at opening: a fraction of a second.
     private static let checkedSize: Int64 = 64 << 20
 
-    private static func prepare(_ database: Database, maximumBytes: Int) throws(SQLiteFault) {
+    private static func prepare(_ database: Database, maximumBytes: Int) throws(TableFault) {
         // Exclusive before the first access: the index of the log then lives in our memory instead of a mapped file, and SQLite
         // itself keeps others out. FULL, because a rotated refresh token that is lost is a login that is lost.
         try database.run(
@@ -136,103 +126,93 @@ extension RowTable {
     }
 
     /// Once more with the log applied: the header that was looked at before may be older than the log.
-    private func checkIdentity() throws(Refusal) {
-        let identity: Int64?
-        let version: Int64?
-        do throws(SQLiteFault) {
-            identity = try database.integer("PRAGMA application_id")
-            version = try database.integer("PRAGMA user_version")
-        } catch {
-            throw .sqlite(error)
+    private func checkIdentity() throws(TableFault) {
+        guard try database.integer("PRAGMA application_id") == Int64(StoreFile.applicationID),
+            let version = try database.integer("PRAGMA user_version"), version > 0
+        else { throw .damage("database lost its mark") }
+        guard version <= Int64(StoreFile.schemaVersion) else {
+            throw TableFault(kind: .newer(Int(version)), text: "schema \(version)")
         }
-        guard identity == Int64(StoreFile.applicationID), let version, version > 0 else {
-            throw .sqlite(.damage("database lost its mark"))
-        }
-        guard version <= Int64(StoreFile.schemaVersion) else { throw .newer(Int(version)) }
     }
 
-    private func load(now: Int64, census: inout StoreCensus, rows: inout [StoredRow]) throws(Refusal) {
+    private func load(now: Int64, census: inout StoreCensus, rows: inout [StoredRow]) throws(TableFault) {
         var unknown: Set<UInt64> = []
         var used: Set<UInt64> = [keys.first.id]
         var doomed: [Int64] = []
         var spills = false
-        do throws(SQLiteFault) {
-            let listed = try listedKeys()
-            if repairs, !database.isReadOnly {
-                // A file of an earlier version has none.
-                try? database.run("CREATE INDEX IF NOT EXISTS rows_by_kind ON rows (kind, expires)")
-            }
-            let scan = try database.prepare(
-                "SELECT sequence, tag, kind, expires, value FROM rows WHERE kind = ?1 ORDER BY sequence")
-            let following = try database.prepare("SELECT kind FROM rows WHERE kind > ?1 ORDER BY kind LIMIT 1")
-            var last = Int64.min
-            while true {
-                try following.bind(1, last)
-                guard try following.step() else { break }
-                guard let number = following.integer(0) else {
-                    // Text or a blob, which SQLite orders behind every number.
-                    following.reset()
-                    let strange = try database.prepare("SELECT sequence FROM rows WHERE typeof(kind) <> 'integer'")
-                    while try strange.step() {
-                        census.damaged[0, default: 0] += 1
-                        if let sequence = strange.integer(0) { doomed.append(sequence) }
-                    }
-                    break
-                }
+        let listed = try listedKeys()
+        if repairs, !database.isReadOnly {
+            // A file of an earlier version has none.
+            try? database.run("CREATE INDEX IF NOT EXISTS rows_by_kind ON rows (kind, expires)")
+        }
+        let scan = try database.prepare(
+            "SELECT sequence, tag, kind, expires, value FROM rows WHERE kind = ?1 ORDER BY sequence")
+        let following = try database.prepare("SELECT kind FROM rows WHERE kind > ?1 ORDER BY kind LIMIT 1")
+        var last = Int64.min
+        while true {
+            try following.bind(1, last)
+            guard try following.step() else { break }
+            guard let number = following.integer(0) else {
+                // Text or a blob, which SQLite orders behind every number.
                 following.reset()
-                last = number
-                let kind = UInt8(exactly: number)
-                if let kind, spilled.contains(kind) {
-                    spills = true
+                let strange = try database.prepare("SELECT sequence FROM rows WHERE typeof(kind) <> 'integer'")
+                while try strange.step() {
+                    census.damaged[0, default: 0] += 1
+                    if let sequence = strange.integer(0) { doomed.append(sequence) }
+                }
+                break
+            }
+            following.reset()
+            last = number
+            let kind = UInt8(exactly: number)
+            if let kind, spilled.contains(kind) {
+                spills = true
+                continue
+            }
+            try scan.bind(1, number)
+            while try scan.step() {
+                guard let sequence = scan.integer(0) else { continue }
+                let expires = scan.integer(3)
+                guard let kind, let tag = scan.blob(1), let value = scan.blob(4), expires != nil || scan.isNull(3)
+                else {
+                    census.damaged[kind ?? 0, default: 0] += 1
+                    doomed.append(sequence)
                     continue
                 }
-                try scan.bind(1, number)
-                while try scan.step() {
-                    guard let sequence = scan.integer(0) else { continue }
-                    let expires = scan.integer(3)
-                    guard let kind, let tag = scan.blob(1), let value = scan.blob(4), expires != nil || scan.isNull(3)
-                    else {
-                        census.damaged[kind ?? 0, default: 0] += 1
-                        doomed.append(sequence)
-                        continue
-                    }
-                    let id = SealingKeyRing.keyID(of: value)
-                    if let id, keys.key(id) == nil, listed.contains(id) {
-                        unknown.insert(id)
-                        continue
-                    }
-                    guard let row = Self.open(tag: tag, kind: kind, expires: expires, value: value, keys: keys) else {
-                        census.damaged[kind, default: 0] += 1
-                        doomed.append(sequence)
-                        continue
-                    }
-                    if let expires, expires < now {
-                        census.expired += 1
-                        doomed.append(sequence)
-                        continue
-                    }
-                    if let id { used.insert(id) }
-                    rows.append(row)
+                let id = SealingKeyRing.keyID(of: value)
+                if let id, keys.key(id) == nil, listed.contains(id) {
+                    unknown.insert(id)
+                    continue
                 }
-                scan.reset()
+                guard let row = Self.open(tag: tag, kind: kind, expires: expires, value: value, keys: keys) else {
+                    census.damaged[kind, default: 0] += 1
+                    doomed.append(sequence)
+                    continue
+                }
+                if let expires, expires < now {
+                    census.expired += 1
+                    doomed.append(sequence)
+                    continue
+                }
+                if let id { used.insert(id) }
+                rows.append(row)
             }
-            if spills {
-                // Which keys sealed rows that nobody has looked at is not known: each listed one may have.
-                unknown.formUnion(listed.filter { keys.key($0) == nil })
-                used.formUnion(listed)
-            }
-        } catch {
-            throw .sqlite(error)
+            scan.reset()
         }
-        guard unknown.isEmpty else { throw .unknownKey(unknown.sorted()) }
+        if spills {
+            // Which keys sealed rows that nobody has looked at is not known: each listed one may have.
+            unknown.formUnion(listed.filter { keys.key($0) == nil })
+            used.formUnion(listed)
+        }
+        guard unknown.isEmpty else {
+            throw TableFault(kind: .unknownKey(unknown.sorted()), text: "sealed with an unknown key")
+        }
         census.restored = rows.count
         guard repairs else { return }
-        do throws(SQLiteFault) {
+        do throws(TableFault) {
             try tidy(doomed: doomed, used: used)
-        } catch  where !error.isDamage {
+        } catch  where error.kind != .damage {
             // A full or read-only disk: everything could be read, and what is left over will be found again.
-        } catch {
-            throw .sqlite(error)
         }
     }
 }
@@ -240,7 +220,7 @@ extension RowTable {
 // MARK: - Keys and bindings
 
 extension RowTable {
-    private func listedKeys() throws(SQLiteFault) -> Set<UInt64> {
+    private func listedKeys() throws(TableFault) -> Set<UInt64> {
         var listed: Set<UInt64> = []
         let scan = try database.prepare("SELECT id FROM keys")
         while try scan.step() {
@@ -253,20 +233,20 @@ extension RowTable {
         (0..<8).map { UInt8(truncatingIfNeeded: id >> UInt64(56 - 8 * $0)) }
     }
 
-    func listFirstKey() throws(SQLiteFault) {
+    func listFirstKey() throws(TableFault) {
         let statement = try database.prepare("INSERT OR IGNORE INTO keys (id) VALUES (?1)")
         try statement.bind(1, Self.bytes(keys.first.id))
         try statement.execute()
     }
 
     /// Deletes what was found to be of no use, and forgets keys that seal nothing any more, so that they may be destroyed.
-    func tidy(doomed: [Int64], used: Set<UInt64>) throws(SQLiteFault) {
+    func tidy(doomed: [Int64], used: Set<UInt64>) throws(TableFault) {
         let listed = try listedKeys()
         guard !doomed.isEmpty || listed != used else {
             firstKeyListed = true
             return
         }
-        try database.transaction { () throws(SQLiteFault) in
+        try database.transaction { () throws(TableFault) in
             let row = try database.prepare("DELETE FROM rows WHERE sequence = ?1")
             for sequence in doomed {
                 try row.bind(1, sequence)
@@ -310,58 +290,47 @@ extension RowTable {
 // MARK: - Changes
 
 extension RowTable {
-    enum CommitFault: Error {
-        case sqlite(SQLiteFault)
-        case sealing
-    }
-
     /// Makes all of `changes` last through a power failure, or none of them.
     /// - Parameter now: milliseconds of Unix time, for what has expired.
-    func commit(_ changes: [StoreChange], now: Int64) throws(CommitFault) {
+    func commit(_ changes: [StoreChange], now: Int64) throws(TableFault) {
         // Sealed before the transaction begins, so that a failure here needs no way back.
         var sealed: [Int: (tag: [UInt8], value: [UInt8])] = [:]
         for (index, change) in changes.enumerated() {
             if case .put(let row) = change { sealed[index] = try seal(row) }
         }
-        do throws(SQLiteFault) {
-            try database.transaction { () throws(SQLiteFault) in
-                if !firstKeyListed { try listFirstKey() }
-                for (index, change) in changes.enumerated() {
-                    switch change {
-                    case .put(let row):
-                        guard let (tag, value) = sealed[index] else { continue }
-                        // Under an older key the same row has another tag.
-                        for key in keys.keys.dropFirst() { try delete(Self.tag(row.kind, row.key, key)) }
-                        try insert(tag: tag, row: row, value: value)
-                    case .delete(let kind, let name):
-                        for key in keys.keys { try delete(Self.tag(kind, name, key)) }
-                    case .deleteAll(let kind):
-                        try deletionOfKind.bind(1, Int64(kind))
-                        try deletionOfKind.execute()
-                    case .deleteExpired(let time):
-                        try deletionOfExpired.bind(1, time)
-                        try deletionOfExpired.execute()
-                    }
+        try database.transaction { () throws(TableFault) in
+            if !firstKeyListed { try listFirstKey() }
+            for (index, change) in changes.enumerated() {
+                switch change {
+                case .put(let row):
+                    guard let (tag, value) = sealed[index] else { continue }
+                    // Under an older key the same row has another tag.
+                    for key in keys.keys.dropFirst() { try delete(Self.tag(row.kind, row.key, key)) }
+                    try insert(tag: tag, row: row, value: value)
+                case .delete(let kind, let name):
+                    for key in keys.keys { try delete(Self.tag(kind, name, key)) }
+                case .deleteAll(let kind):
+                    try deletionOfKind.bind(1, Int64(kind))
+                    try deletionOfKind.execute()
+                case .deleteExpired(let time):
+                    try deletionOfExpired.bind(1, time)
+                    try deletionOfExpired.execute()
                 }
-                try sweepExpired(at: now)
             }
-        } catch {
-            throw .sqlite(error)
+            try sweepExpired(at: now)
         }
         firstKeyListed = true
     }
 
     /// By kind. Walks the index, not the rows.
-    func countRows() throws(CommitFault) -> [UInt8: UInt64] {
-        do throws(SQLiteFault) {
-            let counting = try database.prepare("SELECT kind, count(*) FROM rows GROUP BY kind")
-            var counts: [UInt8: UInt64] = [:]
-            while try counting.step() {
-                guard let kind = counting.integer(0).flatMap({ UInt8(exactly: $0) }) else { continue }
-                counts[kind] = counting.integer(1).map { UInt64(clamping: $0) }
-            }
-            return counts
-        } catch { throw .sqlite(error) }
+    func countRows() throws(TableFault) -> [UInt8: UInt64] {
+        let counting = try database.prepare("SELECT kind, count(*) FROM rows GROUP BY kind")
+        var counts: [UInt8: UInt64] = [:]
+        while try counting.step() {
+            guard let kind = counting.integer(0).flatMap({ UInt8(exactly: $0) }) else { continue }
+            counts[kind] = counting.integer(1).map { UInt64(clamping: $0) }
+        }
+        return counts
     }
 
     /// Moves the log into the database; failing at it loses nothing.
@@ -376,7 +345,7 @@ extension RowTable {
 
     // MARK: -
 
-    func seal(_ row: StoredRow) throws(CommitFault) -> (tag: [UInt8], value: [UInt8]) {
+    func seal(_ row: StoredRow) throws(TableFault) -> (tag: [UInt8], value: [UInt8]) {
         let tag = Self.tag(row.kind, row.key, keys.first)
         let length = row.key.count
         var plaintext: [UInt8] = []
@@ -390,11 +359,11 @@ extension RowTable {
             let bound = Self.binding(tag: tag, kind: row.kind, expires: row.expiresWall)
             return (tag, try keys.seal(plaintext, boundTo: bound))
         } catch {
-            throw .sealing
+            throw TableFault(kind: .sealing, text: "the value could not be sealed")
         }
     }
 
-    private func insert(tag: [UInt8], row: StoredRow, value: [UInt8]) throws(SQLiteFault) {
+    private func insert(tag: [UInt8], row: StoredRow, value: [UInt8]) throws(TableFault) {
         try insertion.bind(1, tag)
         try insertion.bind(2, Int64(row.kind))
         try insertion.bind(3, row.expiresWall)
@@ -402,7 +371,7 @@ extension RowTable {
         try insertion.execute()
     }
 
-    func delete(_ tag: [UInt8]) throws(SQLiteFault) {
+    func delete(_ tag: [UInt8]) throws(TableFault) {
         try deletion.bind(1, tag)
         try deletion.execute()
     }

@@ -95,14 +95,14 @@ enum StoreFile {
     }
 
     /// Makes an empty file with mode 0600, whatever the umask; SQLite gives its logs the same mode.
-    static func createEmpty(_ path: String) throws(SQLiteFault) {
+    static func createEmpty(_ path: String) throws(TableFault) {
         let descriptor = Glibc.open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
         guard descriptor >= 0 else { throw .system(errno) }
         defer { Glibc.close(descriptor) }
         guard fchmod(descriptor, 0o600) == 0 else { throw .system(errno) }
     }
 
-    static func publish(_ fresh: String, as path: String) throws(SQLiteFault) {
+    static func publish(_ fresh: String, as path: String) throws(TableFault) {
         guard rename(fresh, path) == 0 else { throw .system(errno) }
         synchronizeDirectory(of: path)
     }

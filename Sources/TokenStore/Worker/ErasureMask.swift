@@ -109,9 +109,7 @@ extension ErasureMask {
     }
 
     /// A row that is to go is not found.
-    public func fetch(
-        kind: UInt8, key: [UInt8], completion: @escaping @Sendable (Result<StoredRow?, StoreFault>) -> Void
-    ) {
+    public func fetch(kind: UInt8, key: [UInt8], completion: @escaping Answer<StoredRow?>) {
         let isHidden = state.withLock { state in
             !state.entries.isEmpty && state.entries[Name(kind: kind, key: key)]?.hides == true
         }
@@ -120,12 +118,12 @@ extension ErasureMask {
     }
 
     /// Counts rows that are to go as long as they are in the file.
-    public func measure(completion: @escaping @Sendable (Result<StoreSize, StoreFault>) -> Void) {
+    public func measure(completion: @escaping Answer<StoreSize>) {
         base.measure(completion: completion)
     }
 
     /// Runs on the store beneath.
-    public func start(_ job: StoreJob, completion: @escaping @Sendable (Result<StoreReport, StoreFault>) -> Void) {
+    public func start(_ job: StoreJob, completion: @escaping Answer<StoreReport>) {
         base.start(job, completion: completion)
     }
 

@@ -80,17 +80,15 @@ extension RowTable {
     static let stepPages = 512
 
     /// True when the job is done.
-    func step(_ state: inout JobState) throws(CommitFault) -> Bool {
+    func step(_ state: inout JobState) throws(TableFault) -> Bool {
         if !state.isStarted {
             state.isStarted = true
             if case .rotate(let ring?) = state.job { keys = joined(ring) }
-            do throws(SQLiteFault) {
-                state.report.total = Int(try database.integer("SELECT count(*) FROM rows") ?? 0)
-                if case .verify(thorough: true) = state.job {
-                    let finding = try database.text("PRAGMA integrity_check(1)")
-                    state.report.finding = finding == "ok" ? nil : finding
-                }
-            } catch { throw .sqlite(error) }
+            state.report.total = Int(try database.integer("SELECT count(*) FROM rows") ?? 0)
+            if case .verify(thorough: true) = state.job {
+                let finding = try database.text("PRAGMA integrity_check(1)")
+                state.report.finding = finding == "ok" ? nil : finding
+            }
         }
         let isDone =
             switch state.job {
@@ -101,10 +99,8 @@ extension RowTable {
             }
         guard isDone else { return false }
         state.report.key = SealingKey.name(of: keys.first.id)
-        do throws(SQLiteFault) {
-            let pages = try database.integer("PRAGMA page_count") ?? 0
-            state.report.bytes = Int(pages) * 4096
-        } catch { throw .sqlite(error) }
+        let pages = try database.integer("PRAGMA page_count") ?? 0
+        state.report.bytes = Int(pages) * 4096
         state.report.isDone = true
         return true
     }
@@ -124,7 +120,7 @@ extension RowTable {
         let value: [UInt8]?
     }
 
-    private func next(_ state: JobState) throws(SQLiteFault) -> [RawRow] {
+    private func next(_ state: JobState) throws(TableFault) -> [RawRow] {
         let scan = try database.prepare(
             "SELECT sequence, tag, kind, expires, value FROM rows WHERE sequence > ?1 ORDER BY sequence LIMIT ?2")
         try scan.bind(1, state.cursor)
@@ -146,9 +142,8 @@ extension RowTable {
     }
 
     /// A row keeps its place in the order. A crash leaves rows under either key, and both keys listed.
-    private func reseal(_ state: inout JobState) throws(CommitFault) -> Bool {
-        let rows: [RawRow]
-        do throws(SQLiteFault) { rows = try next(state) } catch { throw .sqlite(error) }
+    private func reseal(_ state: inout JobState) throws(TableFault) -> Bool {
+        let rows = try next(state)
         var changed: [(sequence: Int64, tag: [UInt8], value: [UInt8])] = []
         for raw in rows {
             state.cursor = raw.sequence
@@ -162,77 +157,71 @@ extension RowTable {
             changed.append((raw.sequence, sealed.tag, sealed.value))
         }
         let isLast = Int64(rows.count) < state.stepRows
-        do throws(SQLiteFault) {
-            if !changed.isEmpty {
-                try database.transaction { () throws(SQLiteFault) in
-                    try listFirstKey()
-                    let update = try database.prepare("UPDATE rows SET tag = ?2, value = ?3 WHERE sequence = ?1")
-                    for row in changed {
-                        try update.bind(1, row.sequence)
-                        try update.bind(2, row.tag)
-                        try update.bind(3, row.value)
-                        try update.execute()
-                    }
+        if !changed.isEmpty {
+            try database.transaction { () throws(TableFault) in
+                try listFirstKey()
+                let update = try database.prepare("UPDATE rows SET tag = ?2, value = ?3 WHERE sequence = ?1")
+                for row in changed {
+                    try update.bind(1, row.sequence)
+                    try update.bind(2, row.tag)
+                    try update.bind(3, row.value)
+                    try update.execute()
                 }
-                state.report.resealed += changed.count
             }
+            state.report.resealed += changed.count
+        }
+        if isLast {
             // Rows that no key opens are of no use under the old one either; they are dropped when they are asked for.
-            if isLast { try tidy(doomed: [], used: [keys.first.id]) }
-        } catch { throw .sqlite(error) }
-        // The log still holds what was sealed with the old key.
-        if isLast { checkpoint() }
+            try tidy(doomed: [], used: [keys.first.id])
+            // The log still holds what was sealed with the old key.
+            checkpoint()
+        }
         return isLast
     }
 
-    private func verify(_ state: inout JobState) throws(CommitFault) -> Bool {
-        do throws(SQLiteFault) {
-            let rows = try next(state)
-            let index = try database.prepare(
-                "SELECT sequence FROM rows INDEXED BY sqlite_autoindex_rows_1 WHERE tag = ?1")
-            for raw in rows {
-                state.cursor = raw.sequence
-                state.report.rows += 1
-                var isFound = false
-                if let tag = raw.tag {
-                    try index.bind(1, tag)
-                    isFound = try index.step() && index.integer(0) == raw.sequence
-                    index.reset()
-                }
-                if !isFound || open(raw) == nil { state.report.damaged += 1 }
+    private func verify(_ state: inout JobState) throws(TableFault) -> Bool {
+        let rows = try next(state)
+        let index = try database.prepare(
+            "SELECT sequence FROM rows INDEXED BY sqlite_autoindex_rows_1 WHERE tag = ?1")
+        for raw in rows {
+            state.cursor = raw.sequence
+            state.report.rows += 1
+            var isFound = false
+            if let tag = raw.tag {
+                try index.bind(1, tag)
+                isFound = try index.step() && index.integer(0) == raw.sequence
+                index.reset()
             }
-            return Int64(rows.count) < state.stepRows
-        } catch { throw .sqlite(error) }
+            if !isFound || open(raw) == nil { state.report.damaged += 1 }
+        }
+        return Int64(rows.count) < state.stepRows
     }
 
     private func retain(
         _ state: inout JobState, _ kind: UInt8, _ isWanted: (StoredRow) -> Bool
-    ) throws(CommitFault) -> Bool {
-        do throws(SQLiteFault) {
-            let rows = try next(state)
-            var unwanted: [[UInt8]] = []
-            for raw in rows {
-                state.cursor = raw.sequence
-                state.report.rows += 1
-                guard raw.kind == kind, let tag = raw.tag, let row = open(raw), !isWanted(row) else { continue }
-                unwanted.append(tag)
-            }
-            if !unwanted.isEmpty {
-                try database.transaction { () throws(SQLiteFault) in for tag in unwanted { try delete(tag) } }
-            }
-            return Int64(rows.count) < state.stepRows
-        } catch { throw .sqlite(error) }
+    ) throws(TableFault) -> Bool {
+        let rows = try next(state)
+        var unwanted: [[UInt8]] = []
+        for raw in rows {
+            state.cursor = raw.sequence
+            state.report.rows += 1
+            guard raw.kind == kind, let tag = raw.tag, let row = open(raw), !isWanted(row) else { continue }
+            unwanted.append(tag)
+        }
+        if !unwanted.isEmpty {
+            try database.transaction { () throws(TableFault) in for tag in unwanted { try delete(tag) } }
+        }
+        return Int64(rows.count) < state.stepRows
     }
 
-    private func compactStep() throws(CommitFault) -> Bool {
-        do throws(SQLiteFault) {
-            let free = try database.integer("PRAGMA freelist_count") ?? 0
-            if free > 0 {
-                try database.run("PRAGMA incremental_vacuum(\(Self.stepPages))")
-                let left = try database.integer("PRAGMA freelist_count") ?? 0
-                // A file that was made without the bookkeeping for it gives nothing back.
-                if left > 0, left < free { return false }
-            }
-        } catch { throw .sqlite(error) }
+    private func compactStep() throws(TableFault) -> Bool {
+        let free = try database.integer("PRAGMA freelist_count") ?? 0
+        if free > 0 {
+            try database.run("PRAGMA incremental_vacuum(\(Self.stepPages))")
+            let left = try database.integer("PRAGMA freelist_count") ?? 0
+            // A file that was made without the bookkeeping for it gives nothing back.
+            if left > 0, left < free { return false }
+        }
         checkpoint()
         return true
     }

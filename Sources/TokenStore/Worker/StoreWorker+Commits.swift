@@ -78,7 +78,7 @@ extension StoreWorker {
     }
 
     private func make(_ changes: [StoreChange], _ now: Int64, counts: Bool) -> Result<Void, StoreFault> {
-        attempt(counts: counts) { (table) throws(RowTable.CommitFault) in try table.commit(changes, now: now) }
+        attempt(counts: counts) { (table) throws(TableFault) in try table.commit(changes, now: now) }
     }
 
     private func hasRoom() -> Bool {

@@ -125,7 +125,7 @@ extension StoreWorker {
     private func fetch(kind: UInt8, key: [UInt8]) -> Result<StoredRow?, StoreFault> {
         var row: StoredRow?
         var damaged = 0
-        let outcome = attempt(counts: false) { (table) throws(RowTable.CommitFault) in
+        let outcome = attempt(counts: false) { (table) throws(TableFault) in
             row = try table.fetch(kind: kind, key: key, damaged: &damaged)
         }
         if damaged > 0 { shared.withLock { $0.condition.damagedRows &+= UInt64(damaged) } }
@@ -136,7 +136,7 @@ extension StoreWorker {
         var size = StoreSize()
         size.databaseBytes = StoreFile.size(path)
         size.logBytes = StoreFile.size(path + "-wal")
-        let outcome = attempt(counts: false) { (table) throws(RowTable.CommitFault) in
+        let outcome = attempt(counts: false) { (table) throws(TableFault) in
             size.rows = try table.countRows()
         }
         return outcome.map { size }
@@ -169,7 +169,7 @@ extension StoreWorker {
 
     private func step(_ state: inout JobState) -> (isDone: Bool, outcome: Result<Void, StoreFault>) {
         var isDone = false
-        let outcome = attempt(counts: false) { (table) throws(RowTable.CommitFault) in
+        let outcome = attempt(counts: false) { (table) throws(TableFault) in
             isDone = try table.step(&state)
             keys = table.keys
         }
@@ -194,7 +194,7 @@ extension StoreWorker {
     /// Does `work` on the open table; opens it first when it is not, and once more when the file proves damaged.
     /// - Parameter counts: it is a commit, and its success says that the store works.
     func attempt(
-        counts: Bool = true, _ work: (RowTable) throws(RowTable.CommitFault) -> Void
+        counts: Bool = true, _ work: (RowTable) throws(TableFault) -> Void
     ) -> Result<Void, StoreFault> {
         for round in 0..<2 {
             if let refusal = refusal() { return .failure(refusal) }
@@ -205,8 +205,7 @@ extension StoreWorker {
                 default: return .failure(refusal() ?? shared.withLock { $0.condition.degraded } ?? Self.unopenable)
                 }
             }
-            switch once(work) {
-            case .done:
+            guard let fault = once(work) else {
                 guard counts else { return .success(()) }
                 // A commit that fitted into blocks that the log had already says nothing of a disk that is full.
                 let isFull = shared.withLock { $0.condition.degraded?.kind == .full } && StoreFile.hasNoSpace(path)
@@ -215,32 +214,24 @@ extension StoreWorker {
                     if !isFull { $0.condition.degraded = nil }
                 }
                 return .success(())
-            case .unsealed: return .failure(record(StoreFault(.sealing, "the value could not be sealed")))
-            case .failed(let fault):
-                let told = record(fault.storeFault)
-                if fault.needsReopening { drop() }
-                guard fault.isDamage, round == 0, options.repairs, setAside() != nil else { return .failure(told) }
             }
+            let told = record(fault.storeFault)
+            if fault.needsReopening { drop() }
+            guard fault.kind == .damage, round == 0, options.repairs, setAside() != nil else { return .failure(told) }
         }
         return .failure(Self.unopenable)
     }
 
-    private enum Outcome {
-        case done, unsealed
-        case failed(SQLiteFault)
-    }
-
     /// A function of its own so that no reference to the table is left when its connection has to be closed.
-    private func once(_ work: (RowTable) throws(RowTable.CommitFault) -> Void) -> Outcome {
-        guard case .owner(let table) = state else { return .failed(.damage("the store is not open")) }
-        do throws(RowTable.CommitFault) {
+    private func once(_ work: (RowTable) throws(TableFault) -> Void) -> TableFault? {
+        guard case .owner(let table) = state else { return .damage("the store is not open") }
+        do throws(TableFault) {
             try work(table)
-            return .done
+            return nil
         } catch {
-            guard case .sqlite(let fault) = error else { return .unsealed }
             // A damaged file is evidence: closing must not write to it.
-            if fault.isDamage { table.abandon() }
-            return .failed(fault)
+            if error.kind == .damage { table.abandon() }
+            return error
         }
     }
 
@@ -295,7 +286,7 @@ extension StoreWorker {
 
     private enum Attempt {
         case opened(StoreCensus)
-        case damaged(SQLiteFault)
+        case damaged(TableFault)
         case ended(StoreOpening)
     }
 
@@ -304,7 +295,7 @@ extension StoreWorker {
         case .ours: break
         case .absent where !options.repairs: return .ended(fail(.system(ENOENT)))
         case .absent:
-            do throws(SQLiteFault) {
+            do throws(TableFault) {
                 try RowTable.create(path)
             } catch {
                 return .ended(fail(error))
@@ -319,19 +310,20 @@ extension StoreWorker {
         var census = StoreCensus()
         var rows: [StoredRow] = []
         census.modeTightened = StoreFile.tightenMode(path)
-        do throws(RowTable.Refusal) {
+        do throws(TableFault) {
             let table = try RowTable(
                 path: path, keys: keys, options: options, now: now, census: &census, rows: &rows)
             adopt(table, census, rows)
             return .opened(census)
         } catch {
-            switch error {
+            switch error.kind {
             case .newer(let version): return .ended(refuse(newer: version))
             case .unknownKey(let ids):
                 let names = ids.map { SealingKey.name(of: $0) }.joined(separator: ", ")
                 bar(StoreFault(.notOwner, "\(path) is sealed with the unknown key \(names)"))
                 return .ended(.unknownKey(ids))
-            case .sqlite(let fault): return fault.isDamage ? .damaged(fault) : .ended(fail(fault))
+            case .damage: return .damaged(error)
+            case .full, .readOnly, .io, .sealing: return .ended(fail(error))
             }
         }
     }
@@ -373,7 +365,7 @@ extension StoreWorker {
         return .newer(version: version)
     }
 
-    private func fail(_ fault: SQLiteFault, at place: String? = nil) -> StoreOpening {
+    private func fail(_ fault: TableFault, at place: String? = nil) -> StoreOpening {
         state = .failing
         let told = record(StoreFault(fault.storeFault.kind, "\(place ?? path): \(fault.text)"))
         return .degraded(told.message)

@@ -6,6 +6,7 @@ public import World
 
 /// Where rows are kept.
 public protocol RowStore: Sendable {
+    typealias Answer<Value> = @Sendable (Result<Value, StoreFault>) -> Void
     typealias Completion = @Sendable (Result<Void, StoreFault>) -> Void
 
     /// All of `changes`, in this order, or none of them; after everything submitted before.
@@ -17,14 +18,13 @@ public protocol RowStore: Sendable {
     func restore() -> [StoredRow]
 
     /// The row of a kind and key as the changes submitted before leave it; nil when there is none. It may have expired.
-    func fetch(
-        kind: UInt8, key: [UInt8], completion: @escaping @Sendable (Result<StoredRow?, StoreFault>) -> Void)
+    func fetch(kind: UInt8, key: [UInt8], completion: @escaping Answer<StoredRow?>)
 
     /// Counts the rows, by the index, and looks at the files.
-    func measure(completion: @escaping @Sendable (Result<StoreSize, StoreFault>) -> Void)
+    func measure(completion: @escaping Answer<StoreSize>)
 
     /// Starts a job. It ends with `.busy` when there is one already.
-    func start(_ job: StoreJob, completion: @escaping @Sendable (Result<StoreReport, StoreFault>) -> Void)
+    func start(_ job: StoreJob, completion: @escaping Answer<StoreReport>)
 
     /// Changes cannot be stored, or only some of them with what is held back for them.
     var isDegraded: Bool { get }
@@ -192,31 +192,21 @@ extension TokenStore {
     }
 }
 
-// MARK: - Lookups
+// MARK: - Rows
 
 extension TokenStore {
     /// Looks the row up on the store's thread; no row is a success with nil.
-    public func fetch(
-        kind: UInt8, key: [UInt8], completion: @escaping @Sendable (Result<StoredRow?, StoreFault>) -> Void
-    ) {
+    public func fetch(kind: UInt8, key: [UInt8], completion: @escaping Answer<StoredRow?>) {
         submit(.fetch(kind: kind, key: key, completion)) {
             if case .failure(let fault) = $0 { completion(.failure(fault)) }
         }
     }
-}
 
-// MARK: - Size
-
-extension TokenStore {
     /// Measured on the store's thread.
-    public func measure(completion: @escaping @Sendable (Result<StoreSize, StoreFault>) -> Void) {
+    public func measure(completion: @escaping Answer<StoreSize>) {
         submit(.measure(completion)) { if case .failure(let fault) = $0 { completion(.failure(fault)) } }
     }
-}
 
-// MARK: - Changes
-
-extension TokenStore {
     /// All of `changes`, in this order, or none of them.
     public func commit(_ changes: [StoreChange], completion: @escaping Completion) {
         for case .put(let row) in changes where !row.fits {
@@ -230,7 +220,7 @@ extension TokenStore {
     public func flush(completion: @escaping Completion) { submit(.flush, completion) }
 
     /// `condition.job` tells how far it is.
-    public func start(_ job: StoreJob, completion: @escaping @Sendable (Result<StoreReport, StoreFault>) -> Void) {
+    public func start(_ job: StoreJob, completion: @escaping Answer<StoreReport>) {
         submit(.job(job, completion)) { if case .failure(let fault) = $0 { completion(.failure(fault)) } }
     }
 
