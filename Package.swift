@@ -112,7 +112,7 @@ let package = Package(
         tests("Configuration", ["TemporaryFolder"]),
         tests("Telemetry", ["GoldenFiles", "ScriptedWorld", "World"]),
         tests("Reactor", ["CLinux", "ScriptedKernel", "Telemetry", "World"]),
-        tests("TLS", ["Octets", "TemporaryFolder", "World"]),
+        tests("TLS", ["COpenSSL", "Octets", "TemporaryFolder", "World"]),
         tests("HTTP2", ["CNghttp2", "HTTP1"]),
         tests("TokenStore", ["GoldenFiles", "Octets", "ScriptedWorld", "TLS", "TemporaryFolder"]),
         tests(

@@ -21,8 +21,8 @@ import Testing
         _ name: String, alpn: [String] = [], maximum: TLSVersion = .v1_3, clients: String? = nil
     ) throws -> TLSServerConfiguration {
         try TLSServerConfiguration(
-            certificateFile: files.path("\(name).pem"), keyFile: files.path("\(name).key"), alpn: alpn,
-            maximumVersion: maximum, clientAuthorityFile: clients.map { files.path($0) })
+            certificate: files.bytes("\(name).pem"), key: files.bytes("\(name).key"), alpn: alpn,
+            maximumVersion: maximum, callerAuthorities: clients.map { files.bytes($0) })
     }
 
     @Test(arguments: [
@@ -63,7 +63,7 @@ import Testing
         // The server learns by an alert, and the failed connection stays failed.
         if case .failed(let refused) = result.server, case .alert = refused.kind {} else { Issue.record("no alert") }
         #expect(client.send("x") == .failed(fault) && client.receive().0 == .failed(fault))
-        #expect(configuration.sessionCount(for: name) == 0)
+        #expect(try configuration.sessionCount(for: name) == 0)
     }
 
     @Test func `a system without this authority refuses it`() throws {
@@ -98,7 +98,7 @@ import Testing
 
     @Test(arguments: [
         (["h2", "http/1.1"], ["h2", "http/1.1"], "h2"), (["http/1.1"], ["h2", "http/1.1"], "http/1.1"),
-        (["h2", "http/1.1"], ["http/1.1"], "http/1.1"), (["h2"], ["http/1.1"], nil), ([], ["h2"], nil),
+        (["h2", "http/1.1"], ["http/1.1"], "http/1.1"), (["h2"], [], nil), ([], ["h2"], nil),
     ])
     func `agrees on a protocol`(offered: [String], served: [String], agreed: String?) throws {
         let wires = Wires()
@@ -106,6 +106,14 @@ import Testing
         let server = try TLSConnection(server: server("good", alpn: served), descriptor: wires.two)
         #expect(shake(client, server).client == .done)
         #expect(client.negotiatedProtocol == agreed && server.negotiatedProtocol == agreed)
+    }
+
+    @Test func `no protocol in common is a refusal`() throws {
+        let wires = Wires()
+        let client = try TLSConnection(client: client(alpn: ["h2"]), serverName: "good.test", descriptor: wires.one)
+        let server = try TLSConnection(server: server("good", alpn: ["http/1.1"]), descriptor: wires.two)
+        guard case .failed(let fault) = shake(client, server).client else { Issue.record("accepted"); return }
+        #expect(fault.kind == .alert(120))
     }
 
     @Test func `authorities that were read are those of their file`() throws {

@@ -34,9 +34,7 @@ import Testing
     ) {
         let wires = Wires()
         let caller = try TLSConnection(client: client, serverName: "good.test", descriptor: wires.one)
-        let socket = Socket(wires.two)
-        let server = try TLSConnection(server: identity.configuration, wire: socket)
-        defer { withExtendedLifetime(socket) {} }
+        let server = try TLSConnection(server: identity.configuration, descriptor: wires.two)
         let result = shake(caller, server)
         guard result.client == .done, result.server == .done else { return (false, false) }
         #expect(server.send("hello") == .bytes(5) && caller.receive().1 == "hello")
@@ -110,10 +108,8 @@ import Testing
             let wires = Wires()
             let callers: String? = names == nil ? nil : "ca.pem"
             let caller = try TLSConnection(client: client, serverName: "good.test", descriptor: wires.one)
-            let socket = Socket(wires.two)
             let server = try TLSConnection(
-                server: identity(tickets: TicketKeys(), callers: callers).configuration, wire: socket)
-            defer { withExtendedLifetime(socket) {} }
+                server: identity(tickets: TicketKeys(), callers: callers).configuration, descriptor: wires.two)
             #expect(shake(caller, server).server == .done)
             #expect(server.peerNames == names)
         }
@@ -186,24 +182,5 @@ import Testing
         #expect(try reason(answer("good", by: "unknown-ca")).contains("signature"))
         #expect(try reason(answer("good"), later: 90_000).contains("expired"))
         #expect(try reason(answer("good"), later: -90_000).contains("not valid yet"))
-    }
-}
-
-/// A wire over a real socket.
-private final class Socket: TLSWire {
-    private let descriptor: Int32
-
-    init(_ descriptor: Int32) {
-        self.descriptor = descriptor
-    }
-
-    func receive(into buffer: UnsafeMutableRawBufferPointer) -> Int {
-        let count = recv(descriptor, buffer.baseAddress, buffer.count, 0)
-        return count >= 0 ? count : Int(-errno)
-    }
-
-    func transmit(_ bytes: UnsafeRawBufferPointer) -> Int {
-        let count = Glibc.send(descriptor, bytes.baseAddress, bytes.count, Int32(MSG_NOSIGNAL))
-        return count >= 0 ? count : Int(-errno)
     }
 }

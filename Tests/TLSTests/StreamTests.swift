@@ -1,6 +1,7 @@
 import Glibc
-import TLS
 import Testing
+
+@testable import TLS
 
 @Suite struct StreamTests {
     let files: Certificates
@@ -16,7 +17,7 @@ import Testing
         (
             try TLSClientConfiguration(authorities: [.file(files.path("ca.pem"))]),
             try TLSServerConfiguration(
-                certificateFile: files.path("good.pem"), keyFile: files.path("good.key"), maximumVersion: maximum)
+                certificate: files.bytes("good.pem"), key: files.bytes("good.key"), maximumVersion: maximum)
         )
     }
 
@@ -116,6 +117,8 @@ import Testing
     @Test(arguments: [TLSVersion.v1_2, .v1_3])
     func `a session is resumed, in TLS 1-3 each ticket once`(version: TLSVersion) throws {
         let both = try configurations(version)
+        let keys = try #require(both.server.tickets)
+        keys.advance(now: 0)
         func visit(_ name: String) throws -> Bool {
             let wires = Wires()
             let client = try TLSConnection(client: both.client, serverName: name, descriptor: wires.one)
@@ -125,10 +128,13 @@ import Testing
             return client.resumed
         }
         #expect(try !visit("good.test"))
-        let tickets = both.client.sessionCount(for: "good.test")
+        let tickets = try both.client.sessionCount(for: "good.test")
         #expect(tickets == (version == .v1_3 ? 2 : 1))
-        #expect(try visit("good.test") && visit("good.test") && visit("GOOD.test."))
-        #expect(both.client.sessionCount(for: "good.test") <= 4)
+        #expect(try visit("good.test"))
+        // A ticket that an older key has sealed brings a new one, which counts as well. That of TLS 1.2 serves again and again.
+        if version == .v1_3 { #expect(keys.advance(now: TicketKeys.period)) }
+        #expect(try visit("good.test") && visit("GOOD.test."))
+        #expect(try both.client.sessionCount(for: "good.test") <= 4)
         // A session of one name proves nothing about another.
         #expect(try !visit("127.0.0.1"))
     }

@@ -1,5 +1,8 @@
+import COpenSSL
 import Glibc
-import TLS
+import Synchronization
+
+@testable import TLS
 
 /// Two connected sockets, and the steps that drive TLS over them without a clock.
 struct Wires: ~Copyable {
@@ -35,7 +38,48 @@ func shake(_ client: TLSConnection, _ server: TLSConnection) -> (client: TLSProg
     return results
 }
 
+/// A wire over a real socket.
+private final class Socket: TLSWire, Sendable {
+    /// Connections do not hold their wires, so each lives as long as the process.
+    private static let all = Mutex<[Socket]>([])
+
+    private let descriptor: Int32
+
+    init(_ descriptor: Int32) {
+        self.descriptor = descriptor
+        Self.all.withLock { $0.append(self) }
+    }
+
+    func receive(into buffer: UnsafeMutableRawBufferPointer) -> Int {
+        let count = recv(descriptor, buffer.baseAddress, buffer.count, 0)
+        return count >= 0 ? count : Int(-errno)
+    }
+
+    func transmit(_ bytes: UnsafeRawBufferPointer) -> Int {
+        let count = Glibc.send(descriptor, bytes.baseAddress, bytes.count, Int32(MSG_NOSIGNAL))
+        return count >= 0 ? count : Int(-errno)
+    }
+}
+
 extension TLSConnection {
+    /// - Parameter wire: outlives the connection.
+    convenience init(client: TLSClientConfiguration, serverName: String, wire: any TLSWire) throws(TLSFault) {
+        let (handle, carrier) = try Self.openWire(client.handle)
+        try self.init(client: client, name: try ServerName(serverName), handle: handle)
+        self.wire = wire
+        BIO_set_data(carrier, Unmanaged.passUnretained(self).toOpaque())
+    }
+
+    convenience init(server: TLSServerConfiguration, descriptor: Int32) throws(TLSFault) {
+        try self.init(server: server, wire: Socket(descriptor))
+    }
+
+    /// The version in use, after the handshake.
+    var version: TLSVersion? { [.v1_2, .v1_3].first { $0.number == SSL_version(handle) } }
+
+    /// The handshake resumed an earlier session.
+    var resumed: Bool { SSL_session_reused(handle) == 1 }
+
     func send(_ text: String) -> TLSIO { Array(text.utf8).withUnsafeBytes { write($0) } }
 
     func receive(_ count: Int = 4096) -> (TLSIO, String) {
@@ -68,6 +112,25 @@ extension TLSConnection {
         var wanted = pollfd(fd: descriptor, events: events, revents: 0)
         poll(&wanted, 1, 10_000)
     }
+}
+
+extension TLSServerConfiguration {
+    /// A listener's, that seals its sessions itself.
+    convenience init(
+        certificate: [UInt8], key: [UInt8], alpn: [String] = [], maximumVersion: TLSVersion = .v1_3,
+        callerAuthorities: [UInt8]? = nil
+    ) throws {
+        try self.init(
+            pair: ClientCertificate(certificatePEM: certificate, keyPEM: key), alpn: alpn,
+            callerAuthorities: callerAuthorities, sessionContext: Array("test".utf8), tickets: TicketKeys(),
+            staple: nil)
+        cardea_ctx_set_maximum_version(handle, maximumVersion.number)
+    }
+}
+
+extension TLSClientConfiguration {
+    /// Sessions that can be resumed with a server of this name.
+    func sessionCount(for serverName: String) throws -> Int { sessions.count(for: try ServerName(serverName).text) }
 }
 
 /// A non-blocking socket to a program on loopback.

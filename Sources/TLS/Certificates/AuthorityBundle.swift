@@ -28,9 +28,7 @@ extension AuthorityBundle {
     /// - Returns: how many there are.
     private func forEach(_ use: (OpaquePointer) -> Bool) throws(TLSFault) -> Int {
         ErrorQueue.clear()
-        let count: Int? = pem.withUnsafeBytes { bytes in
-            guard let input = BIO_new_mem_buf(bytes.baseAddress, Int32(clamping: bytes.count)) else { return nil }
-            defer { BIO_free(input) }
+        let count: Int? = reading(pem) { input in
             var count = 0
             // Also those that say of themselves what they may vouch for ("TRUSTED CERTIFICATE").
             while let certificate = PEM_read_bio_X509_AUX(input, nil, nil, nil) {

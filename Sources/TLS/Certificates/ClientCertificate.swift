@@ -46,12 +46,9 @@ public final class ClientCertificate: @unchecked Sendable, CustomStringConvertib
     /// - Throws: `.configuration`, as above. Old exports encrypted with RC2 or RC4 need OpenSSL's legacy provider and fail without.
     public init(pkcs12: [UInt8], password: [UInt8]) throws(TLSFault) {
         ErrorQueue.clear()
-        let archive = pkcs12.withUnsafeBytes { bytes -> OpaquePointer? in
-            guard let input = BIO_new_mem_buf(bytes.baseAddress, Int32(clamping: bytes.count)) else { return nil }
-            defer { BIO_free(input) }
-            return d2i_PKCS12_bio(input, nil)
+        guard let archive = reading(pkcs12, { d2i_PKCS12_bio($0, nil) }) else {
+            throw ErrorQueue.configurationFault("client certificate is no PKCS#12 archive")
         }
-        guard let archive else { throw ErrorQueue.configurationFault("client certificate is no PKCS#12 archive") }
         defer { PKCS12_free(archive) }
         var key: OpaquePointer?
         var leaf: OpaquePointer?
@@ -133,22 +130,18 @@ public final class ClientCertificate: @unchecked Sendable, CustomStringConvertib
 
     /// At most `limit` certificates; each is the caller's to free.
     static func certificates(in pem: [UInt8], limit: Int = maximumChain) -> [OpaquePointer] {
-        pem.withUnsafeBytes { bytes in
-            guard let input = BIO_new_mem_buf(bytes.baseAddress, Int32(clamping: bytes.count)) else { return [] }
-            defer { BIO_free(input) }
+        reading(pem) { input in
             var found: [OpaquePointer] = []
             while found.count < limit, let certificate = PEM_read_bio_X509(input, nil, nil, nil) {
                 found.append(certificate)
             }
             return found
-        }
+        } ?? []
     }
 
     static func privateKey(in pem: [UInt8], password: [UInt8]) -> OpaquePointer? {
-        pem.withUnsafeBytes { bytes in
-            guard let input = BIO_new_mem_buf(bytes.baseAddress, Int32(clamping: bytes.count)) else { return nil }
-            defer { BIO_free(input) }
-            return withUnsafePointer(to: password) { secret in
+        reading(pem) { input in
+            withUnsafePointer(to: password) { secret in
                 // Without a callback OpenSSL would ask on the terminal.
                 PEM_read_bio_PrivateKey(
                     input, nil,
@@ -162,4 +155,25 @@ public final class ClientCertificate: @unchecked Sendable, CustomStringConvertib
             }
         }
     }
+}
+
+/// Reads octets through OpenSSL; nil, too, when it has no memory for that.
+func reading<Result>(_ octets: [UInt8], _ body: (OpaquePointer) -> Result?) -> Result? {
+    octets.withUnsafeBytes { octets in
+        guard let input = BIO_new_mem_buf(octets.baseAddress, Int32(clamping: octets.count)) else { return nil }
+        defer { BIO_free(input) }
+        return body(input)
+    }
+}
+
+/// What one of OpenSSL's encoders writes, which is asked for the length first; nil when it fails.
+func encoded(_ write: (UnsafeMutablePointer<UnsafeMutablePointer<UInt8>?>?) -> Int32) -> [UInt8]? {
+    let count = write(nil)
+    guard count > 0 else { return nil }
+    var octets = [UInt8](repeating: 0, count: Int(count))
+    let written = octets.withUnsafeMutableBufferPointer { buffer in
+        var place = buffer.baseAddress
+        return write(&place)
+    }
+    return written == count ? octets : nil
 }

@@ -46,7 +46,7 @@ public final class TLSClientConfiguration: @unchecked Sendable {
         alpn: [String] = [], identities: [ClientCertificate] = []
     ) throws(TLSFault) {
         guard !authorities.isEmpty else { throw TLSFault(.configuration, "no certificate authority is trusted") }
-        let protocols = try ProtocolList(alpn)
+        let protocols = try protocolList(alpn)
         let choice = IdentityChoice(identities)
         self.choice = choice
         handle = try makeContext(TLS_client_method()) { context throws(TLSFault) in
@@ -63,9 +63,9 @@ public final class TLSClientConfiguration: @unchecked Sendable {
             for authority in authorities { try trust(authority, in: context) }
             // Lets an operator pin an intermediate or a server's own certificate by naming it as authority.
             X509_VERIFY_PARAM_set_flags(SSL_CTX_get0_param(context), UInt(X509_V_FLAG_PARTIAL_CHAIN))
-            if !protocols.wire.isEmpty {
+            if !protocols.isEmpty {
                 // This call alone answers 0 for success.
-                guard SSL_CTX_set_alpn_protos(context, protocols.wire, UInt32(protocols.wire.count)) == 0 else {
+                guard SSL_CTX_set_alpn_protos(context, protocols, UInt32(protocols.count)) == 0 else {
                     throw ErrorQueue.configurationFault("ALPN list refused")
                 }
             }
@@ -85,12 +85,6 @@ public final class TLSClientConfiguration: @unchecked Sendable {
     }
 
     deinit { SSL_CTX_free(handle) }
-
-    /// Sessions that can be resumed with a server of this name.
-    public func sessionCount(for serverName: String) -> Int {
-        guard let name = try? ServerName(serverName) else { return 0 }
-        return sessions.count(for: name.text)
-    }
 }
 
 // MARK: -
@@ -117,21 +111,17 @@ private final class IdentityChoice: Sendable {
 }
 
 /// Names for ALPN in wire form (RFC 7301 section 3.1): each preceded by its length.
-struct ProtocolList: Sendable {
-    let wire: [UInt8]
-
-    init(_ names: [String]) throws(TLSFault) {
-        var wire: [UInt8] = []
-        for name in names {
-            guard (1...255).contains(name.utf8.count) else {
-                throw TLSFault(.configuration, "an ALPN name has 1 to 255 bytes")
-            }
-            wire.append(UInt8(name.utf8.count))
-            wire += name.utf8
+func protocolList(_ names: [String]) throws(TLSFault) -> [UInt8] {
+    var wire: [UInt8] = []
+    for name in names {
+        guard (1...255).contains(name.utf8.count) else {
+            throw TLSFault(.configuration, "an ALPN name has 1 to 255 bytes")
         }
-        guard wire.count <= 1024 else { throw TLSFault(.configuration, "ALPN list is longer than 1024 bytes") }
-        self.wire = wire
+        wire.append(UInt8(name.utf8.count))
+        wire += name.utf8
     }
+    guard wire.count <= 1024 else { throw TLSFault(.configuration, "ALPN list is longer than 1024 bytes") }
+    return wire
 }
 
 /// A context with the settings that client and server share; freed again when `configure` throws.

@@ -25,7 +25,7 @@ public enum TLSIO: Sendable, Equatable {
 /// The connection does not own the descriptor: the connection is freed first, then the descriptor is closed. Writing to a socket whose
 /// other side is gone raises SIGPIPE, which the process has to ignore.
 public final class TLSConnection {
-    private let handle: OpaquePointer
+    let handle: OpaquePointer
     private let client: TLSClientConfiguration?
     let server: TLSServerConfiguration?
     /// Carries the records where OpenSSL does not hold the socket itself. Unchecked: whoever carries a connection owns it.
@@ -56,20 +56,8 @@ public final class TLSConnection {
         try self.init(client: client, name: name, handle: try Self.open(client.handle, descriptor))
     }
 
-    /// The client's side on a socket that its owner reads and writes.
-    /// - Parameter wire: outlives the connection, or puts another one in its place.
-    public convenience init(
-        client: TLSClientConfiguration, serverName: String, wire: any TLSWire
-    ) throws(TLSFault) {
-        let name = try ServerName(serverName)
-        let (handle, carrier) = try Self.openWire(client.handle)
-        try self.init(client: client, name: name, handle: handle)
-        self.wire = wire
-        BIO_set_data(carrier, Unmanaged.passUnretained(self).toOpaque())
-    }
-
     /// Frees `handle` also when it throws.
-    private init(client: TLSClientConfiguration, name: ServerName, handle: OpaquePointer) throws(TLSFault) {
+    init(client: TLSClientConfiguration, name: ServerName, handle: OpaquePointer) throws(TLSFault) {
         self.handle = handle
         self.client = client
         server = nil
@@ -88,25 +76,15 @@ public final class TLSConnection {
         cardea_set_owner(handle, Unmanaged.passUnretained(self).toOpaque())
     }
 
-    /// The server's side.
-    public init(server: TLSServerConfiguration, descriptor: Int32) throws(TLSFault) {
-        handle = try Self.open(server.handle, descriptor)
-        client = nil
-        self.server = server
-        name = "the client"
-        verifiedAt = 0
-        SSL_set_accept_state(handle)
-    }
-
-    /// The server's side on a socket that its owner reads and writes.
+    /// The server's side, on a socket that its owner reads and writes.
     /// - Parameters:
     ///   - wire: outlives the connection, or puts another one in its place.
     ///   - received: what has been read of the socket already, from the first record on.
     public init(
         server: TLSServerConfiguration, wire: any TLSWire, received: [UInt8] = []
     ) throws(TLSFault) {
-        let (handle, carrier) = try Self.openWire(server.handle)
-        self.handle = handle
+        let carrier: OpaquePointer
+        (handle, carrier) = try Self.openWire(server.handle)
         client = nil
         self.server = server
         name = "the client"
@@ -202,16 +180,6 @@ extension TLSConnection {
         return String(decoding: UnsafeBufferPointer(start: bytes, count: Int(count)), as: UTF8.self)
     }
 
-    /// The version in use; nil before the handshake is done.
-    public var version: TLSVersion? {
-        guard established else { return nil }
-        switch SSL_version(handle) {
-        case TLS1_2_VERSION: return .v1_2
-        case TLS1_3_VERSION: return .v1_3
-        default: return nil
-        }
-    }
-
     /// The names in the other side's certificate: DNS names in lower case, URIs and mail addresses among its subject's
     /// alternative names. Nil without a certificate that an authority of ours has issued.
     public var peerNames: [String]? {
@@ -221,9 +189,6 @@ extension TLSConnection {
         defer { X509_free(certificate) }
         return AlternativeNames(of: certificate).texts
     }
-
-    /// True when the handshake resumed an earlier session.
-    public var resumed: Bool { established && SSL_session_reused(handle) == 1 }
 }
 
 // MARK: - The wire
@@ -270,7 +235,7 @@ extension TLSConnection {
         return handle
     }
 
-    private static func openWire(
+    static func openWire(
         _ context: OpaquePointer
     ) throws(TLSFault) -> (handle: OpaquePointer, carrier: OpaquePointer) {
         ErrorQueue.clear()

@@ -10,41 +10,6 @@ public final class TLSServerConfiguration: @unchecked Sendable {
     let tickets: TicketKeys?
     let staple: StapledAnswer?
 
-    /// - Parameters:
-    ///   - certificateFile: PEM, the leaf first, then its chain.
-    ///   - keyFile: PEM, not encrypted.
-    ///   - alpn: protocol names in order of the server's preference.
-    ///   - clientAuthorityFile: when given, a client must show a certificate issued by one of these.
-    /// - Throws: `.configuration` when a file cannot be used.
-    public init(
-        certificateFile: String, keyFile: String, alpn: [String] = [], minimumVersion: TLSVersion = .v1_2,
-        maximumVersion: TLSVersion = .v1_3, clientAuthorityFile: String? = nil
-    ) throws(TLSFault) {
-        let choice = try ProtocolChoice(alpn, refusesOthers: false)
-        handle = try makeContext(TLS_server_method()) { context throws(TLSFault) in
-            try Self.limit(context, to: minimumVersion...maximumVersion)
-            guard SSL_CTX_use_certificate_chain_file(context, certificateFile) == 1 else {
-                throw ErrorQueue.configurationFault("certificate \(certificateFile)")
-            }
-            guard SSL_CTX_use_PrivateKey_file(context, keyFile, SSL_FILETYPE_PEM) == 1 else {
-                throw ErrorQueue.configurationFault("private key \(keyFile)")
-            }
-            let name = Array("cardea".utf8)
-            SSL_CTX_set_session_id_context(context, name, UInt32(name.count))
-            if let clientAuthorityFile {
-                guard SSL_CTX_load_verify_file(context, clientAuthorityFile) == 1 else {
-                    throw ErrorQueue.configurationFault("certificate authorities in \(clientAuthorityFile)")
-                }
-                SSL_CTX_set_client_CA_list(context, SSL_load_client_CA_file(clientAuthorityFile))
-                SSL_CTX_set_verify(context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nil)
-            }
-            choice.install(in: context)
-        }
-        protocols = choice
-        tickets = nil
-        staple = nil
-    }
-
     /// For listeners: TLS 1.2 and 1.3 with ciphers that are forward secret and authenticated.
     /// - Parameters:
     ///   - callerAuthorities: PEM; when given, a caller must show a certificate issued by one of these.
@@ -54,9 +19,11 @@ public final class TLSServerConfiguration: @unchecked Sendable {
         pair: ClientCertificate, alpn: [String], callerAuthorities: [UInt8]?, sessionContext: [UInt8],
         tickets: TicketKeys?, staple: StapledAnswer?
     ) throws(TLSFault) {
-        let choice = try ProtocolChoice(alpn, refusesOthers: true)
+        let choice = try ProtocolChoice(alpn)
         handle = try makeContext(TLS_server_method()) { context throws(TLSFault) in
-            try Self.limit(context, to: .v1_2 ... .v1_3)
+            guard cardea_ctx_set_minimum_version(context, TLSVersion.v1_2.number) == 1,
+                cardea_ctx_set_maximum_version(context, TLSVersion.v1_3.number) == 1
+            else { throw ErrorQueue.configurationFault("TLS version not available") }
             // TLS 1.3 has no others. Order is the server's; ChaCha20 goes first with callers that put it first.
             guard SSL_CTX_set_cipher_list(context, "ECDHE+AESGCM:ECDHE+CHACHA20") == 1 else {
                 throw ErrorQueue.configurationFault("ciphers not available")
@@ -81,12 +48,6 @@ public final class TLSServerConfiguration: @unchecked Sendable {
 
     // MARK: -
 
-    private static func limit(_ context: OpaquePointer, to versions: ClosedRange<TLSVersion>) throws(TLSFault) {
-        guard cardea_ctx_set_minimum_version(context, versions.lowerBound.number) == 1,
-            cardea_ctx_set_maximum_version(context, versions.upperBound.number) == 1
-        else { throw ErrorQueue.configurationFault("TLS version not available") }
-    }
-
     private static func ask(callers authorities: [UInt8], in context: OpaquePointer) throws(TLSFault) {
         let certificates = ClientCertificate.certificates(in: authorities, limit: 1000)
         defer { for certificate in certificates { X509_free(certificate) } }
@@ -106,19 +67,17 @@ public final class TLSServerConfiguration: @unchecked Sendable {
     }
 }
 
-/// The server's choice among a client's protocols.
+/// The server's choice among a client's protocols. A client that offers protocols, none of them ours, is refused (RFC 7301 section 3.2),
+/// instead of being served as if it had offered none.
 private final class ProtocolChoice {
-    /// Names in wire form behind their length in two bytes and the verdict on others: OpenSSL's callback is handed one pointer, for as
-    /// long as the context lives.
+    /// Names in wire form behind their length in two bytes: OpenSSL's callback is handed one pointer, for as long as the context lives.
     private let list: UnsafeMutableBufferPointer<UInt8>
     private let isEmpty: Bool
 
-    /// - Parameter refusesOthers: a client that offers protocols, none of them ours, is refused (RFC 7301 section 3.2), instead of being
-    ///   served as if it had offered none.
-    init(_ names: [String], refusesOthers: Bool) throws(TLSFault) {
-        let wire = try ProtocolList(names).wire
-        list = .allocate(capacity: wire.count + 3)
-        _ = list.initialize(from: [UInt8(wire.count >> 8), UInt8(wire.count & 0xff), refusesOthers ? 1 : 0] + wire)
+    init(_ names: [String]) throws(TLSFault) {
+        let wire = try protocolList(names)
+        list = .allocate(capacity: wire.count + 2)
+        _ = list.initialize(from: [UInt8(wire.count >> 8), UInt8(wire.count & 0xff)] + wire)
         isEmpty = wire.isEmpty
     }
 
@@ -133,10 +92,8 @@ private final class ProtocolChoice {
                 let ours = list.assumingMemoryBound(to: UInt8.self)
                 let count = UInt32(ours[0]) << 8 | UInt32(ours[1])
                 var found: UnsafeMutablePointer<UInt8>?
-                let result = SSL_select_next_proto(&found, length, ours + 3, count, offered, offeredCount)
-                guard result == OPENSSL_NPN_NEGOTIATED else {
-                    return ours[2] == 1 ? SSL_TLSEXT_ERR_ALERT_FATAL : SSL_TLSEXT_ERR_NOACK
-                }
+                let result = SSL_select_next_proto(&found, length, ours + 2, count, offered, offeredCount)
+                guard result == OPENSSL_NPN_NEGOTIATED else { return SSL_TLSEXT_ERR_ALERT_FATAL }
                 chosen.pointee = UnsafePointer(found)
                 return SSL_TLSEXT_ERR_OK
             }, list.baseAddress)

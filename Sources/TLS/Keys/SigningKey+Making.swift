@@ -5,10 +5,7 @@ extension SigningKey {
     /// Makes an RSA key of 2048 bits with the exponent 65537. Takes up to a second: not on a loop.
     /// - Returns: the private key in DER, as `init(file:)` reads it.
     public static func makeRSA() throws(TLSFault) -> [UInt8] {
-        ErrorQueue.clear()
-        guard let key = cardea_make_rsa_key(2048) else { throw ErrorQueue.configurationFault("RSA key") }
-        defer { EVP_PKEY_free(key) }
-        return try encoded(key, "RSA key")
+        try made("RSA key") { cardea_make_rsa_key(2048) }
     }
 
     /// Modulus and exponent of an RSA key, big-endian without leading zeros (RFC 7518 section 6.3.1); nil for other kinds.
@@ -19,15 +16,14 @@ extension SigningKey {
 }
 
 extension SigningKey {
-    private static func encoded(_ key: OpaquePointer, _ word: String) throws(TLSFault) -> [UInt8] {
-        let count = i2d_PrivateKey(key, nil)
-        var bytes = [UInt8](repeating: 0, count: max(Int(count), 0))
-        let written = bytes.withUnsafeMutableBufferPointer { buffer in
-            var place = buffer.baseAddress
-            return count > 0 ? i2d_PrivateKey(key, &place) : 0
+    private static func made(_ word: String, _ make: () -> OpaquePointer?) throws(TLSFault) -> [UInt8] {
+        ErrorQueue.clear()
+        let key = make()
+        defer { EVP_PKEY_free(key) }
+        guard let key, let octets = encoded({ i2d_PrivateKey(key, $0) }) else {
+            throw ErrorQueue.configurationFault(word)
         }
-        guard count > 0, written == count else { throw ErrorQueue.configurationFault(word) }
-        return bytes
+        return octets
     }
 }
 
@@ -36,10 +32,7 @@ extension SigningKey {
     /// Makes an EC key on P-256; takes well under a millisecond.
     /// - Returns: the private key in DER, as `init(file:)` reads it.
     public static func makeP256() throws(TLSFault) -> [UInt8] {
-        ErrorQueue.clear()
-        guard let key = cardea_make_p256_key() else { throw ErrorQueue.configurationFault("EC key") }
-        defer { EVP_PKEY_free(key) }
-        return try encoded(key, "EC key")
+        try made("EC key") { cardea_make_p256_key() }
     }
 
     /// The public point of a key on P-256, 32 bytes each, big-endian (RFC 7518 section 6.2.1); nil for other kinds.

@@ -120,11 +120,9 @@ extension SigningKey {
 
     private static func encrypted(_ der: [UInt8], _ secret: inout [CChar]) -> OpaquePointer? {
         ErrorQueue.clear()
-        return der.withUnsafeBytes { bytes in
-            guard let input = BIO_new_mem_buf(bytes.baseAddress, Int32(clamping: bytes.count)) else { return nil }
-            defer { BIO_free(input) }
+        return reading(der) { input in
             // Without a callback the last argument is the passphrase.
-            return secret.withUnsafeMutableBytes { d2i_PKCS8PrivateKey_bio(input, nil, nil, $0.baseAddress) }
+            secret.withUnsafeMutableBytes { d2i_PKCS8PrivateKey_bio(input, nil, nil, $0.baseAddress) }
         }
     }
 
@@ -138,14 +136,7 @@ extension SigningKey {
     }
 
     fileprivate static func encoding(_ certificate: OpaquePointer) -> [UInt8]? {
-        let count = i2d_X509(certificate, nil)
-        guard count > 0 else { return nil }
-        var bytes = [UInt8](repeating: 0, count: Int(count))
-        let written = bytes.withUnsafeMutableBufferPointer { buffer in
-            var place = buffer.baseAddress
-            return i2d_X509(certificate, &place)
-        }
-        return written == count ? bytes : nil
+        encoded { i2d_X509(certificate, $0) }
     }
 }
 
