@@ -9,17 +9,14 @@ extension CallerConnection {
         switch data.requestHead.knownMethod {
         case .post: break
         case .options:
-            return respondToToken(
-                200, "200 OK", lines: "Allow: \(TokenStubPlan.allowedMethods)\r\n", body: "")
+            return respondToToken(200, lines: "Allow: \(TokenStubPlan.allowedMethods)\r\n", body: "")
         default:
-            return respondToToken(
-                405, "405 Method Not Allowed", lines: "Allow: \(TokenStubPlan.allowedMethods)\r\n",
-                body: TokenStubPlan.error("invalid_request", "a token request is a POST"))
+            return refuseToken(
+                "invalid_request", "a token request is a POST", 405, lines: "Allow: \(TokenStubPlan.allowedMethods)\r\n"
+            )
         }
         guard announcesForm else {
-            return respondToToken(
-                400, "400 Bad Request",
-                body: TokenStubPlan.error("invalid_request", "a token request is application/x-www-form-urlencoded"))
+            return refuseToken("invalid_request", "a token request is application/x-www-form-urlencoded")
         }
         if case .length(let length) = exchange.requestFraming, length > TokenForm.longest {
             return refuseTokenForm(.bigBody)
@@ -107,22 +104,22 @@ extension CallerConnection {
         exchange.tokenForm = nil
         switch verdict {
         case .grant(let grant) where stub.grants.contains(grant):
-            respondToToken(200, "200 OK", body: stub.token(for: grant))
+            respondToToken(200, body: stub.token(for: grant))
         case .grant, .unsupported:
-            respondToToken(
-                400, "400 Bad Request",
-                body: TokenStubPlan.error("unsupported_grant_type", "this grant is not answered here"))
+            refuseToken("unsupported_grant_type", "this grant is not answered here")
         case .invalid:
-            respondToToken(
-                400, "400 Bad Request",
-                body: TokenStubPlan.error("invalid_request", "the form needs one grant_type"))
+            refuseToken("invalid_request", "the form needs one grant_type")
         }
     }
 
-    private func respondToToken(_ code: Int, _ status: StaticString, lines: String = "", body: String) {
+    private func refuseToken(_ error: StaticString, _ reason: StaticString, _ status: Int = 400, lines: String = "") {
+        respondToToken(status, lines: lines, body: TokenStubPlan.error(error, reason))
+    }
+
+    private func respondToToken(_ status: Int, lines: String = "", body: String) {
         exchange.tokenForm = nil
         wipeForm()
-        respond(status: code, closes: false, fault: nil) { closes in
+        respond(status: status, closes: false, fault: nil) { closes in
             TokenStubPlan.message(status, lines: lines, body: body, headOnly: exchange.method == .head, closes: closes)
         }
     }

@@ -346,12 +346,7 @@ private final class AdminConnection: Channel {
         let answer = checked() ?? server.responder.answer(request())
         let isHead = head.knownMethod == .head
         start += length
-        if start == end {
-            start = 0
-            end = 0
-        } else {
-            compact()
-        }
+        compact()
         guard answer.unlessStored != nil else { return send(answer, closing: closing, headOnly: isHead) }
         held = (answer, closing)
         allow(Self.patience)
@@ -417,7 +412,7 @@ private final class AdminConnection: Channel {
     }
 
     private func send(_ answer: AdminAnswer, closing: Bool, headOnly: Bool = false) {
-        var text = "HTTP/1.1 \(answer.status) \(Self.reason(answer.status))\r\nContent-Type: \(answer.contentType)\r\n"
+        var text = "HTTP/1.1 \(answer.status) \(reasonPhrase(answer.status))\r\nContent-Type: \(answer.contentType)\r\n"
         text += "Content-Length: \(answer.body.count)\r\nCache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n"
         for field in answer.fields { text += "\(field.name): \(field.value)\r\n" }
         if closing { text += "Connection: close\r\n" }
@@ -441,27 +436,6 @@ private final class AdminConnection: Channel {
         if closing {
             isClosing = true
             if !isAnswering { close() }
-        }
-    }
-
-    private static func reason(_ status: Int) -> String {
-        switch status {
-        case 200: "OK"
-        case 202: "Accepted"
-        case 204: "No Content"
-        case 303: "See Other"
-        case 400: "Bad Request"
-        case 401: "Unauthorized"
-        case 403: "Forbidden"
-        case 404: "Not Found"
-        case 405: "Method Not Allowed"
-        case 409: "Conflict"
-        case 414: "URI Too Long"
-        case 421: "Misdirected Request"
-        case 431: "Request Header Fields Too Large"
-        case 500: "Internal Server Error"
-        case 503: "Service Unavailable"
-        default: "Answer"
         }
     }
 

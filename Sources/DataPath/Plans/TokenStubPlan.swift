@@ -61,10 +61,11 @@ extension TokenStubPlan {
         "{\"error\":\"\(code)\",\"error_description\":\"\(description)\"}\n"
     }
 
-    static func message(_ status: StaticString, lines: String = "", body: String, headOnly: Bool, closes: Bool)
+    static func message(_ status: Int, lines: String = "", body: String, headOnly: Bool, closes: Bool)
         -> [UInt8]
     {
-        var head = "HTTP/1.1 \(status)\r\nContent-Type: application/json\r\nContent-Length: \(body.utf8.count)\r\n"
+        var head =
+            "HTTP/1.1 \(status) \(reasonPhrase(status))\r\nContent-Type: application/json\r\nContent-Length: \(body.utf8.count)\r\n"
         // Both, as RFC 6749 §5.1 has them: the second for caches of HTTP/1.0.
         head += "Cache-Control: no-store\r\nPragma: no-cache\r\n" + lines
         if closes { head += "Connection: close\r\n" }

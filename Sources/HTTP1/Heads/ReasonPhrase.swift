@@ -1,5 +1,5 @@
 /// The words that RFC 9110 §15 gives its statuses. HTTP/2 has none, and some clients of HTTP/1.1 trip over a line without.
-func reasonPhrase(_ status: Int) -> StaticString {
+public func reasonPhrase(_ status: Int) -> StaticString {
     switch status {
     case 100: "Continue"
     case 101: "Switching Protocols"
