@@ -143,12 +143,14 @@ package final class TokenDesk {
             unpark(caller)
             _ = keeper.send(.left(ticket: ticket), from: loopIndex)
         }
-        if caller.exchange.scoutTicket != 0 {
-            let ticket = Ticket(loop: loopIndex, number: caller.exchange.scoutTicket)
-            caller.exchange.scoutTicket = 0
-            // Not sent when the mailbox is full: the keeper then finds out by its own deadline.
-            _ = keeper.send(.scoutFailed(ticket: ticket), from: loopIndex)
-        }
+        scoutSawNothing(caller)
+    }
+
+    /// The ticket under which the keeper waits for what the caller's request finds out, which is reported once.
+    private func takeScoutTicket(of caller: CallerConnection) -> Ticket? {
+        guard caller.exchange.scoutTicket != 0 else { return nil }
+        defer { caller.exchange.scoutTicket = 0 }
+        return Ticket(loop: loopIndex, number: caller.exchange.scoutTicket)
     }
 
     // MARK: - Reporting
@@ -163,13 +165,9 @@ package final class TokenDesk {
         if waits, !hasRoom { return refuse(caller) }
         if let sent = caller.exchange.machine.credential.sent { reported[sent.slot] = nil }
         let ticket = waits ? park(caller) : nil
-        var scout: Ticket?
-        if caller.exchange.scoutTicket != 0 {
-            scout = Ticket(loop: loopIndex, number: caller.exchange.scoutTicket)
-            caller.exchange.scoutTicket = 0
-        }
         let report = ChallengeOfRequest(
-            ticket: ticket, scout: scout, loop: loopIndex, route: route.number, path: Array(caller.heldPath),
+            ticket: ticket, scout: takeScoutTicket(of: caller), loop: loopIndex, route: route.number,
+            path: Array(caller.heldPath),
             method: Array(caller.heldMethod), challenge: challenge, sent: caller.exchange.machine.credential.sent,
             isReplay: caller.exchange.machine.replayed, isFinal: caller.exchange.machine.isFinal,
             justGranted: caller.exchange.sendsJustGranted, hadTaken: hadTaken(caller),
@@ -180,9 +178,7 @@ package final class TokenDesk {
     }
 
     func reportOpen(_ caller: CallerConnection) {
-        guard caller.exchange.scoutTicket != 0 else { return }
-        let ticket = Ticket(loop: loopIndex, number: caller.exchange.scoutTicket)
-        caller.exchange.scoutTicket = 0
+        guard let ticket = takeScoutTicket(of: caller) else { return }
         _ = keeper.send(.foundOpen(ticket: ticket), from: loopIndex)
     }
 
@@ -211,9 +207,8 @@ package final class TokenDesk {
     }
 
     func scoutSawNothing(_ caller: CallerConnection) {
-        guard caller.exchange.scoutTicket != 0 else { return }
-        let ticket = Ticket(loop: loopIndex, number: caller.exchange.scoutTicket)
-        caller.exchange.scoutTicket = 0
+        guard let ticket = takeScoutTicket(of: caller) else { return }
+        // Not sent when the mailbox is full: the keeper then finds out by its own deadline.
         _ = keeper.send(.scoutFailed(ticket: ticket), from: loopIndex)
     }
 

@@ -104,8 +104,7 @@ package final class IssuerExchange: UpstreamUser {
                     return takeHead(length, connection)
                 }
             } catch {
-                finish(.failure(IssuerFault(.brokenAnswer, provablyUnsent: false)))
-                return false
+                return fail(.brokenAnswer)
             }
         }
         switch connection.fill() {
@@ -114,12 +113,11 @@ package final class IssuerExchange: UpstreamUser {
         case .blockFull
         where connection.end < limits.headSize && connection.growBlock(to: min(connection.end * 4, limits.headSize)):
             return true
-        case .blockFull, .noBuffer:
-            finish(.failure(IssuerFault(.answerTooLarge, provablyUnsent: false)))
+        case .blockFull, .noBuffer: return fail(.answerTooLarge)
         case .ended, .truncated, .failed:
             connection.lose(connection.fault(afterFailure: true))
+            return false
         }
-        return false
     }
 
     private func takeHead(_ length: Int, _ connection: UpstreamConnection) -> Bool {
@@ -127,8 +125,7 @@ package final class IssuerExchange: UpstreamUser {
         if head.status < 200 {
             interim += 1
             guard interim < 16, head.status != 101 else {
-                finish(.failure(IssuerFault(.brokenAnswer, provablyUnsent: false)))
-                return false
+                return fail(.brokenAnswer)
             }
             connection.start += length
             return true
@@ -161,8 +158,7 @@ package final class IssuerExchange: UpstreamUser {
                 connection.start += piece.consumed
                 answer?.body.append(contentsOf: raw[piece.data])
                 if let answer, answer.body.count > Self.answerLimit {
-                    finish(.failure(IssuerFault(.answerTooLarge, provablyUnsent: false)))
-                    return false
+                    return fail(.answerTooLarge)
                 }
                 if piece.ended {
                     complete(connection)
@@ -170,28 +166,19 @@ package final class IssuerExchange: UpstreamUser {
                 }
                 if piece.consumed > 0 { return true }
             } catch {
-                finish(.failure(IssuerFault(.brokenAnswer, provablyUnsent: false)))
-                return false
+                return fail(.brokenAnswer)
             }
         }
         connection.compact()
-        if connection.start == connection.end {
-            connection.start = 0
-            connection.end = 0
-        }
         switch connection.fill() {
         case .bytes: return true
         case .notNow: return false
         case .ended:
-            if case .untilClose = reader {
-                complete(connection)
-            } else {
-                finish(.failure(IssuerFault(.brokenAnswer, provablyUnsent: false)))
-            }
-        case .truncated, .failed, .blockFull, .noBuffer:
-            finish(.failure(IssuerFault(.brokenAnswer, provablyUnsent: false)))
+            guard case .untilClose = reader else { return fail(.brokenAnswer) }
+            complete(connection)
+            return false
+        case .truncated, .failed, .blockFull, .noBuffer: return fail(.brokenAnswer)
         }
-        return false
     }
 
     private func complete(_ connection: UpstreamConnection) {
@@ -205,6 +192,12 @@ package final class IssuerExchange: UpstreamUser {
             connection.close()
         }
         finish(.success(answer))
+    }
+
+    /// - Returns: false: nothing more is read.
+    private func fail(_ kind: IssuerFault.Kind) -> Bool {
+        finish(.failure(IssuerFault(kind, provablyUnsent: false)))
+        return false
     }
 
     private func finish(_ result: Result<IssuerAnswer, IssuerFault>) {

@@ -153,38 +153,13 @@ extension FieldList {
         }
     }
 
-    /// Makes a name lower case, eight octets at a time: it is done to every field of every head.
+    /// Makes a name lower case, octet by octet: heads that are passed on come as fields and do not pass here.
     /// - Returns: where its colon stands.
     private func lowerName(_ head: UnsafeMutableRawBufferPointer, from first: Int, to end: Int) -> Int? {
-        guard let base = head.baseAddress else { return nil }
-        var place = first
-        // The line's end and what follows it are in the buffer; only at its very end are octets taken one by one.
-        while place < end, place &+ 8 <= head.count {
-            let word = UInt64(littleEndian: base.loadUnaligned(fromByteOffset: place, as: UInt64.self))
-            let colons = word ^ 0x3a3a_3a3a_3a3a_3a3a
-            // The lowest bit that is set is always right: a borrow comes from below.
-            let found = (colons &- 0x0101_0101_0101_0101) & ~colons & 0x8080_8080_8080_8080
-            let before = found == 0 ? UInt64.max : (found & (0 &- found)) &- 1
-            let low = word & 0x7f7f_7f7f_7f7f_7f7f
-            let fromA = low &+ 0x3f3f_3f3f_3f3f_3f3f
-            let pastZ = low &+ 0x2525_2525_2525_2525
-            let capitals = (fromA ^ pastZ) & ~word & 0x8080_8080_8080_8080
-            // Not behind the colon: that is the value's. The bit of a capital lies within its octet, below the colon's.
-            let lowered = word | (capitals & before) >> 2
-            if lowered != word {
-                base.storeBytes(of: lowered.littleEndian, toByteOffset: place, as: UInt64.self)
-            }
-            if found != 0 {
-                let colon = place &+ found.trailingZeroBitCount >> 3
-                return colon < end ? colon : nil
-            }
-            place &+= 8
-        }
-        while place < end {
-            let octet = base.load(fromByteOffset: place, as: UInt8.self)
+        for place in first..<end {
+            let octet = head[place]
             if octet == 0x3a { return place }
-            if octet &- 0x41 < 26 { base.storeBytes(of: octet | 0x20, toByteOffset: place, as: UInt8.self) }
-            place &+= 1
+            if octet &- 0x41 < 26 { head[place] = octet | 0x20 }
         }
         return nil
     }
