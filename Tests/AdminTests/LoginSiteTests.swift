@@ -1,9 +1,9 @@
 import Gateway
-import Keeping
 import Testing
 
 @testable import Admin
 @testable import DataPath
+@testable import Keeping
 
 @Suite struct LoginSiteTests {
     let site: SampleSite

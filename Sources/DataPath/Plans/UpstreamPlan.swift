@@ -43,6 +43,9 @@ package final class UpstreamPlan: Sendable {
     /// Where nothing else is configured.
     static let reuseTimeout: UInt64 = 1_000_000_000
 
+    /// The endpoints that are names.
+    var names: [Int] { endpoints.indices.filter { if case .name = endpoints[$0] { true } else { false } } }
+
     /// The host with its port, as CONNECT names it.
     var authority: String { "\(host.contains(":") ? "[\(host)]" : host):\(port)" }
 

@@ -192,10 +192,7 @@ private final class CheckedUpstream {
         self.plan = plan
         self.random = random
         self.health = health
-        schedule = NameSchedule(
-            endpoints: plan.endpoints.indices.filter {
-                if case .name = plan.endpoints[$0] { true } else { false }
-            })
+        schedule = NameSchedule(endpoints: plan.names)
         for (index, endpoint) in plan.endpoints.enumerated() {
             if case .address(let address) = endpoint { add([address], index, at: now) }
         }

@@ -35,9 +35,7 @@ package final class UpstreamGroup {
         self.admits = admits
         self.report = report
         gauges = UpstreamGauges(metrics)
-        pool = UpstreamPool(
-            PoolBounds(plan),
-            names: plan.endpoints.indices.filter { if case .name = plan.endpoints[$0] { true } else { false } })
+        pool = UpstreamPool(PoolBounds(plan), names: plan.names)
         for (index, endpoint) in plan.endpoints.enumerated() {
             guard case .address(let address) = endpoint else { continue }
             if admits(address) { pool.list([address], endpoint: index) } else { hasRefused = true }

@@ -8,11 +8,4 @@ public struct IssuerStatus: Sendable {
     public var breaker: Breaker.State
     /// Times that the breaker has opened.
     public var pauses: UInt64
-
-    /// Memberwise.
-    public init(issuer: String, breaker: Breaker.State, pauses: UInt64) {
-        self.issuer = issuer
-        self.breaker = breaker
-        self.pauses = pauses
-    }
 }

@@ -15,20 +15,6 @@ public struct LoginReport: Sendable, Equatable {
     /// Why it failed: a word of `GrantFailure.Reason`.
     public var reason: String?
 
-    /// Memberwise.
-    public init(
-        flow: String, identity: String, state: State, prompt: Prompt? = nil, progress: String? = nil,
-        detail: String? = nil, reason: String? = nil
-    ) {
-        self.flow = flow
-        self.identity = identity
-        self.state = state
-        self.prompt = prompt
-        self.progress = progress
-        self.detail = detail
-        self.reason = reason
-    }
-
     /// All but `running` are final.
     public enum State: String, Sendable { case running, done, failed, expired, cancelled }
 
@@ -44,15 +30,6 @@ public struct LoginReport: Sendable, Equatable {
         public var awaitsRedirect: Bool
         /// Until the page is of no use any more.
         public var secondsLeft: Int
-
-        /// Memberwise.
-        public init(url: String, completeURL: String?, code: String?, awaitsRedirect: Bool, secondsLeft: Int) {
-            self.url = url
-            self.completeURL = completeURL
-            self.code = code
-            self.awaitsRedirect = awaitsRedirect
-            self.secondsLeft = secondsLeft
-        }
     }
 }
 
@@ -71,12 +48,6 @@ public struct RedirectReply: Codable, Sendable, Equatable {
     public var isAnswer: Bool
     /// The meaning in words: one safe sentence.
     public var text: String
-
-    /// Memberwise.
-    public init(isAnswer: Bool, text: String) {
-        self.isAnswer = isAnswer
-        self.text = text
-    }
 
     /// For who comes when nothing is awaited any more.
     public static let over = RedirectReply(isAnswer: false, text: "the login is over")

@@ -25,13 +25,6 @@ public struct StoreSizeStatus: Sendable {
     public var logBytes: UInt64
     /// By what the rows hold, in the order of their kinds.
     public var rows: [(kind: String, count: UInt64)]
-
-    /// Memberwise.
-    public init(databaseBytes: UInt64, logBytes: UInt64, rows: [(kind: String, count: UInt64)]) {
-        self.databaseBytes = databaseBytes
-        self.logBytes = logBytes
-        self.rows = rows
-    }
 }
 
 /// Failures of an identity with no success between them. Times in nanoseconds.
@@ -44,16 +37,6 @@ public struct TroubleStatus: Sendable {
     public var ago: UInt64
     /// From the first failure to the next success; nil while it lasts.
     public var lasted: UInt64?
-
-    /// - Parameters:
-    ///   - ago: nanoseconds.
-    ///   - lasted: nanoseconds; nil while it lasts.
-    public init(reason: String, failures: UInt64, ago: UInt64, lasted: UInt64?) {
-        self.reason = reason
-        self.failures = failures
-        self.ago = ago
-        self.lasted = lasted
-    }
 }
 
 extension TroubleStatus {

@@ -77,15 +77,6 @@ public struct SharedStatus: Sendable {
     public var late: UInt64 = 0
     /// Steps not made for want of a confirmed lease.
     public var withheld: UInt64 = 0
-
-    /// Memberwise; the counts are zero.
-    public init(state: State, detail: String?, place: String, format: String, isSealed: Bool) {
-        self.state = state
-        self.detail = detail
-        self.place = place
-        self.format = format
-        self.isSealed = isSealed
-    }
 }
 
 extension SharedStatus {
