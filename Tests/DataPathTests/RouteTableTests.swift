@@ -105,3 +105,14 @@ import Testing
         #expect(most < 16)
     }
 }
+
+extension RouteTable {
+    /// How many routes `first` asks when none of them matches.
+    func asked(for head: borrowing RequestHead, in bytes: UnsafeRawBufferPointer) -> Int {
+        guard !index.members.isEmpty else { return routes.count }
+        var candidates = index.candidates(host: hostName(of: head, in: bytes), path: bytes[head.path].octets)
+        var count = 0
+        while candidates.next(in: index.members) != nil { count += 1 }
+        return count
+    }
+}

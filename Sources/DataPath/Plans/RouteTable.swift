@@ -5,7 +5,7 @@ internal import HTTP1
 /// An object, so that looking a route up counts no reference to each of its lists.
 package final class RouteTable: Sendable {
     let routes: [RoutePlan]
-    private let index: RouteIndex
+    let index: RouteIndex
     /// The routes as a less exact server would read their paths; nil where such a reading leads to no route that differs.
     package let lenient: LenientRoutes?
 
@@ -30,14 +30,5 @@ package final class RouteTable: Sendable {
             if route.matches.mismatch(head, in: bytes, port: port) == nil { return route }
         }
         return nil
-    }
-
-    /// How many routes `first` asks when none of them matches: what a test holds against the number of routes.
-    func asked(for head: borrowing RequestHead, in bytes: UnsafeRawBufferPointer) -> Int {
-        guard !index.members.isEmpty else { return routes.count }
-        var candidates = index.candidates(host: hostName(of: head, in: bytes), path: bytes[head.path].octets)
-        var count = 0
-        while candidates.next(in: index.members) != nil { count += 1 }
-        return count
     }
 }

@@ -92,11 +92,6 @@ extension ChunkedDecoder {
     /// The last chunk and its trailer section were read.
     public var isDone: Bool { state == .done }
 
-    /// Makes the decoder ready for the next message.
-    public mutating func reset() {
-        self = ChunkedDecoder(limits: limits)
-    }
-
     /// The next step from `offset` on.
     ///
     /// - Parameter bytes: the read buffer; all offsets in the answer are offsets into it.

@@ -41,12 +41,6 @@ package struct SchemeTraits: Sendable {
         package var secrets: [String]
         /// nil: the identity's own.
         package var account: Account?
-
-        package init(key: String, secrets: [String], account: Account? = nil) {
-            self.key = key
-            self.secrets = secrets
-            self.account = account
-        }
     }
 
     /// - Parameters:
