@@ -56,7 +56,7 @@ enum PoolRefusal: Equatable {
 }
 
 /// The demands of a request on its connection.
-struct UpstreamWish: Equatable {
+struct UpstreamWish {
     /// The connection must not have carried another request.
     var isNew = false
     /// The request cannot be sent again, so it must not go out on a connection that may be stale.
@@ -67,11 +67,6 @@ struct UpstreamWish: Equatable {
     var onlyHTTP1 = false
     /// Where the request was lost before: another address is preferred.
     var avoided: UpstreamAddress?
-
-    static func == (one: UpstreamWish, other: UpstreamWish) -> Bool {
-        one.isNew == other.isNew && one.isOnce == other.isOnce && one.leavesHTTP == other.leavesHTTP
-            && one.onlyHTTP1 == other.onlyHTTP1 && one.avoided === other.avoided
-    }
 }
 
 /// A connection, as its pool sees it.
