@@ -163,18 +163,10 @@ enum AddressParser {
             throw TextFault("must have from 0 to \(width) bits after '/'")
         }
         let block = Callers.Network(address: address, prefixLength: bits)
-        let low = bits == 0 ? 0 : width - bits
-        let hasHostBits =
-            switch address.family {
-            case .v4: bits == 0 ? address.low != 0 : address.low & ((1 << UInt64(low)) - 1) != 0
-            case .v6:
-                bits >= 64
-                    ? (low > 0 && low < 64 && address.low & ((1 << UInt64(low)) - 1) != 0)
-                        || (low == 64 && address.low != 0)
-                    : address.low != 0
-                        || (bits == 0 ? address.high != 0 : address.high & ((1 << UInt64(64 - bits)) - 1) != 0)
-            }
-        guard !hasHostBits else { throw TextFault("has bits set beyond its \(bits); write the block's first address") }
+        let value = UInt128(address.high) << 64 | UInt128(address.low)
+        guard value.trailingZeroBitCount >= width - bits else {
+            throw TextFault("has bits set beyond its \(bits); write the block's first address")
+        }
         return block
     }
 

@@ -64,14 +64,16 @@ struct SecretReader {
         SecretFault(description: "\(place): \(reason)", isOfThisUser: isOfThisUser)
     }
 
-    /// The fault of a file that could not be opened. A relative path is told as it was looked for.
-    private func openFault(_ path: String) -> SecretFault {
+    /// A descriptor of the file, which the caller closes. In the fault a relative path is told as it was looked for.
+    private func opened(_ path: String) throws(SecretFault) -> Int32 {
+        let file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
+        guard file < 0 else { return file }
         let code = errno
         let reason = String(cString: strerror(code))
         let place = path.hasPrefix("/") ? "" : " (\(FilePlace(path).standing))"
         // No shell reads this file.
         let advice = path.hasPrefix("~") ? "; '~' is not expanded: write the whole path" : ""
-        return fault(reason + place + advice, isOfThisUser: code == EACCES || code == EPERM)
+        throw fault(reason + place + advice, isOfThisUser: code == EACCES || code == EPERM)
     }
 
     /// Trims one line end and checks the size.
@@ -93,23 +95,16 @@ struct SecretReader {
 
     func file(_ path: String, warn: (String) -> Void) throws(SecretFault) -> SecretBytes {
         // Opened once and judged by its descriptor: the file that is read is the file that was checked.
-        let file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
-        guard file >= 0 else { throw openFault(path) }
+        let file = try opened(path)
         defer { close(file) }
         try judge(file, warn: warn)
-        do {
-            return try secret(try FileReader.read(file, bound: SecretBound.bytes))
-        } catch let error as SecretFault {
-            throw error
-        } catch {
-            throw fault("cannot be read")
-        }
+        guard let bytes = try? FileReader.read(file, bound: SecretBound.bytes) else { throw fault("cannot be read") }
+        return try secret(consume bytes)
     }
 
     /// The words of `file` for a file that others can read; nothing of a file that would not be read. Reads nothing.
     func exposure(of path: String) -> String? {
-        let file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
-        guard file >= 0 else { return nil }
+        guard let file = try? opened(path) else { return nil }
         defer { close(file) }
         var exposure: String?
         try? judge(file) { exposure = $0 }
@@ -117,8 +112,7 @@ struct SecretReader {
     }
 
     func whole(_ path: String) throws(SecretFault) -> SecretBytes {
-        let file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
-        guard file >= 0 else { throw openFault(path) }
+        let file = try opened(path)
         defer { close(file) }
         try judge(file) { _ in }
         guard let bytes = try? FileReader.read(file, bound: SecretBound.bytes) else { throw fault("cannot be read") }

@@ -26,7 +26,6 @@ struct AdobePassHandshake: OneTimeHandshake {
     var endsSessions: Bool { true }
     var keepsRegistration: Bool { true }
     var inspectedStatuses: [Int] { settings.refusals }
-    var quota: CallQuota { settings.quota }
 
     /// Routes say where the token goes; this stands where one could not.
     func injection(for token: [UInt8]) -> InjectedField {

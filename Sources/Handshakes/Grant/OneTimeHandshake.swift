@@ -3,9 +3,6 @@
 ///
 /// `acquire` obtains what such credentials are made from, and says by the lifetime of its grant for how long that can be done.
 public protocol OneTimeHandshake: Handshake {
-    /// How many calls its issuer takes.
-    var quota: CallQuota { get }
-
     /// The resource that the request wants to be authorized for; nil where it does not say so.
     /// - Parameter target: path and query of the caller's request, as received.
     func resource(of target: [UInt8], on wanted: Wanted) -> String?
