@@ -61,33 +61,3 @@ struct AdobePassError {
         }
     }
 }
-
-extension JSONTree {
-    func text(_ pointer: [String]) -> String? {
-        guard case .string(let bytes)? = try? value(at: pointer) else { return nil }
-        return String(validating: bytes, as: UTF8.self)
-    }
-
-    /// A whole number, or the same in quotes, as times of sessions are (docs/design/wire/adobe-pass.md#sessions).
-    func number(_ pointer: [String]) -> ReceivedNumber? {
-        (try? value(at: pointer))?.scalar.flatMap { ReceivedNumber(decimal: $0) }
-    }
-
-    /// Milliseconds since 1970. A login that never ends is told as one that ends in the year 9999, or later.
-    func moment(_ pointer: [String]) -> WallTime? { number(pointer).map { WallTime(milliseconds: $0) } }
-
-    func flag(_ pointer: [String]) -> Bool? {
-        guard case .bool(let flag)? = try? value(at: pointer) else { return nil }
-        return flag
-    }
-
-    func members(_ pointer: [String]) -> [(name: String, value: JSONTree)]? {
-        guard case .object(let members)? = try? value(at: pointer) else { return nil }
-        return members.map { (String(decoding: $0.name, as: UTF8.self), $0.value) }
-    }
-
-    func items(_ pointer: [String]) -> [JSONTree]? {
-        guard case .list(let items)? = try? value(at: pointer) else { return nil }
-        return items
-    }
-}

@@ -146,11 +146,6 @@ struct AdobePassV1: AdobePassAPI {
     }
 
     private static func target(_ path: String, _ parameters: [(String, String)]) -> String {
-        var target = Array(path.utf8)
-        for (index, (name, value)) in parameters.enumerated() {
-            target += Array("\(index == 0 ? "?" : "&")\(name)=".utf8)
-            for byte in value.utf8 { target.appendPercentEncoded(byte) }
-        }
-        return String(decoding: target, as: UTF8.self)
+        "\(path)?" + parameters.map { "\($0)=\(PercentEncoding.encode($1))" }.joined(separator: "&")
     }
 }

@@ -69,6 +69,42 @@ indirect enum JSONTree: Sendable {
     }
 }
 
+// MARK: - Values at a place, where a fault is as good as nothing there
+
+extension JSONTree {
+    /// The text of a string.
+    func text(_ pointer: [String]) -> String? {
+        guard case .string(let bytes)? = try? value(at: pointer) else { return nil }
+        return String(validating: bytes, as: UTF8.self)
+    }
+
+    /// A whole number, or the same in quotes, as some servers write times.
+    func number(_ pointer: [String]) -> ReceivedNumber? {
+        (try? value(at: pointer))?.scalar.flatMap { ReceivedNumber(decimal: $0) }
+    }
+
+    /// Milliseconds since 1970. A login that never ends is told as one that ends in the year 9999, or later.
+    func moment(_ pointer: [String]) -> WallTime? { number(pointer).map { WallTime(milliseconds: $0) } }
+
+    /// True or false, and nothing that merely reads so.
+    func flag(_ pointer: [String]) -> Bool? {
+        guard case .bool(let flag)? = try? value(at: pointer) else { return nil }
+        return flag
+    }
+
+    func members(_ pointer: [String]) -> [(name: String, value: JSONTree)]? {
+        guard case .object(let members)? = try? value(at: pointer) else { return nil }
+        return members.map { (String(decoding: $0.name, as: UTF8.self), $0.value) }
+    }
+
+    func items(_ pointer: [String]) -> [JSONTree]? {
+        guard case .list(let items)? = try? value(at: pointer) else { return nil }
+        return items
+    }
+}
+
+// MARK: - Reading
+
 private struct JSONTreeReader {
     let body: [UInt8]
     private var at = 0

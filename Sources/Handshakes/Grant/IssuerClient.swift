@@ -43,6 +43,15 @@ public struct IssuerCall: Sendable {
         self.body = body
         self.carriesPassword = carriesPassword
     }
+
+    /// A question without a body, which may be asked twice.
+    init(asking url: IssuerURL, step: String, headers: [(name: String, value: String)] = [acceptsJSON]) {
+        self.init(step: step, method: "GET", url: url, headers: headers, body: [], carriesPassword: false)
+    }
+
+    static let acceptsJSON = (name: "Accept", value: "application/json")
+    static let jsonHeaders = [(name: "Content-Type", value: "application/json"), acceptsJSON]
+    static let formHeaders = [(name: "Content-Type", value: "application/x-www-form-urlencoded"), acceptsJSON]
 }
 
 /// An answer of an issuer, received whole.

@@ -44,15 +44,15 @@ extension MobileFirstAnswer {
         let step = "preauthorize"
         let reason = "\(step): status \(answer.status)"
         let tree = try? JSONTree(answer.body)
-        let parts = ["challenges", "successes", "failures"].map { Self.members(tree, $0) }
+        let parts = ["challenges", "successes", "failures"].map { tree?.members([$0]) ?? [] }
         self.init(meaning: .granted)
         guard parts.allSatisfy({ $0.count <= Self.mostChecks }) else {
             meaning = .other(.issuerAnswerInvalid(reason: "\(reason): too many checks"), judged: true)
             return
         }
-        challenges = parts[0].map { (Self.text($0.name), Challenge($0.value)) }
-        successes = parts[1].map { Self.text($0.name) }
-        failures = parts[2].map { Self.text($0.name) }
+        challenges = parts[0].map { ($0.name, Challenge($0.value)) }
+        successes = parts[1].map(\.name)
+        failures = parts[2].map(\.name)
         if case .number(let digits)? = try? tree?.value(at: ["successes", "clockSynchronization", "serverTimeStamp"]) {
             serverTime = ReceivedNumber(json: digits)?.within(0...100_000_000_000_000)
         }
@@ -88,17 +88,7 @@ extension MobileFirstAnswer {
         return AuthChallenge.list(lines.map { Array($0.value.utf8) }).contains { $0.scheme.matches("MFP-Challenge") }
     }
 
-    static func code(_ tree: JSONTree?) -> String? {
-        guard case .string(let bytes)? = try? tree?.value(at: ["errorCode"]) else { return nil }
-        return String(decoding: bytes, as: UTF8.self).asErrorCode
-    }
-
-    private static func members(_ tree: JSONTree?, _ name: String) -> [(name: [UInt8], value: JSONTree)] {
-        guard case .object(let members)? = try? tree?.value(at: [name]) else { return [] }
-        return members
-    }
-
-    private static func text(_ name: [UInt8]) -> String { String(decoding: name, as: UTF8.self) }
+    static func code(_ tree: JSONTree?) -> String? { tree?.text(["errorCode"])?.asErrorCode }
 }
 
 extension MobileFirstAnswer.Challenge {

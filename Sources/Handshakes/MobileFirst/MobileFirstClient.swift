@@ -152,7 +152,7 @@ extension MobileFirstRun {
         body.member("signature", parts.signature)
         body.close()
         let call = IssuerCall(
-            step: "register", method: "POST", url: handshake.endpoints.register, headers: Self.jsonHeaders,
+            step: "register", method: "POST", url: handshake.endpoints.register, headers: IssuerCall.jsonHeaders,
             body: body.finish(), carriesPassword: true)
         let answer = try await handshake.send(call, environment)
         let id = try clientID(answer)

@@ -75,10 +75,8 @@ extension MobileFirstHandshake {
         if !scopes.isEmpty { body.member("scope", scopes.joined(separator: " ")) }
         let call = IssuerCall(
             step: "token", method: "POST", url: endpoints.token,
-            headers: [
-                ("Authorization", "Basic " + String(decoding: credentials, as: UTF8.self)),
-                ("Content-Type", "application/x-www-form-urlencoded"), ("Accept", "application/json"),
-            ], body: body.finish(), carriesPassword: false)
+            headers: [("Authorization", "Basic " + String(decoding: credentials, as: UTF8.self))]
+                + IssuerCall.formHeaders, body: body.finish(), carriesPassword: false)
         return try OAuth2Answer(try await send(call, environment)).grant()
     }
 

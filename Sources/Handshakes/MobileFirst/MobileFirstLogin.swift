@@ -213,7 +213,8 @@ extension MobileFirstRun {
             body.close()
         }
         return IssuerCall(
-            step: "preauthorize", method: "POST", url: handshake.endpoints.preauthorize, headers: Self.jsonHeaders,
+            step: "preauthorize", method: "POST", url: handshake.endpoints.preauthorize,
+            headers: IssuerCall.jsonHeaders,
             body: body.finish(), carriesPassword: !reply.isEmpty)
     }
 }

@@ -78,17 +78,11 @@ extension MobileFirstRun {
             ("response_type", "code"), ("client_id", client.id), ("scope", scope),
             ("redirect_uri", redirectURI(client)),
         ]
-        var query: [UInt8] = []
-        for (name, value) in members {
-            query += Array((query.isEmpty ? "?" : "&").utf8) + Array(name.utf8) + [UInt8(ascii: "=")]
-            for byte in value.utf8 { query.appendPercentEncoded(byte) }
+        let query = members.map { "\($0)=\(PercentEncoding.encode($1))" }.joined(separator: "&")
+        guard let url = IssuerURL("\(handshake.endpoints.authorization)?\(query)") else {
+            throw .configuration(reason: "authorize: too many scopes for a URL")
         }
-        let text = handshake.endpoints.authorization.description + String(decoding: query, as: UTF8.self)
-        guard let url = IssuerURL(text) else { throw .configuration(reason: "authorize: too many scopes for a URL") }
-        let call = IssuerCall(
-            step: "authorize", method: "GET", url: url, headers: [("Accept", "application/json")], body: [],
-            carriesPassword: false)
-        let answer = try await handshake.send(call, environment)
+        let answer = try await handshake.send(IssuerCall(asking: url, step: "authorize"), environment)
         let tree = try? JSONTree(answer.body)
         if answer.status == 400, MobileFirstAnswer.code(tree) == "INVALID_CLIENT_ID" { return .unknownClient }
         let reason = "authorize: status \(answer.status)"
@@ -125,7 +119,7 @@ extension MobileFirstRun {
         body.member("client_assertion_type", Self.assertionType)
         body.member("client_assertion", assertion)
         var call = IssuerCall(
-            step: "token", method: "POST", url: handshake.endpoints.token, headers: Self.formHeaders,
+            step: "token", method: "POST", url: handshake.endpoints.token, headers: IssuerCall.formHeaders,
             body: body.finish(), carriesPassword: true)
         defer { call.body.wipe() }
         let answer = OAuth2Answer(try await handshake.send(call, environment))
@@ -144,12 +138,6 @@ extension MobileFirstRun {
     }
 
     static let assertionType = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
-    static let formHeaders = [
-        (name: "Content-Type", value: "application/x-www-form-urlencoded"), (name: "Accept", value: "application/json"),
-    ]
-    static let jsonHeaders = [
-        (name: "Content-Type", value: "application/json"), (name: "Accept", value: "application/json"),
-    ]
 }
 
 /// The code or error of an authorization redirect (RFC 6749 §4.1.2), if it leads where it was asked to.
@@ -192,7 +180,8 @@ extension MobileFirstRun {
                 body.member("client_assertion_type", Self.assertionType)
                 body.member("client_assertion", assertion)
                 let call = IssuerCall(
-                    step: "logout", method: "POST", url: self.handshake.endpoints.logout, headers: Self.formHeaders,
+                    step: "logout", method: "POST", url: self.handshake.endpoints.logout,
+                    headers: IssuerCall.formHeaders,
                     body: body.finish(), carriesPassword: false)
                 let answer = try? await self.handshake.send(call, self.environment)
                 if answer.map({ !(200...299).contains($0.status) }) ?? true { said = .unconfirmed }

@@ -117,13 +117,12 @@ extension MobileHubExchange {
 
     /// The exchange by GET (docs/design/wire/oracle-mobile-hub.md#sso-exchange).
     private func ssoCall(_ subject: Subject, _ url: IssuerURL) -> IssuerCall {
-        let bearer = subject.sent.text
-        return IssuerCall(
-            step: "exchange", method: "GET", url: url.adding(query: "format=json"),
+        IssuerCall(
+            asking: url.adding(query: "format=json"), step: "exchange",
             headers: [
-                ("Authorization", "Bearer \(bearer)"),
-                (MobileHubSettings.backendHeader, handshake.settings.backendID), ("Accept", "application/json"),
-            ], body: [], carriesPassword: false)
+                ("Authorization", "Bearer \(subject.sent.text)"),
+                (MobileHubSettings.backendHeader, handshake.settings.backendID), IssuerCall.acceptsJSON,
+            ])
     }
 
     /// The exchange by a form (docs/design/wire/oracle-mobile-hub.md#auth-token).

@@ -131,12 +131,7 @@ extension OAuth2Handshake.Trip {
 
 extension OAuth2Answer {
     /// Read from the whole answer, which only steps of this kind keep.
-    func oracle(_ pointer: [String]) -> JSONTree? { whole.flatMap { try? $0.value(at: pointer) } }
-
-    func oracleText(_ pointer: String...) -> String? {
-        guard case .string(let bytes)? = oracle(pointer) else { return nil }
-        return String(decoding: bytes, as: UTF8.self)
-    }
+    func oracleText(_ pointer: String...) -> String? { whole?.text(pointer) }
 
     /// The type that goes with a client assertion; what is no URI of visible characters is not believed.
     var assertionType: String {

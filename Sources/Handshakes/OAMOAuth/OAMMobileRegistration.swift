@@ -38,7 +38,7 @@ extension OAMMobileRegistration {
         let user = answer.oracleText("oracle_aux_tokens", "user_assertion", "access_token").map { Secret($0) }
         if let user, TokenAlphabet.visible.admits(user) { kept["user"] = user }
         var hasStore = mobile.usesDeviceStore ?? profile.hasServerSession ?? false
-        if mobile.usesDeviceStore == nil, case .bool(true)? = answer.oracle(["oracle_token_in_server_device_store"]) {
+        if mobile.usesDeviceStore == nil, answer.whole?.flag(["oracle_token_in_server_device_store"]) == true {
             hasStore = true
         }
         if hasStore { kept["device_store"] = Secret("1") }
@@ -94,18 +94,11 @@ extension OAMMobileRegistration {
     private func profile() async throws(GrantFailure) -> Profile {
         guard mobile.fetchesProfile else { return Profile() }
         let step = "application profile"
-        var query: [UInt8] = Array("?device_os=".utf8)
-        for byte in (claim("ostype") ?? "").utf8 { query.appendPercentEncoded(byte) }
-        query += Array("&os_ver=".utf8)
-        for byte in (claim("osversion") ?? "").utf8 { query.appendPercentEncoded(byte) }
-        var name: [UInt8] = []
-        for byte in handshake.settings.clientID.utf8 { name.appendPercentEncoded(byte) }
-        let path = "appprofiles/" + String(decoding: name, as: UTF8.self) + String(decoding: query, as: UTF8.self)
+        let words = [handshake.settings.clientID, claim("ostype") ?? "", claim("osversion") ?? ""]
+            .map(PercentEncoding.encode)
+        let path = "appprofiles/\(words[0])?device_os=\(words[1])&os_ver=\(words[2])"
         guard let url = mobile.service.appending(path: path) else { throw .configuration(reason: "\(step): no URL") }
-        let call = IssuerCall(
-            step: step, method: "GET", url: url,
-            headers: [("Content-Type", "application/json"), ("Accept", "application/json")], body: [],
-            carriesPassword: false)
+        let call = IssuerCall(asking: url, step: step, headers: IssuerCall.jsonHeaders)
         let answer = try await trip.environment.answer(to: call)
         let reason = "\(step): status \(answer.status)"
         switch answer.status {
@@ -118,11 +111,8 @@ extension OAMMobileRegistration {
         do throws(JSONTree.Fault) { tree = try JSONTree(answer.body) } catch {
             throw .issuerAnswerInvalid(reason: "\(step): \(error.rawValue)")
         }
-        var profile = Profile()
-        if case .bool(let flag)? = try? tree.value(at: ["server_side_sso"]) { profile.hasServerSession = flag }
-        if case .string(let path)? = try? tree.value(at: ["oauthTokenService"]) {
-            profile.tokenURL = try tokenURL(String(decoding: path, as: UTF8.self))
-        }
+        var profile = Profile(hasServerSession: tree.flag(["server_side_sso"]))
+        if let path = tree.text(["oauthTokenService"]) { profile.tokenURL = try tokenURL(path) }
         return profile
     }
 

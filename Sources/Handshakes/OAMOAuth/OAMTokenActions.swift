@@ -33,7 +33,6 @@ extension OAuth2Handshake {
         _ action: String, on token: Secret, environment: any GrantEnvironment
     ) async throws(GrantFailure) -> IssuerAnswer {
         guard case .tokenURL(var url) = settings.location else { throw .internal(reason: "no endpoint") }
-        let step = "\(action) token"
         var client = try await client(environment)
         // The standing registration is used: to register a client for the sake of this would make no sense.
         if settings.oracle?.issued != nil, let material = await environment.durable(.registration),
@@ -42,19 +41,11 @@ extension OAuth2Handshake {
             client = .issued(issued)
             url = issued.tokenURL ?? url
         }
-        var request = OAuth2Request(step: step)
+        var request = OAuth2Request(step: "\(action) token")
         request.add("grant_type", Self.oamTokenAction)
         request.add("oracle_token_action", action)
         request.add("assertion", token)
-        var attempt = 0
-        while true {
-            let answer: IssuerAnswer
-            do throws(OAuth2SendFailure) {
-                answer = try await send(request, to: url, as: client, attempt: attempt, environment: environment)
-            } catch { throw error.grantFailure(step: step) }
-            attempt += 1
-            guard answer.status == 400 || answer.status == 401, attempt < proofs(of: client) else { return answer }
-        }
+        return try await answer(request, at: url, as: client, environment: environment)
     }
 
     /// Asks whether the server knows a token that is shown to it; without a proof of the client, which it does not take here.
@@ -65,8 +56,8 @@ extension OAuth2Handshake {
         if let domain = settings.identityDomain { headers.append((settings.identityDomainHeader, domain)) }
         // In the header: a query would stand in the server's log.
         let bearer = "Bearer " + token.text
-        headers += [(name: "Authorization", value: bearer), (name: "Accept", value: "application/json")]
-        let call = IssuerCall(step: step, method: "GET", url: url, headers: headers, body: [], carriesPassword: false)
+        headers += [(name: "Authorization", value: bearer), IssuerCall.acceptsJSON]
+        let call = IssuerCall(asking: url, step: step, headers: headers)
         let answer = try await environment.answer(to: call)
         switch answer.status {
         case 200:
@@ -84,7 +75,6 @@ extension OAuth2Handshake {
 
 extension IssuerAnswer {
     fileprivate var saysSuccessful: Bool {
-        guard status == 200, case .bool(true)? = try? JSONTree(body).value(at: ["successful"]) else { return false }
-        return true
+        status == 200 && (try? JSONTree(body))?.flag(["successful"]) == true
     }
 }

@@ -58,11 +58,7 @@ extension OAMWebGateHandshake {
     private func call(
         _ step: String, _ url: IssuerURL, handle: Secret?, body: [UInt8], carriesPassword: Bool
     ) -> IssuerCall {
-        var headers = [
-            (name: "Content-Type", value: "application/json"),
-            (name: "Accept", value: "application/json"),
-            (name: settings.serviceDomainHeader, value: settings.serviceDomain),
-        ]
+        var headers = IssuerCall.jsonHeaders + [(settings.serviceDomainHeader, settings.serviceDomain)]
         if let version = settings.restVersion { headers.append((name: "X-IDAAS-REST-VERSION", value: version)) }
         if let handle, let proof = clientProof(handle) {
             headers.append((name: settings.clientAuthHeader, value: proof))

@@ -57,10 +57,10 @@ extension OAuth2Handshake {
         if case .keys(let keys, _) = client { keys.count } else { 1 }
     }
 
-    /// The same at endpoints beside the token endpoint. An assertion is for the server, which goes by the name of its token endpoint (RFC
+    /// The same at endpoints beside the token endpoint, where that is given. An assertion is for the server, which goes by the name of its token endpoint (RFC
     /// 7523 §3); some look for the name of the endpoint that was called, so that each is made once more for those.
-    func proofs(of client: OAuth2Client, besides tokenEndpoint: IssuerURL) -> Int {
-        guard settings.signing.audience == .endpoint else { return proofs(of: client) }
+    func proofs(of client: OAuth2Client, besides tokenEndpoint: IssuerURL?) -> Int {
+        guard tokenEndpoint != nil, settings.signing.audience == .endpoint else { return proofs(of: client) }
         switch client {
         case .keys(let keys, _): return 2 * keys.count
         case .secret where settings.clientAuth == .clientSecretJWT: return 2

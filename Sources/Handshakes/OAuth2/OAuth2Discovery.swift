@@ -39,9 +39,7 @@ final class OAuth2Discovery: Sendable {
     ) async throws(GrantFailure) -> OAuth2Endpoints {
         var failure = GrantFailure.configuration(reason: "discovery: no metadata at any well-known place")
         for place in rules.url.metadataPlaces {
-            let call = IssuerCall(
-                step: "discovery", method: "GET", url: place, headers: [("Accept", "application/json")] + headers,
-                body: [], carriesPassword: false)
+            let call = IssuerCall(asking: place, step: "discovery", headers: [IssuerCall.acceptsJSON] + headers)
             let answer = try await environment.answer(to: call)
             switch answer.status {
             case 200: break

@@ -17,16 +17,9 @@ extension OAuth2Handshake {
         if needsPerson, await environment.session() == nil {
             throw .interactionRequired(reason: "a person must log in")
         }
-        var target = OAuth2Request(step: "token")
-        try addTarget(wanted, to: &target)
-        let client = try await client(environment)
-        let key = try await proofKey(environment)
-        let endpoints = try await endpoints(environment)
-        let trip = Trip(
-            target: target, user: wanted.user, client: client, proofKey: key, endpoints: endpoints,
-            environment: environment)
+        let trip = try await trip("token", wanted, user: wanted.user, environment)
         var grant = try await grant(for: wanted, trip)
-        if let key { grant.material = BoundToken.encode(grant.token, boundTo: key) }
+        if let key = trip.proofKey { grant.material = BoundToken.encode(grant.token, boundTo: key) }
         return grant
     }
 
@@ -52,6 +45,18 @@ extension OAuth2Handshake {
         let proofKey: DPoPKey?
         var endpoints: OAuth2Endpoints
         let environment: any GrantEnvironment
+    }
+
+    /// - Parameter step: what is asked for, as failures name it.
+    func trip(
+        _ step: String, _ wanted: Wanted, user: EndUser?, _ environment: any GrantEnvironment
+    ) async throws(GrantFailure) -> Trip {
+        var target = OAuth2Request(step: step)
+        try addTarget(wanted, to: &target)
+        return Trip(
+            target: target, user: user, client: try await client(environment),
+            proofKey: try await proofKey(environment), endpoints: try await endpoints(environment),
+            environment: environment)
     }
 
     /// In the turn of the identity's session: two flights that use one refresh token at once look like a theft to a server that

@@ -42,14 +42,7 @@ extension OAuth2Handshake {
         request.tokenEndpoint = endpoints.token
         request.add("token", token)
         request.add("token_type_hint", "access_token")
-        var attempt = 0
-        var answer: IssuerAnswer
-        repeat {
-            do throws(OAuth2SendFailure) {
-                answer = try await send(request, to: url, as: client, attempt: attempt, environment: environment)
-            } catch { throw error.grantFailure(step: "introspection") }
-            attempt += 1
-        } while [400, 401].contains(answer.status) && attempt < proofs(of: client, besides: endpoints.token)
+        let answer = try await answer(request, at: url, as: client, environment: environment)
         guard answer.status == 200 else {
             throw .configuration(reason: "introspection: status \(answer.status)")
         }

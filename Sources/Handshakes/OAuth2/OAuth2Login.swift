@@ -26,9 +26,7 @@ extension OAuth2Handshake: InteractiveHandshake {
         }
         guard discovery == nil else { return }
         // Whatever a token endpoint says to this, it is there.
-        let call = IssuerCall(
-            step: "reach", method: "GET", url: endpoints.token, headers: settings.headers, body: [],
-            carriesPassword: false)
+        let call = IssuerCall(asking: endpoints.token, step: "reach", headers: settings.headers)
         _ = try await environment.answer(to: call)
     }
 
@@ -43,20 +41,14 @@ extension OAuth2Handshake: InteractiveHandshake {
     private func login(
         _ wanted: Wanted, _ dialogue: any LoginDialogue, _ environment: any GrantEnvironment
     ) async throws(GrantFailure) -> LoginGrant {
-        var target = OAuth2Request(step: "login")
-        try addTarget(wanted, to: &target)
-        let client = try await client(environment)
-        let key = try await proofKey(environment)
-        let endpoints = try await endpoints(environment)
-        let trip = Trip(
-            target: target, user: nil, client: client, proofKey: key, endpoints: endpoints, environment: environment)
+        let trip = try await trip("login", wanted, user: nil, environment)
         let answer =
             switch settings.grant {
             case .authorizationCode: try await codeLogin(trip, dialogue)
             case .deviceCode: try await deviceLogin(trip, dialogue)
             default: throw .configuration(reason: "this grant needs no person")
             }
-        return try loginGrant(answer, asked: target.text(of: "scope"))
+        return try loginGrant(answer, asked: trip.target.text(of: "scope"))
     }
 
     private func loginGrant(_ answer: OAuth2Answer, asked: String?) throws(GrantFailure) -> LoginGrant {

@@ -94,7 +94,7 @@ extension OAuth2Handshake {
         guard let url = endpoints.registration else {
             throw .configuration(reason: "registration: the issuer names no registration_endpoint")
         }
-        var headers = [(name: "Content-Type", value: "application/json"), (name: "Accept", value: "application/json")]
+        var headers = IssuerCall.jsonHeaders
         if registration.hasInitialToken {
             let token = try await environment.text("initial_access_token")
             guard TokenAlphabet.b64token.admits(token) else {

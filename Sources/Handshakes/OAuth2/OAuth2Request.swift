@@ -65,6 +65,22 @@ extension OAuth2SendFailure {
 // MARK: - Sending
 
 extension OAuth2Handshake {
+    /// The answer at an endpoint that gives no tokens: with each of the client's proofs until one is not refused.
+    func answer(
+        _ request: OAuth2Request, at url: IssuerURL, as client: OAuth2Client, environment: any GrantEnvironment
+    ) async throws(GrantFailure) -> IssuerAnswer {
+        let proofs = proofs(of: client, besides: request.tokenEndpoint)
+        var attempt = 0
+        while true {
+            let answer: IssuerAnswer
+            do throws(OAuth2SendFailure) {
+                answer = try await send(request, to: url, as: client, attempt: attempt, environment: environment)
+            } catch { throw error.grantFailure(step: request.step) }
+            attempt += 1
+            guard [400, 401].contains(answer.status), attempt < proofs else { return answer }
+        }
+    }
+
     /// - Parameter attempt: which of the client's proofs is sent.
     func send(
         _ request: OAuth2Request, to url: IssuerURL, as client: OAuth2Client, for user: EndUser? = nil,
@@ -102,10 +118,7 @@ extension OAuth2Handshake {
     private func call(
         _ request: OAuth2Request, to url: IssuerURL, as client: OAuth2Client, for user: EndUser?, attempt: Int
     ) throws(GrantFailure) -> IssuerCall {
-        var headers = [
-            (name: "Content-Type", value: "application/x-www-form-urlencoded"),
-            (name: "Accept", value: "application/json"),
-        ]
+        var headers = IssuerCall.formHeaders
         var all = request
         let proofs = proofs(of: client)
         let named = attempt < proofs ? request.tokenEndpoint ?? url : url

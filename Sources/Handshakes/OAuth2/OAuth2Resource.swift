@@ -101,12 +101,9 @@ extension OAuth2Resources {
     private func read(
         _ url: IssuerURL, environment: any GrantEnvironment
     ) async throws(ResourceMetadataFault) -> ResourceMetadata {
-        let call = IssuerCall(
-            step: "resource metadata", method: "GET", url: url, headers: [("Accept", "application/json")], body: [],
-            carriesPassword: false)
         let answer: IssuerAnswer
         do throws(IssuerFault) {
-            answer = try await environment.askUpstream(call)
+            answer = try await environment.askUpstream(IssuerCall(asking: url, step: "resource metadata"))
         } catch {
             throw ResourceMetadataFault(reason: "metadata cannot be read: \(error.kind)")
         }

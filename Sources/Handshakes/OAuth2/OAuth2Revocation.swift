@@ -23,14 +23,8 @@ extension OAuth2Handshake {
         request.tokenEndpoint = endpoints.token
         request.add("token", token)
         request.add("token_type_hint", session.refreshToken == nil ? "access_token" : "refresh_token")
-        for attempt in 0..<proofs(of: client, besides: endpoints.token) {
-            // 200 also for a token that the server does not know (RFC 7009 §2.2).
-            let answer = try? await send(request, to: url, as: client, attempt: attempt, environment: environment)
-            guard let answer else { return .unconfirmed }
-            guard answer.status == 400 || answer.status == 401 else {
-                return (200..<300).contains(answer.status) ? .revoked : .unconfirmed
-            }
-        }
-        return .unconfirmed
+        let answer = try? await answer(request, at: url, as: client, environment: environment)
+        // 200 also for a token that the server does not know (RFC 7009 §2.2).
+        return answer.map { (200..<300).contains($0.status) } == true ? .revoked : .unconfirmed
     }
 }
